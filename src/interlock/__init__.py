@@ -1,0 +1,19 @@
+"""Interlock: many coding agents, one repository, nothing lost."""
+
+from __future__ import annotations
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from interlock.api import Interlock
+
+__version__ = "0.1.0"
+__all__ = ["Interlock", "__version__"]
+
+
+def __getattr__(name: str) -> object:
+    """Load the library on first use: `import interlock` itself stays as light as a hook needs it."""
+    if name == "Interlock":
+        from interlock.api import Interlock  # noqa: PLC0415
+
+        return Interlock
+    raise AttributeError(f"module {__name__!r} has no attribute {name!r}")

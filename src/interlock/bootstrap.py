@@ -1,0 +1,255 @@
+"""The only place that joins real parts: finds the repository, opens its store, and hands out a context."""
+
+from __future__ import annotations
+
+import os
+
+from interlock.config import read_settings
+from interlock.errors import StoreError
+from interlock.git.layout import find_checkout
+from interlock.git.repository import GitRepository, reads_case_insensitively
+from interlock.ids import is_uuid, new_uuid
+from interlock.operations.context import Context
+from interlock.runners.processes import MachineProcesses
+from interlock.store.mirror import Mirror, read_tail
+from interlock.store.secrets import SecretFiles
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from typing import Any
+
+    from interlock.clock import Clock
+    from interlock.config import Settings
+    from interlock.domain.journal import Verdict
+    from interlock.git.layout import Checkout
+    from interlock.store.postgres import PostgresStore
+    from interlock.store.sqlite import SqliteStore
+
+    AnyStore = SqliteStore | PostgresStore
+
+STORE_NAME = "store.db"
+POINTER = "store-url"
+_URL = ("postgresql://", "postgres://")
+
+
+class House:
+    """An open repository: its context, and the files that follow its store."""
+
+    def __init__(self, checkout: Checkout, settings: Settings, store: AnyStore, context: Context) -> None:
+        self.checkout = checkout
+        self.settings = settings
+        self.store = store
+        self.context = context
+        self.folder = checkout.state_folder
+        self.mirror = Mirror(self.folder, store, self._live_claims)
+
+    def _live_claims(self) -> list[dict[str, Any]]:
+        from interlock.operations.held import list_claims  # noqa: PLC0415 - not every command writes
+        from interlock.views.claims import claim_json  # noqa: PLC0415
+
+        return [claim_json(claim, self.store) for claim in list_claims(self.context)]
+
+    def settle(self, *, wait_seconds: float = 0.0) -> None:
+        """Let the plain files, and the journal's ref if wanted, follow what was changed."""
+        added = self.mirror.sync(wait_seconds=wait_seconds)
+        if added and self.settings.journal_in_git and self.checkout.common_dir:
+            from interlock.git.journal_ref import commit_journal  # noqa: PLC0415 - a setting few turn on
+
+            commit_journal(self.checkout, self.mirror.journal_path)
+
+    def verify(self) -> Verdict:
+        """Check the journal's chain, and every copy of it that is here."""
+        from interlock.operations.journal import verify  # noqa: PLC0415
+        from interlock.store.mirror import read_journal  # noqa: PLC0415
+
+        self.settle(wait_seconds=5.0)
+        copies = [("journal.jsonl", read_journal(self.mirror.journal_path))]
+        if self.settings.journal_in_git and self.checkout.common_dir:
+            from interlock.git.journal_ref import REF, read_journal_ref  # noqa: PLC0415
+
+            copies.append((REF, read_journal_ref(self.checkout)))
+        return verify(self.context, copies)
+
+    def close(self) -> None:
+        """Let go of everything."""
+        self.settle()
+        self.store.close()
+
+
+def open_house(cwd: str, *, clock: Clock | None = None, is_short_lived: bool = False) -> House:
+    """Open the repository that a folder lies in, and make its state on first use.
+
+    Raises:
+        RepositoryError: there is no usable repository.
+        SettingsError: its settings cannot be used.
+        StoreError: its store cannot be opened.
+    """
+    checkout = find_checkout(cwd)
+    folder = checkout.state_folder
+    _make_folder(folder)
+    settings = read_settings(checkout.root, os.path.join(folder, "settings.cache"))
+    repository_id, former_id = _repository_id(folder, settings)
+    place = store_place(folder, settings)
+    store = open_store(place, folder, repository_id, settings, clock=clock, is_short_lived=is_short_lived)
+    try:
+        ignore_case = _ignores_case(store, checkout, settings, former_id)
+        context = Context(
+            store=store,
+            settings=settings,
+            repository=GitRepository(checkout, cwd, ignore_case=ignore_case),
+            processes=MachineProcesses(),
+            secrets=SecretFiles(folder),
+        )
+        house = House(checkout, settings, store, context)
+        _notice_restore(house)
+    except BaseException:
+        store.close()
+        raise
+    return house
+
+
+def store_place(folder: str, settings: Settings) -> str:
+    """Where the store is: the environment says, else the last `store move`, else the settings, else here."""
+    if place := os.environ.get("INTERLOCK_STORE", ""):
+        return place
+    try:
+        with open(os.path.join(folder, POINTER), encoding="utf-8") as file:
+            if place := file.read().strip():
+                return place
+    except OSError:
+        pass
+    return settings.store_url or os.path.join(folder, STORE_NAME)
+
+
+def open_store(
+    place: str,
+    folder: str,
+    repository_id: str,
+    settings: Settings,
+    *,
+    clock: Clock | None = None,
+    is_short_lived: bool = False,
+) -> AnyStore:
+    """Open the store at a path or URL."""
+    if place.startswith(_URL):
+        from interlock.store.postgres import PostgresStore  # noqa: PLC0415 - dear to import, and an extra
+
+        return PostgresStore(place, repository_id, folder=folder, clock=clock, wait_ms=settings.store_wait_ms)
+    if "://" in place:
+        raise StoreError(
+            f"{place.split('://')[0]}:// is no kind of store",
+            code="STORE_UNKNOWN_KIND",
+            hint="give a path for SQLite or a postgresql:// URL",
+        )
+    from interlock.store.sqlite import SqliteStore  # noqa: PLC0415 - not needed with PostgreSQL
+
+    path = os.path.abspath(place)
+    if os.path.isdir(path):
+        path = os.path.join(path, STORE_NAME)
+    return SqliteStore(
+        path,
+        repository_id,
+        clock=clock,
+        wait_ms=settings.store_wait_ms,
+        # A command ends without closing, so that it need not empty the log; the next one has to read what is
+        # left of it, so it is kept short.
+        checkpoint_pages=200 if is_short_lived else 1000,
+    )
+
+
+def _make_folder(folder: str) -> None:
+    try:
+        os.makedirs(folder, exist_ok=True)
+    except OSError as error:
+        raise StoreError(
+            f"{folder} cannot be made: {error.strerror}",
+            code="STORE_READONLY",
+            hint="make the repository's git directory writable, or set INTERLOCK_STORE to another place",
+        ) from error
+
+
+def _repository_id(folder: str, settings: Settings) -> tuple[str, str]:
+    """The repository's id, and the one it had before the settings named another."""
+    path = os.path.join(folder, "repository")
+    known = _read_id(path)
+    if settings.repository_id:
+        if known != settings.repository_id:
+            _write_id(path, settings.repository_id)
+        return settings.repository_id, known if known != settings.repository_id else ""
+    if known:
+        return known, ""
+    # Two first commands at once: whoever links its file first has named the repository.
+    scratch = f"{path}.{os.getpid()}.{os.urandom(4).hex()}"
+    _write_id(scratch, new_uuid())
+    try:
+        os.link(scratch, path)
+    except FileExistsError:
+        pass
+    finally:
+        os.unlink(scratch)
+    return _read_id(path), ""
+
+
+def _read_id(path: str) -> str:
+    try:
+        with open(path, encoding="ascii", errors="replace") as file:
+            text = file.read().strip()
+    except OSError:
+        return ""
+    return text if is_uuid(text) else ""
+
+
+def _write_id(path: str, repository_id: str) -> None:
+    scratch = f"{path}.{os.getpid()}.new"
+    with open(scratch, "w", encoding="ascii") as file:
+        file.write(repository_id + "\n")
+    os.replace(scratch, path)
+
+
+def _ignores_case(store: AnyStore, checkout: Checkout, settings: Settings, former_id: str) -> bool:
+    """How paths are compared here: settled once for the repository, the same for all machines."""
+    row = store.view(lambda reading: reading.one("repository_get"))
+    if row is None:
+        from interlock.operations.repositories import begin_repository  # noqa: PLC0415 - once in a lifetime
+
+        ignore_case = settings.claims_ignore_case
+        if ignore_case is None:
+            ignore_case = reads_case_insensitively(checkout)
+        begin_repository(store, former_id, ignore_case=ignore_case)
+        return ignore_case
+    if settings.claims_ignore_case is not None and settings.claims_ignore_case != bool(row[0]):
+        from interlock.operations.repositories import change_case  # noqa: PLC0415
+
+        change_case(store, ignore_case=settings.claims_ignore_case)
+        return settings.claims_ignore_case
+    return bool(row[0])
+
+
+def _notice_restore(house: House) -> None:
+    """Raise the epoch when the store is older than the journal file beside it: it came from a backup."""
+    tail, _ = read_tail(house.mirror.journal_path)
+    if tail is None:
+        return
+    found = house.store.entries(tail.position - 1, 1)
+    if found and found[0].hash == tail.hash:
+        return
+    from interlock.operations.repositories import begin_epoch, newest_epoch  # noqa: PLC0415 - after a restore
+    from interlock.store.mirror import read_journal, set_aside  # noqa: PLC0415
+
+    above = newest_epoch(read_journal(house.mirror.journal_path))
+    kept = os.path.basename(set_aside(house.mirror.journal_path))
+    begin_epoch(house.store, above, "store.restored", {"kept": kept})
+
+
+def person_name() -> str:
+    """The name of the person at the terminal, as an agent's name."""
+    name = os.environ.get("USER") or os.environ.get("LOGNAME") or ""
+    if not name:
+        import pwd  # noqa: PLC0415 - only where the environment is bare
+
+        try:
+            name = pwd.getpwuid(os.getuid()).pw_name
+        except KeyError:
+            name = f"user{os.getuid()}"
+    cleaned = "".join(letter if letter.isascii() and (letter.isalnum() or letter in "._@-") else "-" for letter in name)
+    return cleaned.lstrip(".-")[:64] or "person"

@@ -1,0 +1,75 @@
+"""Reads a well-formed call with nothing but the table of commands; anything unusual is left to click."""
+
+from __future__ import annotations
+
+from interlock.cli.spec import COMMANDS, COMMON, Command, Option
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from typing import Any
+
+
+def read_call(words: list[str]) -> tuple[Command, dict[str, Any]] | None:
+    """The command and its parameters, or nothing when the call needs a closer look."""
+    options: dict[str, Option] = {option.name: option for option in COMMON}
+    given: dict[str, Any] = {}
+    plain: list[str] = []
+    command: Command | None = None
+    rest = iter(words)
+    for word in rest:
+        if word == "--":
+            plain += rest
+        elif word.startswith("-") and word != "-":
+            if not _read_option(word, rest, options, given):
+                return None
+        else:
+            plain.append(word)
+            if command is None:
+                command = _command_for(plain)
+                if command is not None:
+                    plain = []
+                    options.update({option.name: option for option in command.options})
+    if command is None or not _read_arguments(command, plain, given):
+        return None
+    for option in (*COMMON, *command.options):
+        given.setdefault(option.key, False if option.is_flag else option.default)
+    return command, given
+
+
+def _command_for(words: list[str]) -> Command | None:
+    path = " ".join(words)
+    for command in COMMANDS:
+        if command.path == path:
+            return command
+    return None
+
+
+def _read_option(word: str, rest: Any, options: dict[str, Option], given: dict[str, Any]) -> bool:
+    name, equals, text = word.partition("=")
+    option = options.get(name)
+    if option is None or option.is_repeated or option.key in given:
+        return False
+    if option.is_flag:
+        given[option.key] = True
+        return not equals
+    if not equals:
+        text = next(rest, "")
+        if not text or text.startswith("--"):
+            return False
+    given[option.key] = text
+    return True
+
+
+def _read_arguments(command: Command, plain: list[str], given: dict[str, Any]) -> bool:
+    for argument in command.arguments:
+        if argument.is_many:
+            if not plain and not argument.is_optional:
+                return False
+            given[argument.key], plain = tuple(plain), []
+        elif plain:
+            given[argument.key] = plain.pop(0)
+        elif argument.is_optional:
+            given[argument.key] = ""
+        else:
+            return False
+    return not plain

@@ -1,0 +1,54 @@
+"""The commands about sessions: join and leave."""
+
+from __future__ import annotations
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from interlock.cli.main import Desk
+
+
+def join(desk: Desk, name: str, role: str, pid: str) -> int:
+    """Begin or attach to a session and show it."""
+    from interlock.errors import Malformed, NotAllowed  # noqa: PLC0415
+    from interlock.operations.sessions import join as join_session  # noqa: PLC0415
+    from interlock.views.claims import joined_json  # noqa: PLC0415
+
+    if pid and not (pid.isascii() and pid.isdigit() and len(pid) < 10):
+        raise Malformed(f"--pid {pid[:40]!r} is not a process id", code="BAD_NUMBER", hint="as in: --pid $$")
+    context = desk.house.context
+    caller = desk.caller()
+    if caller.name and caller.name != name:
+        raise NotAllowed(
+            f"--as {caller.name} contradicts `join {name}`", code="NOT_YOUR_SESSION", hint="leave out --as"
+        )
+    process = context.processes.identify(int(pid)) if pid else None
+    joined = join_session(context, name, role=role, process=process)
+    desk.house.settle()
+    session = joined.session
+    word = "joined" if joined.is_new else "attached to"
+    text = f"{word} {session.agent}, generation {session.generation}, session {session.id}"
+    if joined.is_new:
+        text += f"\nfor its children: INTERLOCK_SESSION={session.id}:{joined.secret}"
+    desk.terminal.answer(joined_json(joined, desk.house.store), text)
+    return 0
+
+
+def leave(desk: Desk) -> int:
+    """End the caller's session."""
+    from interlock.errors import Stale  # noqa: PLC0415
+    from interlock.operations.sessions import leave as leave_session  # noqa: PLC0415
+
+    session = desk.known_session()
+    if session is None:
+        raise Stale(
+            "there is no live session to leave",
+            code="SESSION_OVER",
+            hint="`interlock status` shows who is here; --as NAME says who you are",
+        )
+    freed = leave_session(desk.house.context, session)
+    desk.house.settle()
+    text = f"{session.agent} left" + (f"; released {', '.join(freed)}" if freed else "")
+    desk.terminal.answer(
+        {"ok": True, "released": list(freed), "session": {"agent": session.agent, "id": session.id}}, text
+    )
+    return 0

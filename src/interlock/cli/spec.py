@@ -1,0 +1,225 @@
+"""The commands of the command line as one table, read twice.
+
+The quick reader (quick.py) understands a well-formed call with nothing but this table: the frequent verbs run
+in a fresh process each time, and importing click alone costs more than a claim. Everything else, such as
+help, completion and the explanation of a mistake, is click's work on the same table (full.py).
+"""
+
+from __future__ import annotations
+
+from interlock.values import value
+
+
+@value
+class Option:
+    """`--name VALUE`, or a switch when it `is_flag`."""
+
+    name: str
+    help: str
+    metavar: str = ""
+    is_flag: bool = False
+    default: str = ""
+    is_repeated: bool = False
+
+    @property
+    def key(self) -> str:
+        """The name of the parameter that the handler gets."""
+        return self.name.lstrip("-").replace("-", "_")
+
+
+@value
+class Argument:
+    """A positional word, or several."""
+
+    name: str
+    help: str = ""
+    is_many: bool = False
+    is_optional: bool = False
+
+    @property
+    def key(self) -> str:
+        """The name of the parameter that the handler gets."""
+        return self.name
+
+
+@value
+class Command:
+    """One command: where its handler is, what it takes, and how its help reads."""
+
+    path: str
+    handler: str
+    summary: str
+    arguments: tuple[Argument, ...] = ()
+    options: tuple[Option, ...] = ()
+    examples: tuple[str, ...] = ()
+    details: str = ""
+
+
+_PATTERNS = Argument(name="patterns", help="path, glob or named thing such as deploy:prod", is_many=True)
+_SOME_PATTERNS = Argument(name="patterns", help="as granted; all when left out", is_many=True, is_optional=True)
+_LITERAL = Option(name="--literal", help="take every character as it is: app/[id]/page.tsx is a file", is_flag=True)
+
+# These are understood before and behind the command's own words.
+COMMON = (
+    Option(name="--json", help="answer with exactly one JSON object on stdout", is_flag=True),
+    Option(name="--as", help="act as this agent", metavar="NAME"),
+    Option(name="--repo", help="act in the repository of this folder", metavar="DIR"),
+)
+
+COMMANDS: tuple[Command, ...] = (
+    Command(
+        path="init",
+        handler="setup:init",
+        summary="Write settings and state for this repository; shows the plan first, safe to repeat.",
+        options=(
+            Option(name="--undo", help="take back what init wrote", is_flag=True),
+            Option(name="--yes", help="do not ask", is_flag=True),
+            Option(name="--dry-run", help="only show the plan", is_flag=True),
+        ),
+        examples=("interlock init", "interlock init --dry-run", "interlock init --undo"),
+    ),
+    Command(
+        path="doctor",
+        handler="setup:doctor",
+        summary="Prove what holds and what does not; --fix repairs what can be repaired.",
+        options=(Option(name="--fix", help="repair: rebuild a corrupt store from its journal", is_flag=True),),
+        examples=("interlock doctor", "interlock doctor --fix --json"),
+    ),
+    Command(
+        path="join",
+        handler="sessions:join",
+        summary="Begin a session under a name, or attach to the one that lives.",
+        arguments=(Argument(name="name"),),
+        options=(
+            Option(name="--role", help="what this agent may do", metavar="R"),
+            Option(name="--pid", help="the process that stands for it; its children act as this agent", metavar="PID"),
+        ),
+        examples=("interlock join ann", "interlock join ann --role code --pid $$", "interlock join ann --json"),
+        details=(
+            "The answer holds the session's secret. Children act for the session with\n"
+            "INTERLOCK_SESSION=<id>:<secret>; on this machine and for this user --as NAME is enough."
+        ),
+    ),
+    Command(
+        path="leave",
+        handler="sessions:leave",
+        summary="End the session and release all it holds.",
+        examples=("interlock leave --as ann",),
+    ),
+    Command(
+        path="claim",
+        handler="claims:claim",
+        summary="Take the right to change what the patterns name: all of them, or none.",
+        arguments=(_PATTERNS,),
+        options=(
+            Option(name="--ttl", help="how long the lease lasts without a sign of life", metavar="30m"),
+            Option(name="--wait", help="stand in line for at most so long", metavar="0s", default="0s"),
+            Option(name="--partial", help="take what is free, tell what is not", is_flag=True),
+            Option(name="--shared", help="share with others who also claim it shared", is_flag=True),
+            _LITERAL,
+            Option(name="--task", help="the task it is for", metavar="T"),
+            Option(name="--note", help="why, for whoever is refused", metavar="N"),
+        ),
+        examples=(
+            "interlock claim src/api.py --as ann",
+            "interlock claim 'src/api/**' tests/test_api.py --ttl 1h --note 'new endpoint'",
+            "interlock claim deploy:prod --wait 5m",
+        ),
+        details=(
+            "A pattern covers what it matches and everything below it, also what does not exist yet.\n"
+            "Quote globs, or the shell expands them. Paths count from the folder you stand in; :/ is the root."
+        ),
+    ),
+    Command(
+        path="renew",
+        handler="claims:renew",
+        summary="Renew leases; one that was over is judged anew.",
+        arguments=(_SOME_PATTERNS,),
+        options=(_LITERAL,),
+        examples=("interlock renew --as ann", "interlock renew src/api.py"),
+    ),
+    Command(
+        path="release",
+        handler="claims:release",
+        summary="Give claims back.",
+        arguments=(_SOME_PATTERNS,),
+        options=(
+            Option(name="--all", help="everything this session holds", is_flag=True),
+            Option(name="--commit", help="the commit that the work ended in", metavar="SHA"),
+            Option(name="--token", help="only if this is still the token of the claim", metavar="N"),
+            _LITERAL,
+        ),
+        examples=("interlock release src/api.py --commit HEAD", "interlock release --all --as ann"),
+    ),
+    Command(
+        path="check",
+        handler="claims:check",
+        summary="May this session change these paths now? Exit 0 when it may.",
+        arguments=(Argument(name="paths", help="paths, taken literally", is_many=True),),
+        options=(Option(name="--token", help="and is this still the token of its claim?", metavar="N"),),
+        examples=("interlock check src/api.py --as ann", "interlock check src/api.py --token 4294967301"),
+        details="Exit 3: another session holds it. Exit 4: the token is outdated. Exit 6: it must be claimed first.",
+    ),
+    Command(
+        path="claims",
+        handler="claims:claims",
+        summary="Who holds what.",
+        arguments=(Argument(name="paths", help="only what overlaps these", is_many=True, is_optional=True),),
+        examples=("interlock claims", "interlock claims src --json"),
+    ),
+    Command(
+        path="who",
+        handler="claims:who",
+        summary="Who holds a path, and who last changed it.",
+        arguments=(Argument(name="path"),),
+        examples=("interlock who src/api.py",),
+    ),
+    Command(
+        path="status",
+        handler="status:status",
+        summary="Who is here, what is held, who waits.",
+        examples=("interlock status",),
+    ),
+    Command(
+        path="journal",
+        handler="journal:journal",
+        summary="What happened, entry by entry.",
+        options=(
+            Option(name="--follow", help="go on as entries come", is_flag=True),
+            Option(name="--since", help="only entries behind this position", metavar="N"),
+            Option(name="--verify", help="prove that nothing was changed or cut", is_flag=True),
+            Option(name="--last", help="only the newest so many", metavar="N"),
+        ),
+        examples=("interlock journal --last 20", "interlock journal --follow", "interlock journal --verify"),
+    ),
+    Command(
+        path="store info",
+        handler="stores:info",
+        summary="Where the state lives, and how much there is.",
+        examples=("interlock store info",),
+    ),
+    Command(
+        path="store move",
+        handler="stores:move",
+        summary="Carry everything over to another store, and use that from then on.",
+        arguments=(Argument(name="url", help="a path or a postgresql:// URL"),),
+        examples=("interlock store move postgresql://db.example/interlock",),
+    ),
+    Command(
+        path="store rebuild",
+        handler="stores:rebuild",
+        summary="Build the store anew from journal.jsonl, under a new epoch of tokens; the old one is kept.",
+        examples=("interlock store rebuild",),
+    ),
+    Command(
+        path="demo",
+        handler="demo:demo",
+        summary="The story on a scratch repository, with real processes.",
+        options=(
+            Option(name="--agents", help="how many", metavar="N", default="6"),
+            Option(name="--seed", help="the same story again", metavar="N", default="7"),
+            Option(name="--keep", help="leave the scratch repository there", is_flag=True),
+        ),
+        examples=("interlock demo", "interlock demo --agents 8 --keep"),
+    ),
+)

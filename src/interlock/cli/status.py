@@ -1,0 +1,56 @@
+"""The command that tells where you stand."""
+
+from __future__ import annotations
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from interlock.cli.main import Desk
+
+
+def status(desk: Desk) -> int:
+    """Show who is here, what is held and who waits."""
+    from interlock.operations.held import list_claims  # noqa: PLC0415
+    from interlock.operations.journal import last_position  # noqa: PLC0415
+    from interlock.operations.sessions import live_sessions  # noqa: PLC0415
+    from interlock.operations.waiting import describe_line  # noqa: PLC0415
+    from interlock.views.claims import claim_json, session_json, waiter_json  # noqa: PLC0415
+
+    house = desk.house
+    me = desk.known_session()
+    sessions = [session_json(one, house.store) for one in live_sessions(house.context)]
+    claims = [claim_json(one, house.store) for one in list_claims(house.context)]
+    waiters = [waiter_json(one, house.store) for one in house.store.view(describe_line)]
+    position = last_position(house.context)
+    table = desk.terminal.table
+    parts = [
+        f"repository {house.checkout.root}",
+        f"you are {me.agent} (generation {me.generation})" if me else "you have no session; claiming begins one",
+        table(
+            f"{len(sessions)} here",
+            ["agent", "generation", "kind", "role", "machine", "seen"],
+            [[str(one[key] or "") for key in ("agent", "generation", "kind", "role", "machine", "seen")]
+             for one in sessions],
+        ),
+        table(
+            f"{len(claims)} held",
+            ["pattern", "holder", "mode", "until"],
+            [[str(one[key]) for key in ("pattern", "holder", "mode", "until")] for one in claims],
+        ),
+        table(
+            f"{len(waiters)} waiting",
+            ["agent", "patterns", "since"],
+            [[one["agent"], " ".join(one["patterns"]), one["since"]] for one in waiters],
+        ),
+        f"journal at {position}",
+    ]
+    answer = {
+        "ok": True,
+        "repository": house.checkout.root,
+        "you": session_json(me, house.store) if me else None,
+        "sessions": sessions,
+        "claims": claims,
+        "waiters": waiters,
+        "journal": {"position": position},
+    }
+    desk.terminal.answer(answer, "\n".join(parts))
+    return 0

@@ -1,0 +1,201 @@
+"""Settings: `interlock.toml` read, checked key by key, and remembered so that a command need not parse it again."""
+
+from __future__ import annotations
+
+import marshal
+import os
+
+from interlock.clock import parse_duration
+from interlock.errors import SettingsError
+from interlock.ids import is_uuid
+from interlock.values import value
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from collections.abc import Callable
+    from typing import Any
+
+FILE_NAME = "interlock.toml"
+_CACHE_FORM = 1  # raise it when what is remembered changes its form
+
+
+@value
+class Settings:
+    """Everything `interlock.toml` can say; the defaults hold where it is silent."""
+
+    repository_id: str = ""
+    store_url: str = ""
+    store_wait_ms: int = 30_000
+    session_lease_ms: int = 30 * 60_000
+    claim_ttl_ms: int = 30 * 60_000
+    claim_max_ttl_ms: int = 7 * 86_400_000
+    claims_required: tuple[str, ...] = ()
+    claims_free: tuple[str, ...] = ()
+    claims_hot: tuple[str, ...] | None = None
+    claims_ignore_case: bool | None = None
+    journal_in_git: bool = False
+    rules_file: str = "RULES.md"
+
+
+def _text(found: object, where: str) -> str:
+    if not isinstance(found, str) or not found.strip():
+        raise _wrong(where, "a text", found)
+    return found
+
+
+def _uuid(found: object, where: str) -> str:
+    text = _text(found, where).lower()
+    if not is_uuid(text):
+        raise _wrong(where, "a UUID such as `interlock init` writes", found)
+    return text
+
+
+def _boolean(found: object, where: str) -> bool:
+    if not isinstance(found, bool):
+        raise _wrong(where, "true or false", found)
+    return found
+
+
+def _texts(found: object, where: str) -> tuple[str, ...]:
+    if not isinstance(found, list):
+        raise _wrong(where, "a list of patterns", found)
+    items: list[object] = found
+    return tuple(_text(item, where) for item in items)
+
+
+def _length(found: object, where: str) -> int:
+    if isinstance(found, bool) or not isinstance(found, (str, int)):
+        raise _wrong(where, "a length of time such as '30m'", found)
+    length = parse_duration(str(found), what=where)
+    if length <= 0:
+        raise _wrong(where, "a length of time above zero", found)
+    return length
+
+
+def _wrong(where: str, wanted: str, found: object) -> SettingsError:
+    return SettingsError(
+        f"{FILE_NAME}: {where} must be {wanted}, not {str(found)[:60]!r}",
+        code="SETTINGS_WRONG_TYPE",
+        hint=f"mend {where} in {FILE_NAME}; `interlock doctor` checks the whole file",
+    )
+
+
+# section → key → (field of Settings, reader). The reference page is generated from this table.
+KNOWN: dict[str, dict[str, tuple[str, Callable[[object, str], Any], str]]] = {
+    "repository": {"id": ("repository_id", _uuid, "what ties all clones of this repository together")},
+    "store": {
+        "url": ("store_url", _text, "a path or a postgresql:// URL; keep passwords out of it"),
+        "wait": ("store_wait_ms", _length, "how long to wait for a busy store"),
+    },
+    "sessions": {"lease": ("session_lease_ms", _length, "how long a silent session lives")},
+    "claims": {
+        "ttl": ("claim_ttl_ms", _length, "the lease of a claim that does not say its own"),
+        "max_ttl": ("claim_max_ttl_ms", _length, "the longest lease anyone may ask for"),
+        "required": ("claims_required", _texts, "patterns of the shared surface: changing it needs a claim"),
+        "free": ("claims_free", _texts, "patterns that never need a claim"),
+        "hot": ("claims_hot", _texts, "patterns that may be claimed `--shared`; without it, any"),
+        "ignore_case": ("claims_ignore_case", _boolean, "whether paths differing in case are one path"),
+    },
+    "journal": {"git": ("journal_in_git", _boolean, "also commit the journal to refs/interlock/journal")},
+    "rules": {"file": ("rules_file", _text, "the rules every session reads")},
+}
+
+
+def read_settings(root: str, memory: str = "") -> Settings:
+    """The settings of the checkout at `root`; `memory` is a file that remembers the last reading.
+
+    Raises:
+        SettingsError: the file is not TOML, or holds an unknown or unusable key.
+    """
+    path = os.path.join(root, FILE_NAME)
+    try:
+        found = os.stat(path)
+    except OSError:
+        return Settings()
+    # A change within the clock's resolution keeps the size and the time: ctime and inode tell more.
+    stamp = (_CACHE_FORM, path, found.st_mtime_ns, found.st_ctime_ns, found.st_size, found.st_ino)
+    fields = _recall(memory, stamp)
+    if fields is None:
+        fields = check_settings(_parse(path))
+        _remember(memory, stamp, fields)
+    return Settings(**fields)
+
+
+def _recall(memory: str, stamp: tuple[object, ...]) -> dict[str, Any] | None:
+    try:
+        with open(memory, "rb") as file:
+            old_stamp, fields = marshal.loads(file.read())
+    except (OSError, ValueError, EOFError, TypeError):
+        return None
+    return fields if old_stamp == stamp else None
+
+
+def _remember(memory: str, stamp: tuple[object, ...], fields: dict[str, Any]) -> None:
+    """Keep the reading for the next process; failing to is only slower."""
+    if not memory:
+        return
+    scratch = f"{memory}.{os.getpid()}"
+    try:
+        with open(scratch, "wb") as file:
+            file.write(marshal.dumps((stamp, fields)))
+        os.replace(scratch, memory)
+    except OSError:
+        return
+
+
+def _parse(path: str) -> dict[str, Any]:
+    import tomllib  # noqa: PLC0415 - dear to import, and only needed when the file changed
+
+    try:
+        with open(path, "rb") as file:
+            return tomllib.load(file)
+    except (tomllib.TOMLDecodeError, UnicodeDecodeError) as error:
+        raise SettingsError(
+            f"{FILE_NAME} is not valid TOML: {error}",
+            code="SETTINGS_NOT_TOML",
+            hint="mend the line it names, or move the file away to go on with the defaults",
+        ) from error
+    except OSError as error:
+        raise SettingsError(
+            f"{FILE_NAME} cannot be read: {error.strerror}",
+            code="SETTINGS_UNREADABLE",
+            hint="make the file readable for this user",
+        ) from error
+
+
+def check_settings(document: dict[str, Any]) -> dict[str, Any]:
+    """The fields of Settings that a parsed document sets, each checked.
+
+    Raises:
+        SettingsError: an unknown key (named, with the nearest known one) or a value of the wrong type.
+    """
+    fields: dict[str, Any] = {}
+    for section, content in document.items():
+        if section not in KNOWN:
+            raise _unknown(section, list(KNOWN), f"[{section}]")
+        if not isinstance(content, dict):
+            raise _wrong(section, "a section", content)
+        keys: dict[str, object] = content
+        for key, found in keys.items():
+            if key not in KNOWN[section]:
+                raise _unknown(key, list(KNOWN[section]), f"{section}.{key}")
+            field, reader, _ = KNOWN[section][key]
+            fields[field] = reader(found, f"{section}.{key}")
+    if fields.get("claim_ttl_ms", 0) > fields.get("claim_max_ttl_ms", Settings().claim_max_ttl_ms):
+        raise _wrong("claims.ttl", "at most claims.max_ttl", document["claims"]["ttl"])
+    return fields
+
+
+def _unknown(word: str, known: list[str], where: str) -> SettingsError:
+    import difflib  # noqa: PLC0415 - only a mistake needs it
+
+    near = difflib.get_close_matches(word, known, n=1, cutoff=0.5)
+    nearest = near[0] if near else ""
+    meant = f"did you mean `{nearest}`? " if nearest else ""
+    return SettingsError(
+        f"{FILE_NAME}: unknown key {where[:80]!r}",
+        code="SETTINGS_UNKNOWN_KEY",
+        hint=f"{meant}known here: {', '.join(sorted(known))}",
+        key=where,
+        nearest=nearest,
+    )

@@ -1,0 +1,1 @@
+"""What things are: frozen values and the pure rules that judge them."""

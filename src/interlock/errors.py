@@ -1,0 +1,91 @@
+"""The one tree of errors: each has a stable code, a sentence, a hint and the exit code its family ends with.
+
+    InterlockError                 1  failed
+    ├── Malformed                  2  the call cannot be understood; nothing was changed
+    │   ├── PatternError              a pattern or path that cannot be claimed
+    │   └── SettingsError             interlock.toml says something we do not know
+    ├── Held                       3  another session holds it
+    ├── Stale                      4  the caller's lease, version, generation or base is no longer current
+    ├── TimedOut                   5  waited as long as was allowed
+    ├── NotAllowed                 6  a role, rule, fence or missing secret forbids it
+    ├── RepositoryError            1  no repository, or one that cannot be used
+    └── StoreError                 1  the store cannot be opened, read or written
+        ├── StoreCorrupt              not a store, truncated or damaged
+        └── StoreTransient            may work when tried again
+
+A conflict over a claim is not an error but a result (`domain.claims.Refused`); `Held` is for callers that
+asked for an exception instead, such as the context managers of the library.
+"""
+
+from __future__ import annotations
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from typing import Any
+
+
+class InterlockError(Exception):
+    """Something that could not be done, said so that a person or a model can act on it."""
+
+    exit_code = 1
+
+    def __init__(self, message: str, *, code: str, hint: str = "", **facts: Any) -> None:
+        super().__init__(message)
+        self.message = message
+        self.code = code
+        self.hint = hint
+        self.facts = facts
+
+
+class Malformed(InterlockError):
+    """The call itself is wrong; nothing was changed."""
+
+    exit_code = 2
+
+
+class PatternError(Malformed):
+    """A pattern or path that cannot be claimed."""
+
+
+class SettingsError(Malformed):
+    """The settings hold something that this version does not know or cannot accept."""
+
+
+class Held(InterlockError):
+    """Another session holds it."""
+
+    exit_code = 3
+
+
+class Stale(InterlockError):
+    """The caller's lease, version, generation or base is no longer current."""
+
+    exit_code = 4
+
+
+class TimedOut(InterlockError):
+    """The wait was longer than the caller allowed."""
+
+    exit_code = 5
+
+
+class NotAllowed(InterlockError):
+    """A role, a rule, a fence or a missing secret forbids it."""
+
+    exit_code = 6
+
+
+class RepositoryError(InterlockError):
+    """There is no repository here, or one that cannot be used."""
+
+
+class StoreError(InterlockError):
+    """The store cannot be opened, read or written."""
+
+
+class StoreCorrupt(StoreError):
+    """What is there is not a store, or a damaged one."""
+
+
+class StoreTransient(StoreError):
+    """The store failed in a way that may pass: the same change can be tried again."""

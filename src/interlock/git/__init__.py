@@ -1,0 +1,1 @@
+"""The only starter of git: workspaces, snapshots, trial merges and refs."""

@@ -1,0 +1,48 @@
+"""Identifiers and secrets: short ones for people to copy, unguessable ones for proof."""
+
+from __future__ import annotations
+
+import os
+
+try:  # the C modules behind hashlib: importing hashlib itself loads OpenSSL, dearer than a whole claim
+    from _sha2 import sha256 as _sha256  # Python 3.12 and later
+except ImportError:  # pragma: no cover - depends on the interpreter
+    try:
+        from _sha256 import sha256 as _sha256
+    except ImportError:
+        from hashlib import sha256 as _sha256
+
+_LETTERS = "abcdefghjkmnpqrstuvwxyz23456789"  # nothing that reads like something else
+
+
+def digest(text: str) -> str:
+    """The SHA-256 of a text, in hexadecimal."""
+    return _sha256(text.encode("utf-8", "surrogatepass")).hexdigest()
+
+
+def short_id(prefix: str, length: int = 10) -> str:
+    """A random identifier that a person can read out and copy: `s-k3m9…`."""
+    raw = os.urandom(length)
+    return f"{prefix}-" + "".join(_LETTERS[byte % len(_LETTERS)] for byte in raw)
+
+
+def new_secret() -> str:
+    """What proves that a process acts for a session."""
+    return os.urandom(24).hex()
+
+
+def new_uuid() -> str:
+    """A random UUID (version 4), without the import of `uuid`."""
+    raw = bytearray(os.urandom(16))
+    raw[6] = raw[6] & 0x0F | 0x40
+    raw[8] = raw[8] & 0x3F | 0x80
+    text = raw.hex()
+    return f"{text[:8]}-{text[8:12]}-{text[12:16]}-{text[16:20]}-{text[20:]}"
+
+
+def is_uuid(text: str) -> bool:
+    """Whether a text has the form of a UUID in lower case."""
+    parts = text.split("-")
+    return [len(part) for part in parts] == [8, 4, 4, 4, 12] and all(
+        character in "0123456789abcdef" for part in parts for character in part
+    )

@@ -1,0 +1,1 @@
+"""What keeps running: workers, the landing queue, upkeep, the monitor and the resident."""

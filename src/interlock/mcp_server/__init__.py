@@ -1,0 +1,1 @@
+"""The MCP server: the same operations as tools for a model."""

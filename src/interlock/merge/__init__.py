@@ -1,0 +1,1 @@
+"""Structural three-way merge and semantic checks: pure functions on texts and trees."""

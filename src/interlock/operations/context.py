@@ -1,0 +1,38 @@
+"""What every operation is given: the store, the settings, the repository and the machine it runs on."""
+
+from __future__ import annotations
+
+from interlock.operations.leases import sweep
+from interlock.values import value
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from collections.abc import Callable, Mapping
+    from typing import TypeVar
+
+    from interlock.config import Settings
+    from interlock.ports.repository import Processes, Repository, Secrets
+    from interlock.ports.store import Change, Store
+
+    T = TypeVar("T")
+
+
+@value
+class Context:
+    """The parts that bootstrap has joined."""
+
+    store: Store
+    settings: Settings
+    repository: Repository
+    processes: Processes
+    secrets: Secrets
+
+    def change(self, work: Callable[[Change], T], *, areas: Mapping[str, bool] | None = None) -> T:
+        """One durable transaction, after what has lapsed was swept away in it."""
+
+        def after_sweeping(tx: Change) -> T:
+            if tx.has_lapsed:
+                sweep(tx)
+            return work(tx)
+
+        return self.store.change(after_sweeping, areas=areas)

@@ -1,0 +1,112 @@
+"""Reading the journal: a stretch of it, following it as it grows, and proving that nobody changed it."""
+
+from __future__ import annotations
+
+from interlock.domain.journal import Verdict, check_chain
+from interlock.domain.patterns import overlap
+from interlock.errors import PatternError
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterator
+
+    from interlock.domain.journal import Entry
+    from interlock.domain.patterns import Pattern
+    from interlock.operations.context import Context
+
+_PAGE = 1000
+_LOOK_BACK = 5000
+_LOOK_SECONDS = 2.0  # how long a lost wake-up can go unnoticed
+
+
+def read_entries(context: Context, after: int = 0, most: int | None = None) -> Iterator[Entry]:
+    """Sealed entries in order, page by page."""
+    given = 0
+    while most is None or given < most:
+        page = context.store.entries(after, _PAGE if most is None else min(_PAGE, most - given))
+        yield from page
+        given += len(page)
+        if not page:
+            return
+        after = page[-1].position
+
+
+def last_position(context: Context) -> int:
+    """The position of the newest sealed entry."""
+    entry = context.store.last_entry()
+    return entry.position if entry else 0
+
+
+def follow(
+    context: Context, after: int, is_done: Callable[[], bool] = lambda: False
+) -> Iterator[Entry]:
+    """Entries as they come, for ever; sleeps until woken."""
+    listener = context.store.listen()
+    try:
+        while not is_done():
+            for entry in read_entries(context, after):
+                after = entry.position
+                yield entry
+            listener.wait(_LOOK_SECONDS)
+    finally:
+        listener.close()
+
+
+def last_word_on(context: Context, pattern: Pattern) -> Entry | None:
+    """The newest entry about a claim that covers this, looking back over a bounded stretch."""
+    newest = last_position(context)
+    found: Entry | None = None
+    for entry in read_entries(context, max(0, newest - _LOOK_BACK)):
+        if entry.kind.startswith("claim."):
+            facts = entry.facts()
+            held = parse_leniently(context, str(facts.get("pattern", "")))
+            if held is not None and overlap(held, pattern):
+                found = entry
+    return found
+
+
+def parse_leniently(context: Context, text: str) -> Pattern | None:
+    """A pattern out of the journal; one that this version cannot read is passed over."""
+    try:
+        return context.repository.pattern_of(text, "glob")
+    except PatternError:
+        return None
+
+
+def verify(context: Context, copies: list[tuple[str, Iterator[Entry]]]) -> Verdict:
+    """Check the chain of the store, then each copy of it against the store."""
+    hashes: dict[int, str] = {}
+    held = {row[2]: row[3] for row in context.store.view(lambda reading: reading.all("claims_all"))}
+
+    def remembered() -> Iterator[Entry]:
+        for entry in read_entries(context):
+            hashes[entry.position] = entry.hash
+            if held and entry.kind == "claim.taken":
+                held.pop(entry.facts().get("token"), None)
+            yield entry
+
+    verdict = check_chain(remembered())
+    trouble = list(verdict.trouble)
+    newest = max(hashes, default=0)
+    # Every live grant has the entry that gave it: one without shows a cut.
+    trouble += [f"the store was cut: the entry that granted {pattern} is gone" for pattern in held.values()]
+    for name, entries in copies:
+        trouble += _compare(name, entries, hashes, newest)
+    return Verdict(entries=verdict.entries, head=verdict.head, trouble=tuple(trouble))
+
+
+def _compare(name: str, entries: Iterator[Entry], hashes: dict[int, str], newest: int) -> list[str]:
+    trouble: list[str] = []
+    last = 0
+    try:
+        for entry in entries:
+            last = entry.position
+            if entry.position <= newest and hashes.get(entry.position) != entry.hash:
+                trouble.append(f"entry {entry.position} in {name} differs from the store")
+    except ValueError as error:
+        trouble.append(f"{name} holds something else after entry {last}: {error}")
+    if last > newest:
+        trouble.append(f"the store was cut: {name} knows {last - newest} newer entries, up to {last}")
+    if last < newest and name.endswith(".jsonl") and last:
+        trouble.append(f"{name} ends at entry {last}, the store at {newest}: the copy was cut")
+    return trouble

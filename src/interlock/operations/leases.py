@@ -1,0 +1,190 @@
+"""Leases: signs of life that renew them, and the sweep that ends what has lapsed."""
+
+from __future__ import annotations
+
+from interlock.domain.agents import Session
+from interlock.domain.claims import ends_at
+from interlock.errors import Stale
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from interlock.ports.repository import Processes
+    from interlock.ports.store import Change, Row, Store
+
+# A process that was started a moment ago may be registered before it is visible everywhere.
+_GRACE_MS = 10_000
+
+
+def session_from(row: Row) -> Session:
+    """A session from its row."""
+    return Session(
+        id=row[0],
+        agent=row[1],
+        generation=row[2],
+        kind=row[3],
+        role=row[4],
+        machine=row[5],
+        secret_hash=row[6],
+        lease_ms=row[7],
+        started_at=row[8],
+        seen_at=row[9],
+        shortest_ms=row[10],
+        lapses_at=row[11],
+        ended_at=row[12],
+    )
+
+
+def session_over(agent: str) -> Stale:
+    """The caller's session has ended; what it held may belong to others now."""
+    return Stale(
+        f"the session of {agent or 'this caller'} is over: it left, or its lease ran out",
+        code="SESSION_OVER",
+        hint="join again and claim anew before changing anything; what was held may belong to others now",
+    )
+
+
+def is_touch_due(session: Session, now: int) -> bool:
+    """Whether the last sign of life is old enough to be worth a write: a third of the shortest lease."""
+    return now - session.seen_at > session.shortest_ms // 3
+
+
+def touch(store: Store, session: Session) -> None:
+    """A sign of life: renew everything the session holds. Not journaled, and not forced to the disk.
+
+    Raises:
+        Stale: the session is over.
+    """
+
+    def look(reading: object) -> bool:
+        return is_touch_due(session, reading.now)  # type: ignore[attr-defined]
+
+    if store.view(look):
+        renew_session(store, session)
+
+
+def renew_session(store: Store, session: Session) -> int:
+    """Renew the session now, and tell the instant; what had lapsed before stays lapsed.
+
+    Raises:
+        Stale: the session is over.
+    """
+
+    def quick(tx: Change) -> int:
+        return tx.now if tx.run("session_touch", session=session.id) else 0
+
+    def thorough(tx: Change) -> int:
+        lapse(tx, session.id)
+        row = tx.one("session_get", session=session.id)
+        if row is None or row[12] is not None:
+            return 0
+        tx.run(
+            "session_set_lease",
+            session=session.id,
+            seen_at=tx.now,
+            shortest_ms=row[10],
+            lapses_at=tx.now + row[10],
+        )
+        return tx.now
+
+    renewed_at = store.change(quick, is_durable=False) or store.change(thorough)
+    if not renewed_at:
+        raise session_over(session.agent)
+    return renewed_at
+
+
+def sweep(tx: Change) -> int:
+    """End every lease that has run out; tells how many sessions were looked at."""
+    rows = tx.all("sessions_lapsing")
+    for (session,) in rows:
+        lapse(tx, session)
+    tx.run("lapsed_forget", before=tx.now - 7 * 86_400_000)
+    return len(rows)
+
+
+def lapse(tx: Change, session_id: str) -> None:
+    """End what has run out of one session: some of its claims, or all of it."""
+    row = tx.one("session_lock", session=session_id)
+    if row is None:
+        return
+    session = session_from(row)
+    if session.ended_at is not None or session.lapses_at > tx.now:
+        return
+    session_ends = session.seen_at + session.lease_ms
+    next_ends: list[int] = [session_ends] if session_ends > tx.now else []
+    shortest = session.lease_ms
+    for claim in tx.all("claims_of", session=session_id):
+        end = ends_at(claim[11], session.seen_at, claim[10])
+        if end > tx.now:
+            next_ends.append(end)
+            shortest = min(shortest, claim[10])
+        elif tx.run("claim_drop", session=session_id, token=claim[2]):
+            _record_lapse(tx, session, claim, end)
+    if next_ends:
+        tx.run(
+            "session_set_lease",
+            session=session_id,
+            seen_at=session.seen_at,
+            shortest_ms=shortest,
+            lapses_at=min(next_ends),
+        )
+    else:
+        end_session(tx, session, "session.lapsed", {})
+
+
+def _record_lapse(tx: Change, session: Session, claim: Row, end: int) -> None:
+    tx.run(
+        "lapsed_add",
+        agent=session.agent,
+        pattern=claim[3],
+        kind=claim[4],
+        mode=claim[5],
+        ttl_ms=claim[10],
+        token=claim[2],
+        ended_at=end,
+    )
+    tx.record("claim.lapsed", session.agent, session.id, {"pattern": claim[3], "token": claim[2]})
+    tx.frees = True
+
+
+def end_session(tx: Change, session: Session, kind: str, facts: dict[str, object]) -> list[str]:
+    """End a session and all it holds; tells the patterns that became free."""
+    freed: list[str] = []
+    for claim in tx.all("claims_of", session=session.id):
+        if tx.run("claim_drop", session=session.id, token=claim[2]):
+            freed.append(claim[3])
+            if kind == "session.left":
+                tx.record("claim.released", session.agent, session.id, {"pattern": claim[3], "token": claim[2]})
+            else:
+                _record_lapse(tx, session, claim, tx.now)
+    for (ticket,) in tx.all("waiters_of", session=session.id):
+        drop_waiter(tx, ticket)
+    tx.run("processes_drop", session=session.id)
+    if tx.run("session_end", session=session.id):
+        tx.record(kind, session.agent, session.id, {"generation": session.generation, **facts})
+    tx.frees = True
+    return freed
+
+
+def drop_waiter(tx: Change, ticket: int) -> None:
+    """Take a waiter out of the line."""
+    tx.run("waiter_drop", ticket=ticket)
+    tx.run("waiter_paths_drop", ticket=ticket)
+    tx.frees = True
+
+
+def end_if_gone(tx: Change, session_id: str, processes: Processes) -> bool:
+    """End a session whose processes have all provably died, so that nobody waits for a corpse."""
+    known = tx.all("processes_of", session=session_id)
+    if not known:
+        return False
+    from interlock.domain.agents import Process  # noqa: PLC0415 - rare
+
+    for boot_id, namespace, pid, started in known:
+        process = Process(boot_id=boot_id, namespace=namespace, pid=pid, started=started)
+        if not processes.is_gone(process):
+            return False
+    row = tx.one("session_lock", session=session_id)
+    if row is None or row[12] is not None or tx.now - row[9] < _GRACE_MS:
+        return False
+    end_session(tx, session_from(row), "session.gone", {"reason": "its processes have ended"})
+    return True

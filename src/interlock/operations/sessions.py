@@ -1,0 +1,278 @@
+"""Who acts: joining, attaching to a live session, proving it, and leaving.
+
+A session is begun in one transaction, its secret is kept in a file that only its user can read. If the
+process dies between the two, the session exists but nobody can prove to be it; it lapses by itself, and
+whoever owns the machine's folder can see so.
+"""
+
+from __future__ import annotations
+
+from interlock.domain.agents import (
+    AGENT,
+    PERSON,
+    Credentials,
+    Session,
+    check_agent_name,
+    check_label,
+    parse_credentials,
+)
+from interlock.errors import Held, NotAllowed
+from interlock.ids import digest, new_secret, short_id
+from interlock.operations.leases import end_if_gone, end_session, lapse, session_from, session_over, touch
+from interlock.values import replace, value
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from interlock.domain.agents import Process
+    from interlock.operations.context import Context
+    from interlock.ports.store import Change, Reading, Row
+
+
+@value
+class Caller:
+    """What a call brings along to say who it is."""
+
+    name: str = ""
+    session_text: str = ""
+    agent_variable: str = ""
+    person: str = ""
+
+
+@value
+class Joined:
+    """A session one may act for, and the secret that proves it."""
+
+    session: Session
+    secret: str
+    is_new: bool
+
+
+def join(
+    context: Context, name: str, *, role: str = "", kind: str = AGENT, process: Process | None = None
+) -> Joined:
+    """Attach to the live session of this name on this machine, or begin one.
+
+    Raises:
+        Held: the name is in use where this user cannot prove to be it.
+    """
+    check_agent_name(name)
+    if role:
+        check_label(role, "role")
+    known = context.secrets.load(name)
+    if known is not None:
+        attached = _attach(context, known, role, process)
+        if attached is not None:
+            return attached
+    secret = new_secret()
+
+    def work(tx: Change) -> Joined:
+        return _begin(tx, context, name, role=role, kind=kind, secret=secret, process=process)
+
+    joined = context.store.change(work, areas={f"//agent:{name}": True})
+    context.secrets.save(
+        Credentials(
+            session=joined.session.id, secret=joined.secret, agent=name, generation=joined.session.generation
+        )
+    )
+    return joined
+
+
+def _attach(context: Context, known: Credentials, role: str, process: Process | None) -> Joined | None:
+    """The session that a secret on this machine belongs to, if it still lives."""
+
+    def look(reading: Reading) -> tuple[Row | None, int]:
+        return reading.one("session_get", session=known.session), reading.now
+
+    row, now = context.store.view(look)
+    if row is None or row[12] is not None or row[6] != digest(known.secret):
+        return None
+    session = session_from(row)
+    if session.lapses_at <= now:  # perhaps over: only a change can tell for sure
+
+        def settle(tx: Change) -> Row | None:
+            lapse(tx, known.session)
+            return tx.one("session_get", session=known.session)
+
+        row = context.change(settle)
+        if row is None or row[12] is not None:
+            return None
+        session = session_from(row)
+    if process is not None or (role and role != session.role):
+
+        def amend(tx: Change) -> None:
+            _register(tx, session.id, process)
+            if role and role != session.role:
+                tx.run("session_set_role", session=session.id, role=role)
+                tx.record("session.role", session.agent, session.id, {"role": role, "before": session.role})
+
+        context.change(amend)
+        session = replace(session, role=role or session.role)
+    touch(context.store, session)
+    return Joined(session=session, secret=known.secret, is_new=False)
+
+
+def _begin(
+    tx: Change, context: Context, name: str, *, role: str, kind: str, secret: str, process: Process | None
+) -> Joined:
+    row = tx.one("session_latest", agent=name)
+    if row is not None and row[12] is None:
+        lapse(tx, row[0])
+        row = tx.one("session_latest", agent=name)
+    if row is not None and row[12] is None and row[6] == digest(secret):
+        return Joined(session=session_from(row), secret=secret, is_new=True)  # this very call, run again
+    if row is not None and row[12] is None and not end_if_gone(tx, row[0], context.processes):
+        raise _in_use(context, name, session_from(row))
+    session_id = short_id("s")
+    generation = (row[2] if row else 0) + 1
+    lease_ms = context.settings.session_lease_ms
+    facts = {
+        "generation": generation,
+        "kind": kind,
+        "role": role,
+        "machine": context.processes.machine,
+        "secret_hash": digest(secret),
+        "lease_ms": lease_ms,
+    }
+    tx.run("session_add", session=session_id, agent=name, **facts)
+    _register(tx, session_id, process)
+    tx.record("session.joined", name, session_id, facts)
+    found = tx.one("session_get", session=session_id)
+    assert found is not None
+    return Joined(session=session_from(found), secret=secret, is_new=True)
+
+
+def _register(tx: Change, session_id: str, process: Process | None) -> None:
+    if process is not None:
+        tx.run(
+            "process_add",
+            session=session_id,
+            boot_id=process.boot_id,
+            namespace=process.namespace,
+            pid=process.pid,
+            started=process.started,
+        )
+
+
+def _in_use(context: Context, name: str, session: Session) -> Held:
+    here = session.machine == context.processes.machine
+    where = "here, under a secret this user cannot read" if here else f"on {session.machine}"
+    return Held(
+        f"{name} is already at work {where}",
+        code="AGENT_IN_USE",
+        hint="join under another name, or wait until that session leaves or lapses",
+        holder=name,
+        until_at=max(session.lapses_at, session.seen_at + session.lease_ms),
+    )
+
+
+def prove(context: Context, credentials: Credentials) -> Session:
+    """The live session that these credentials belong to.
+
+    Raises:
+        NotAllowed: there is no such session, or the secret is another's.
+        Stale: the session is over.
+    """
+    row = context.store.view(lambda reading: reading.one("session_get", session=credentials.session))
+    if row is None or row[6] != digest(credentials.secret):
+        raise NotAllowed(
+            f"the secret shown is not that of session {credentials.session[:40]}",
+            code="NOT_YOUR_SESSION",
+            hint="act under your own name: `interlock join NAME`, or --as NAME",
+        )
+    session = session_from(row)
+    if session.ended_at is not None:
+        raise session_over(session.agent)
+    touch(context.store, session)
+    return session
+
+
+def identify(context: Context, caller: Caller) -> Joined:
+    """Who acts: the nearest registered ancestor, the session shown, the name given, or the person.
+
+    Raises:
+        NotAllowed: the caller says it is somebody else than it provably is.
+    """
+    found = known_session(context, caller)
+    if found is not None:
+        return found
+    name = caller.name or caller.agent_variable
+    if name:
+        return join(context, name)
+    return join(context, caller.person, kind=PERSON)
+
+
+def known_session(context: Context, caller: Caller) -> Joined | None:
+    """The session this caller already belongs to; nothing is begun."""
+    registered = _registered_ancestor(context)
+    if registered is not None:
+        agent, session_id = registered
+        known = context.secrets.load(agent)
+        if known is None or known.session != session_id:
+            raise NotAllowed(
+                f"this process belongs to a session of {agent} whose secret this user cannot read",
+                code="NOT_YOUR_SESSION",
+                hint="start the command outside that agent",
+            )
+        return _as_claimed(Joined(session=prove(context, known), secret=known.secret, is_new=False), caller)
+    if caller.session_text:
+        credentials = parse_credentials(caller.session_text)
+        session = prove(context, credentials)
+        return _as_claimed(Joined(session=session, secret=credentials.secret, is_new=False), caller)
+    known = context.secrets.load(check_agent_name(caller.name or caller.agent_variable or caller.person))
+    return _attach(context, known, "", None) if known is not None else None
+
+
+def _as_claimed(joined: Joined, caller: Caller) -> Joined:
+    """Refuse a caller that says it is somebody else than it is."""
+    if caller.name and caller.name != joined.session.agent:
+        raise NotAllowed(
+            f"this process belongs to {joined.session.agent} and cannot act as {caller.name}",
+            code="NOT_YOUR_SESSION",
+            hint=f"leave out --as, or run it outside the session of {joined.session.agent}",
+        )
+    return joined
+
+
+def _registered_ancestor(context: Context) -> tuple[str, str] | None:
+    """The agent and session of the nearest parent process that was registered and still counts."""
+    chain = context.processes.ancestry()
+    if not chain:
+        return None
+    rows = context.store.view(
+        lambda reading: reading.all(
+            "processes_among",
+            boot_id=chain[0].boot_id,
+            namespace=chain[0].namespace,
+            pids=[process.pid for process in chain],
+        )
+    )
+    if not rows:
+        return None
+    sessions = {(row[0], row[1]): (row[3], row[2]) for row in rows if row[4] is None}
+    for process in chain:
+        if (process.pid, process.started) in sessions:
+            return sessions[process.pid, process.started]
+    return None
+
+
+def leave(context: Context, session: Session) -> tuple[str, ...]:
+    """End a session; tells what became free.
+
+    Raises:
+        Stale: it was over already.
+    """
+
+    def work(tx: Change) -> tuple[str, ...]:
+        row = tx.one("session_lock", session=session.id)
+        if row is None or row[12] is not None:
+            raise session_over(session.agent)
+        return tuple(end_session(tx, session_from(row), "session.left", {}))
+
+    freed = context.change(work)
+    context.secrets.drop(session.agent, session.id)
+    return tuple(dict.fromkeys(freed))
+
+
+def live_sessions(context: Context) -> list[Session]:
+    """All sessions that have not ended."""
+    return [session_from(row) for row in context.store.view(lambda reading: reading.all("sessions_live"))]

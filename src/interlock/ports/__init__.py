@@ -1,0 +1,1 @@
+"""What operations need from outside, written as Protocols."""

@@ -1,0 +1,1 @@
+"""The store behind its port: SQLite and PostgreSQL, their SQL files and their migrations."""

@@ -1,0 +1,170 @@
+"""Plain files beside the store that follow it: `journal.jsonl` line by line, `claims.json` as a whole.
+
+Lines are appended only after the commit of what they tell, under a lock of their own. Whoever finds the lock
+taken goes on: the one who has it looks once more after letting go, so nothing is left behind. A line torn
+by a crash is cut off and written again.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import time
+
+from interlock.clock import rfc3339
+from interlock.domain.journal import as_line, from_line
+from interlock.store.fairness import FairLock
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterator
+    from typing import Any
+
+    from interlock.domain.journal import Entry
+    from interlock.ports.store import Store
+
+JOURNAL = "journal.jsonl"
+CLAIMS = "claims.json"
+_TAIL = 65_536
+_SMALL = 65_536
+_BYTES_A_SECOND = 5_000_000  # how much of claims.json we are willing to write in a second, on average
+
+
+class Mirror:
+    """The files of one repository in its state folder."""
+
+    def __init__(self, folder: str, store: Store, live_claims: Callable[[], list[dict[str, Any]]]) -> None:
+        self._folder = folder
+        self._store = store
+        self._live_claims = live_claims
+        self.journal_path = os.path.join(folder, JOURNAL)
+        self._claims_path = os.path.join(folder, CLAIMS)
+        self._lock: FairLock | None = None
+
+    def sync(self, *, wait_seconds: float = 0.0) -> int:
+        """Bring the files up to the store; tells how many entries were added.
+
+        A file that cannot be written never fails the operation that was committed: the next one catches up.
+        """
+        added = 0
+        try:
+            if self._lock is None:
+                self._lock = FairLock(os.path.join(self._folder, "mirror.lock"))
+            while self._lock.acquire(wait_seconds):
+                try:
+                    new = self._append_new()
+                    added += new
+                    if new:
+                        self._write_claims()
+                finally:
+                    self._lock.release()
+                last = self._store.last_entry()
+                if last is None or last.position <= self.last_position():
+                    break
+        except OSError:
+            return added
+        return added
+
+    def _append_new(self) -> int:
+        position = self._mend_tail()
+        added = 0
+        file = os.open(self.journal_path, os.O_WRONLY | os.O_CREAT | os.O_APPEND | os.O_CLOEXEC, 0o644)
+        try:
+            while page := self._store.entries(position, 500):
+                text = "".join(as_line(entry) + "\n" for entry in page)
+                _write_all(file, text.encode("utf-8"))
+                position = page[-1].position
+                added += len(page)
+        finally:
+            os.close(file)
+        return added
+
+    def _mend_tail(self) -> int:
+        """The last whole entry in the file; a torn line behind it is cut off."""
+        try:
+            size = os.path.getsize(self.journal_path)
+        except OSError:
+            return 0
+        entry, end = read_tail(self.journal_path)
+        if end < size:
+            os.truncate(self.journal_path, end)
+        return entry.position if entry else 0
+
+    def last_position(self) -> int:
+        """The position of the last whole line."""
+        entry, _ = read_tail(self.journal_path)
+        return entry.position if entry else 0
+
+    def _write_claims(self) -> None:
+        """All live claims in one file; very large ones are not rewritten for every single change."""
+        try:
+            old = os.stat(self._claims_path)
+            if old.st_size > _SMALL and time.time() - old.st_mtime < old.st_size / _BYTES_A_SECOND:
+                return
+        except OSError:
+            pass
+        last = self._store.last_entry()
+        position = last.position if last else 0
+        text = json.dumps({"position": position, "claims": self._live_claims()}, indent=1, ensure_ascii=False)
+        scratch = f"{self._claims_path}.{os.getpid()}.new"
+        with open(scratch, "w", encoding="utf-8") as file:
+            file.write(text + "\n")
+        os.replace(scratch, self._claims_path)
+
+
+def read_tail(path: str) -> tuple[Entry | None, int]:
+    """The last whole entry of a journal file, and the offset at which whole lines end."""
+    try:
+        with open(path, "rb") as file:
+            size = file.seek(0, os.SEEK_END)
+            reach = _TAIL
+            while True:
+                start = max(size - reach, 0)
+                file.seek(start)
+                raw = file.read(size - start)
+                entry, end = _last_whole(raw)
+                if entry is not None or start == 0:
+                    return entry, start + end
+                reach *= 8
+    except OSError:
+        return None, 0
+
+
+def _last_whole(raw: bytes) -> tuple[Entry | None, int]:
+    end = raw.rfind(b"\n") + 1
+    while end > 0:
+        start = raw.rfind(b"\n", 0, end - 1) + 1
+        try:
+            return from_line(raw[start : end - 1].decode("utf-8")), end
+        except ValueError:
+            end = start
+    return None, 0
+
+
+def read_journal(path: str) -> Iterator[Entry]:
+    """All entries of a journal file.
+
+    Raises:
+        ValueError: a line is not one of ours (a torn last line is passed over).
+    """
+    try:
+        with open(path, encoding="utf-8") as file:
+            for line in file:
+                if line.endswith("\n"):
+                    yield from_line(line)
+    except FileNotFoundError:
+        return
+
+
+def set_aside(path: str) -> str:
+    """Keep a file under another name, and tell which."""
+    stem, ending = os.path.splitext(path)
+    stamp = rfc3339(time.time_ns() // 1_000_000).replace(":", "").replace(".", "-")
+    kept = f"{stem}.before-{stamp}{ending}"
+    os.replace(path, kept)
+    return kept
+
+
+def _write_all(file: int, data: bytes) -> None:
+    while data:
+        data = data[os.write(file, data) :]

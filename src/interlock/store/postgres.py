@@ -1,0 +1,417 @@
+"""The store in PostgreSQL, for several machines: the same statements, one clock, locks only where claims could meet.
+
+A change locks the way from the root to each of its keys (shared) and the keys themselves (alone), so that
+disjoint work commits side by side and shares its disk writes. Entries of the journal are sealed afterwards, by
+whoever reads them, in the order in which they became visible.
+"""
+
+from __future__ import annotations
+
+import _thread
+import os
+
+from interlock.clock import SystemClock
+from interlock.domain.claims import areas_of
+from interlock.domain.journal import START, Entry, encode_data, seal
+from interlock.domain.patterns import ancestors, below
+from interlock.errors import StoreTransient
+from interlock.ids import digest, short_id
+from interlock.store.postgres_errors import is_retriable, translate
+from interlock.store.postgres_schema import connect, prepare_schema
+from interlock.store.sqlite import entry_from
+from interlock.store.statements import for_psycopg, read_statements
+from interlock.store.wake import ENTRY, FREED
+from interlock.values import value
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from collections.abc import Callable, Mapping, Sequence
+    from typing import Any, TypeVar
+
+    import psycopg
+
+    from interlock.clock import Clock
+    from interlock.domain.claims import Request
+    from interlock.domain.patterns import Branch
+    from interlock.ports.store import Change, Listener, Reading, Row
+
+    T = TypeVar("T")
+
+_MOST_TRIES = 8
+_SEAL_PAGE = 2000
+_LISTENER_MS = 30_000
+_abandoned: list[object] = []  # connections of a parent process: neither used nor closed here
+
+
+@value
+class Grant:
+    """A grant that needed no judging."""
+
+    tokens: list[int]
+    granted_at: int
+    seen_at: int
+
+
+class PostgresStore:
+    """One repository in a PostgreSQL database."""
+
+    def __init__(
+        self, url: str, repository: str, *, folder: str = "", clock: Clock | None = None, wait_ms: int = 30_000
+    ) -> None:
+        self.url = url
+        self.folder = folder
+        self.repository = repository
+        self.clock: Clock = clock or SystemClock()
+        self.wait_ms = wait_ms
+        self.channel = f"interlock_{digest(repository)[:16]}"
+        self._statements = {name: for_psycopg(text) for name, text in read_statements("postgres").items()}
+        self._guard = _thread.RLock()
+        self._connection: psycopg.Connection[Any] | None = None
+        self._pid = os.getpid()
+        self._lead_ms = 0  # how far the server's calendar is ahead of this machine's; only for showing times
+        self._reach(prepare=True)
+
+    def _reach(self, *, prepare: bool = False) -> psycopg.Connection[Any]:
+        """The connection of this process, made anew when it broke or when the process was forked."""
+        if self._connection is not None and os.getpid() != self._pid:
+            _abandoned.append(self._connection)
+            self._connection = None
+        if self._connection is None or self._connection.closed:
+            self._pid = os.getpid()
+            self._connection = connect(self.url, self.wait_ms)
+            if prepare:
+                prepare_schema(self._connection, self.url)
+        return self._connection
+
+    def execute(self, statement: str, parameters: dict[str, Any]) -> psycopg.Cursor[Any]:
+        """Run a named statement."""
+        parameters["repository"] = self.repository
+        return self._reach().execute(self._statements[statement], parameters)
+
+    def given_now(self) -> int | None:
+        """The time of a test's clock; nothing when the server's own counts."""
+        return None if self.clock.is_real() else self.clock.boot_ms()
+
+    def wall_of(self, at: int) -> int:
+        return at
+
+    def change(
+        self,
+        work: Callable[[Change], T],
+        *,
+        areas: Mapping[str, bool] | None = None,
+        is_durable: bool = True,
+    ) -> T:
+        with self._guard:
+            for tries in range(_MOST_TRIES):
+                try:
+                    change = self._run(work, areas or {}, is_durable)
+                    break
+                except _Again as again:
+                    if tries == _MOST_TRIES - 1:
+                        raise translate(again.cause, self.url) from again.cause
+            else:
+                raise AssertionError("unreachable")
+            if change.wakes and (change.frees or change.has_recorded):
+                self._notify(FREED if change.frees else ENTRY)
+        return change.result
+
+    def _run(self, work: Callable[[Change], Any], areas: Mapping[str, bool], is_durable: bool) -> PostgresChange:
+        import psycopg  # noqa: PLC0415
+
+        is_committing = False
+        try:
+            connection = self._reach()
+            connection.execute("BEGIN" if is_durable else "BEGIN; SET LOCAL synchronous_commit = off")
+            if areas:
+                keys, alone = self._locks(areas)
+                self.execute("lock_areas", {"keys": keys, "alone": alone})
+            change = PostgresChange(self)
+            change.result = work(change)
+            is_committing = True
+            connection.execute("COMMIT")
+        except psycopg.Error as error:
+            self._roll_back()
+            if is_retriable(error) and not is_committing:
+                raise _Again(error) from error
+            if is_committing and self._connection is not None and self._connection.closed:
+                raise StoreTransient(
+                    "the database was lost in the middle of a commit: it may or may not have happened",
+                    code="STORE_AMBIGUOUS",
+                    hint="look with `interlock claims`, then ask again: asking twice does no harm",
+                ) from error
+            raise translate(error, self.url) from error
+        except BaseException:
+            self._roll_back()
+            raise
+        return change
+
+    def _roll_back(self) -> None:
+        import psycopg  # noqa: PLC0415
+
+        if self._connection is not None and not self._connection.closed:
+            try:
+                self._connection.execute("ROLLBACK")
+            except psycopg.Error:
+                self._connection.close()
+
+    def _locks(self, areas: Mapping[str, bool]) -> tuple[list[int], list[bool]]:
+        """The database's lock numbers for some areas, sorted; two areas with one number are one."""
+        numbers: dict[int, bool] = {}
+        for key, alone in areas.items():
+            number = int.from_bytes(bytes.fromhex(digest(f"{self.repository}\0{key}")[:16]), "big", signed=True)
+            numbers[number] = numbers.get(number, False) or alone
+        keys = sorted(numbers)
+        return keys, [numbers[key] for key in keys]
+
+    def _notify(self, what: str) -> None:
+        import psycopg  # noqa: PLC0415
+
+        try:
+            self.execute("notify", {"channel": self.channel, "payload": what})
+        except psycopg.Error:
+            return  # whoever listens also looks by itself
+
+    def view(self, look: Callable[[Reading], T]) -> T:
+        import psycopg  # noqa: PLC0415
+
+        with self._guard:
+            for tries in range(_MOST_TRIES):
+                try:
+                    self._reach().execute("BEGIN ISOLATION LEVEL REPEATABLE READ READ ONLY")
+                    result = look(PostgresReading(self))
+                    self._reach().execute("COMMIT")
+                    return result
+                except psycopg.Error as error:
+                    self._roll_back()
+                    if not is_retriable(error) or tries == _MOST_TRIES - 1:
+                        raise translate(error, self.url) from error
+                except BaseException:
+                    self._roll_back()
+                    raise
+        raise AssertionError("unreachable")
+
+    def take_uncontested(self, session: str, agent: str, request: Request) -> Grant | None:
+        branches = [branch for pattern in request.patterns for branch in pattern.branches]
+        is_plain = all(len(pattern.branches) == 1 for pattern in request.patterns)
+        if not is_plain or not self.clock.is_real() or any(branch.rest is not None for branch in branches):
+            return None
+        keys = [branch.key for branch in branches]
+        if len(set(keys)) < len(keys) or "" in keys or request.is_partial:
+            return None
+        locks, alone = self._locks(areas_of(request.patterns))
+        parameters: dict[str, Any] = {
+            "session": session,
+            "agent": agent,
+            "locks": locks,
+            "alone": alone,
+            "ancestors": list({up for key in keys for up in ancestors(key)}),
+            "keys": keys,
+            "patterns": [pattern.text for pattern in request.patterns],
+            "kinds": [pattern.kind for pattern in request.patterns],
+            "facts": [_facts_before_token(pattern.text, pattern.kind, request) for pattern in request.patterns],
+            "mode": request.mode,
+            "ttl_ms": request.ttl_ms,
+            "task": request.task,
+            "note": request.note,
+        }
+        return self._take_at_once(parameters)
+
+    def _take_at_once(self, parameters: dict[str, Any]) -> Grant | None:
+        import psycopg  # noqa: PLC0415
+
+        with self._guard:
+            try:
+                rows = self.execute("take_uncontested", parameters).fetchall()
+            except psycopg.Error:
+                return None  # the long road finds out what is wrong, and tries again
+            if not rows:
+                return None
+            if rows[0][3]:
+                self._notify(ENTRY)
+        return Grant(tokens=[row[0] for row in rows], granted_at=rows[0][1], seen_at=rows[0][2])
+
+    def entries(self, after: int, limit: int = 1000) -> list[Entry]:
+        self.seal()
+        rows = self.view(lambda reading: reading.all("entries_after", after=after, limit=limit))
+        return [entry_from(row) for row in rows]
+
+    def last_entry(self) -> Entry | None:
+        self.seal()
+        row = self.view(lambda reading: reading.one("entry_last"))
+        return entry_from(row) if row else None
+
+    def seal(self) -> int:
+        """Give every visible entry its place in the chain; tells how many."""
+        if self.view(lambda reading: reading.one("has_unsealed")) is None:
+            return 0
+        sealed = 0
+        while page := self.change(_seal_page, areas={"//seal": True}):
+            sealed += page
+        return sealed
+
+    def listen(self) -> Listener:
+        return PostgresListener(self)
+
+    def close(self) -> None:
+        with self._guard:
+            if self._connection is not None and os.getpid() == self._pid:
+                self._connection.close()
+
+
+class _Again(Exception):
+    """The transaction lost a race of the database's own making and can be run again."""
+
+    def __init__(self, cause: psycopg.Error) -> None:
+        super().__init__(str(cause))
+        self.cause = cause
+
+
+def _seal_page(tx: Change) -> int:
+    # What is visible now and was not before comes behind all that was: a later commit gets a later place.
+    rows = tx.all("unsealed", limit=_SEAL_PAGE)
+    last = tx.one("entry_last")
+    position, previous = (last[0], last[7]) if last else (0, START)
+    positions: list[int] = []
+    hashes: list[str] = []
+    for number, at, kind, agent, session, data in rows:
+        position += 1
+        previous = seal(previous, position, number, at, kind, agent, session, data)
+        positions.append(position)
+        hashes.append(previous)
+    if rows:
+        tx.run("entries_seal", numbers=[row[0] for row in rows], positions=positions, hashes=hashes)
+    return len(rows)
+
+
+def _facts_before_token(text: str, kind: str, request: Request) -> str:
+    """The facts of a grant as JSON up to where its token comes; the database knows the rest."""
+    facts = encode_data(
+        {"kind": kind, "mode": request.mode, "note": request.note, "pattern": text, "task": request.task}
+    )
+    return facts[:-1] + ',"token":'
+
+
+class PostgresReading:
+    """One look at the database."""
+
+    def __init__(self, store: PostgresStore) -> None:
+        self._store = store
+        self._now: int | None = store.given_now()
+
+    @property
+    def now(self) -> int:
+        """The server's time, asked once."""
+        if self._now is None:
+            row = self._store.execute("server_now", {}).fetchone()
+            assert row is not None
+            self._now = int(row[0])
+        return self._now
+
+    @now.setter
+    def now(self, at: int) -> None:
+        self._now = at
+
+    def one(self, statement: str, /, **parameters: object) -> Row | None:
+        return self._cursor(statement, parameters).fetchone()
+
+    def all(self, statement: str, /, **parameters: object) -> list[Row]:
+        return self._cursor(statement, parameters).fetchall()
+
+    def _cursor(self, statement: str, parameters: dict[str, Any]) -> psycopg.Cursor[Any]:
+        if statement in _NEED_NOW:
+            parameters["now"] = self.now
+        return self._store.execute(statement, parameters)
+
+    def near(self, statement: str, branches: Sequence[Branch], session: str) -> list[Row]:
+        ranges = [below(branch.key) for branch in branches]
+        return self.all(
+            f"{statement}_all",
+            ancestors=list({up for branch in branches for up in ancestors(branch.key)}),
+            lows=[low for low, _ in ranges],
+            highs=[high for _, high in ranges],
+            session=session,
+        )
+
+
+class PostgresChange(PostgresReading):
+    """One transaction."""
+
+    result: Any
+
+    def __init__(self, store: PostgresStore) -> None:
+        super().__init__(store)
+        row = store.execute("opening", {"given": store.given_now()}).fetchone()
+        assert row is not None
+        self._now = int(row[0])
+        self.epoch = int(row[1])
+        self.has_lapsed = bool(row[2])
+        self.has_waiters = bool(row[3])
+        self.wakes = bool(row[4])
+        self.frees = False
+        self.has_recorded = False
+
+    def run(self, statement: str, /, **parameters: object) -> int:
+        return self._cursor(statement, parameters).rowcount
+
+    def next_numbers(self, count: int) -> list[int]:
+        return [row[0] for row in self.all("numbers", count=count)] if count else []
+
+    def record(
+        self, kind: str, agent: str, session: str, facts: dict[str, Any], number: int | None = None
+    ) -> None:
+        if number is None:
+            number = self.next_numbers(1)[0]
+        at = self._store.clock.wall_ms() if self._store.given_now() is not None else self.now
+        self.run(
+            "entry_add", number=number, at=at, kind=kind, agent=agent, session=session, data=encode_data(facts)
+        )
+        self.has_recorded = True
+
+
+class PostgresListener:
+    """A connection of its own that hears notifications."""
+
+    def __init__(self, store: PostgresStore) -> None:
+        self._store = store
+        self._id = short_id("l")
+        self._connection = connect(store.url, store.wait_ms)
+        self._connection.execute(f"LISTEN {store.channel}")  # pyright: ignore[reportArgumentType]
+        self._beat_at = 0
+        self._beat()
+
+    def _beat(self) -> None:
+        """Say that somebody listens, so that writers take the trouble to notify."""
+        now = self._store.clock.boot_ms() if self._store.clock.is_real() else SystemClock().boot_ms()
+        if now < self._beat_at:
+            return
+        self._beat_at = now + _LISTENER_MS // 3
+
+        def say(tx: Change) -> None:
+            tx.run("listener_beat", id=self._id, alive_until=tx.now + _LISTENER_MS)
+
+        self._store.change(say, is_durable=False)
+
+    def wait(self, timeout_seconds: float) -> str:
+        """Sleep until something happened: `freed` wins over `entry`; empty when the time was up."""
+        import psycopg  # noqa: PLC0415
+
+        self._beat()
+        heard = ""
+        try:
+            for note in self._connection.notifies(timeout=max(timeout_seconds, 0.001), stop_after=1):
+                heard = FREED if FREED in (heard, note.payload) else ENTRY
+        except psycopg.Error:
+            self._connection = connect(self._store.url, self._store.wait_ms)
+            self._connection.execute(f"LISTEN {self._store.channel}")  # pyright: ignore[reportArgumentType]
+        return heard
+
+    def close(self) -> None:
+        """Stop listening."""
+        self._connection.close()
+        self._store.change(lambda tx: tx.run("listener_drop", id=self._id), is_durable=False)
+
+
+_NEED_NOW = frozenset(
+    name for name, text in read_statements("postgres").items() if ":now" in text and name != "opening"
+)

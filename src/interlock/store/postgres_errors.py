@@ -1,0 +1,62 @@
+"""PostgreSQL's errors in words a person can act on, never with a password in them."""
+
+from __future__ import annotations
+
+from interlock.errors import InterlockError, StoreError, StoreTransient
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    import psycopg
+
+_RETRIABLE = ("40001", "40P01", "57P01", "57P02", "57P03", "08")
+_WORDS: dict[str, tuple[str, str, str]] = {
+    "25006": ("STORE_READONLY", "takes no changes: it is read-only", "point at the primary server"),
+    "28": ("STORE_FORBIDDEN", "refused this user or password", "check the user and password in the URL"),
+    "3D000": ("STORE_UNOPENABLE", "does not exist", "create the database first: createdb NAME"),
+    "42501": ("STORE_FORBIDDEN", "refused this user", "grant it the right to create and use the schema interlock"),
+    "53100": ("STORE_FULL", "has no room: its disk is full", "free some space; nothing was changed"),
+    "53300": ("STORE_BUSY", "has no connection left", "raise max_connections or use a pooler"),
+}
+
+
+def is_retriable(error: psycopg.Error) -> bool:
+    """Whether running the same transaction again may help."""
+    state = error.sqlstate or ""
+    return state.startswith(_RETRIABLE) or not state and error.__class__.__name__ == "OperationalError"
+
+
+def translate(error: psycopg.Error, url: str) -> InterlockError:
+    """Our error for one of PostgreSQL's."""
+    state = error.sqlstate or ""
+    place = without_password(url)
+    if state == "55P03":
+        busy = StoreTransient(
+            f"the store {place} stayed locked by another program",
+            code="STORE_BUSY",
+            hint="try again; if it lasts, look into pg_stat_activity for who holds it",
+        )
+        busy.exit_code = 5
+        return busy
+    for start in (state, state[:2]):
+        if start in _WORDS:
+            code, words, hint = _WORDS[start]
+            return StoreError(f"the store {place} {words}", code=code, hint=hint)
+    told = str(error).strip().splitlines()[0][:200] if str(error).strip() else "no answer"
+    if not state or state.startswith(("08", "57P")):
+        return StoreTransient(
+            f"the store {place} cannot be reached: {told}",
+            code="STORE_UNREACHABLE",
+            hint="check that the server runs and that the URL names it",
+        )
+    return StoreError(f"the store {place} failed: {told} ({state})", code="STORE_FAILED", hint="run `interlock doctor`")
+
+
+def without_password(url: str) -> str:
+    """A database URL that may be shown."""
+    scheme, _, rest = url.partition("://")
+    account, at, place = rest.rpartition("@")
+    if at and ":" in account:
+        account = account.partition(":")[0] + ":…"
+    place, question, query = place.partition("?")
+    shown = "&".join(part for part in query.split("&") if part and not part.startswith("password="))
+    return f"{scheme}://{account}{at}{place}{question if shown else ''}{shown}"

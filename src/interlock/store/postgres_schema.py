@@ -1,0 +1,105 @@
+"""Connects to PostgreSQL, creates or upgrades the schema `interlock` there, and refuses a newer one."""
+
+from __future__ import annotations
+
+from interlock.errors import StoreError
+from interlock.ids import new_uuid
+from interlock.store.postgres_errors import translate, without_password
+from interlock.store.statements import read_migrations
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from typing import Any, LiteralString, cast
+
+    import psycopg
+else:
+
+    def cast(_: object, item: object) -> object:
+        return item
+
+
+SCHEMA = 1
+READABLE_BY = 1
+_PREPARING = 0x494C434B  # the lock for creating and upgrading, the same in every version
+
+
+def connect(url: str, wait_ms: int) -> psycopg.Connection[Any]:
+    """A connection in which our tables are found and no lock is waited for too long.
+
+    Raises:
+        StoreError: the driver is not installed, or the server cannot be reached.
+    """
+    try:
+        import psycopg  # noqa: PLC0415 - an extra, and dear to import
+    except ImportError as error:
+        raise StoreError(
+            "the driver for PostgreSQL is not installed",
+            code="POSTGRES_MISSING",
+            hint="pip install 'interlock[postgres]'",
+        ) from error
+    try:
+        connection = psycopg.connect(url, autocommit=True, prepare_threshold=1, connect_timeout=max(2, wait_ms // 3000))
+        connection.execute("SET search_path TO interlock")
+        connection.execute(cast("LiteralString", f"SET lock_timeout TO {int(wait_ms)}"))
+    except psycopg.Error as error:
+        raise translate(error, url) from error
+    return connection
+
+
+def prepare_schema(connection: psycopg.Connection[Any], url: str) -> None:
+    """Create or upgrade our tables.
+
+    Raises:
+        StoreError: they were made by a newer program, or have moved elsewhere.
+    """
+    import psycopg  # noqa: PLC0415
+
+    try:
+        facts = read_facts(connection)
+        if facts.get("schema") != str(SCHEMA):
+            with connection.transaction():
+                connection.execute("SELECT pg_advisory_xact_lock(%s)", (_PREPARING,))
+                facts = _upgrade(connection, url)
+    except psycopg.Error as error:
+        raise translate(error, url) from error
+    check_facts(facts, url)
+
+
+def read_facts(connection: psycopg.Connection[Any]) -> dict[str, str]:
+    """What the store says of itself; nothing when it is not there yet."""
+    found = connection.execute("SELECT to_regclass('interlock.meta')").fetchone()
+    if found is None or found[0] is None:
+        return {}
+    return dict(connection.execute("SELECT key, value FROM interlock.meta").fetchall())
+
+
+def check_facts(facts: dict[str, str], url: str) -> None:
+    """Refuse a store that this program must not use."""
+    place = without_password(url)
+    if int(facts.get("readable_by", "0")) > SCHEMA:
+        raise StoreError(
+            f"the store {place} was made by a newer interlock (schema {facts['schema']}; this one knows {SCHEMA})",
+            code="STORE_NEWER",
+            hint="upgrade interlock here: pip install --upgrade interlock",
+        )
+
+
+def _upgrade(connection: psycopg.Connection[Any], url: str) -> dict[str, str]:
+    facts = read_facts(connection)
+    check_facts(facts, url)
+    have = int(facts.get("schema", "0"))
+    connection.execute("CREATE SCHEMA IF NOT EXISTS interlock")
+    for version, script in read_migrations("postgres"):
+        if version > have:
+            connection.execute(cast("LiteralString", script))
+    if have < SCHEMA:
+        new = {"schema": str(SCHEMA), "readable_by": str(READABLE_BY)}
+        if not facts:
+            new |= {"store_id": new_uuid(), "epoch": "1"}
+        for key, fact in new.items():
+            connection.execute(
+                "INSERT INTO meta (key, value) VALUES (%s, %s)"
+                " ON CONFLICT (key) DO UPDATE SET value = excluded.value",
+                (key, fact),
+            )
+    return read_facts(connection)

@@ -1,0 +1,179 @@
+-- Migration 1 for PostgreSQL: the tables of 0001_core.sqlite.sql, and the one-trip grant.
+--
+-- Instants are whole milliseconds since 1970 by the server's clock. Entries of the journal get their number when
+-- they are written and their position and hash when they are sealed, in the order in which they became visible.
+
+CREATE TABLE meta (key text PRIMARY KEY, value text NOT NULL);
+
+CREATE TABLE repositories (id text PRIMARY KEY, ignore_case integer NOT NULL DEFAULT 0);
+
+CREATE TABLE sessions (
+    id text PRIMARY KEY,
+    repository text NOT NULL,
+    agent text NOT NULL,
+    generation bigint NOT NULL,
+    kind text NOT NULL,
+    role text NOT NULL,
+    machine text NOT NULL,
+    secret_hash text NOT NULL,
+    lease_ms bigint NOT NULL,
+    started_at bigint NOT NULL,
+    seen_at bigint NOT NULL,
+    shortest_ms bigint NOT NULL,
+    lapses_at bigint NOT NULL,
+    ended_at bigint,
+    UNIQUE (repository, agent, generation)
+);
+CREATE INDEX sessions_lapsing ON sessions (repository, lapses_at) WHERE ended_at IS NULL;
+
+CREATE TABLE processes (
+    repository text NOT NULL,
+    boot_id text NOT NULL,
+    namespace text NOT NULL,
+    pid bigint NOT NULL,
+    started bigint NOT NULL,
+    session text NOT NULL,
+    PRIMARY KEY (repository, boot_id, namespace, pid, started)
+);
+CREATE INDEX processes_of_session ON processes (session);
+
+-- COLLATE "C": the range of keys below a key is a range of bytes.
+CREATE TABLE claims (
+    repository text NOT NULL,
+    key text COLLATE "C" NOT NULL,
+    token bigint NOT NULL,
+    branch integer NOT NULL,
+    rest text,
+    session text NOT NULL,
+    pattern text NOT NULL,
+    kind text NOT NULL,
+    mode text NOT NULL,
+    ttl_ms bigint NOT NULL,
+    granted_at bigint NOT NULL,
+    task text NOT NULL,
+    note text NOT NULL,
+    PRIMARY KEY (repository, key, token, branch)
+);
+CREATE INDEX claims_of_session ON claims (session, token);
+
+CREATE TABLE lapsed (
+    repository text NOT NULL,
+    agent text NOT NULL,
+    pattern text NOT NULL,
+    kind text NOT NULL,
+    mode text NOT NULL,
+    ttl_ms bigint NOT NULL,
+    token bigint NOT NULL,
+    ended_at bigint NOT NULL,
+    PRIMARY KEY (repository, agent, pattern)
+);
+
+CREATE TABLE waiters (
+    repository text NOT NULL,
+    ticket bigint NOT NULL,
+    session text NOT NULL,
+    mode text NOT NULL,
+    task text NOT NULL,
+    since bigint NOT NULL,
+    alive_until bigint NOT NULL,
+    PRIMARY KEY (repository, ticket)
+);
+
+CREATE TABLE waiter_paths (
+    repository text NOT NULL,
+    key text COLLATE "C" NOT NULL,
+    ticket bigint NOT NULL,
+    branch integer NOT NULL,
+    rest text,
+    pattern text NOT NULL,
+    PRIMARY KEY (repository, key, ticket, branch)
+);
+
+CREATE SEQUENCE journal_number;
+CREATE TABLE journal (
+    repository text NOT NULL,
+    number bigint NOT NULL,
+    position bigint,
+    at bigint NOT NULL,
+    kind text NOT NULL,
+    agent text NOT NULL,
+    session text NOT NULL,
+    data text NOT NULL,
+    hash text,
+    PRIMARY KEY (repository, number)
+) WITH (fillfactor = 80);
+CREATE UNIQUE INDEX journal_sealed ON journal (repository, position) WHERE position IS NOT NULL;
+CREATE INDEX journal_unsealed ON journal (repository, number) WHERE position IS NULL;
+
+CREATE FUNCTION journal_refuses_change() RETURNS trigger AS $$
+BEGIN
+    IF TG_OP = 'UPDATE' AND (OLD.position IS NULL OR (OLD.position, OLD.hash) = (NEW.position, NEW.hash))
+        AND (OLD.number, OLD.at, OLD.kind, OLD.agent, OLD.session, OLD.data)
+          = (NEW.number, NEW.at, NEW.kind, NEW.agent, NEW.session, NEW.data) THEN
+        RETURN NEW;  -- sealing, or following the repository's new id
+    END IF;
+    RAISE EXCEPTION 'the journal is append-only';
+END $$ LANGUAGE plpgsql;
+CREATE TRIGGER journal_is_append_only BEFORE UPDATE OR DELETE ON journal
+    FOR EACH ROW EXECUTE FUNCTION journal_refuses_change();
+
+-- Who wants to be woken: writers notify only when somebody listens, and never inside their own transaction,
+-- because a notification is committed under one lock of the whole database.
+CREATE UNLOGGED TABLE listeners (
+    repository text NOT NULL,
+    id text NOT NULL,
+    alive_until bigint NOT NULL,
+    PRIMARY KEY (repository, id)
+);
+
+CREATE FUNCTION interlock_now() RETURNS bigint AS $$
+    SELECT floor(extract(epoch FROM clock_timestamp()) * 1000)::bigint
+$$ LANGUAGE sql VOLATILE;
+
+-- Grant literals and trees in one round trip when nothing at all lies near them; otherwise say so (NULL) and
+-- leave the judging to the one judge. Arguments come in arrays of equal length, one element for each pattern;
+-- p_locks is sorted, so that two callers never lock in opposite orders.
+CREATE FUNCTION interlock_take_uncontested(
+    p_repository text, p_session text, p_agent text, p_locks bigint[], p_alone boolean[], p_ancestors text[],
+    p_keys text[], p_patterns text[], p_kind text[], p_facts text[], p_mode text, p_ttl bigint,
+    p_task text, p_note text
+) RETURNS TABLE (token bigint, granted_at bigint, seen_at bigint, wakes boolean) AS $$
+DECLARE
+    v_now bigint;
+    v_seen bigint;
+    v_lapses bigint;
+    v_ended bigint;
+    v_epoch bigint;
+    v_number bigint;
+    v_wakes boolean;
+BEGIN
+    FOR i IN 1 .. array_length(p_locks, 1) LOOP
+        IF p_alone[i] THEN PERFORM pg_advisory_xact_lock(p_locks[i]);
+        ELSE PERFORM pg_advisory_xact_lock_shared(p_locks[i]); END IF;
+    END LOOP;
+    v_now := interlock_now();
+    SELECT s.seen_at, s.lapses_at, s.ended_at,
+           (SELECT m.value::bigint FROM meta m WHERE m.key = 'epoch'),
+           EXISTS (SELECT 1 FROM listeners l WHERE l.repository = p_repository AND l.alive_until > v_now)
+      INTO v_seen, v_lapses, v_ended, v_epoch, v_wakes
+      FROM sessions s WHERE s.id = p_session;
+    -- A session near its end, or one whose own earliest lapse this lease would precede, takes the long road.
+    IF NOT FOUND OR v_ended IS NOT NULL OR v_lapses <= v_now OR v_lapses > v_now + p_ttl THEN RETURN; END IF;
+    IF EXISTS (SELECT 1 FROM claims c WHERE c.repository = p_repository AND c.key = ANY (p_ancestors)
+               AND (c.session <> p_session OR c.key = ANY (p_keys)))
+       OR EXISTS (SELECT 1 FROM unnest(p_keys) AS k(key)
+               JOIN claims c ON c.repository = p_repository AND c.key > k.key || '/' AND c.key < k.key || '0'
+               AND c.session <> p_session)
+       OR EXISTS (SELECT 1 FROM waiters w WHERE w.repository = p_repository)
+    THEN RETURN; END IF;
+    FOR i IN 1 .. array_length(p_keys, 1) LOOP
+        v_number := nextval('journal_number');
+        INSERT INTO claims VALUES (p_repository, p_keys[i], (v_epoch << 32) | v_number, 0, NULL, p_session,
+            p_patterns[i], p_kind[i], p_mode, p_ttl, v_now, p_task, p_note);
+        INSERT INTO journal (repository, number, at, kind, agent, session, data)
+            VALUES (p_repository, v_number, v_now, 'claim.taken', p_agent, p_session,
+                    p_facts[i] || ((v_epoch << 32) | v_number) || ',"ttl_ms":' || p_ttl || '}');
+        token := (v_epoch << 32) | v_number; granted_at := v_now; seen_at := v_seen; wakes := v_wakes;
+        RETURN NEXT;
+    END LOOP;
+END $$ LANGUAGE plpgsql;

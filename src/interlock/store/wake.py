@@ -1,0 +1,114 @@
+"""Waking others on this machine: one datagram to each socket in the state folder, sent after a commit.
+
+Losing a datagram costs time, never truth: whoever listens also looks by itself now and then.
+"""
+
+from __future__ import annotations
+
+import os
+
+from interlock.ids import short_id
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    import socket
+
+FREED = "freed"
+ENTRY = "entry"
+
+
+class Wakes:
+    """The sockets of all listeners of one store, in one folder."""
+
+    def __init__(self, folder: str) -> None:
+        self._folder = folder
+        self._sender: socket.socket | None = None
+
+    def announce(self, what: str) -> None:
+        """Wake every listener. Never fails: a listener that cannot be reached is forgotten or looks later."""
+        try:
+            names = os.listdir(self._folder)
+        except OSError:
+            return
+        if names:
+            self._send(names, what.encode())
+
+    def _send(self, names: list[str], message: bytes) -> None:
+        import socket  # noqa: PLC0415 - nobody listens, mostly
+
+        if self._sender is None:
+            self._sender = socket.socket(socket.AF_UNIX, socket.SOCK_DGRAM | socket.SOCK_CLOEXEC)
+            self._sender.setblocking(False)
+        try:
+            folder = os.open(self._folder, os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC)
+        except OSError:
+            return
+        try:
+            for name in names:
+                self._send_to(_address(self._folder, folder, name), name, message)
+        finally:
+            os.close(folder)
+
+    def _send_to(self, address: str, name: str, message: bytes) -> None:
+        assert self._sender is not None
+        try:
+            self._sender.sendto(message, address)
+        except (ConnectionRefusedError, FileNotFoundError):
+            # Its owner is gone: a killed process leaves its socket's file behind.
+            _remove(os.path.join(self._folder, name))
+        except OSError:
+            return  # its queue is full: it has plenty of reasons to wake up already
+
+    def listen(self) -> LocalListener:
+        """A new listener."""
+        return LocalListener(self._folder)
+
+
+class LocalListener:
+    """One socket in the folder."""
+
+    def __init__(self, folder: str) -> None:
+        import socket  # noqa: PLC0415
+
+        os.makedirs(folder, exist_ok=True)
+        self._path = os.path.join(folder, f"{os.getpid()}-{short_id('w', 6)}")
+        self._socket = socket.socket(socket.AF_UNIX, socket.SOCK_DGRAM | socket.SOCK_CLOEXEC)
+        handle = os.open(folder, os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC)
+        try:
+            self._socket.bind(_address(folder, handle, os.path.basename(self._path)))
+        finally:
+            os.close(handle)
+        os.chmod(self._path, 0o666)
+
+    def wait(self, timeout_seconds: float) -> str:
+        """Sleep until something happened: `freed` wins over `entry`; empty when the time was up."""
+        self._socket.settimeout(max(timeout_seconds, 0.0001))
+        heard = ""
+        try:
+            heard = self._socket.recv(16).decode()
+            self._socket.setblocking(False)
+            while True:  # take all that came together: one look answers them all
+                more = self._socket.recv(16).decode()
+                heard = FREED if FREED in (heard, more) else more
+        except OSError:
+            return heard
+
+    def close(self) -> None:
+        """Stop listening."""
+        self._socket.close()
+        _remove(self._path)
+
+
+def _address(folder: str, handle: int, name: str) -> str:
+    """A socket's path, short enough for the kernel (108 bytes) however deep the repository lies."""
+    path = os.path.join(folder, name)
+    if len(os.fsencode(path)) < 100:
+        return path
+    return f"/proc/self/fd/{handle}/{name}"
+
+
+def _remove(path: str) -> None:
+    try:
+        os.unlink(path)
+    except OSError:
+        return

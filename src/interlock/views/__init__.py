@@ -1,0 +1,1 @@
+"""The JSON and text forms that all doors share."""
