@@ -88,7 +88,7 @@ def open_house(cwd: str, *, clock: Clock | None = None, is_short_lived: bool = F
     folder = checkout.state_folder
     _make_folder(folder)
     settings = read_settings(checkout.root, os.path.join(folder, "settings.cache"))
-    repository_id, former_id = _repository_id(folder, settings)
+    repository_id, former_id = repository_id_of(folder, settings)
     place = store_place(folder, settings)
     store = open_store(place, folder, repository_id, settings, clock=clock, is_short_lived=is_short_lived)
     try:
@@ -168,7 +168,7 @@ def _make_folder(folder: str) -> None:
         ) from error
 
 
-def _repository_id(folder: str, settings: Settings) -> tuple[str, str]:
+def repository_id_of(folder: str, settings: Settings) -> tuple[str, str]:
     """The repository's id, and the one it had before the settings named another."""
     path = os.path.join(folder, "repository")
     known = _read_id(path)

@@ -31,7 +31,7 @@ def run() -> None:
 
 def main(words: list[str]) -> int:
     """Run one call; tells the exit code."""
-    call = read_call(words)
+    call = read_call(words) if "_INTERLOCK_COMPLETE" not in os.environ else None
     if call is None:
         from interlock.cli.full import run_with_click  # noqa: PLC0415 - dear, and not needed for a plain call
 
@@ -42,11 +42,11 @@ def main(words: list[str]) -> int:
 def run_command(command: Command, given: dict[str, Any]) -> int:
     """Run a command's handler with its parameters; errors become their message and exit code."""
     terminal = Terminal(is_json=bool(given.pop("json", False)))
+    desk = Desk(terminal, str(given.pop("as", None) or ""), str(given.pop("repo", None) or ""))
     try:
-        handler = _find_handler(command.handler)
-        return handler(Desk(terminal, str(given.pop("as", "")), str(given.pop("repo", ""))), **given)
+        return _find_handler(command.handler)(desk, **given)
     except InterlockError as error:
-        return terminal.fail(error)
+        return terminal.fail(desk.with_calendar(error))
     except BrokenPipeError:
         return 1
     except KeyboardInterrupt:
@@ -77,6 +77,15 @@ class Desk:
 
             self._house = open_house(self.cwd, is_short_lived=True)
         return self._house
+
+    def with_calendar(self, error: InterlockError) -> InterlockError:
+        """The error with the store's instants as everybody's."""
+        at = error.facts.pop("until_at", None)
+        if at is not None:
+            from interlock.clock import rfc3339  # noqa: PLC0415
+
+            error.facts["until"] = rfc3339(self.house.store.wall_of(at))
+        return error
 
     @property
     def cwd(self) -> str:

@@ -44,6 +44,14 @@ class Terminal:
             sys.stderr.write(text + "\n")
             sys.stderr.flush()
 
+    def confirm(self, question: str) -> bool:
+        """Ask the person at the terminal; where nobody can answer, the plan that was shown is carried out."""
+        if self.is_json or not (sys.stdin.isatty() and sys.stderr.isatty()):
+            return True
+        sys.stderr.write(f"{question} [Y/n] ")
+        sys.stderr.flush()
+        return sys.stdin.readline().strip().lower() in ("", "y", "yes")
+
     def fail(self, error: InterlockError) -> int:
         """Say what went wrong and what to do; tells the exit code."""
         document = {"ok": False, "code": error.code, "message": error.message, "hint": error.hint, **error.facts}

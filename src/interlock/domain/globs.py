@@ -29,6 +29,8 @@ if TYPE_CHECKING:
     Item = TypeVar("Item", Token, Name)
 
 MOST_ALTERNATIVES = 64
+# Each alternative of one pattern is compared with each of another: 64 long ones would take a minute.
+MOST_TOKENS = 16_384
 # What no path holds is left out: the slash, NUL, lone surrogates, and the last code point, above which no
 # index could search.
 ANY_CHARACTER: Characters = ((0x01, 0x2E), (0x30, 0xD7FF), (0xE000, 0x10FFFE))
@@ -153,6 +155,9 @@ def read(text: str, *, ignore_case: bool = False) -> list[Row]:
         PatternError: a bracket or brace is left open, a class holds nothing, or there are too many choices.
     """
     alternatives = _alternatives(text, ignore_case)
+    if len(alternatives) > 1 and sum(map(len, alternatives)) > MOST_TOKENS:
+        why = f"grows to more than {MOST_TOKENS:,} characters when its braces are multiplied out"
+        raise refusal(text, why, "PATTERN_TOO_MANY_ALTERNATIVES", "use * or give several patterns")
     if [] in alternatives or any(tokens[0] == "/" for tokens in alternatives):
         why = "has an alternative that is empty or begins with a slash"
         raise refusal(text, why, "PATTERN_ABSOLUTE", "use . for the whole repository")

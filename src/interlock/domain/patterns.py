@@ -76,10 +76,15 @@ def parse(text: str, *, literal: bool = False, ignore_case: bool = False) -> Pat
     if text[0] == "/":
         hint = "write the path from the root of the repository"
         raise _refusal(text, "begins at the root of the machine", "PATTERN_ABSOLUTE", hint)
-    tidy = text if literal else _tidy(text)
-    if literal or _GLOB_CHARACTERS.isdisjoint(tidy):
-        return _parse_path(tidy, ignore_case)
-    return _parse_glob(tidy, ignore_case)
+    if literal:
+        return _parse_path(text, ignore_case)
+    tidy = _tidy(text)
+    is_plain = _GLOB_CHARACTERS.isdisjoint(tidy)
+    found = _parse_path(tidy, ignore_case) if is_plain else _parse_glob(tidy, ignore_case)
+    if not ("/" + text.rstrip("/")).endswith("/**"):
+        return found
+    # A folder and all below it are one and the same, but people like to see what they wrote.
+    return Pattern(text="**" if tidy == "." else _shown(tidy) + "/**", kind="glob", branches=found.branches)
 
 
 def _literal(text: str, key: str) -> Pattern:

@@ -64,7 +64,7 @@ def make_request(
     if task:
         check_label(task, "task")
     request = Request(
-        patterns=tuple(dict.fromkeys(patterns)),
+        patterns=tuple({identity(pattern): pattern for pattern in patterns}.values()),
         mode=mode,
         ttl_ms=settings.claim_ttl_ms if ttl_ms is None else ttl_ms,
         task=task,

@@ -16,9 +16,10 @@ from interlock.domain.journal import START, Entry, encode_data, seal
 from interlock.domain.patterns import ancestors, below
 from interlock.errors import StoreTransient
 from interlock.ids import digest, short_id
-from interlock.store.postgres_errors import is_retriable, translate
+from interlock.store.postgres_errors import is_retriable, translate, without_password
 from interlock.store.postgres_schema import connect, prepare_schema
 from interlock.store.sqlite import entry_from
+from interlock.store.sqlite_schema import moved_away
 from interlock.store.statements import for_psycopg, read_statements
 from interlock.store.wake import ENTRY, FREED
 from interlock.values import value
@@ -191,6 +192,12 @@ class PostgresStore:
                     raise
         raise AssertionError("unreachable")
 
+    def stop_writers(self, tx: Change) -> None:
+        """Keep everybody else from writing until the transaction is over, and seal what is there."""
+        tx.run("stop_writers")
+        while _seal_page(tx):
+            pass
+
     def take_uncontested(self, session: str, agent: str, request: Request) -> Grant | None:
         branches = [branch for pattern in request.patterns for branch in pattern.branches]
         is_plain = all(len(pattern.branches) == 1 for pattern in request.patterns)
@@ -249,6 +256,18 @@ class PostgresStore:
         while page := self.change(_seal_page, areas={"//seal": True}):
             sealed += page
         return sealed
+
+    def find_damage(self) -> str:
+        """The server looks after its own files."""
+        return ""
+
+    def describe(self) -> dict[str, Any]:
+        """Where the store is, for people."""
+        version = self._reach().info.server_version
+        return {
+            "kind": f"PostgreSQL {version // 10000}.{version % 10000}",
+            "place": without_password(self.url),
+        }
 
     def listen(self) -> Listener:
         return PostgresListener(self)
@@ -348,6 +367,8 @@ class PostgresChange(PostgresReading):
         self.has_lapsed = bool(row[2])
         self.has_waiters = bool(row[3])
         self.wakes = bool(row[4])
+        if row[5] is not None:
+            raise moved_away(without_password(store.url), row[5])
         self.frees = False
         self.has_recorded = False
 

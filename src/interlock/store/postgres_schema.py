@@ -50,7 +50,7 @@ def prepare_schema(connection: psycopg.Connection[Any], url: str) -> None:
     """Create or upgrade our tables.
 
     Raises:
-        StoreError: they were made by a newer program, or have moved elsewhere.
+        StoreError: they were made by a newer program.
     """
     import psycopg  # noqa: PLC0415
 

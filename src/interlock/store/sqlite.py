@@ -18,7 +18,7 @@ from interlock.domain.journal import START, Entry, encode_data, seal
 from interlock.domain.patterns import ancestors, below
 from interlock.store import sqlite_errors
 from interlock.store.fairness import FairLock, retry_until
-from interlock.store.sqlite_schema import open_database
+from interlock.store.sqlite_schema import moved_away, open_database
 from interlock.store.statements import read_statements, spread
 from interlock.store.wake import ENTRY, FREED, Wakes
 
@@ -148,6 +148,9 @@ class SqliteStore:
                     if self.db.in_transaction:
                         self.db.execute("COMMIT")
 
+    def stop_writers(self, tx: Change) -> None:
+        """Keep everybody else from writing until the transaction is over: here nobody does anyway."""
+
     def take_uncontested(self, session: str, agent: str, request: Request) -> Uncontested | None:
         return None  # judging costs no round trip here
 
@@ -161,6 +164,21 @@ class SqliteStore:
 
     def listen(self) -> Listener:
         return self._wakes.listen()
+
+    def find_damage(self) -> str:
+        """What is wrong with the file, if anything; reads all of it."""
+        with self._guard, sqlite_errors.translated(self.path):
+            rows = [str(row[0]) for row in self.db.execute("PRAGMA integrity_check(5)")]
+        return "" if rows == ["ok"] else "; ".join(rows)
+
+    def describe(self) -> dict[str, Any]:
+        """Where the store is, for people."""
+        mode = self.db.execute("PRAGMA journal_mode").fetchone()[0]
+        return {
+            "kind": f"SQLite {sqlite3.sqlite_version} ({mode})",
+            "place": self.path,
+            "bytes": os.path.getsize(self.path),
+        }
 
     def near_statement(self, name: str, count: int) -> str:
         """A statement with room for so many ancestors."""
@@ -236,6 +254,8 @@ class SqliteChange(SqliteReading):
         self.epoch = int(row[0])
         self.has_lapsed = bool(row[1])
         self.has_waiters = bool(row[2])
+        if row[3] is not None:
+            raise moved_away(store.path, row[3])
 
     def run(self, statement: str, /, **parameters: object) -> int:
         return self._cursor(statement, parameters).rowcount

@@ -29,7 +29,7 @@ def open_database(path: str, clock: Clock, lock: FairLock, wait_seconds: float) 
 
     Raises:
         StoreCorrupt: the file is something else, was emptied or is gone though its journal is there.
-        StoreError: it was made by a newer program, or has moved elsewhere.
+        StoreError: it was made by a newer program.
     """
     db = sqlite3.connect(path, timeout=0, isolation_level=None, check_same_thread=False, cached_statements=256)
     try:
@@ -88,12 +88,15 @@ def check_facts(facts: dict[str, str], path: str) -> None:
             code="STORE_NEWER",
             hint="upgrade interlock here: pip install --upgrade interlock",
         )
-    if moved_to := facts.get("moved_to"):
-        raise StoreError(
-            f"the store {path} has moved to {moved_to}",
-            code="STORE_MOVED",
-            hint="set INTERLOCK_STORE or [store] url to the new place, or take INTERLOCK_STORE away",
-        )
+
+
+def moved_away(place: str, moved_to: str) -> StoreError:
+    """The store was carried elsewhere; what is written here would be lost."""
+    return StoreError(
+        f"the store {place} has moved to {moved_to}",
+        code="STORE_MOVED",
+        hint="set INTERLOCK_STORE or [store] url to the new place, or take INTERLOCK_STORE away",
+    )
 
 
 def _bring_up_to_date(db: sqlite3.Connection, path: str, clock: Clock) -> dict[str, str]:

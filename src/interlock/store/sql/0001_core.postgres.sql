@@ -156,7 +156,8 @@ BEGIN
            (SELECT m.value::bigint FROM meta m WHERE m.key = 'epoch'),
            EXISTS (SELECT 1 FROM listeners l WHERE l.repository = p_repository AND l.alive_until > v_now)
       INTO v_seen, v_lapses, v_ended, v_epoch, v_wakes
-      FROM sessions s WHERE s.id = p_session;
+      FROM sessions s WHERE s.id = p_session
+       AND NOT EXISTS (SELECT 1 FROM meta m WHERE m.key = 'moved_to/' || p_repository);
     -- A session near its end, or one whose own earliest lapse this lease would precede, takes the long road.
     IF NOT FOUND OR v_ended IS NOT NULL OR v_lapses <= v_now OR v_lapses > v_now + p_ttl THEN RETURN; END IF;
     IF EXISTS (SELECT 1 FROM claims c WHERE c.repository = p_repository AND c.key = ANY (p_ancestors)

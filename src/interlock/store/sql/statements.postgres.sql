@@ -5,7 +5,8 @@ SELECT t.now, (SELECT value FROM meta WHERE key = 'epoch'),
        EXISTS (SELECT 1 FROM sessions
                WHERE repository = :repository AND ended_at IS NULL AND lapses_at <= t.now),
        EXISTS (SELECT 1 FROM waiters WHERE repository = :repository),
-       EXISTS (SELECT 1 FROM listeners WHERE repository = :repository AND alive_until > t.now)
+       EXISTS (SELECT 1 FROM listeners WHERE repository = :repository AND alive_until > t.now),
+       (SELECT value FROM meta WHERE key = 'moved_to/' || :repository)
 FROM (SELECT coalesce(:given ::bigint, interlock_now()) AS now) t;
 
 -- lock_areas: hold still what is being judged; the keys come sorted, so that two never wait for each other
@@ -80,3 +81,9 @@ DELETE FROM listeners WHERE repository = :repository AND (id = :id OR alive_unti
 
 -- notify: wake whoever listens
 SELECT pg_notify(:channel, :payload);
+
+-- journal_continue: number the next entry behind all that arrived
+SELECT setval('journal_number', greatest(max(number), max(position), nextval('journal_number'))) FROM journal;
+
+-- stop_writers: nobody writes an entry until this transaction is over
+LOCK TABLE journal IN EXCLUSIVE MODE;

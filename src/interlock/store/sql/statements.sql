@@ -221,3 +221,51 @@ UPDATE journal SET repository = :repository WHERE repository = :former;
 
 -- claim_branches_drop: all rows of one grant
 DELETE FROM claims WHERE repository = :repository AND token = :token;
+
+-- carry_repositories: everything, for another store
+SELECT id, ignore_case FROM repositories WHERE id = :repository;
+
+-- carry_sessions: everything, for another store
+SELECT id, agent, generation, kind, role, machine, secret_hash, lease_ms, started_at, seen_at, shortest_ms,
+       lapses_at, ended_at
+FROM sessions WHERE repository = :repository;
+
+-- carry_processes: everything, for another store
+SELECT boot_id, namespace, pid, started, session FROM processes WHERE repository = :repository;
+
+-- carry_claims: everything, for another store
+SELECT key, rest, token, branch, session, pattern, kind, mode, ttl_ms, granted_at, task, note
+FROM claims WHERE repository = :repository;
+
+-- carry_lapsed: everything, for another store
+SELECT agent, pattern, kind, mode, ttl_ms, token, ended_at FROM lapsed WHERE repository = :repository;
+
+-- carry_journal: everything, for another store
+SELECT position, number, at, kind, agent, session, data, hash FROM journal
+WHERE repository = :repository ORDER BY position;
+
+-- arrive_repositories: from another store
+INSERT INTO repositories (id, ignore_case) VALUES (:repository, :ignore_case);
+
+-- arrive_sessions: from another store
+INSERT INTO sessions (id, repository, agent, generation, kind, role, machine, secret_hash, lease_ms, started_at,
+                      seen_at, shortest_ms, lapses_at, ended_at)
+VALUES (:id, :repository, :agent, :generation, :kind, :role, :machine, :secret_hash, :lease_ms, :started_at,
+        :seen_at, :shortest_ms, :lapses_at, :ended_at);
+
+-- arrive_processes: from another store
+INSERT INTO processes (repository, boot_id, namespace, pid, started, session)
+VALUES (:repository, :boot_id, :namespace, :pid, :started, :session);
+
+-- arrive_claims: from another store
+INSERT INTO claims (repository, key, token, branch, rest, session, pattern, kind, mode, ttl_ms, granted_at, task, note)
+VALUES (:repository, :key, :token, :branch, :rest, :session, :pattern, :kind, :mode, :ttl_ms, :granted_at, :task,
+        :note);
+
+-- arrive_lapsed: from another store
+INSERT INTO lapsed (repository, agent, pattern, kind, mode, ttl_ms, token, ended_at)
+VALUES (:repository, :agent, :pattern, :kind, :mode, :ttl_ms, :token, :ended_at);
+
+-- arrive_journal: from another store, sealed as it was
+INSERT INTO journal (repository, position, number, at, kind, agent, session, data, hash)
+VALUES (:repository, :position, :number, :at, :kind, :agent, :session, :data, :hash);

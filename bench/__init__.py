@@ -1,0 +1,1 @@
+"""The measured comparison behind the promises about speed: `python -m bench`, one table of ratios."""

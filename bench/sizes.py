@@ -1,0 +1,61 @@
+"""How much each bench does: enough for steady ratios, enough for a first look, or just enough to run at all."""
+
+from __future__ import annotations
+
+from interlock.values import value
+
+
+@value
+class Sizes:
+    """The numbers that decide how long a run takes."""
+
+    rounds: int  # of batches of claims, ours and the peer's
+    batch: int  # claims in a batch
+    burst_rounds: int
+    claimants: int  # processes in a burst
+    live_claims: int  # in the large store
+    rate_rounds: int
+    rate_seconds: float  # how long the clients of one round claim
+    clients: tuple[int, ...]  # the last number is the one that aims are judged at
+    process_rounds: int  # fresh processes of each kind
+    lean_claims: int  # live claims while the lean decision is measured
+
+
+FULL = Sizes(
+    rounds=60,
+    batch=50,
+    burst_rounds=40,
+    claimants=32,
+    live_claims=1_000_000,
+    rate_rounds=9,
+    rate_seconds=0.8,
+    clients=(1, 8, 32),
+    process_rounds=80,
+    lean_claims=1000,
+)
+
+QUICK = Sizes(
+    rounds=15,
+    batch=40,
+    burst_rounds=6,
+    claimants=32,
+    live_claims=100_000,
+    rate_rounds=3,
+    rate_seconds=0.3,
+    clients=(1, 8, 32),
+    process_rounds=15,
+    lean_claims=1000,
+)
+
+TINY = Sizes(
+    rounds=2,
+    batch=3,
+    burst_rounds=1,
+    claimants=3,
+    live_claims=200,
+    rate_rounds=1,
+    rate_seconds=0.05,
+    clients=(1, 2),
+    process_rounds=1,
+    lean_claims=20,
+)

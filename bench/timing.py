@@ -1,0 +1,53 @@
+"""Measuring on a machine that others use too: interleaved, shuffled rounds, medians, CPU time where it counts."""
+
+from __future__ import annotations
+
+import os
+import statistics
+import time
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    import random
+    from collections.abc import Callable, Mapping, Sequence
+
+
+def medians(
+    candidates: Mapping[str, Callable[[], float]], rounds: int, lots: random.Random, warm: int = 2
+) -> dict[str, float]:
+    """The median of each candidate: every round runs each of them once, in a new order."""
+    found: dict[str, list[float]] = {name: [] for name in candidates}
+    for number in range(warm + rounds):
+        for name in lots.sample(list(candidates), len(candidates)):
+            measured = candidates[name]()
+            if number >= warm:
+                found[name].append(measured)
+    return {name: statistics.median(values) for name, values in found.items()}
+
+
+def cpu_of_each(action: Callable[[], object], count: int) -> float:
+    """The CPU time of this process for one of `count` calls, in microseconds."""
+    start = time.process_time()
+    for _ in range(count):
+        action()
+    return (time.process_time() - start) / count * 1e6
+
+
+def cpu_of_child(command: Sequence[str], environment: Mapping[str, str], folder: str, expected: int = 0) -> float:
+    """The CPU time in milliseconds that a program and its own children use from start to end.
+
+    Raises:
+        RuntimeError: it ended with another exit code than expected.
+    """
+    silence = [
+        (os.POSIX_SPAWN_OPEN, 0, os.devnull, os.O_RDONLY, 0),
+        (os.POSIX_SPAWN_OPEN, 1, os.devnull, os.O_WRONLY, 0),
+        (os.POSIX_SPAWN_OPEN, 2, os.devnull, os.O_WRONLY, 0),
+    ]
+    os.chdir(folder)  # posix_spawn cannot
+    pid = os.posix_spawn(command[0], list(command), dict(environment), file_actions=silence)
+    _, status, usage = os.wait4(pid, 0)
+    code = os.waitstatus_to_exitcode(status)
+    if code != expected:
+        raise RuntimeError(f"exit code {code}, not {expected}: {' '.join(command)}")
+    return (usage.ru_utime + usage.ru_stime) * 1e3

@@ -1,0 +1,120 @@
+"""The command line in full, on click: help, completion, and an explanation for every malformed call."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+import click
+
+from interlock import __version__
+from interlock.cli.main import run_command
+from interlock.cli.spec import COMMANDS, COMMON, Command
+from interlock.cli.terminal import Terminal
+from interlock.errors import Malformed
+
+if TYPE_CHECKING:
+    from interlock.cli.spec import Option
+
+_NOUNS = {"store": "Where the state lives."}
+
+
+def run_with_click(words: list[str]) -> int:
+    """Run a call through click; tells the exit code."""
+    try:
+        # With _INTERLOCK_COMPLETE set, click answers a shell that asks how a word goes on.
+        code = build().main(args=words, prog_name="interlock", standalone_mode=False)
+    except click.exceptions.Exit as done:
+        return done.exit_code
+    except click.ClickException as error:
+        return _explain(error, words)
+    except click.Abort:
+        return 130
+    return code if isinstance(code, int) else 0
+
+
+def _explain(error: click.ClickException, words: list[str]) -> int:
+    context = getattr(error, "ctx", None)
+    path = context.command_path if context is not None else "interlock"
+    told = error.format_message()
+    ours = Malformed(told, code="BAD_CALL", hint=f"`{path} --help` shows how, with examples")
+    return Terminal(is_json="--json" in words).fail(ours)
+
+
+def build() -> click.Group:
+    """All commands as click knows them."""
+    root = click.Group(
+        "interlock",
+        help="Many coding agents, one repository, nothing lost.",
+        epilog="Every command takes --json, --as NAME and --repo DIR.\n\nStart with: interlock claim PATH --as NAME",
+        context_settings={"help_option_names": ["-h", "--help"], "max_content_width": 100},
+        params=[click.Option(["--version"], is_flag=True, is_eager=True, expose_value=False,
+                             callback=_show_version, help="Show the version."), *_common_options(is_root=True)],
+        no_args_is_help=True,
+    )
+    for command in COMMANDS:
+        noun, _, verb = command.path.partition(" ")
+        if verb:
+            group = root.commands.get(noun)
+            if not isinstance(group, click.Group):
+                group = click.Group(noun, help=_NOUNS[noun])
+                root.add_command(group)
+            group.add_command(_build_command(command, verb))
+        else:
+            root.add_command(_build_command(command, noun))
+    return root
+
+
+def _show_version(context: click.Context, _: click.Parameter, wanted: bool) -> None:
+    if wanted:
+        click.echo(f"interlock {__version__}")
+        context.exit()
+
+
+def _common_options(*, is_root: bool = False) -> list[click.Parameter]:
+    return [_click_option(option, prefix="root_" if is_root else "") for option in COMMON]
+
+
+def _click_option(option: Option, prefix: str = "") -> click.Option:
+    return click.Option(
+        [option.name, prefix + option.key],
+        help=option.help,
+        is_flag=option.is_flag,
+        default=False if option.is_flag else option.default,
+        metavar=option.metavar or None,
+        show_default=bool(option.default) and not option.is_flag,
+    )
+
+
+def _build_command(command: Command, name: str) -> click.Command:
+    params: list[click.Parameter] = [
+        click.Argument(
+            [argument.key],
+            nargs=-1 if argument.is_many else 1,
+            required=not argument.is_optional,
+            metavar=argument.name.upper().rstrip("S") + ("…" if argument.is_many else ""),
+        )
+        for argument in command.arguments
+    ]
+    params += [_click_option(option) for option in command.options]
+    params += _common_options()
+    details = f"\n\n\b\n{command.details}" if command.details else ""
+    examples = "\b\nExamples:\n" + "\n".join(f"  {line}" for line in command.examples)
+    return click.Command(
+        name,
+        params=params,
+        callback=_callback(command),
+        help=command.summary + details,
+        short_help=command.summary,
+        epilog=examples if command.examples else None,
+    )
+
+
+def _callback(command: Command) -> Any:
+    def call(**given: Any) -> int:
+        root = click.get_current_context().find_root()
+        for option in COMMON:  # said before the command or behind it
+            given[option.key] = given[option.key] or root.params.get(f"root_{option.key}")
+        return run_command(command, given)
+
+    return call
+

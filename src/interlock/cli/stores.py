@@ -1,0 +1,43 @@
+"""The commands about the store: info, move, rebuild."""
+
+from __future__ import annotations
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from interlock.cli.main import Desk
+
+
+def info(desk: Desk) -> int:
+    """Show where the state lives and how much there is."""
+    from interlock.doctor import describe_store  # noqa: PLC0415
+
+    facts = describe_store(desk.house)
+    text = "\n".join(f"{key:<12} {fact}" for key, fact in facts.items())
+    desk.terminal.answer({"ok": True, "store": facts}, text)
+    return 0
+
+
+def move(desk: Desk, url: str) -> int:
+    """Carry everything over and say what was carried."""
+    from interlock.moving import move_store  # noqa: PLC0415
+    from interlock.values import as_dict  # noqa: PLC0415
+
+    desk.house.settle(wait_seconds=5.0)
+    moved = move_store(desk.house, url)
+    text = f"moved {moved.entries} entries, {moved.claims} claims, {moved.sessions} sessions to {moved.place}"
+    desk.terminal.answer({"ok": True, "moved": as_dict(moved)}, text)
+    return 0
+
+
+def rebuild(desk: Desk) -> int:
+    """Build the store anew from the journal's copy."""
+    from interlock.doctor import rebuild_here  # noqa: PLC0415
+    from interlock.values import as_dict  # noqa: PLC0415
+
+    rebuilt = rebuild_here(desk.cwd)
+    text = (
+        f"rebuilt from {rebuilt.entries} entries: {rebuilt.claims} claims, {rebuilt.sessions} sessions,"
+        f" epoch {rebuilt.epoch}; the old store is kept as {rebuilt.kept or 'nothing: there was none'}"
+    )
+    desk.terminal.answer({"ok": True, "rebuilt": as_dict(rebuilt)}, text)
+    return 0

@@ -1,0 +1,213 @@
+"""The doctor: proves one thing after the other, says plainly what does not hold, and repairs what it can."""
+
+from __future__ import annotations
+
+import os
+
+from interlock.bootstrap import House, open_house, repository_id_of, store_place
+from interlock.config import read_settings
+from interlock.errors import InterlockError, Malformed, StoreCorrupt
+from interlock.git.layout import find_checkout
+from interlock.git.repository import reads_case_insensitively
+from interlock.moving import Rebuilt, rebuild_store
+from interlock.values import value
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from collections.abc import Callable
+    from typing import Any
+
+_NETWORK = ("nfs", "nfs4", "cifs", "smb3", "9p", "fuse.sshfs", "afs", "ceph", "glusterfs")
+
+
+@value
+class Check:
+    """One thing that was looked at. `is_enforced` tells whether it holds by itself or only by good will."""
+
+    name: str
+    is_ok: bool
+    is_enforced: bool
+    found: str
+    hint: str = ""
+
+
+def examine(cwd: str, *, fix: bool = False) -> list[Check]:
+    """All checks, in the order in which one needs the other; a broken store is repaired first if asked."""
+    checks: list[Check] = []
+    try:
+        checkout = find_checkout(cwd)
+        checks.append(_good("repository", f"{checkout.root}"))
+        read_settings(checkout.root)
+        checks.append(_good("settings", "understood"))
+    except InterlockError as error:
+        return [*checks, _bad("settings" if checks else "repository", error)]
+    try:
+        house = open_house(cwd, is_short_lived=True)
+    except StoreCorrupt as error:
+        if not fix:
+            return [*checks, _bad("store", error)]
+        checks.append(_repair(cwd))
+        house = open_house(cwd, is_short_lived=True)
+    except InterlockError as error:
+        return [*checks, _bad("store", error)]
+    return checks + [_run(name, look, house) for name, look in _LOOKS]
+
+
+def _repair(cwd: str) -> Check:
+    rebuilt = rebuild_here(cwd)
+    difference = f"; {rebuilt.unreadable} lines of it could not be used and are kept" if rebuilt.unreadable else ""
+    return _good(
+        "rebuild",
+        f"from {rebuilt.entries} journal entries: {rebuilt.claims} claims and {rebuilt.sessions} sessions live,"
+        f" epoch {rebuilt.epoch}; the broken store is kept as {rebuilt.kept or '(there was none)'}{difference}",
+    )
+
+
+def rebuild_here(cwd: str) -> Rebuilt:
+    """Build the SQLite store of the repository at `cwd` anew from its journal's copy.
+
+    Raises:
+        Malformed: the state is in PostgreSQL, which has its own backups.
+        StoreCorrupt: there is no journal to build from.
+    """
+    checkout = find_checkout(cwd)
+    folder = checkout.state_folder
+    settings = read_settings(checkout.root)
+    place = store_place(folder, settings)
+    if "://" in place or os.path.dirname(os.path.abspath(place)) != folder:
+        raise Malformed(
+            "only the store beside its journal can be rebuilt from it",
+            code="STORE_ELSEWHERE",
+            hint="restore a backup of the database there",
+        )
+    repository_id, _ = repository_id_of(folder, settings)
+    ignore_case = settings.claims_ignore_case
+    if ignore_case is None:
+        ignore_case = reads_case_insensitively(checkout)
+    return rebuild_store(folder, repository_id, ignore_case=ignore_case, wait_ms=settings.store_wait_ms)
+
+
+def _good(name: str, found: str, *, is_enforced: bool = True) -> Check:
+    return Check(name=name, is_ok=True, is_enforced=is_enforced, found=found)
+
+
+def _bad(name: str, error: InterlockError) -> Check:
+    return Check(name=name, is_ok=False, is_enforced=False, found=error.message, hint=error.hint)
+
+
+def _run(name: str, look: Callable[[House], Check], house: House) -> Check:
+    try:
+        return look(house)
+    except InterlockError as error:
+        return _bad(name, error)
+
+
+def _look_at_store(house: House) -> Check:
+    trouble = house.store.find_damage()
+    if trouble:
+        hint = "`interlock store rebuild` builds it anew from journal.jsonl"
+        return Check(name="store", is_ok=False, is_enforced=False, found=trouble, hint=hint)
+    facts = describe_store(house)
+    return _good("store", f"{facts['kind']} at {facts['place']}, sound, durable")
+
+
+def _look_at_journal(house: House) -> Check:
+    verdict = house.verify()
+    if verdict.trouble:
+        return Check(
+            name="journal",
+            is_ok=False,
+            is_enforced=False,
+            found="; ".join(verdict.trouble[:3]),
+            hint="compare with a backup or refs/interlock/journal",
+        )
+    return _good("journal", f"{verdict.entries} entries, chain whole")
+
+
+def _look_at_clock(house: House) -> Check:
+    if os.path.exists("/proc/sys/kernel/random/boot_id"):
+        return _good("clock", "leases count on the boot clock (or the database's), which nobody can set")
+    return Check(
+        name="clock",
+        is_ok=True,
+        is_enforced=False,
+        found="this system tells no boot id",
+        hint="a restart is recognised only to the minute",
+    )
+
+
+def _look_at_disk(house: House) -> Check:
+    kind = _file_system(house.folder)
+    if kind in _NETWORK and "://" not in getattr(house.store, "url", ""):
+        return Check(
+            name="file system",
+            is_ok=False,
+            is_enforced=False,
+            found=f"the store lies on {kind}, where locks are not reliable",
+            hint="keep the repository on a local disk, or move the state: interlock store move postgresql://…",
+        )
+    return _good("file system", kind or "unknown", is_enforced=bool(kind))
+
+
+def _file_system(folder: str) -> str:
+    best, kind = "", ""
+    try:
+        with open("/proc/self/mounts", encoding="utf-8", errors="replace") as file:
+            for line in file:
+                _, point, name, *_ = line.split(" ")
+                inside = folder == point or folder.startswith(point.rstrip("/") + "/")
+                if inside and len(point) >= len(best):
+                    best, kind = point, name
+    except OSError:
+        return ""
+    return kind
+
+
+def _look_at_secrets(house: House) -> Check:
+    folder = os.path.join(house.folder, "sessions")
+    if not os.path.isdir(folder):
+        return _good("secrets", "none yet")
+    open_ones = [name for name in os.listdir(folder) if os.stat(os.path.join(folder, name)).st_mode & 0o077]
+    if open_ones or os.stat(folder).st_mode & 0o077:
+        return Check(
+            name="secrets",
+            is_ok=False,
+            is_enforced=False,
+            found="session secrets can be read by other users",
+            hint=f"chmod -R go= {folder}",
+        )
+    return _good("secrets", "readable by this user alone")
+
+
+def _look_at_fences(house: House) -> Check:
+    return Check(
+        name="fences",
+        is_ok=True,
+        is_enforced=False,
+        found="claims are checked by those who ask; no client hook, kernel or git fence is installed",
+        hint="agents must run `interlock claim` before they change a file",
+    )
+
+
+_LOOKS: tuple[tuple[str, Callable[[House], Check]], ...] = (
+    ("store", _look_at_store),
+    ("journal", _look_at_journal),
+    ("clock", _look_at_clock),
+    ("file system", _look_at_disk),
+    ("secrets", _look_at_secrets),
+    ("fences", _look_at_fences),
+)
+
+
+def describe_store(house: House) -> dict[str, Any]:
+    """Where the state lives and how much there is."""
+    store = house.store
+    counts = store.view(
+        lambda reading: {
+            "claims": (reading.one("claims_count") or (0,))[0],
+            "sessions": len(reading.all("sessions_live")),
+            "entries": (reading.one("entry_count") or (0,))[0],
+            **{key: fact for key, fact in reading.all("meta_all") if key in ("schema", "epoch", "store_id")},
+        }
+    )
+    return {**store.describe(), "repository": store.repository, "folder": house.folder, **counts}
