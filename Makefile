@@ -28,7 +28,7 @@ check: .dev ## static checks only: format, lint, types, layers, module map
 	@echo "check: types"
 	@$(BIN)/basedpyright --level error
 	@echo "check: layers"
-	@report=$$($(BIN)/lint-imports --no-logo) || { echo "$$report"; exit 1; }
+	@report=$$($(BIN)/lint-imports --no-logo --no-cache) || { echo "$$report"; exit 1; }
 	@echo "check: module map"
 	@$(BIN)/python scripts/module_map.py --check
 
@@ -53,8 +53,8 @@ format: .dev ## put code and module map in order
 demo: .run ## the story on a scratch repository
 	@$(BIN)/interlock demo
 
-bench: .run ## the measured comparison
-	@$(BIN)/interlock bench
+bench: .dev ## the measured comparison
+	@$(BIN)/python -m bench
 
 setup: ## make .venv ready, and try again what could not be had before
 	@scripts/setup.sh dev --again

@@ -79,7 +79,9 @@ class Crew:
         self.close()
 
 
-def _serve(line: socket.socket, others: list[socket.socket], number: int, make_step: Callable[[int], Step]) -> None:
+def _serve(
+    line: socket.socket, others: list[socket.socket], number: int, make_step: Callable[[int], Step]
+) -> None:
     """The life of a worker; it never returns into its parent's code."""
     try:
         for other in others:

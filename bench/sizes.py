@@ -1,4 +1,4 @@
-"""How much each bench does: enough for steady ratios, enough for a first look, or just enough to run at all."""
+"""How much each bench does: enough for steady ratios, for a first look, or to run at all."""
 
 from __future__ import annotations
 

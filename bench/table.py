@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from typing import Any
-
 from interlock.values import value
 
 HEADINGS = ("what", "ours", "peer", "ratio", "aim", "met?")
@@ -51,19 +49,6 @@ class Row:
         """The row as it is printed."""
         aim, met = ("", "") if self.aim is None else (self.aim.text(), self._verdict(self.aim))
         return self.what, self._amount(self.ours), self._amount(self.peer), f"{self.ratio:.2f}", aim, met
-
-    def as_dict(self) -> dict[str, Any]:
-        """The row for programs."""
-        is_met = None if self.aim is None else self.aim.is_met_by(self.ratio)
-        return {
-            "what": self.what,
-            "unit": self.unit,
-            "ours": self.ours,
-            "peer": self.peer,
-            "ratio": self.ratio,
-            "aim": None if self.aim is None else self.aim.text(),
-            "met": is_met,
-        }
 
     def _verdict(self, aim: Aim) -> str:
         return "yes" if aim.is_met_by(self.ratio) else "NO"

@@ -1,10 +1,11 @@
-"""Measuring on a machine that others use too: interleaved, shuffled rounds, medians, CPU time where it counts."""
+"""Measuring on a machine that others use too: interleaved, shuffled rounds, and medians."""
 
 from __future__ import annotations
 
 import os
 import statistics
 import time
+from contextlib import chdir
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
@@ -33,7 +34,9 @@ def cpu_of_each(action: Callable[[], object], count: int) -> float:
     return (time.process_time() - start) / count * 1e6
 
 
-def cpu_of_child(command: Sequence[str], environment: Mapping[str, str], folder: str, expected: int = 0) -> float:
+def cpu_of_child(
+    command: Sequence[str], environment: Mapping[str, str], folder: str, expected: int = 0
+) -> float:
     """The CPU time in milliseconds that a program and its own children use from start to end.
 
     Raises:
@@ -44,8 +47,8 @@ def cpu_of_child(command: Sequence[str], environment: Mapping[str, str], folder:
         (os.POSIX_SPAWN_OPEN, 1, os.devnull, os.O_WRONLY, 0),
         (os.POSIX_SPAWN_OPEN, 2, os.devnull, os.O_WRONLY, 0),
     ]
-    os.chdir(folder)  # posix_spawn cannot
-    pid = os.posix_spawn(command[0], list(command), dict(environment), file_actions=silence)
+    with chdir(folder):  # posix_spawn itself cannot
+        pid = os.posix_spawn(command[0], list(command), dict(environment), file_actions=silence)
     _, status, usage = os.wait4(pid, 0)
     code = os.waitstatus_to_exitcode(status)
     if code != expected:

@@ -1,4 +1,4 @@
-"""A sealed home for every test: its own HOME, git identity, dates and settings."""
+"""A sealed home for every test: its own HOME, git identity, dates and settings; and stores of both kinds."""
 
 from __future__ import annotations
 
@@ -6,9 +6,16 @@ import itertools
 import os
 import subprocess
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 import pytest
 from hypothesis import settings
+
+from interlock.bootstrap import POINTER, STORE_NAME
+from interlock.testing.postgres import PostgresServer, PostgresUnavailable
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
 
 # A shared machine can stall any single example; the test's own timeout still ends it.
 settings.register_profile("interlock", deadline=None, print_blob=True)
@@ -77,3 +84,40 @@ def repository(tmp_path: Path, sealed_home: Path) -> Path:
     for arguments in (["init", "--quiet"], ["add", "README.md"], ["commit", "--quiet", "-m", "Begin"]):
         subprocess.run(["git", *arguments], cwd=folder, check=True, timeout=30)
     return folder
+
+
+@pytest.fixture(scope="session")
+def postgres_server() -> Iterator[PostgresServer]:
+    """One PostgreSQL server for all tests of a worker; without one, the tests that need it are skipped."""
+    try:
+        # Nothing here lives long enough to need vacuuming, which would only disturb what is being timed.
+        server = PostgresServer.start(fsync=False, options={"autovacuum": "off"})
+    except PostgresUnavailable as unavailable:
+        # Skipped in one place and with one text, so that the summary tells it in one line.
+        pytest.skip(f"no PostgreSQL: {unavailable.reason}")
+    with server:
+        yield server
+
+
+@pytest.fixture(scope="session")
+def postgres_url(postgres_server: PostgresServer) -> str:
+    """A database that all tests share; each is a repository of its own in it, as in real life."""
+    return postgres_server.create_database("shared")
+
+
+@pytest.fixture(params=["sqlite", pytest.param("postgres", marks=pytest.mark.postgres)])
+def store(request: pytest.FixtureRequest, repository: Path) -> str:
+    """The place of the repository's store, on each kind of database: a path, then a URL.
+
+    A test with the mark `own_database` may spoil the database: it shares it with nobody.
+    """
+    state = repository / ".git" / "interlock"
+    state.mkdir()
+    if request.param == "sqlite":
+        return str(state / STORE_NAME)
+    if request.node.get_closest_marker("own_database"):
+        url = request.getfixturevalue("postgres_server").create_database()
+    else:
+        url = request.getfixturevalue("postgres_url")
+    (state / POINTER).write_text(url + "\n", encoding="utf-8")
+    return url

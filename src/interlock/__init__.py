@@ -13,7 +13,7 @@ __all__ = ["Interlock", "__version__"]
 def __getattr__(name: str) -> object:
     """Load the library on first use: `import interlock` itself stays as light as a hook needs it."""
     if name == "Interlock":
-        from interlock.api import Interlock  # noqa: PLC0415
+        from interlock.api import Interlock
 
         return Interlock
     raise AttributeError(f"module {__name__!r} has no attribute {name!r}")

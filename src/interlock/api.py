@@ -11,12 +11,12 @@ from interlock.clock import parse_duration, rfc3339
 from interlock.domain.agents import Session
 from interlock.domain.claims import EXCLUSIVE, SHARED, Claim, Refusal, Refused, Request, Taken
 from interlock.domain.journal import Entry, Verdict
-from interlock.errors import Held, InterlockError
+from interlock.errors import Held, InterlockError, Stale
 from interlock.operations import claims as claims_operations
 from interlock.operations import held, journal, sessions, waiting
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterator
+    from collections.abc import Callable, Generator, Iterator
     from types import TracebackType
     from typing import Self
 
@@ -142,7 +142,7 @@ class Interlock:
         literal: bool = False,
         task: str = "",
         note: str = "",
-    ) -> Iterator[Taken]:
+    ) -> Generator[Taken]:
         """Hold claims for the length of a `with` block.
 
         Raises:
@@ -209,17 +209,22 @@ class Interlock:
 
     def claims(self, *paths: str) -> list[Claim]:
         """All live claims, or those that overlap these paths."""
+        self._show_life()
         return held.list_claims(self._house.context, self._patterns(paths))
 
     def sessions(self) -> list[Session]:
         """Everybody who is here."""
+        self._show_life()
         return sessions.live_sessions(self._house.context)
 
     def journal(self, since: int = 0) -> Iterator[Entry]:
         """The entries behind a position."""
+        self._show_life()
         return journal.read_entries(self._house.context, since)
 
-    def follow(self, since: int | None = None, is_done: Callable[[], bool] = lambda: False) -> Iterator[Entry]:
+    def follow(
+        self, since: int | None = None, is_done: Callable[[], bool] = lambda: False
+    ) -> Iterator[Entry]:
         """Entries as they come; from now on, or from behind a position."""
         after = journal.last_position(self._house.context) if since is None else since
         return journal.follow(self._house.context, after, is_done)
@@ -247,6 +252,13 @@ class Interlock:
         self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
     ) -> None:
         self.close()
+
+    def _show_life(self) -> None:
+        """Looking counts as a sign of life; whose session is over may look all the same."""
+        try:
+            sessions.prove(self._house.context, self._proof())
+        except Stale:
+            return
 
     def _proof(self) -> sessions.Credentials:
         return sessions.Credentials(session=self.session.id, secret=self._joined.secret)

@@ -29,6 +29,7 @@ if TYPE_CHECKING:
 
 STORE_NAME = "store.db"
 POINTER = "store-url"
+_ID_FILE = "repository"
 _URL = ("postgresql://", "postgres://")
 
 
@@ -44,8 +45,8 @@ class House:
         self.mirror = Mirror(self.folder, store, self._live_claims)
 
     def _live_claims(self) -> list[dict[str, Any]]:
-        from interlock.operations.held import list_claims  # noqa: PLC0415 - not every command writes
-        from interlock.views.claims import claim_json  # noqa: PLC0415
+        from interlock.operations.held import list_claims
+        from interlock.views.claims import claim_json
 
         return [claim_json(claim, self.store) for claim in list_claims(self.context)]
 
@@ -53,22 +54,23 @@ class House:
         """Let the plain files, and the journal's ref if wanted, follow what was changed."""
         added = self.mirror.sync(wait_seconds=wait_seconds)
         if added and self.settings.journal_in_git and self.checkout.common_dir:
-            from interlock.git.journal_ref import commit_journal  # noqa: PLC0415 - a setting few turn on
+            from interlock.git.journal_ref import commit_journal
 
             commit_journal(self.checkout, self.mirror.journal_path)
 
     def verify(self) -> Verdict:
         """Check the journal's chain, and every copy of it that is here."""
-        from interlock.operations.journal import verify  # noqa: PLC0415
-        from interlock.store.mirror import read_journal  # noqa: PLC0415
+        from interlock.operations.journal import last_position, verify
+        from interlock.store.mirror import read_journal
 
+        mirrored = last_position(self.context)
         self.settle(wait_seconds=5.0)
         copies = [("journal.jsonl", read_journal(self.mirror.journal_path))]
         if self.settings.journal_in_git and self.checkout.common_dir:
-            from interlock.git.journal_ref import REF, read_journal_ref  # noqa: PLC0415
+            from interlock.git.journal_ref import REF, read_journal_ref
 
             copies.append((REF, read_journal_ref(self.checkout)))
-        return verify(self.context, copies)
+        return verify(self.context, copies, mirrored=mirrored)
 
     def close(self) -> None:
         """Let go of everything."""
@@ -76,8 +78,13 @@ class House:
         self.store.close()
 
 
-def open_house(cwd: str, *, clock: Clock | None = None, is_short_lived: bool = False) -> House:
+def open_house(
+    cwd: str, *, clock: Clock | None = None, is_short_lived: bool = False, notices_restore: bool = True
+) -> House:
     """Open the repository that a folder lies in, and make its state on first use.
+
+    A store that is older than the journal's copy counts as restored from a backup; who only wants to see
+    whether the two agree sets `notices_restore=False`.
 
     Raises:
         RepositoryError: there is no usable repository.
@@ -89,10 +96,12 @@ def open_house(cwd: str, *, clock: Clock | None = None, is_short_lived: bool = F
     _make_folder(folder)
     settings = read_settings(checkout.root, os.path.join(folder, "settings.cache"))
     repository_id, former_id = repository_id_of(folder, settings)
-    place = store_place(folder, settings)
+    place = store_place(checkout, settings)
     store = open_store(place, folder, repository_id, settings, clock=clock, is_short_lived=is_short_lived)
     try:
         ignore_case = _ignores_case(store, checkout, settings, former_id)
+        if former_id:  # only now: a failure before would have forgotten what has to come along
+            _write_id(os.path.join(folder, _ID_FILE), repository_id)
         context = Context(
             store=store,
             settings=settings,
@@ -101,24 +110,45 @@ def open_house(cwd: str, *, clock: Clock | None = None, is_short_lived: bool = F
             secrets=SecretFiles(folder),
         )
         house = House(checkout, settings, store, context)
-        _notice_restore(house)
+        if notices_restore:
+            _notice_restore(house)
     except BaseException:
         store.close()
         raise
     return house
 
 
-def store_place(folder: str, settings: Settings) -> str:
+def store_place(checkout: Checkout, settings: Settings) -> str:
     """Where the store is: the environment says, else the last `store move`, else the settings, else here."""
-    if place := os.environ.get("INTERLOCK_STORE", ""):
+    place = os.environ.get("INTERLOCK_STORE", "") or _pointed_to(checkout.state_folder) or settings.store_url
+    if "://" in place:
         return place
+    # A path means the same from every folder and in every worktree: it counts from where the git folder is.
+    base = os.path.dirname(checkout.common_dir) if checkout.common_dir else checkout.root
+    return os.path.join(base, place or os.path.join(checkout.state_folder, STORE_NAME))
+
+
+def _pointed_to(folder: str) -> str:
+    """Where the last `store move` went, if there was one; not knowing it would part the state in two."""
+    path = os.path.join(folder, POINTER)
     try:
-        with open(os.path.join(folder, POINTER), encoding="utf-8") as file:
-            if place := file.read().strip():
-                return place
-    except OSError:
-        pass
-    return settings.store_url or os.path.join(folder, STORE_NAME)
+        with open(path, encoding="utf-8", errors="replace") as file:
+            place = file.read().strip()
+    except FileNotFoundError:
+        return ""
+    except OSError as error:
+        raise StoreError(
+            f"{path} cannot be read: {error.strerror}",
+            code="STORE_FORBIDDEN",
+            hint="it says where the store is: ask the user who moved it, or set INTERLOCK_STORE",
+        ) from error
+    if "://" not in place and not os.path.isabs(place):
+        raise StoreError(
+            f"{path} does not say where the store is",
+            code="STORE_POINTER_BROKEN",
+            hint="write the store's URL or path into it; remove it only if the store was never moved",
+        )
+    return place
 
 
 def open_store(
@@ -132,16 +162,16 @@ def open_store(
 ) -> AnyStore:
     """Open the store at a path or URL."""
     if place.startswith(_URL):
-        from interlock.store.postgres import PostgresStore  # noqa: PLC0415 - dear to import, and an extra
+        from interlock.store.postgres import PostgresStore
 
         return PostgresStore(place, repository_id, folder=folder, clock=clock, wait_ms=settings.store_wait_ms)
     if "://" in place:
         raise StoreError(
-            f"{place.split('://')[0]}:// is no kind of store",
+            f"{place.split('://', maxsplit=1)[0]}:// is no kind of store",
             code="STORE_UNKNOWN_KIND",
             hint="give a path for SQLite or a postgresql:// URL",
         )
-    from interlock.store.sqlite import SqliteStore  # noqa: PLC0415 - not needed with PostgreSQL
+    from interlock.store.sqlite import SqliteStore
 
     path = os.path.abspath(place)
     if os.path.isdir(path):
@@ -161,19 +191,27 @@ def _make_folder(folder: str) -> None:
     try:
         os.makedirs(folder, exist_ok=True)
     except OSError as error:
-        raise StoreError(
-            f"{folder} cannot be made: {error.strerror}",
-            code="STORE_READONLY",
-            hint="make the repository's git directory writable, or set INTERLOCK_STORE to another place",
-        ) from error
+        raise _unwritable(folder, error) from error
+
+
+def _unwritable(path: str, error: OSError) -> StoreError:
+    return StoreError(
+        f"{path} cannot be written: {error.strerror}",
+        code="STORE_READONLY",
+        hint="make the folder interlock in the git directory writable for this user",
+    )
 
 
 def repository_id_of(folder: str, settings: Settings) -> tuple[str, str]:
-    """The repository's id, and the one it had before the settings named another."""
-    path = os.path.join(folder, "repository")
+    """The repository's id, and the one it had before the settings named another.
+
+    Raises:
+        StoreError: the id cannot be kept, or what is there is none.
+    """
+    path = os.path.join(folder, _ID_FILE)
     known = _read_id(path)
     if settings.repository_id:
-        if known != settings.repository_id:
+        if not known:
             _write_id(path, settings.repository_id)
         return settings.repository_id, known if known != settings.repository_id else ""
     if known:
@@ -187,7 +225,14 @@ def repository_id_of(folder: str, settings: Settings) -> tuple[str, str]:
         pass
     finally:
         os.unlink(scratch)
-    return _read_id(path), ""
+    found = _read_id(path)
+    if not found:
+        raise StoreError(
+            f"{path} does not hold the id of this repository",
+            code="REPOSITORY_ID_BROKEN",
+            hint="the store knows the id: sqlite3 store.db 'SELECT id FROM repositories'; write it back",
+        )
+    return found, ""
 
 
 def _read_id(path: str) -> str:
@@ -200,25 +245,45 @@ def _read_id(path: str) -> str:
 
 
 def _write_id(path: str, repository_id: str) -> None:
+    """Keep the id so that not even a power cut makes the repository another one."""
     scratch = f"{path}.{os.getpid()}.new"
-    with open(scratch, "w", encoding="ascii") as file:
-        file.write(repository_id + "\n")
-    os.replace(scratch, path)
+    try:
+        with open(scratch, "w", encoding="ascii") as file:
+            file.write(repository_id + "\n")
+            file.flush()
+            os.fsync(file.fileno())
+        os.replace(scratch, path)
+    except OSError as error:
+        raise _unwritable(path, error) from error
 
 
 def _ignores_case(store: AnyStore, checkout: Checkout, settings: Settings, former_id: str) -> bool:
-    """How paths are compared here: settled once for the repository, the same for all machines."""
-    row = store.view(lambda reading: reading.one("repository_get"))
+    """How paths are compared here: settled once for the repository, the same for all machines.
+
+    Raises:
+        StoreError: the repository's state was moved away from this store.
+    """
+    row, moved = store.view(
+        lambda reading: (
+            reading.one("repository_get"),
+            reading.one("meta_get", key=f"moved_to/{store.repository}"),
+        )
+    )
+    if moved is not None:  # even a look would tell what is no longer so
+        from interlock.store.sqlite_schema import moved_away
+
+        raise moved_away(str(store.describe()["place"]), moved[0])
     if row is None:
-        from interlock.operations.repositories import begin_repository  # noqa: PLC0415 - once in a lifetime
+        from interlock.operations.repositories import begin_repository
 
         ignore_case = settings.claims_ignore_case
         if ignore_case is None:
             ignore_case = reads_case_insensitively(checkout)
         begin_repository(store, former_id, ignore_case=ignore_case)
-        return ignore_case
+        row = store.view(lambda reading: reading.one("repository_get"))
+        assert row is not None
     if settings.claims_ignore_case is not None and settings.claims_ignore_case != bool(row[0]):
-        from interlock.operations.repositories import change_case  # noqa: PLC0415
+        from interlock.operations.repositories import change_case
 
         change_case(store, ignore_case=settings.claims_ignore_case)
         return settings.claims_ignore_case
@@ -233,11 +298,14 @@ def _notice_restore(house: House) -> None:
     found = house.store.entries(tail.position - 1, 1)
     if found and found[0].hash == tail.hash:
         return
-    from interlock.operations.repositories import begin_epoch, newest_epoch  # noqa: PLC0415 - after a restore
-    from interlock.store.mirror import read_journal, set_aside  # noqa: PLC0415
+    from interlock.operations.repositories import begin_epoch, newest_epoch
+    from interlock.store.mirror import read_journal, set_aside
 
-    above = newest_epoch(read_journal(house.mirror.journal_path))
-    kept = os.path.basename(set_aside(house.mirror.journal_path))
+    try:
+        above = newest_epoch(read_journal(house.mirror.journal_path))
+        kept = os.path.basename(set_aside(house.mirror.journal_path))
+    except FileNotFoundError:
+        return  # another process noticed it first
     begin_epoch(house.store, above, "store.restored", {"kept": kept})
 
 
@@ -245,11 +313,13 @@ def person_name() -> str:
     """The name of the person at the terminal, as an agent's name."""
     name = os.environ.get("USER") or os.environ.get("LOGNAME") or ""
     if not name:
-        import pwd  # noqa: PLC0415 - only where the environment is bare
+        import pwd
 
         try:
             name = pwd.getpwuid(os.getuid()).pw_name
         except KeyError:
             name = f"user{os.getuid()}"
-    cleaned = "".join(letter if letter.isascii() and (letter.isalnum() or letter in "._@-") else "-" for letter in name)
+    cleaned = "".join(
+        letter if letter.isascii() and (letter.isalnum() or letter in "._@-") else "-" for letter in name
+    )
     return cleaned.lstrip(".-")[:64] or "person"

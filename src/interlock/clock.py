@@ -37,6 +37,7 @@ if TYPE_CHECKING:
 
 _BOOT_CLOCK = getattr(time, "CLOCK_BOOTTIME", time.CLOCK_MONOTONIC)
 _UNITS = {"ms": 1, "s": 1000, "m": 60_000, "h": 3_600_000, "d": 86_400_000, "w": 604_800_000}
+_LONGEST_MS = 1000 * 366 * 86_400_000  # a thousand years: every instant can be stored and shown
 
 
 class SystemClock:
@@ -104,16 +105,19 @@ def parse_duration(text: str, *, what: str = "duration") -> int:
 
 def _amount(number: str, unit: str, text: str, what: str) -> float:
     try:
-        return float(number) * _UNITS[unit]
+        amount = float(number) * _UNITS[unit]
     except (ValueError, KeyError):
         raise _not_a_duration(text, what) from None
+    if amount > _LONGEST_MS:
+        raise _not_a_duration(text, what)
+    return amount
 
 
 def _not_a_duration(text: str, what: str) -> Malformed:
     return Malformed(
         f"{what} {text[:40]!r} is not a length of time",
         code="BAD_DURATION",
-        hint="write a number and a unit, such as 45s, 30m, 1h30m or 2d; it must be more than nothing",
+        hint="write a number and a unit, such as 45s, 30m, 1h30m or 2d",
     )
 
 

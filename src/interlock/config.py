@@ -1,4 +1,4 @@
-"""Settings: `interlock.toml` read, checked key by key, and remembered so that a command need not parse it again."""
+"""Settings: `interlock.toml` read, checked key by key, and remembered so that it is parsed only once."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ import marshal
 import os
 
 from interlock.clock import parse_duration
-from interlock.errors import SettingsError
+from interlock.errors import Malformed, SettingsError
 from interlock.ids import is_uuid
 from interlock.values import value
 
@@ -16,7 +16,8 @@ if TYPE_CHECKING:
     from typing import Any
 
 FILE_NAME = "interlock.toml"
-_CACHE_FORM = 1  # raise it when what is remembered changes its form
+_CACHE_FORM = 2  # raise it when what is remembered changes its form
+_FILE_KIND, _REGULAR = 0o170000, 0o100000  # what `stat` would call S_IFMT and S_IFREG, without its import
 
 
 @value
@@ -59,16 +60,26 @@ def _boolean(found: object, where: str) -> bool:
 def _texts(found: object, where: str) -> tuple[str, ...]:
     if not isinstance(found, list):
         raise _wrong(where, "a list of patterns", found)
-    items: list[object] = found
+    items: list[object] = found  # pyright: ignore[reportUnknownVariableType]
     return tuple(_text(item, where) for item in items)
 
 
 def _length(found: object, where: str) -> int:
     if isinstance(found, bool) or not isinstance(found, (str, int)):
         raise _wrong(where, "a length of time such as '30m'", found)
-    length = parse_duration(str(found), what=where)
+    try:
+        length = parse_duration(str(found), what=where)
+    except Malformed:
+        raise _wrong(where, "a length of time such as '30m'", found) from None
     if length <= 0:
         raise _wrong(where, "a length of time above zero", found)
+    return length
+
+
+def _lease(found: object, where: str) -> int:
+    length = _length(found, where)
+    if length < 1000:
+        raise _wrong(where, "at least 1s", found)
     return length
 
 
@@ -87,10 +98,10 @@ KNOWN: dict[str, dict[str, tuple[str, Callable[[object, str], Any], str]]] = {
         "url": ("store_url", _text, "a path or a postgresql:// URL; keep passwords out of it"),
         "wait": ("store_wait_ms", _length, "how long to wait for a busy store"),
     },
-    "sessions": {"lease": ("session_lease_ms", _length, "how long a silent session lives")},
+    "sessions": {"lease": ("session_lease_ms", _lease, "how long a silent session lives")},
     "claims": {
-        "ttl": ("claim_ttl_ms", _length, "the lease of a claim that does not say its own"),
-        "max_ttl": ("claim_max_ttl_ms", _length, "the longest lease anyone may ask for"),
+        "ttl": ("claim_ttl_ms", _lease, "the lease of a claim that does not say its own"),
+        "max_ttl": ("claim_max_ttl_ms", _lease, "the longest lease anyone may ask for"),
         "required": ("claims_required", _texts, "patterns of the shared surface: changing it needs a claim"),
         "free": ("claims_free", _texts, "patterns that never need a claim"),
         "hot": ("claims_hot", _texts, "patterns that may be claimed `--shared`; without it, any"),
@@ -110,8 +121,12 @@ def read_settings(root: str, memory: str = "") -> Settings:
     path = os.path.join(root, FILE_NAME)
     try:
         found = os.stat(path)
-    except OSError:
+    except FileNotFoundError:
         return Settings()
+    except OSError as error:
+        raise _unreadable(error.strerror) from error
+    if found.st_mode & _FILE_KIND != _REGULAR:
+        raise _unreadable("it is no regular file")
     # A change within the clock's resolution keeps the size and the time: ctime and inode tell more.
     stamp = (_CACHE_FORM, path, found.st_mtime_ns, found.st_ctime_ns, found.st_size, found.st_ino)
     fields = _recall(memory, stamp)
@@ -124,7 +139,7 @@ def read_settings(root: str, memory: str = "") -> Settings:
 def _recall(memory: str, stamp: tuple[object, ...]) -> dict[str, Any] | None:
     try:
         with open(memory, "rb") as file:
-            old_stamp, fields = marshal.loads(file.read())
+            old_stamp, fields = marshal.loads(file.read())  # noqa: S302 - our own file, in git's own folder
     except (OSError, ValueError, EOFError, TypeError):
         return None
     return fields if old_stamp == stamp else None
@@ -137,7 +152,7 @@ def _remember(memory: str, stamp: tuple[object, ...], fields: dict[str, Any]) ->
     scratch = f"{memory}.{os.getpid()}"
     try:
         with open(scratch, "wb") as file:
-            file.write(marshal.dumps((stamp, fields)))
+            file.write(marshal.dumps((stamp, fields)))  # pyright: ignore[reportArgumentType]
         os.replace(scratch, memory)
     except OSError:
         return
@@ -149,18 +164,22 @@ def _parse(path: str) -> dict[str, Any]:
     try:
         with open(path, "rb") as file:
             return tomllib.load(file)
-    except (tomllib.TOMLDecodeError, UnicodeDecodeError) as error:
+    except (ValueError, RecursionError) as error:  # also for what is no UTF-8, or nested beyond all reason
         raise SettingsError(
             f"{FILE_NAME} is not valid TOML: {error}",
             code="SETTINGS_NOT_TOML",
             hint="mend the line it names, or move the file away to go on with the defaults",
         ) from error
     except OSError as error:
-        raise SettingsError(
-            f"{FILE_NAME} cannot be read: {error.strerror}",
-            code="SETTINGS_UNREADABLE",
-            hint="make the file readable for this user",
-        ) from error
+        raise _unreadable(error.strerror) from error
+
+
+def _unreadable(why: str) -> SettingsError:
+    return SettingsError(
+        f"{FILE_NAME} cannot be read: {why}",
+        code="SETTINGS_UNREADABLE",
+        hint="make it a file that this user may read, or move it away to go on with the defaults",
+    )
 
 
 def check_settings(document: dict[str, Any]) -> dict[str, Any]:
@@ -175,14 +194,16 @@ def check_settings(document: dict[str, Any]) -> dict[str, Any]:
             raise _unknown(section, list(KNOWN), f"[{section}]")
         if not isinstance(content, dict):
             raise _wrong(section, "a section", content)
-        keys: dict[str, object] = content
+        keys: dict[str, object] = content  # pyright: ignore[reportUnknownVariableType]
         for key, found in keys.items():
             if key not in KNOWN[section]:
                 raise _unknown(key, list(KNOWN[section]), f"{section}.{key}")
             field, reader, _ = KNOWN[section][key]
             fields[field] = reader(found, f"{section}.{key}")
-    if fields.get("claim_ttl_ms", 0) > fields.get("claim_max_ttl_ms", Settings().claim_max_ttl_ms):
+    longest = fields.get("claim_max_ttl_ms", Settings().claim_max_ttl_ms)
+    if fields.get("claim_ttl_ms", 0) > longest:
         raise _wrong("claims.ttl", "at most claims.max_ttl", document["claims"]["ttl"])
+    fields.setdefault("claim_ttl_ms", min(Settings().claim_ttl_ms, longest))
     return fields
 
 

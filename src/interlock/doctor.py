@@ -55,11 +55,13 @@ def examine(cwd: str, *, fix: bool = False) -> list[Check]:
 
 def _repair(cwd: str) -> Check:
     rebuilt = rebuild_here(cwd)
-    difference = f"; {rebuilt.unreadable} lines of it could not be used and are kept" if rebuilt.unreadable else ""
+    difference = (
+        f"; {rebuilt.unreadable} lines of it could not be used and are kept" if rebuilt.unreadable else ""
+    )
     return _good(
         "rebuild",
-        f"from {rebuilt.entries} journal entries: {rebuilt.claims} claims and {rebuilt.sessions} sessions live,"
-        f" epoch {rebuilt.epoch}; the broken store is kept as {rebuilt.kept or '(there was none)'}{difference}",
+        f"from {rebuilt.entries} journal entries: {rebuilt.claims} claims, {rebuilt.sessions} sessions live,"
+        f" epoch {rebuilt.epoch}; the broken store is kept as {rebuilt.kept or 'nothing'}{difference}",
     )
 
 
@@ -73,7 +75,7 @@ def rebuild_here(cwd: str) -> Rebuilt:
     checkout = find_checkout(cwd)
     folder = checkout.state_folder
     settings = read_settings(checkout.root)
-    place = store_place(folder, settings)
+    place = store_place(checkout, settings)
     if "://" in place or os.path.dirname(os.path.abspath(place)) != folder:
         raise Malformed(
             "only the store beside its journal can be rebuilt from it",

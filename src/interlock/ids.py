@@ -4,20 +4,24 @@ from __future__ import annotations
 
 import os
 
-try:  # the C modules behind hashlib: importing hashlib itself loads OpenSSL, dearer than a whole claim
-    from _sha2 import sha256 as _sha256  # Python 3.12 and later
-except ImportError:  # pragma: no cover - depends on the interpreter
-    try:
-        from _sha256 import sha256 as _sha256
-    except ImportError:
-        from hashlib import sha256 as _sha256
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from hashlib import sha256
+else:
+    try:  # the C modules behind hashlib: importing hashlib itself loads OpenSSL, dearer than a whole claim
+        from _sha2 import sha256  # Python 3.12 and later
+    except ImportError:  # pragma: no cover - depends on the interpreter
+        try:
+            from _sha256 import sha256
+        except ImportError:
+            from hashlib import sha256
 
 _LETTERS = "abcdefghjkmnpqrstuvwxyz23456789"  # nothing that reads like something else
 
 
 def digest(text: str) -> str:
     """The SHA-256 of a text, in hexadecimal."""
-    return _sha256(text.encode("utf-8", "surrogatepass")).hexdigest()
+    return sha256(text.encode("utf-8", "surrogatepass")).hexdigest()
 
 
 def short_id(prefix: str, length: int = 10) -> str:

@@ -59,7 +59,9 @@ def plan_init(cwd: str) -> Plan:
     checkout = _checkout_or_folder(cwd)
     steps: list[Step] = []
     if not os.path.isdir(checkout.state_folder):
-        steps.append(Step(verb="create", path=checkout.state_folder, why="the state, shared by all worktrees"))
+        steps.append(
+            Step(verb="create", path=checkout.state_folder, why="the state, shared by all worktrees")
+        )
     path = os.path.join(checkout.root, FILE_NAME)
     if os.path.exists(path):
         read_settings(checkout.root)  # a file that cannot be understood is told now, not later
@@ -131,4 +133,3 @@ def _read(path: str) -> str:
 def _read_record(folder: str) -> str:
     path = os.path.join(folder, _RECORD)
     return _read(path).strip() if os.path.exists(path) else ""
-

@@ -127,8 +127,8 @@ def _receive(
 
 _COLUMNS = {
     "repositories": "id ignore_case",
-    "sessions": "id agent generation kind role machine secret_hash lease_ms started_at seen_at shortest_ms lapses_at"
-    " ended_at",
+    "sessions": "id agent generation kind role machine secret_hash lease_ms started_at seen_at shortest_ms"
+    " lapses_at ended_at",
     "processes": "boot_id namespace pid started session",
     "claims": "key rest token branch session pattern kind mode ttl_ms granted_at task note",
     "lapsed": "agent pattern kind mode ttl_ms token ended_at",
@@ -148,13 +148,13 @@ def _named(table: str, row: Row, shift: int) -> dict[str, Any]:
 def _shown(place: str) -> str:
     if "://" not in place:
         return place
-    from interlock.store.postgres_errors import without_password  # noqa: PLC0415
+    from interlock.store.postgres_errors import without_password
 
     return without_password(place)
 
 
 def _point_to(folder: str, place: str) -> None:
-    """Remember the new place for every later command here; it may hold a password, so it is this user's alone."""
+    """Remember the new place for every later command here; it may hold a password: only for this user."""
     path = os.path.join(folder, POINTER)
     scratch = f"{path}.{os.getpid()}.new"
     file = os.open(scratch, os.O_WRONLY | os.O_CREAT | os.O_TRUNC | os.O_CLOEXEC, 0o600)
@@ -184,7 +184,7 @@ def rebuild_store(folder: str, repository_id: str, *, ignore_case: bool, wait_ms
     Raises:
         StoreCorrupt: there is no journal to build from, or its chain is broken.
     """
-    from interlock.store.sqlite import SqliteStore  # noqa: PLC0415
+    from interlock.store.sqlite import SqliteStore
 
     path = os.path.join(folder, STORE_NAME)
     journal = os.path.join(folder, "journal.jsonl")
@@ -219,8 +219,7 @@ def _readable(journal: str) -> tuple[list[Entry], int]:
     try:
         with open(journal, "rb") as file:
             lines = sum(1 for _ in file)
-        for entry in read_journal(journal):
-            entries.append(entry)
+        entries.extend(read_journal(journal))
     except (OSError, ValueError):
         pass
     good = len(entries)
@@ -259,7 +258,7 @@ def _remove_database(path: str) -> None:
 
 
 def _replay(tx: Change, entries: list[Entry], *, ignore_case: bool) -> dict[str, int]:
-    """Enter all entries as they were, then what they say is live: sessions that did not end, claims that stand."""
+    """Enter all entries as they were, then what they say is live: sessions and claims."""
     sessions: dict[str, tuple[Entry, dict[str, Any]]] = {}
     claims: dict[int, tuple[Entry, dict[str, Any]]] = {}
     tx.run("repository_add", ignore_case=int(ignore_case))
@@ -335,5 +334,9 @@ def _restore_lease(tx: Change, session: str) -> None:
     assert row is not None
     shortest = min([row[7], *(claim[10] for claim in tx.all("claims_of", session=session))])
     tx.run(
-        "session_set_lease", session=session, seen_at=tx.now, shortest_ms=shortest, lapses_at=tx.now + shortest
+        "session_set_lease",
+        session=session,
+        seen_at=tx.now,
+        shortest_ms=shortest,
+        lapses_at=tx.now + shortest,
     )

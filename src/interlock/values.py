@@ -16,6 +16,7 @@ if TYPE_CHECKING:
 else:
 
     def dataclass_transform(**_: object) -> Callable[[Any], Any]:
+        """Only type checkers care."""
         return lambda decorated: decorated
 
 
@@ -68,7 +69,7 @@ def replace(item: T, **changes: object) -> T:
 
 def as_dict(item: object) -> dict[str, Any]:
     """The fields of a value and what they hold, in order; nested values stay values."""
-    fields: tuple[str, ...] = item.__class__._fields  # type: ignore[attr-defined]
+    fields: tuple[str, ...] = getattr(item.__class__, "_fields")  # noqa: B009 - no type checker knows of it
     return {name: getattr(item, name) for name in fields}
 
 

@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 from interlock.cli.numbers import read_number
+from interlock.cli.terminal import in_one_line
 from interlock.clock import parse_duration
 from interlock.domain.claims import EXCLUSIVE, SHARED, Request, check_pattern_count
+from interlock.domain.patterns import has_special, reads_as_name
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -27,7 +29,7 @@ def claim(
     note: str,
 ) -> int:
     """Take claims and show them, or show who is in the way."""
-    from interlock.operations.claims import make_request  # noqa: PLC0415
+    from interlock.operations.claims import make_request
 
     house = desk.house
     request = make_request(
@@ -42,8 +44,7 @@ def claim(
     wait_ms = parse_duration(wait, what="--wait")
     session = desk.session()
     outcome = _take(desk, session, request, wait_ms)
-    house.settle()
-    from interlock.views.claims import outcome_json  # noqa: PLC0415
+    from interlock.views.claims import outcome_json
 
     answer, code = outcome_json(outcome, house.store)
     if code and not desk.terminal.is_json:
@@ -55,15 +56,17 @@ def claim(
 
 def _take(desk: Desk, session: Any, request: Request, wait_ms: int) -> Any:
     if wait_ms <= 0:
-        from interlock.operations.claims import take  # noqa: PLC0415
+        from interlock.operations.claims import take
 
         return take(desk.house.context, session, request)
-    from interlock.operations.waiting import take_or_wait  # noqa: PLC0415
+    from interlock.cli.main import heed_signals
+    from interlock.operations.waiting import take_or_wait
 
     def on_wait(refused: Refused) -> None:
         first = refused.refused[0]
-        desk.terminal.note(f"waiting for {first.holder}, who holds {first.held} …")
+        desk.terminal.note(f"waiting for {first.holder}, who holds {in_one_line(first.held)} …")
 
+    heed_signals()
     return take_or_wait(desk.house.context, session, request, wait_ms, on_wait)
 
 
@@ -72,19 +75,27 @@ def _patterns(desk: Desk, texts: tuple[str, ...], is_literal: bool) -> tuple[Pat
     return tuple(desk.house.context.repository.pattern(text, is_literal=is_literal) for text in texts)
 
 
+def _paths(desk: Desk, texts: tuple[str, ...], is_literal: bool = False) -> tuple[Pattern, ...]:
+    """Files and folders with every character as it is; a named thing such as deploy:prod is one here too."""
+    check_pattern_count(len(texts))
+    pattern = desk.house.context.repository.pattern
+    return tuple(pattern(text, is_literal=is_literal or not reads_as_name(text)) for text in texts)
+
+
 def _granted_text(answer: dict[str, Any]) -> str:
     lines = [
-        f"granted {item['pattern']}  ({item['mode']}, token {item['token']}, until {item['until']})"
+        f"granted {in_one_line(item['pattern'])}"
+        f"  ({item['mode']}, token {item['token']}, until {item['until']})"
         for item in answer["granted"]
     ]
-    lines += [f"refused {item['pattern']}  {_in_the_way(item)}" for item in answer["refused"]]
+    lines += [f"refused {in_one_line(item['pattern'])}  {_in_the_way(item)}" for item in answer["refused"]]
     return "\n".join(lines)
 
 
 def _complain(desk: Desk, answer: dict[str, Any]) -> None:
     desk.terminal.complain(answer["message"], "", answer["code"])
     for item in answer["refused"]:
-        desk.terminal.note(f"  {item['pattern']}: {_in_the_way(item)}")
+        desk.terminal.note(f"  {in_one_line(item['pattern'])}: {_in_the_way(item)}")
     desk.terminal.note(f"hint: {answer['hint']}")
 
 
@@ -92,31 +103,39 @@ def _in_the_way(item: dict[str, Any]) -> str:
     verb = "waits for" if item["waiting"] else "holds"
     task = f", task {item['task']}" if item["task"] else ""
     note = f", “{item['note']}”" if item["note"] else ""
-    return f"{item['holder']} {verb} {item['held']} for {item['age']}{task}{note}, until {item['until']}"
+    told = f"{item['holder']} {verb} {item['held']} for {item['age']}{task}{note}, until {item['until']}"
+    return in_one_line(told)
 
 
 def renew(desk: Desk, patterns: tuple[str, ...], literal: bool) -> int:
     """Renew leases and show until when."""
-    from interlock.operations.held import renew as renew_claims  # noqa: PLC0415
-    from interlock.views.claims import claim_json  # noqa: PLC0415
+    from interlock.operations.held import renew as renew_claims
+    from interlock.views.claims import claim_json
 
     house = desk.house
     wanted = _patterns(desk, patterns, literal) if patterns else None
     taken = renew_claims(house.context, desk.session(), wanted)
-    house.settle()
     claims = [claim_json(item, house.store) for item in taken.granted]
-    text = "\n".join(f"renewed {item['pattern']}  (token {item['token']}, until {item['until']})" for item in claims)
+    text = "\n".join(
+        f"renewed {in_one_line(item['pattern'])}  (token {item['token']}, until {item['until']})"
+        for item in claims
+    )
     answer = {"ok": True, "renewed": [item["pattern"] for item in claims], "claims": claims}
     desk.terminal.answer(answer, text or "nothing is held")
     return 0
 
 
 def release(
-    desk: Desk, patterns: tuple[str, ...], all: bool, commit: str, token: str, literal: bool  # noqa: A002
+    desk: Desk,
+    patterns: tuple[str, ...],
+    all: bool,
+    commit: str,
+    token: str,
+    literal: bool,
 ) -> int:
     """Release claims and show which."""
-    from interlock.errors import Malformed  # noqa: PLC0415
-    from interlock.operations.held import release as release_claims  # noqa: PLC0415
+    from interlock.errors import Malformed
+    from interlock.operations.held import release as release_claims
 
     if bool(patterns) == all:
         raise Malformed(
@@ -127,11 +146,9 @@ def release(
     house = desk.house
     wanted = None if all else _patterns(desk, patterns, literal)
     commit_id = house.context.repository.commit_id(commit) if commit else ""
-    released = release_claims(
-        house.context, desk.session(), wanted, commit=commit_id, token=read_number(token, "--token")
-    )
-    house.settle()
-    text = "\n".join(f"released {pattern}" for pattern in released) or "nothing was held"
+    number = read_number(token, "--token")
+    released = release_claims(house.context, desk.session(), wanted, commit=commit_id, token=number)
+    text = "\n".join(f"released {in_one_line(pattern)}" for pattern in released) or "nothing was held"
     desk.terminal.answer({"ok": True, "released": list(released), "commit": commit_id or None}, text)
     return 0
 
@@ -145,16 +162,17 @@ _STANDINGS = {
 }
 
 
-def check(desk: Desk, paths: tuple[str, ...], token: str) -> int:
+def check(desk: Desk, paths: tuple[str, ...], token: str, literal: bool) -> int:
     """Tell for each path whether this session may change it now."""
-    from interlock.operations.held import check as check_path  # noqa: PLC0415
-    from interlock.views.claims import claim_json  # noqa: PLC0415
+    from interlock.operations.held import check as check_path
+    from interlock.views.claims import claim_json
 
     house = desk.house
-    session = desk.known_session()
     number = read_number(token, "--token")
-    found = [check_path(house.context, session, one, number) for one in _patterns(desk, paths, True)]
-    rows = [
+    wanted = _paths(desk, paths, literal)
+    session = desk.known_session()
+    found = [check_path(house.context, session, one, number) for one in wanted]
+    rows: list[dict[str, Any]] = [
         {
             "path": one.path,
             "state": one.state,
@@ -163,24 +181,39 @@ def check(desk: Desk, paths: tuple[str, ...], token: str) -> int:
         }
         for one in found
     ]
-    worst = max(found, key=lambda one: _STANDINGS[one.state][0])
-    code, name, words = _STANDINGS[worst.state]
-    answer: dict[str, Any] = {"ok": code == 0, "paths": rows}
+    answer: dict[str, Any] = {"ok": True, "paths": rows}
+    worst = max(range(len(rows)), key=lambda index: _STANDINGS[found[index].state][0])
+    code, name, _ = _STANDINGS[found[worst].state]
     if code:
-        claim_row = rows[found.index(worst)]["claim"]
-        holder = {"holder": claim_row["holder"], "until": claim_row["until"]} if claim_row else {}
-        hint = f"interlock claim {worst.path}" + (" --wait 10m" if code == 3 else "")
-        answer |= {"code": name, "message": f"{worst.path} {words}", "hint": hint, **holder}
-    desk.terminal.answer(answer, "\n".join(f"{row['path']} {_STANDINGS[row['state']][2]}" for row in rows))
+        holder = {key: rows[worst]["claim"][key] for key in ("holder", "until")} if code == 3 else {}
+        hint = _how_to_claim(paths[worst], is_waiting=code == 3)
+        answer |= {"ok": False, "code": name, "message": _standing_text(rows[worst]), "hint": hint, **holder}
+    desk.terminal.answer(answer, "\n".join(_standing_text(row) for row in rows))
     return code
+
+
+def _standing_text(row: dict[str, Any]) -> str:
+    words = _STANDINGS[row["state"]][2]
+    if row["state"] == "other":
+        words = f"is held by {row['claim']['holder']} until {row['claim']['until']}"
+    return f"{in_one_line(row['path'])} {words}"
+
+
+def _how_to_claim(word: str, *, is_waiting: bool) -> str:
+    """The command to type next, with the path as it was typed: it counts from the same folder."""
+    import shlex
+
+    literal = ["--literal"] if has_special(word) else []
+    return shlex.join(["interlock", "claim", word, *literal, *(["--wait", "10m"] if is_waiting else [])])
 
 
 def claims(desk: Desk, paths: tuple[str, ...]) -> int:
     """List live claims."""
-    from interlock.operations.held import list_claims  # noqa: PLC0415
-    from interlock.views.claims import claim_json  # noqa: PLC0415
+    from interlock.operations.held import list_claims
+    from interlock.views.claims import claim_json
 
     house = desk.house
+    desk.show_life()
     wanted = _patterns(desk, paths, False)
     rows = [claim_json(item, house.store) for item in list_claims(house.context, wanted)]
     columns = ["pattern", "holder", "mode", "token", "until", "task", "note"]
@@ -192,23 +225,26 @@ def claims(desk: Desk, paths: tuple[str, ...]) -> int:
 
 def who(desk: Desk, path: str) -> int:
     """Tell who holds a path and who last changed it."""
-    from interlock.operations.held import list_claims  # noqa: PLC0415
-    from interlock.operations.journal import last_word_on  # noqa: PLC0415
-    from interlock.views.claims import claim_json  # noqa: PLC0415
-    from interlock.views.journal import entry_json  # noqa: PLC0415
+    from interlock.operations.held import list_claims
+    from interlock.operations.journal import last_word_on
+    from interlock.views.claims import claim_json
+    from interlock.views.journal import entry_json
 
     house = desk.house
-    pattern = house.context.repository.pattern(path, is_literal=True)
+    desk.show_life()
+    (pattern,) = _paths(desk, (path,))
     rows = [claim_json(item, house.store) for item in list_claims(house.context, (pattern,))]
     entry = last_word_on(house.context, pattern)
-    change = house.context.repository.last_change(pattern.branches[0].key)
-    lines = [f"{row['holder']} holds {row['pattern']} until {row['until']}" for row in rows] or ["nobody holds it"]
+    change = house.context.repository.last_change(pattern.text) if pattern.kind == "literal" else {}
+    lines = [f"{row['holder']} holds {in_one_line(row['pattern'])} until {row['until']}" for row in rows]
+    lines = lines or ["nobody holds it"]
     if entry is not None:
         last = entry_json(entry)
         lines.append(f"last in the journal: {last['kind']} by {last['agent']} at {last['at']}")
     if change:
         by = change["agent"] or change["author"]
-        lines.append(f"last changed by {by} at {change['at']}: {change['commit'][:12]} {change['subject']}")
+        told = f"last changed by {by} at {change['at']}: {change['commit'][:12]} {change['subject']}"
+        lines.append(in_one_line(told))
     answer = {
         "ok": True,
         "path": pattern.text,

@@ -94,7 +94,9 @@ class _Story:
         for answer in answers:
             if not answer["ok"]:
                 refused = answer["refused"][0]
-                self._say(f"   refused: {refused['holder']} holds {refused['held']} until {refused['until'][11:19]}")
+                self._say(
+                    f"   refused: {refused['holder']} holds {refused['held']} until {refused['until'][11:19]}"
+                )
         winners = [answer["granted"][0]["holder"] for answer in answers if answer["ok"]]
         for winner in winners:
             self._interlock(name, "release", "--all", "--as", winner)
@@ -105,14 +107,23 @@ class _Story:
         began = time.monotonic()
         way = "naive" if is_naive else "claims"
         workers = [
-            self._start(root, "interlock.cli.demo_agent", way, f"agent{number}", str(self._seed + number), str(_ROUNDS))
+            self._start(
+                root,
+                "interlock.cli.demo_agent",
+                way,
+                f"agent{number}",
+                str(self._seed + number),
+                str(_ROUNDS),
+            )
             for number in range(self._agents)
         ]
         ends = [worker.wait(_LIMIT_SECONDS) for worker in workers]
         took = time.monotonic() - began
         failed = [end for end in ends if end.exit_code]
         if failed:
-            raise InterlockError(f"an agent of the demo failed: {failed[0].trouble[-500:]}", code="DEMO_FAILED")
+            raise InterlockError(
+                f"an agent of the demo failed: {failed[0].trouble[-500:]}", code="DEMO_FAILED"
+            )
         made = sum(json.loads(end.output)["changes"] for end in ends)
         refusals = sum(json.loads(end.output)["refusals"] for end in ends)
         kept = sum(_read_number(os.path.join(root, file)) for file in _FILES)
@@ -125,7 +136,9 @@ class _Story:
         self._await_holder(name, "sleeper")
         sleeper.signal(signal.SIGSTOP)
         self._say("   sleeper holds src/routes.txt and is stopped")
-        taken = self._interlock(name, "claim", "src/routes.txt", "--as", "successor", "--wait", "20s", "--json")
+        taken = self._interlock(
+            name, "claim", "src/routes.txt", "--as", "successor", "--wait", "20s", "--json"
+        )
         self._say(f"   successor takes over: {json.loads(taken.output)['ok']}")
         sleeper.signal(signal.SIGCONT)
         end = sleeper.wait(_LIMIT_SECONDS)
@@ -142,7 +155,13 @@ class _Story:
         raise InterlockError("the sleeper of the demo did not claim anything", code="DEMO_FAILED")
 
     def _sum_up(
-        self, winners: int, naive: dict[str, float], ours: dict[str, float], *, is_fenced: bool, is_whole: bool
+        self,
+        winners: int,
+        naive: dict[str, float],
+        ours: dict[str, float],
+        *,
+        is_fenced: bool,
+        is_whole: bool,
     ) -> int:
         rows = [
             ["agents that got the same file at once", "not asked", str(winners)],
@@ -165,7 +184,11 @@ class _Story:
             "seed": self._seed,
         }
         if not is_well:
-            answer |= {"code": "DEMO_FAILED", "message": "a promise did not hold", "hint": "run it with --keep"}
+            answer |= {
+                "code": "DEMO_FAILED",
+                "message": "a promise did not hold",
+                "hint": "run it with --keep",
+            }
         self._terminal.answer(answer, text)
         return 0 if is_well else 1
 

@@ -45,10 +45,19 @@ def build() -> click.Group:
     root = click.Group(
         "interlock",
         help="Many coding agents, one repository, nothing lost.",
-        epilog="Every command takes --json, --as NAME and --repo DIR.\n\nStart with: interlock claim PATH --as NAME",
+        epilog="Every command takes --json, --as NAME and --repo DIR. Start with: interlock claim PATH",
         context_settings={"help_option_names": ["-h", "--help"], "max_content_width": 100},
-        params=[click.Option(["--version"], is_flag=True, is_eager=True, expose_value=False,
-                             callback=_show_version, help="Show the version."), *_common_options(is_root=True)],
+        params=[
+            click.Option(
+                ["--version"],
+                is_flag=True,
+                is_eager=True,
+                expose_value=False,
+                callback=_show_version,
+                help="Show the version.",
+            ),
+            *_common_options(is_root=True),
+        ],
         no_args_is_help=True,
     )
     for command in COMMANDS:
@@ -117,4 +126,3 @@ def _callback(command: Command) -> Any:
         return run_command(command, given)
 
     return call
-

@@ -3,20 +3,24 @@
 from __future__ import annotations
 
 from interlock.cli.numbers import read_number
+from interlock.cli.terminal import in_one_line
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
+    from typing import Any
+
     from interlock.cli.main import Desk
 
 
 def journal(desk: Desk, follow: bool, since: str, verify: bool, last: str) -> int:
     """Show the journal, follow it, or prove it."""
-    from interlock.operations.journal import last_position, read_entries  # noqa: PLC0415
-    from interlock.views.journal import entry_json, entry_text  # noqa: PLC0415
+    from interlock.operations.journal import last_position, read_entries
+    from interlock.views.journal import entry_json, entry_text
 
     if verify:
         return _verify(desk)
     context = desk.house.context
+    desk.show_life()
     after = read_number(since, "--since") or 0
     newest = read_number(last, "--last")
     if newest is not None:
@@ -25,27 +29,30 @@ def journal(desk: Desk, follow: bool, since: str, verify: bool, last: str) -> in
         start = after if since or last else last_position(context)
         return _follow(desk, start)
     entries = list(read_entries(context, after))
-    text = "\n".join(entry_text(entry) for entry in entries)
+    text = "\n".join(in_one_line(entry_text(entry)) for entry in entries)
     desk.terminal.answer({"ok": True, "entries": [entry_json(entry) for entry in entries]}, text)
     return 0
 
 
 def _follow(desk: Desk, after: int) -> int:
     """Print entries as they come: JSON lines with --json, because there is no end to wait for."""
-    import json  # noqa: PLC0415
+    import json
 
-    from interlock.operations.journal import follow  # noqa: PLC0415
-    from interlock.views.journal import entry_json, entry_text  # noqa: PLC0415
+    from interlock.cli.main import heed_signals
+    from interlock.operations.journal import follow
+    from interlock.views.journal import entry_json, entry_text
 
+    heed_signals()
     for entry in follow(desk.house.context, after):
         as_json = desk.terminal.is_json
-        desk.terminal.line(json.dumps(entry_json(entry), ensure_ascii=False) if as_json else entry_text(entry))
+        text = json.dumps(entry_json(entry), ensure_ascii=False) if as_json else entry_text(entry)
+        desk.terminal.line(text if as_json else in_one_line(text))
     return 0
 
 
 def _verify(desk: Desk) -> int:
-    verdict = desk.house.verify()
-    answer = {
+    verdict = desk.open(notices_restore=False).verify()
+    answer: dict[str, Any] = {
         "ok": not verdict.trouble,
         "entries": verdict.entries,
         "head": verdict.head,

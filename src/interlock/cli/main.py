@@ -6,8 +6,8 @@ import os
 import sys
 
 from interlock.cli.quick import read_call
-from interlock.cli.terminal import Terminal
-from interlock.errors import InterlockError
+from interlock.cli.terminal import Terminal, flush
+from interlock.errors import InterlockError, RepositoryError
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -15,14 +15,17 @@ if TYPE_CHECKING:
 
     from interlock.cli.spec import Command
 
+_SIGNALLED = 128  # what a shell adds to the number of the signal that ended a command
+_SIGINT = 2
+
 
 def run() -> None:
     """What `interlock` starts."""
-    code = main(sys.argv[1:])
     try:
-        sys.stdout.flush()
-        sys.stderr.flush()
-    except BrokenPipeError:
+        code = main(sys.argv[1:])
+    except KeyboardInterrupt:
+        code = _SIGNALLED + _SIGINT
+    if not flush():
         code = code or 1
     # Everything durable is on the disk. Leaving without the interpreter's tear-down saves time, and leaving
     # the store open saves emptying its log: the next command reads it where it is.
@@ -33,7 +36,7 @@ def main(words: list[str]) -> int:
     """Run one call; tells the exit code."""
     call = read_call(words) if "_INTERLOCK_COMPLETE" not in os.environ else None
     if call is None:
-        from interlock.cli.full import run_with_click  # noqa: PLC0415 - dear, and not needed for a plain call
+        from interlock.cli.full import run_with_click
 
         return run_with_click(words)
     return run_command(*call)
@@ -49,9 +52,51 @@ def run_command(command: Command, given: dict[str, Any]) -> int:
         return terminal.fail(desk.with_calendar(error))
     except BrokenPipeError:
         return 1
-    except KeyboardInterrupt:
-        terminal.note("interrupted")
-        return 130
+    except KeyboardInterrupt as stop:
+        return terminal.fail(_interrupted(stop))
+    except Exception as error:  # noqa: BLE001 - whatever it is, the caller gets one answer in the known form
+        return terminal.fail(_unexpected(error))
+    finally:
+        desk.settle()
+
+
+class Stopped(KeyboardInterrupt):
+    """A signal asks the command to end; like Ctrl-C it gives up its place in line first."""
+
+
+def heed_signals() -> None:
+    """For commands that wait: end on SIGTERM and SIGHUP as on Ctrl-C, and leave nothing behind."""
+    import signal
+
+    def stop(number: int, _: object) -> None:
+        raise Stopped(number)
+
+    for number in (signal.SIGTERM, signal.SIGHUP):
+        if signal.getsignal(number) is signal.SIG_DFL:  # nohup has its reasons
+            signal.signal(number, stop)
+
+
+def _interrupted(stop: KeyboardInterrupt) -> InterlockError:
+    number = stop.args[0] if isinstance(stop, Stopped) else _SIGINT
+    error = InterlockError("stopped by a signal before it was done", code="INTERRUPTED")
+    error.exit_code = _SIGNALLED + number
+    return error
+
+
+def _unexpected(error: Exception) -> InterlockError:
+    """What no other error of ours says: the system refused something, or we made a mistake."""
+    if isinstance(error, OSError):
+        where = f"{error.filename}: " if error.filename else ""
+        hint = "check the disk, and what this user may read and write"
+        return InterlockError(f"{where}{error.strerror or error}", code="SYSTEM_REFUSED", hint=hint)
+    from traceback import extract_tb
+
+    at = extract_tb(error.__traceback__)[-1]
+    return InterlockError(
+        f"{type(error).__name__}: {error} ({os.path.basename(at.filename)}:{at.lineno})",
+        code="UNEXPECTED",
+        hint="this is a mistake in interlock: please report it; `interlock doctor` checks the state",
+    )
 
 
 def _find_handler(name: str) -> Any:
@@ -72,30 +117,51 @@ class Desk:
     @property
     def house(self) -> Any:
         """The repository, opened when it is first needed."""
-        if self._house is None:
-            from interlock.bootstrap import open_house  # noqa: PLC0415 - `--help` needs none of it
+        return self._house if self._house is not None else self.open()
 
-            self._house = open_house(self.cwd, is_short_lived=True)
+    def open(self, *, notices_restore: bool = True) -> Any:
+        """Open the repository; see `open_house`."""
+        from interlock.bootstrap import open_house
+
+        self._house = open_house(self.cwd, is_short_lived=True, notices_restore=notices_restore)
         return self._house
 
     def with_calendar(self, error: InterlockError) -> InterlockError:
         """The error with the store's instants as everybody's."""
         at = error.facts.pop("until_at", None)
         if at is not None:
-            from interlock.clock import rfc3339  # noqa: PLC0415
+            from interlock.clock import rfc3339
 
             error.facts["until"] = rfc3339(self.house.store.wall_of(at))
         return error
 
+    def settle(self) -> None:
+        """Let the plain files beside the store follow whatever this command changed; the next one catches up."""
+        if self._house is not None:
+            try:
+                self._house.settle()
+            except (InterlockError, OSError, ValueError):
+                return
+
     @property
     def cwd(self) -> str:
         """The folder that relative paths count from."""
-        return os.path.abspath(self.folder) if self.folder else os.getcwd()
+        try:
+            folder = os.path.abspath(self.folder) if self.folder else os.getcwd()
+        except FileNotFoundError:
+            folder = ""
+        if not os.path.isdir(folder):
+            raise RepositoryError(
+                f"there is no folder {self.folder}" if self.folder else "the folder we stand in is gone",
+                code="NO_FOLDER",
+                hint="give --repo a folder that is there, or cd to one",
+            )
+        return folder
 
     def caller(self) -> Any:
         """What this call says about who acts."""
-        from interlock.bootstrap import person_name  # noqa: PLC0415
-        from interlock.operations.sessions import Caller  # noqa: PLC0415
+        from interlock.bootstrap import person_name
+        from interlock.operations.sessions import Caller
 
         return Caller(
             name=self._name,
@@ -106,13 +172,20 @@ class Desk:
 
     def session(self) -> Any:
         """The session that acts; begun if there is none."""
-        from interlock.operations.sessions import identify  # noqa: PLC0415
+        from interlock.operations.sessions import identify
 
         return identify(self.house.context, self.caller()).session
 
+    def show_life(self) -> None:
+        """Looking counts as a sign of life too; whoever has no session, or a dead one, may look all the same."""
+        try:
+            self.known_session()
+        except InterlockError:
+            return
+
     def known_session(self) -> Any:
         """The session that acts, if there is one already; nothing is begun."""
-        from interlock.operations.sessions import known_session  # noqa: PLC0415
+        from interlock.operations.sessions import known_session
 
         joined = known_session(self.house.context, self.caller())
         return joined.session if joined else None

@@ -14,5 +14,7 @@ def read_number(text: str, what: str) -> int | None:
     if not text:
         return None
     if not (text.isascii() and text.isdigit()) or len(text) > 16:
-        raise Malformed(f"{what} {text[:40]!r} is not a number", code="BAD_NUMBER", hint="give a whole number")
+        raise Malformed(
+            f"{what} {text[:40]!r} is not a number", code="BAD_NUMBER", hint="give a whole number"
+        )
     return int(text)

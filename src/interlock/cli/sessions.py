@@ -9,9 +9,9 @@ if TYPE_CHECKING:
 
 def join(desk: Desk, name: str, role: str, pid: str) -> int:
     """Begin or attach to a session and show it."""
-    from interlock.errors import Malformed, NotAllowed  # noqa: PLC0415
-    from interlock.operations.sessions import join as join_session  # noqa: PLC0415
-    from interlock.views.claims import joined_json  # noqa: PLC0415
+    from interlock.errors import Malformed, NotAllowed
+    from interlock.operations.sessions import join as join_session
+    from interlock.views.claims import joined_json
 
     if pid and not (pid.isascii() and pid.isdigit() and len(pid) < 10):
         raise Malformed(f"--pid {pid[:40]!r} is not a process id", code="BAD_NUMBER", hint="as in: --pid $$")
@@ -23,7 +23,6 @@ def join(desk: Desk, name: str, role: str, pid: str) -> int:
         )
     process = context.processes.identify(int(pid)) if pid else None
     joined = join_session(context, name, role=role, process=process)
-    desk.house.settle()
     session = joined.session
     word = "joined" if joined.is_new else "attached to"
     text = f"{word} {session.agent}, generation {session.generation}, session {session.id}"
@@ -35,8 +34,8 @@ def join(desk: Desk, name: str, role: str, pid: str) -> int:
 
 def leave(desk: Desk) -> int:
     """End the caller's session."""
-    from interlock.errors import Stale  # noqa: PLC0415
-    from interlock.operations.sessions import leave as leave_session  # noqa: PLC0415
+    from interlock.errors import Stale
+    from interlock.operations.sessions import leave as leave_session
 
     session = desk.known_session()
     if session is None:
@@ -46,7 +45,6 @@ def leave(desk: Desk) -> int:
             hint="`interlock status` shows who is here; --as NAME says who you are",
         )
     freed = leave_session(desk.house.context, session)
-    desk.house.settle()
     text = f"{session.agent} left" + (f"; released {', '.join(freed)}" if freed else "")
     desk.terminal.answer(
         {"ok": True, "released": list(freed), "session": {"agent": session.agent, "id": session.id}}, text

@@ -9,7 +9,7 @@ if TYPE_CHECKING:
 
 def init(desk: Desk, undo: bool, yes: bool, dry_run: bool) -> int:
     """Show the plan, ask a person at the terminal, then carry it out."""
-    from interlock.initialising import carry_out, plan_init, plan_undo  # noqa: PLC0415
+    from interlock.initialising import carry_out, plan_init, plan_undo
 
     plan = plan_undo(desk.cwd) if undo else plan_init(desk.cwd)
     for step in plan.steps:
@@ -31,20 +31,29 @@ def init(desk: Desk, undo: bool, yes: bool, dry_run: bool) -> int:
 
 def doctor(desk: Desk, fix: bool) -> int:
     """Examine the repository and show each finding."""
-    from interlock.doctor import examine  # noqa: PLC0415
+    from interlock.doctor import examine
 
     checks = examine(desk.cwd, fix=fix)
     rows = [
-        {"name": one.name, "ok": one.is_ok, "enforced": one.is_enforced, "found": one.found, "hint": one.hint or None}
+        {
+            "name": one.name,
+            "ok": one.is_ok,
+            "enforced": one.is_enforced,
+            "found": one.found,
+            "hint": one.hint or None,
+        }
         for one in checks
     ]
     is_well = all(one.is_ok for one in checks)
     marks = {True: "ok", False: "TROUBLE"}
     cells = [
-        [marks[one.is_ok], "enforced" if one.is_enforced else "unenforced", one.name, one.found] for one in checks
+        [marks[one.is_ok], "enforced" if one.is_enforced else "unenforced", one.name, one.found]
+        for one in checks
     ]
     hints = [f"hint ({one.name}): {one.hint}" for one in checks if one.hint]
-    text = desk.terminal.table("", ["", "", "check", "found"], cells) + ("\n" + "\n".join(hints) if hints else "")
+    text = desk.terminal.table("", ["", "", "check", "found"], cells) + (
+        "\n" + "\n".join(hints) if hints else ""
+    )
     answer = {"ok": is_well, "checks": rows}
     if not is_well:
         worst = next(one for one in checks if not one.is_ok)

@@ -56,8 +56,12 @@ class Command:
 
 
 _PATTERNS = Argument(name="patterns", help="path, glob or named thing such as deploy:prod", is_many=True)
-_SOME_PATTERNS = Argument(name="patterns", help="as granted; all when left out", is_many=True, is_optional=True)
-_LITERAL = Option(name="--literal", help="take every character as it is: app/[id]/page.tsx is a file", is_flag=True)
+_SOME_PATTERNS = Argument(
+    name="patterns", help="as granted; all when left out", is_many=True, is_optional=True
+)
+_LITERAL = Option(
+    name="--literal", help="take every character as it is: app/[id]/page.tsx is a file", is_flag=True
+)
 
 # These are understood before and behind the command's own words.
 COMMON = (
@@ -82,7 +86,9 @@ COMMANDS: tuple[Command, ...] = (
         path="doctor",
         handler="setup:doctor",
         summary="Prove what holds and what does not; --fix repairs what can be repaired.",
-        options=(Option(name="--fix", help="repair: rebuild a corrupt store from its journal", is_flag=True),),
+        options=(
+            Option(name="--fix", help="repair: rebuild a corrupt store from its journal", is_flag=True),
+        ),
         examples=("interlock doctor", "interlock doctor --fix --json"),
     ),
     Command(
@@ -92,9 +98,17 @@ COMMANDS: tuple[Command, ...] = (
         arguments=(Argument(name="name"),),
         options=(
             Option(name="--role", help="what this agent may do", metavar="R"),
-            Option(name="--pid", help="the process that stands for it; its children act as this agent", metavar="PID"),
+            Option(
+                name="--pid",
+                help="the process that stands for it; its children act as this agent",
+                metavar="PID",
+            ),
         ),
-        examples=("interlock join ann", "interlock join ann --role code --pid $$", "interlock join ann --json"),
+        examples=(
+            "interlock join ann",
+            "interlock join ann --role code --pid $$",
+            "interlock join ann --json",
+        ),
         details=(
             "The answer holds the session's secret. Children act for the session with\n"
             "INTERLOCK_SESSION=<id>:<secret>; on this machine and for this user --as NAME is enough."
@@ -127,7 +141,7 @@ COMMANDS: tuple[Command, ...] = (
         ),
         details=(
             "A pattern covers what it matches and everything below it, also what does not exist yet.\n"
-            "Quote globs, or the shell expands them. Paths count from the folder you stand in; :/ is the root."
+            "Quote globs, or the shell expands them. Paths count from where you stand; :/ is the root."
         ),
     ),
     Command(
@@ -155,10 +169,13 @@ COMMANDS: tuple[Command, ...] = (
         path="check",
         handler="claims:check",
         summary="May this session change these paths now? Exit 0 when it may.",
-        arguments=(Argument(name="paths", help="paths, taken literally", is_many=True),),
-        options=(Option(name="--token", help="and is this still the token of its claim?", metavar="N"),),
+        arguments=(Argument(name="paths", help="paths, or named things such as deploy:prod", is_many=True),),
+        options=(
+            Option(name="--token", help="and is this still the token of its claim?", metavar="N"),
+            Option(name="--literal", help="only paths: deploy:prod is a file, too", is_flag=True),
+        ),
         examples=("interlock check src/api.py --as ann", "interlock check src/api.py --token 4294967301"),
-        details="Exit 3: another session holds it. Exit 4: the token is outdated. Exit 6: it must be claimed first.",
+        details="Exit 3: another holds it. Exit 4: the token is outdated. Exit 6: it must be claimed first.",
     ),
     Command(
         path="claims",

@@ -9,11 +9,11 @@ if TYPE_CHECKING:
 
 def status(desk: Desk) -> int:
     """Show who is here, what is held and who waits."""
-    from interlock.operations.held import list_claims  # noqa: PLC0415
-    from interlock.operations.journal import last_position  # noqa: PLC0415
-    from interlock.operations.sessions import live_sessions  # noqa: PLC0415
-    from interlock.operations.waiting import describe_line  # noqa: PLC0415
-    from interlock.views.claims import claim_json, session_json, waiter_json  # noqa: PLC0415
+    from interlock.operations.held import list_claims
+    from interlock.operations.journal import last_position
+    from interlock.operations.sessions import live_sessions
+    from interlock.operations.waiting import describe_line
+    from interlock.views.claims import claim_json, session_json, waiter_json
 
     house = desk.house
     me = desk.known_session()
@@ -24,12 +24,16 @@ def status(desk: Desk) -> int:
     table = desk.terminal.table
     parts = [
         f"repository {house.checkout.root}",
-        f"you are {me.agent} (generation {me.generation})" if me else "you have no session; claiming begins one",
+        f"you are {me.agent} (generation {me.generation})"
+        if me
+        else "you have no session; claiming begins one",
         table(
             f"{len(sessions)} here",
             ["agent", "generation", "kind", "role", "machine", "seen"],
-            [[str(one[key] or "") for key in ("agent", "generation", "kind", "role", "machine", "seen")]
-             for one in sessions],
+            [
+                [str(one[key] or "") for key in ("agent", "generation", "kind", "role", "machine", "seen")]
+                for one in sessions
+            ],
         ),
         table(
             f"{len(claims)} held",

@@ -9,7 +9,7 @@ if TYPE_CHECKING:
 
 def info(desk: Desk) -> int:
     """Show where the state lives and how much there is."""
-    from interlock.doctor import describe_store  # noqa: PLC0415
+    from interlock.doctor import describe_store
 
     facts = describe_store(desk.house)
     text = "\n".join(f"{key:<12} {fact}" for key, fact in facts.items())
@@ -19,8 +19,8 @@ def info(desk: Desk) -> int:
 
 def move(desk: Desk, url: str) -> int:
     """Carry everything over and say what was carried."""
-    from interlock.moving import move_store  # noqa: PLC0415
-    from interlock.values import as_dict  # noqa: PLC0415
+    from interlock.moving import move_store
+    from interlock.values import as_dict
 
     desk.house.settle(wait_seconds=5.0)
     moved = move_store(desk.house, url)
@@ -31,8 +31,8 @@ def move(desk: Desk, url: str) -> int:
 
 def rebuild(desk: Desk) -> int:
     """Build the store anew from the journal's copy."""
-    from interlock.doctor import rebuild_here  # noqa: PLC0415
-    from interlock.values import as_dict  # noqa: PLC0415
+    from interlock.doctor import rebuild_here
+    from interlock.values import as_dict
 
     rebuilt = rebuild_here(desk.cwd)
     text = (

@@ -14,7 +14,7 @@ _LONGEST_NAME = 64
 
 @value
 class Process:
-    """One run of a process, told apart from every other: a pid alone is reused, after a reboot at the latest."""
+    """One run of a process, told apart from every other: a pid alone is used again."""
 
     boot_id: str
     namespace: str
@@ -89,7 +89,7 @@ def check_text(text: str, what: str, longest: int) -> str:
             code="TEXT_TOO_LONG",
             hint="keep the text in a file and give its path",
         )
-    if "\0" in text or not text.isascii() and any("\ud800" <= letter <= "\udfff" for letter in text):
+    if "\0" in text or (not text.isascii() and any("\ud800" <= letter <= "\udfff" for letter in text)):
         raise Malformed(
             f"the {what} holds a NUL byte or is not valid UTF-8",
             code="BAD_TEXT",

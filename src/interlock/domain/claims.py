@@ -6,6 +6,7 @@ and the session's last sign of life, so that one small write renews everything a
 
 from __future__ import annotations
 
+from interlock.clock import duration_text
 from interlock.domain.patterns import Branch, Pattern, branches_overlap
 from interlock.errors import Malformed
 from interlock.values import value
@@ -145,7 +146,7 @@ def check_ttl(ttl_ms: int, max_ttl_ms: int) -> None:
         raise Malformed(
             f"a lease of {ttl_ms / 1000:g} seconds is out of range",
             code="TTL_OUT_OF_RANGE",
-            hint=f"ask for 1s to {max_ttl_ms // 1000}s; any sign of life renews it, so short is fine",
+            hint=f"ask for 1s to {duration_text(max_ttl_ms)}; any sign of life renews it, so short is fine",
         )
 
 

@@ -55,7 +55,9 @@ def encode_data(facts: dict[str, Any]) -> str:
     return _encode(facts)
 
 
-def seal(previous: str, position: int, number: int, at: int, kind: str, agent: str, session: str, data: str) -> str:
+def seal(
+    previous: str, position: int, number: int, at: int, kind: str, agent: str, session: str, data: str
+) -> str:
     """The hash of an entry that follows the one with the hash `previous`."""
     return digest(f"{previous}\n{position}\n{number}\n{at}\n{kind}\n{agent}\n{session}\n{data}")
 

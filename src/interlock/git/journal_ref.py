@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from interlock.domain.journal import from_line
-from interlock.git.run import run_git
+from interlock.git.run import run_in
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -19,16 +19,16 @@ _CHUNK = 1000  # entries in one file: a commit rewrites only the newest
 def commit_journal(checkout: Checkout, journal_path: str) -> bool:
     """Commit what the journal file has more than the ref; tells whether there was anything.
 
-    Two processes may do so at once: the ref is moved only from where it was read, and the loser's entries are in
-    the winner's commit or in the next.
+    Two processes may do so at once: the ref is moved only from where it was read, and the loser's entries are
+    in the winner's commit or in the next.
     """
     have = _last_position(checkout)
     chunks = _chunks_behind(journal_path, have)
     if not chunks:
         return False
-    tip = run_git("rev-parse", "--verify", "--quiet", REF, cwd=checkout.root).text.strip()
+    tip = run_in(checkout, "rev-parse", "--verify", "--quiet", REF).text.strip()
     # Without --force, fast-import moves the ref forward only: a rival's newer commit makes it refuse.
-    made = run_git("fast-import", "--quiet", "--done", cwd=checkout.root, stdin=_import_script(tip, chunks))
+    made = run_in(checkout, "fast-import", "--quiet", "--done", stdin=_import_script(tip, chunks))
     return made.exit_code == 0
 
 
@@ -53,14 +53,18 @@ def _chunk_name(index: int) -> str:
 
 
 def _last_position(checkout: Checkout) -> int:
-    last = 0
-    names = run_git("ls-tree", "--name-only", REF, "journal/", cwd=checkout.root).text.split()
-    if names:
-        text = run_git("show", f"{REF}:{max(names)}", cwd=checkout.root).text
-        lines = text.splitlines()
-        if lines:
-            last = from_line(lines[-1]).position
-    return last
+    names = _chunk_names(checkout)
+    lines = _lines(checkout, names[-1]) if names else []
+    return from_line(lines[-1]).position if lines else 0
+
+
+def _chunk_names(checkout: Checkout) -> list[str]:
+    return sorted(run_in(checkout, "ls-tree", "--name-only", REF, "journal/").text.split())
+
+
+def _lines(checkout: Checkout, name: str) -> list[str]:
+    # Not splitlines(): a note may hold characters that Unicode, too, calls a line's end.
+    return run_in(checkout, "show", f"{REF}:{name}").text.removesuffix("\n").split("\n")
 
 
 def _import_script(tip: str, chunks: dict[str, list[str]]) -> bytes:
@@ -86,6 +90,6 @@ def read_journal_ref(checkout: Checkout) -> Iterator[Entry]:
     Raises:
         ValueError: a line is not one of ours.
     """
-    for name in sorted(run_git("ls-tree", "--name-only", REF, "journal/", cwd=checkout.root).text.split()):
-        for line in run_git("show", f"{REF}:{name}", cwd=checkout.root).text.splitlines():
+    for name in _chunk_names(checkout):
+        for line in _lines(checkout, name):
             yield from_line(line)

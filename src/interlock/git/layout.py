@@ -1,5 +1,4 @@
-"""Where a repository lies: its checkout, git directory and common directory, found by reading files, not by
-starting git (a process start costs more than a whole claim)."""
+"""Where a repository lies, found by reading files: starting git would cost more than a whole claim."""
 
 from __future__ import annotations
 
@@ -13,7 +12,7 @@ OUTSIDE_GIT = ".interlock"
 
 @value
 class Checkout:
-    """One working tree and the repository it belongs to. Outside git, `git_dir` and `common_dir` are empty."""
+    """One working tree and its repository. Outside git, `git_dir` and `common_dir` are empty."""
 
     root: str
     git_dir: str
@@ -37,17 +36,13 @@ def find_checkout(start: str) -> Checkout:
     if from_environment := _from_environment(folder):
         return from_environment
     while True:
-        found = _checkout_at(folder)
+        found = checkout_at(folder)
         if found is not None:
             return found
         if os.path.isdir(os.path.join(folder, OUTSIDE_GIT)):
             return Checkout(root=folder, git_dir="", common_dir="")
         if is_git_dir(folder):
-            raise RepositoryError(
-                f"{folder} is a bare repository or the inside of one; it has no files to claim",
-                code="BARE_REPOSITORY",
-                hint="run this in a worktree of it: git worktree add ../work, then cd ../work",
-            )
+            raise _bare(folder)
         parent = os.path.dirname(folder)
         if parent == folder:
             raise RepositoryError(
@@ -59,41 +54,80 @@ def find_checkout(start: str) -> Checkout:
 
 
 def _from_environment(folder: str) -> Checkout | None:
-    """What GIT_DIR says, as git sets it for the hooks it runs."""
-    git_dir = os.environ.get("GIT_DIR", "")
-    if not git_dir:
+    """What GIT_DIR says, as git sets it for its hooks; nothing for a folder outside of its worktree."""
+    named = os.environ.get("GIT_DIR", "")
+    if not named:
         return None
-    git_dir = os.path.realpath(os.path.join(folder, git_dir))
+    git_dir = _git_dir_of(os.path.abspath(named)) or os.path.realpath(named)
+    if _is_in(folder, git_dir):
+        raise _bare(folder)
     work_tree = os.environ.get("GIT_WORK_TREE", "")
-    if work_tree:
-        root = os.path.realpath(os.path.join(folder, work_tree))
-    elif os.path.basename(git_dir) == ".git":
-        root = os.path.dirname(git_dir)
-    else:
-        root = os.path.dirname(_first_line(os.path.join(git_dir, "gitdir"))) or folder
-    return _checked(root, git_dir)
+    root = os.path.realpath(work_tree) if work_tree else _root_of(git_dir, folder)
+    return _checked(root, git_dir) if _is_in(folder, root) else None
 
 
-def _checkout_at(folder: str) -> Checkout | None:
+def _root_of(git_dir: str, folder: str) -> str:
+    """The root of the worktree of a git directory, seen from a folder that should lie in it."""
+    root = folder
+    while _git_dir_of(os.path.join(root, ".git")) != git_dir:
+        if root == os.path.dirname(root):
+            linked = os.path.dirname(_first_line(os.path.join(git_dir, "gitdir")))
+            beside = os.path.dirname(git_dir) if os.path.basename(git_dir) == ".git" else ""
+            return linked or beside or folder  # git itself, too, takes the folder it stands in
+        root = os.path.dirname(root)
+    return root
+
+
+def _is_in(path: str, folder: str) -> bool:
+    return path == folder or path.startswith(folder.rstrip("/") + "/")
+
+
+def checkout_at(folder: str) -> Checkout | None:
+    """The checkout whose root is exactly this folder.
+
+    Raises:
+        RepositoryError: it is broken.
+    """
     marker = os.path.join(folder, ".git")
-    if os.path.isdir(marker):
-        return _checked(folder, marker)
-    line = _first_line(marker)
-    if line.startswith("gitdir: "):
-        return _checked(folder, os.path.realpath(os.path.join(folder, line[8:])))
+    git_dir = _git_dir_of(marker)
+    if git_dir:
+        return _checked(folder, git_dir)
+    if os.path.lexists(marker):
+        raise _broken(folder, f"{marker} leads to no git directory")
     return None
+
+
+def _git_dir_of(marker: str) -> str:
+    """The git directory that a `.git` is or leads to; empty when it is neither a folder nor a pointer."""
+    if os.path.isdir(marker):
+        return os.path.realpath(marker)
+    line = _first_line(marker)
+    named = line.removeprefix("gitdir: ")
+    return os.path.realpath(os.path.join(os.path.dirname(marker), named)) if named != line else ""
 
 
 def _checked(root: str, git_dir: str) -> Checkout:
     common = _first_line(os.path.join(git_dir, "commondir"))
     common_dir = os.path.realpath(os.path.join(git_dir, common)) if common else git_dir
     if not is_git_dir(common_dir) or not os.path.lexists(os.path.join(git_dir, "HEAD")):
-        raise RepositoryError(
-            f"the repository at {root} is broken: {git_dir} lacks HEAD, objects or refs",
-            code="REPOSITORY_BROKEN",
-            hint="`git fsck` and `git worktree repair` tell more",
-        )
+        raise _broken(root, f"{git_dir} lacks HEAD, objects or refs")
     return Checkout(root=root, git_dir=git_dir, common_dir=common_dir)
+
+
+def _broken(root: str, why: str) -> RepositoryError:
+    return RepositoryError(
+        f"the repository at {root} is broken: {why}",
+        code="REPOSITORY_BROKEN",
+        hint="`git fsck` and `git worktree repair` tell more",
+    )
+
+
+def _bare(folder: str) -> RepositoryError:
+    return RepositoryError(
+        f"{folder} is a bare repository or the inside of one; it has no files to claim",
+        code="BARE_REPOSITORY",
+        hint="run this in a worktree of it: git worktree add ../work, then cd ../work",
+    )
 
 
 def is_git_dir(folder: str) -> bool:

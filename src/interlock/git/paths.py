@@ -6,7 +6,7 @@ import os
 
 from interlock.domain.patterns import Pattern, has_special, parse, reads_as_name
 from interlock.errors import PatternError, RepositoryError
-from interlock.git.layout import Checkout, find_checkout
+from interlock.git.layout import Checkout, checkout_at
 
 _MARKER = ":/"  # git's own sign for "from the root of the repository"
 
@@ -24,14 +24,14 @@ def pattern_from(
     """
     if not is_literal and reads_as_name(text):
         return parse(text, ignore_case=ignore_case)
-    if "\0" in text or not text.strip():
+    if "\0" in text or not text:
         return parse(text, literal=is_literal, ignore_case=ignore_case)  # which says what is wrong
     if text.startswith(_MARKER):
         base, text = checkout.root, text[len(_MARKER) :] or "."
     else:
         base = cwd
     head, tail = (text, "") if is_literal else _literal_head(text)
-    inside = _inside(os.path.join(base, head) if head else base, text, checkout)
+    inside = _inside(os.path.join(base, head) if head else base, text, checkout, ignore_case=ignore_case)
     if not tail:
         return parse(inside or ".", literal=True, ignore_case=ignore_case)
     # "./" keeps a path that looks like a named thing a path.
@@ -54,7 +54,7 @@ def _literal_head(text: str) -> tuple[str, str]:
     return text, ""
 
 
-def _inside(path: str, text: str, checkout: Checkout) -> str:
+def _inside(path: str, text: str, checkout: Checkout, *, ignore_case: bool) -> str:
     """The path below the root of the repository, as every worktree names it; links resolved."""
     try:
         real = os.path.realpath(path)
@@ -62,21 +62,10 @@ def _inside(path: str, text: str, checkout: Checkout) -> str:
         raise PatternError(
             f"{text[:80]!r} cannot be resolved: {error}", code="PATTERN_UNRESOLVABLE", hint="check the path"
         ) from error
-    folder = real
-    while True:
-        if folder == checkout.root or _is_other_worktree(folder, checkout):
-            break
-        parent = os.path.dirname(folder)
-        if parent == folder:
-            raise PatternError(
-                f"{text[:80]!r} leads out of the repository, to {real[:200]}",
-                code="PATH_OUTSIDE",
-                hint=f"claim what lies below {checkout.root}, or a named thing such as deploy:prod",
-            )
-        folder = parent
-    inside = os.path.relpath(real, folder)
+    inside = os.path.relpath(real, _root_above(real, text, checkout))
     inside = "" if inside == "." else inside
-    if inside == ".git" or inside.startswith(".git/"):
+    first = inside.partition("/")[0]
+    if first == ".git" or (ignore_case and first.lower() == ".git"):
         raise PatternError(
             f"{text[:80]!r} is inside git's own folder",
             code="PATH_INSIDE_GIT",
@@ -85,22 +74,40 @@ def _inside(path: str, text: str, checkout: Checkout) -> str:
     return inside
 
 
-def _is_other_worktree(folder: str, checkout: Checkout) -> bool:
-    if not checkout.common_dir or not os.path.lexists(os.path.join(folder, ".git")):
-        return False
+def _root_above(real: str, text: str, checkout: Checkout) -> str:
+    """The root of the worktree that a path lies in: this one, or another of the same repository."""
+    folder = real
+    while folder != checkout.root:
+        other = _other_checkout(folder)
+        if other is not None and other.common_dir == checkout.common_dir:
+            return folder
+        if other is not None and folder != real and folder.startswith(checkout.root.rstrip("/") + "/"):
+            # As with git itself, a file has one home: two agents must not hold it under two names.
+            where = os.path.relpath(folder, checkout.root)
+            raise PatternError(
+                f"{text[:80]!r} belongs to another repository, the one at {where}",
+                code="PATH_IN_OTHER_REPOSITORY",
+                hint=f"act there: interlock claim {os.path.relpath(real, folder)} --repo {where}",
+            )
+        parent = os.path.dirname(folder)
+        if parent == folder:
+            raise PatternError(
+                f"{text[:80]!r} leads out of the repository, to {real[:200]}",
+                code="PATH_OUTSIDE",
+                hint=f"claim what lies below {checkout.root}, or a named thing such as deploy:prod",
+            )
+        folder = parent
+    return folder
+
+
+def _other_checkout(folder: str) -> Checkout | None:
+    if not os.path.lexists(os.path.join(folder, ".git")):
+        return None
     try:
-        other = find_checkout_of(folder)
+        return checkout_at(folder)
     except RepositoryError:
-        return False
-    return other is not None and other.common_dir == checkout.common_dir
-
-
-def find_checkout_of(folder: str) -> Checkout | None:
-    """The checkout whose root is exactly this folder."""
-    found = find_checkout(folder)
-    return found if found.root == os.path.realpath(folder) else None
+        return None  # whatever lies there is no repository that could have its own claims
 
 
 def _escape(path: str) -> str:
     return "".join(f"\\{letter}" if has_special(letter) else letter for letter in path)
-

@@ -38,15 +38,17 @@ class GitRepository:
         Raises:
             Malformed: there is no such commit.
         """
-        from interlock.git.run import run_git  # noqa: PLC0415 - starting processes is rare, and dear to import
+        from interlock.git.run import run_in  # noqa: PLC0415 - starting processes is rare, and dear to import
 
         named = text.strip()
         unknown = Malformed(
-            f"{text[:60]!r} is no commit here", code="UNKNOWN_COMMIT", hint="give an id from `git log`, or HEAD"
+            f"{text[:60]!r} is no commit here",
+            code="UNKNOWN_COMMIT",
+            hint="give an id from `git log`, or HEAD",
         )
         if not self.checkout.common_dir or not named or named.startswith("-") or "\0" in named:
             raise unknown
-        found = run_git("rev-parse", "--verify", "--quiet", f"{named}^{{commit}}", cwd=self.root)
+        found = run_in(self.checkout, "rev-parse", "--verify", "--quiet", f"{named}^{{commit}}")
         commit = found.text.strip()
         if found.exit_code or not _HEX.issuperset(commit) or not commit:
             raise unknown
@@ -54,12 +56,12 @@ class GitRepository:
 
     def last_change(self, path: str) -> dict[str, str]:
         """Who last committed a change to a path; empty when nobody did."""
-        from interlock.git.run import run_git  # noqa: PLC0415
+        from interlock.git.run import run_in  # noqa: PLC0415
 
         if not self.checkout.common_dir:
             return {}
         form = "%H%x00%an%x00%aI%x00%s%x00%(trailers:key=Interlock-Agent,valueonly)"
-        found = run_git("log", "-1", f"--format={form}", "--", f":(top,literal){path}", cwd=self.root)
+        found = run_in(self.checkout, "log", "-1", f"--format={form}", "--", f":(top,literal){path}")
         parts = found.text.strip("\n").split("\0")
         if found.exit_code or len(parts) < 5:
             return {}
@@ -71,7 +73,7 @@ def reads_case_insensitively(checkout: Checkout) -> bool:
     """Whether git found this file system to ignore case when the repository was made."""
     if not checkout.common_dir:
         return False
-    from interlock.git.run import run_git  # noqa: PLC0415
+    from interlock.git.run import run_in  # noqa: PLC0415
 
-    found = run_git("config", "--type=bool", "--get", "core.ignorecase", cwd=checkout.root)
+    found = run_in(checkout, "config", "--type=bool", "--get", "core.ignorecase")
     return found.text.strip() == "true"

@@ -129,7 +129,8 @@ def living(tx: Change, session: Session) -> Session:
     Raises:
         Stale: it is over.
     """
-    row = tx.one("session_get", session=session.id)
+    # Held still until the commit: nobody may end the session, or lapse its claims, while this call relies on them.
+    row = tx.one("session_lock", session=session.id)
     if row is None or row[12] is not None:
         raise session_over(session.agent)
     if row[11] <= tx.now:  # something lapsed that the sweep has not reached
@@ -157,9 +158,12 @@ def judge(
             _clear_away(tx, stale)
         if over:
             continue
-        verdicts = [_first_in_the_way(tx, me, request, pattern, others, ticket, own) for pattern in request.patterns]
+        verdicts = [
+            _first_in_the_way(tx, me, request, pattern, others, ticket, own) for pattern in request.patterns
+        ]
         blockers = {refusal.session for refusal in verdicts if refusal is not None and not refusal.is_waiting}
-        if not any([end_if_gone(tx, blocker, context.processes) for blocker in blockers]):
+        gone = [blocker for blocker in blockers if end_if_gone(tx, blocker, context.processes)]
+        if not gone:
             return verdicts, own
 
 
@@ -189,7 +193,7 @@ def _clear_away(tx: Change, session: str) -> None:
         for claim in tx.all("claims_of", session=session):
             tx.run("claim_drop", session=session, token=claim[2])
     else:
-        lapse(tx, session)
+        lapse(tx, session, is_certain=True)
 
 
 def _first_in_the_way(
@@ -234,7 +238,7 @@ def _refusal(tx: Reading, pattern: Pattern, row: Row) -> Refusal:
         since=row[11],
         until=until,
         is_waiting=False,
-        hint=f"work on something else, claim a narrower path, or wait: --wait {left} (renewals may make it longer)",
+        hint=f"work on something else, claim a narrower path, or stand in line: --wait {left}",
     )
 
 
@@ -257,7 +261,9 @@ def _refusal_for_waiter(pattern: Pattern, row: Row) -> Refusal:
 def _grant(
     tx: Change, me: Session, request: Request, wanted: Sequence[Pattern], own: Own
 ) -> tuple[Claim, ...]:
-    tokens = [own.get((identity(pattern), request.mode)) for pattern in wanted] if own else [None] * len(wanted)
+    tokens = (
+        [own.get((identity(pattern), request.mode)) for pattern in wanted] if own else [None] * len(wanted)
+    )
     numbers = iter(tx.next_numbers(tokens.count(None)))
     granted: list[Claim] = []
     for pattern, held in zip(wanted, tokens, strict=True):

@@ -6,6 +6,7 @@ from interlock.domain.claims import Claim, Refused, Request, Taken, areas_of, en
 from interlock.domain.patterns import Branch, branches_overlap, covers_branch
 from interlock.errors import Held, InterlockError, Stale
 from interlock.operations.claims import identity, is_over, living, take_in
+from interlock.operations.leases import sweep_if_due
 from interlock.values import replace, value
 
 TYPE_CHECKING = False
@@ -45,13 +46,16 @@ def live_claims(rows: Sequence[Row], now: int) -> list[Claim]:
     return list(found.values())
 
 
-def held_by(reading: Reading, session: str) -> dict[Identity, Claim]:
-    """What a session holds now, by what makes its patterns the same."""
+def held_by(reading: Reading, session: str) -> dict[Identity, list[Claim]]:
+    """What a session holds now, by what makes its patterns the same: one pattern may be held in both modes."""
     rows = reading.all("claims_of", session=session)
     branches: dict[int, set[tuple[str, str | None]]] = {}
     for row in rows:
         branches.setdefault(row[2], set()).add((row[0], row[1]))
-    return {frozenset(branches[claim.token]): claim for claim in live_claims(rows, reading.now)}
+    found: dict[Identity, list[Claim]] = {}
+    for claim in live_claims(rows, reading.now):
+        found.setdefault(frozenset(branches[claim.token]), []).append(claim)
+    return found
 
 
 def list_claims(context: Context, patterns: Sequence[Pattern] = ()) -> list[Claim]:
@@ -68,6 +72,7 @@ def list_claims(context: Context, patterns: Sequence[Pattern] = ()) -> list[Clai
         ]
         return sorted(live_claims(rows, reading.now), key=lambda claim: claim.token)
 
+    sweep_if_due(context.store)
     return context.store.view(look)
 
 
@@ -88,7 +93,8 @@ def check(context: Context, session: Session | None, pattern: Pattern, token: in
     """
     claims = [claim for claim in list_claims(context, (pattern,)) if _covers(claim, pattern, context)]
     mine = [claim for claim in claims if session is not None and claim.session == session.id]
-    if token is not None and session is not None and all(claim.token != token for claim in mine):
+    # Whoever has no session any more has lost its grants with it.
+    if token is not None and all(claim.token != token for claim in mine):
         raise token_over(session, pattern.text)
     if mine:
         return Standing(path=pattern.text, state="held", claim=mine[-1])
@@ -110,7 +116,9 @@ def _covers(claim: Claim, pattern: Pattern, context: Context) -> bool:
 def _is_listed(context: Context, listed: Sequence[str], pattern: Pattern) -> bool:
     known = [context.repository.pattern_of(text, "glob") for text in listed]
     return any(
-        any(covers_branch(mine, wanted) for mine in one.branches) for one in known for wanted in pattern.branches
+        any(covers_branch(mine, wanted) for mine in one.branches)
+        for one in known
+        for wanted in pattern.branches
     )
 
 
@@ -132,24 +140,38 @@ def release(
     def work(tx: Change) -> tuple[str, ...]:
         living(tx, session)
         held = held_by(tx, session.id)
-        claims = list(held.values()) if patterns is None else [_held(tx, session, held, one) for one in patterns]
+        chosen = held.values() if patterns is None else [_held(tx, session, held, one) for one in patterns]
+        claims = [claim for same in chosen for claim in _of_token(same, token, session)]
         for claim in claims:
-            if token is not None and claim.token != token:
-                raise token_over(session, claim.pattern)
             if tx.run("claim_drop", session=session.id, token=claim.token):
+                # Given back by its own will: that it once lapsed is no reason to have it again by `renew`.
+                tx.run("lapsed_drop", agent=session.agent, pattern=claim.pattern)
                 facts: dict[str, object] = {"pattern": claim.pattern, "token": claim.token}
-                tx.record("claim.released", session.agent, session.id, facts | ({"commit": commit} if commit else {}))
+                tx.record(
+                    "claim.released",
+                    session.agent,
+                    session.id,
+                    facts | ({"commit": commit} if commit else {}),
+                )
                 tx.frees = True
         return tuple(dict.fromkeys(claim.pattern for claim in claims))
 
     return context.change(work)
 
 
-def _held(tx: Reading, session: Session, held: dict[Identity, Claim], pattern: Pattern) -> Claim:
-    claim = held.get(identity(pattern))
-    if claim is None:
+def _held(tx: Reading, session: Session, held: dict[Identity, list[Claim]], pattern: Pattern) -> list[Claim]:
+    claims = held.get(identity(pattern))
+    if claims is None:
         raise not_held(tx, session, pattern)
-    return claim
+    return claims
+
+
+def _of_token(claims: list[Claim], token: int | None, session: Session) -> list[Claim]:
+    """The grants on one pattern that are meant: all, or the one with this token."""
+    meant = [claim for claim in claims if token in (None, claim.token)]
+    if not meant:
+        raise token_over(session, claims[0].pattern)
+    return meant
 
 
 def renew(context: Context, session: Session, patterns: Sequence[Pattern] | None) -> Taken:
@@ -164,11 +186,14 @@ def renew(context: Context, session: Session, patterns: Sequence[Pattern] | None
         me = living(tx, session)
         held = held_by(tx, session.id)
         if patterns is None:
-            return Taken(granted=tuple(_renew_one(tx, me, claim) for claim in held.values()))
+            return Taken(granted=tuple(_renew_one(tx, me, claim) for same in held.values() for claim in same))
         granted: list[Claim] = []
         for pattern in patterns:
-            claim = held.get(identity(pattern))
-            granted.append(_renew_one(tx, me, claim) if claim else _readmit(tx, context, me, pattern))
+            claims = held.get(identity(pattern))
+            if claims:
+                granted += [_renew_one(tx, me, claim) for claim in claims]
+            else:
+                granted.append(_readmit(tx, context, me, pattern))
         return Taken(granted=tuple(granted))
 
     return context.change(work, areas=areas_of(patterns) if patterns else None)
@@ -191,10 +216,11 @@ def _readmit(tx: Change, context: Context, me: Session, pattern: Pattern) -> Cla
     return outcome.granted[0]
 
 
-def token_over(session: Session, pattern: str) -> Stale:
+def token_over(session: Session | None, pattern: str) -> Stale:
     """The caller shows the token of a grant that is over."""
+    whose = f" of {session.agent}" if session is not None else ""
     return Stale(
-        f"the grant of {session.agent} on {pattern} that this token belongs to is over",
+        f"the grant{whose} on {pattern} that this token belongs to is over",
         code="LEASE_OVER",
         hint="look at what changed meanwhile, then go on with the token of the newest grant",
         pattern=pattern,
@@ -204,12 +230,22 @@ def token_over(session: Session, pattern: str) -> Stale:
 def not_held(tx: Reading, session: Session, pattern: Pattern) -> InterlockError:
     """Why a session cannot use a claim: it lapsed, another holds it, or it never was."""
     near = tx.near("claims_near", pattern.branches, session.id)
-    others = [row for row in near if row[6] != session.id and not is_over(row, tx.now)]
+    others = [
+        row
+        for row in near
+        if row[6] != session.id
+        and not is_over(row, tx.now)
+        and any(branches_overlap(branch, Branch(key=row[0], rest=row[1])) for branch in pattern.branches)
+    ]
     holder = others[0] if others else None
     lost = tx.one("lapsed_get", agent=session.agent, pattern=pattern.text)
     facts: dict[str, object] = {"pattern": pattern.text}
     if holder is not None:
-        facts |= {"holder": holder[7], "until_at": ends_at(holder[11], holder[12], holder[10]), "task": holder[8]}
+        facts |= {
+            "holder": holder[7],
+            "until_at": ends_at(holder[11], holder[12], holder[10]),
+            "task": holder[8],
+        }
     if lost is not None:
         now_held = f"; {holder[7]} holds {holder[3]} now" if holder is not None else ""
         return Stale(

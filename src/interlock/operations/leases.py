@@ -4,15 +4,16 @@ from __future__ import annotations
 
 from interlock.domain.agents import Session
 from interlock.domain.claims import ends_at
-from interlock.errors import Stale
+from interlock.errors import Stale, StoreError, StoreTransient
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from interlock.ports.repository import Processes
-    from interlock.ports.store import Change, Row, Store
+    from interlock.ports.store import Change, Reading, Row, Store
 
 # A process that was started a moment ago may be registered before it is visible everywhere.
 _GRACE_MS = 10_000
+_LOOK_MS = 500  # who only looks does not wait any longer for the right to write
 
 
 def session_from(row: Row) -> Session:
@@ -58,11 +59,15 @@ def touch(store: Store, session: Session) -> None:
     def look(reading: object) -> bool:
         return is_touch_due(session, reading.now)  # type: ignore[attr-defined]
 
-    if store.view(look):
-        renew_session(store, session)
+    if not store.view(look):
+        return
+    try:
+        renew_session(store, session, wait_ms=_LOOK_MS)
+    except StoreTransient:
+        return  # somebody has been writing for long: the next call tries again
 
 
-def renew_session(store: Store, session: Session) -> int:
+def renew_session(store: Store, session: Session, *, wait_ms: int | None = None) -> int:
     """Renew the session now, and tell the instant; what had lapsed before stays lapsed.
 
     Raises:
@@ -86,10 +91,22 @@ def renew_session(store: Store, session: Session) -> int:
         )
         return tx.now
 
-    renewed_at = store.change(quick, is_durable=False) or store.change(thorough)
+    renewed_at = store.change(quick, is_durable=False, wait_ms=wait_ms) or store.change(
+        thorough, wait_ms=wait_ms
+    )
     if not renewed_at:
         raise session_over(session.agent)
     return renewed_at
+
+
+def sweep_if_due(store: Store) -> None:
+    """End what has lapsed, when somebody only looks; a store that cannot be written is looked at as it is."""
+    if store.view(lambda reading: reading.one("lapse_due")) is None:
+        return
+    try:
+        store.change(lambda tx: sweep(tx), wait_ms=_LOOK_MS)
+    except StoreError:
+        return
 
 
 def sweep(tx: Change) -> int:
@@ -101,13 +118,16 @@ def sweep(tx: Change) -> int:
     return len(rows)
 
 
-def lapse(tx: Change, session_id: str) -> None:
-    """End what has run out of one session: some of its claims, or all of it."""
+def lapse(tx: Change, session_id: str, *, is_certain: bool = False) -> None:
+    """End what has run out of one session: some of its claims, or all of it.
+
+    `is_certain`: something has, whatever the session says of itself.
+    """
     row = tx.one("session_lock", session=session_id)
     if row is None:
         return
     session = session_from(row)
-    if session.ended_at is not None or session.lapses_at > tx.now:
+    if session.ended_at is not None or session.lapses_at > tx.now and not is_certain:
         return
     session_ends = session.seen_at + session.lease_ms
     next_ends: list[int] = [session_ends] if session_ends > tx.now else []
@@ -153,7 +173,10 @@ def end_session(tx: Change, session: Session, kind: str, facts: dict[str, object
         if tx.run("claim_drop", session=session.id, token=claim[2]):
             freed.append(claim[3])
             if kind == "session.left":
-                tx.record("claim.released", session.agent, session.id, {"pattern": claim[3], "token": claim[2]})
+                tx.run("lapsed_drop", agent=session.agent, pattern=claim[3])
+                tx.record(
+                    "claim.released", session.agent, session.id, {"pattern": claim[3], "token": claim[2]}
+                )
             else:
                 _record_lapse(tx, session, claim, tx.now)
     for (ticket,) in tx.all("waiters_of", session=session.id):
@@ -174,17 +197,23 @@ def drop_waiter(tx: Change, ticket: int) -> None:
 
 def end_if_gone(tx: Change, session_id: str, processes: Processes) -> bool:
     """End a session whose processes have all provably died, so that nobody waits for a corpse."""
-    known = tx.all("processes_of", session=session_id)
-    if not known:
+    if not is_dead(tx, session_id, processes):
         return False
-    from interlock.domain.agents import Process  # noqa: PLC0415 - rare
-
-    for boot_id, namespace, pid, started in known:
-        process = Process(boot_id=boot_id, namespace=namespace, pid=pid, started=started)
-        if not processes.is_gone(process):
-            return False
     row = tx.one("session_lock", session=session_id)
     if row is None or row[12] is not None or tx.now - row[9] < _GRACE_MS:
         return False
     end_session(tx, session_from(row), "session.gone", {"reason": "its processes have ended"})
     return True
+
+
+def is_dead(reading: Reading, session_id: str, processes: Processes) -> bool:
+    """Whether a session has registered processes and all of them have provably ended."""
+    known = reading.all("processes_of", session=session_id)
+    if not known:
+        return False
+    from interlock.domain.agents import Process  # noqa: PLC0415 - rare
+
+    return all(
+        processes.is_gone(Process(boot_id=boot_id, namespace=namespace, pid=pid, started=started))
+        for boot_id, namespace, pid, started in known
+    )

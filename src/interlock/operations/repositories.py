@@ -1,4 +1,4 @@
-"""The repository itself: its beginning, a changed id, a changed way to compare paths, and a restored store."""
+"""The repository itself: its beginning, a changed id or way to compare paths, and a restored store."""
 
 from __future__ import annotations
 

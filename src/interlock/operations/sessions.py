@@ -1,8 +1,7 @@
 """Who acts: joining, attaching to a live session, proving it, and leaving.
 
-A session is begun in one transaction, its secret is kept in a file that only its user can read. If the
-process dies between the two, the session exists but nobody can prove to be it; it lapses by itself, and
-whoever owns the machine's folder can see so.
+The secret of a session is kept in a file that only its user can read. It is written before the transaction that
+begins the session is committed, so that a session is never there without its secret.
 """
 
 from __future__ import annotations
@@ -18,7 +17,15 @@ from interlock.domain.agents import (
 )
 from interlock.errors import Held, NotAllowed
 from interlock.ids import digest, new_secret, short_id
-from interlock.operations.leases import end_if_gone, end_session, lapse, session_from, session_over, touch
+from interlock.operations.leases import (
+    end_if_gone,
+    end_session,
+    lapse,
+    session_from,
+    session_over,
+    sweep_if_due,
+    touch,
+)
 from interlock.values import replace, value
 
 TYPE_CHECKING = False
@@ -58,23 +65,19 @@ def join(
     check_agent_name(name)
     if role:
         check_label(role, "role")
-    known = context.secrets.load(name)
-    if known is not None:
-        attached = _attach(context, known, role, process)
-        if attached is not None:
-            return attached
     secret = new_secret()
 
-    def work(tx: Change) -> Joined:
+    def work(tx: Change) -> Joined | None:
         return _begin(tx, context, name, role=role, kind=kind, secret=secret, process=process)
 
-    joined = context.store.change(work, areas={f"//agent:{name}": True})
-    context.secrets.save(
-        Credentials(
-            session=joined.session.id, secret=joined.secret, agent=name, generation=joined.session.generation
-        )
-    )
-    return joined
+    while True:
+        known = context.secrets.load(name)
+        attached = _attach(context, known, role, process) if known is not None else None
+        if attached is not None:
+            return attached
+        joined = context.store.change(work, areas={f"//agent:{name}": True})
+        if joined is not None:
+            return joined
 
 
 def _attach(context: Context, known: Credentials, role: str, process: Process | None) -> Joined | None:
@@ -113,7 +116,8 @@ def _attach(context: Context, known: Credentials, role: str, process: Process | 
 
 def _begin(
     tx: Change, context: Context, name: str, *, role: str, kind: str, secret: str, process: Process | None
-) -> Joined:
+) -> Joined | None:
+    """Begin a session; nothing when this user began one a moment ago, whose secret can be read by now."""
     row = tx.one("session_latest", agent=name)
     if row is not None and row[12] is None:
         lapse(tx, row[0])
@@ -121,6 +125,9 @@ def _begin(
     if row is not None and row[12] is None and row[6] == digest(secret):
         return Joined(session=session_from(row), secret=secret, is_new=True)  # this very call, run again
     if row is not None and row[12] is None and not end_if_gone(tx, row[0], context.processes):
+        known = context.secrets.load(name)
+        if known is not None and known.session == row[0] and row[6] == digest(known.secret):
+            return None
         raise _in_use(context, name, session_from(row))
     session_id = short_id("s")
     generation = (row[2] if row else 0) + 1
@@ -138,6 +145,9 @@ def _begin(
     tx.record("session.joined", name, session_id, facts)
     found = tx.one("session_get", session=session_id)
     assert found is not None
+    # Before the commit and under the name's lock: whoever finds the session finds its secret, and a crash
+    # leaves at worst the secret of a session that never began.
+    context.secrets.save(Credentials(session=session_id, secret=secret, agent=name, generation=generation))
     return Joined(session=session_from(found), secret=secret, is_new=True)
 
 
@@ -155,7 +165,7 @@ def _register(tx: Change, session_id: str, process: Process | None) -> None:
 
 def _in_use(context: Context, name: str, session: Session) -> Held:
     here = session.machine == context.processes.machine
-    where = "here, under a secret this user cannot read" if here else f"on {session.machine}"
+    where = "on this machine, in another clone or for another user" if here else f"on {session.machine}"
     return Held(
         f"{name} is already at work {where}",
         code="AGENT_IN_USE",
@@ -269,10 +279,14 @@ def leave(context: Context, session: Session) -> tuple[str, ...]:
         return tuple(end_session(tx, session_from(row), "session.left", {}))
 
     freed = context.change(work)
-    context.secrets.drop(session.agent, session.id)
+    # Under the name's lock: looking and removing must not meet the secret of a successor that begins just now.
+    context.store.change(
+        lambda _: context.secrets.drop(session.agent, session.id), areas={f"//agent:{session.agent}": True}
+    )
     return tuple(dict.fromkeys(freed))
 
 
 def live_sessions(context: Context) -> list[Session]:
     """All sessions that have not ended."""
+    sweep_if_due(context.store)
     return [session_from(row) for row in context.store.view(lambda reading: reading.all("sessions_live"))]

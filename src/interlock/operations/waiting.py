@@ -11,7 +11,7 @@ from interlock.domain.claims import Refused, Taken, areas_of, check_request, fin
 from interlock.domain.patterns import Branch, Pattern
 from interlock.errors import Malformed
 from interlock.operations.claims import is_over, take, take_in
-from interlock.operations.leases import drop_waiter
+from interlock.operations.leases import drop_waiter, is_dead, is_touch_due, session_from
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -25,7 +25,9 @@ if TYPE_CHECKING:
 _BEAT_MS = 1000
 _ALIVE_MS = 3000  # a waiter that has not been heard of for so long is passed over
 _FORGET_MS = 60_000
-_LINE = "//waiting"  # standing in line is judged alone: two half rings must not close behind each other's back
+_LINE = (
+    "//waiting"  # standing in line is judged alone: two half rings must not close behind each other's back
+)
 
 
 def take_or_wait(
@@ -118,7 +120,8 @@ class _Place:
     def _stand_in_line(self, tx: Change) -> int:
         row = tx.one("waiter_next_ticket")
         assert row is not None
-        ticket = int(row[0])
+        # Never a ticket that was used before: who was forgotten must not find another in its place.
+        ticket = max(int(row[0]), tx.now)
         request = self._request
         tx.run(
             "waiter_add",
@@ -142,7 +145,12 @@ class _Place:
 
     def _sleep(self, deadline: int, outcome: Refused) -> None:
         """Until somebody frees something, a lease in the way ends, or it is time to say we are here."""
-        ends = [refusal.until for refusal in outcome.refused if not refusal.is_waiting]
+        # An end that has passed was put off by a renewal; the next beat looks again.
+        ends = [
+            refusal.until
+            for refusal in outcome.refused
+            if not refusal.is_waiting and refusal.until > self._now
+        ]
         wake_at = min([self._now + _BEAT_MS, deadline, *(end + 1 for end in ends)])
         wait_until = max(wake_at - self._now, 1) / 1000
         heard = self._listener.wait(wait_until)
@@ -158,15 +166,22 @@ class _Place:
 
         def look(reading: Reading) -> tuple[bool, int]:
             blockers = blockers_of_request(reading, self._session.id, self._request, self._ticket)
-            return not blockers, reading.now
+            is_free = all(is_dead(reading, blocker, self._context.processes) for blocker in blockers)
+            return is_free, reading.now
 
         is_free, self._now = self._context.store.view(look)
         return is_free
 
     def _stay(self, outcome: Refused) -> Taken | Refused:
-        """Say that we are still here; a ring that closed meanwhile is found by the next full attempt."""
+        """Say that we are still here, which counts as a sign of life for all that the session holds.
+
+        A ring that closed meanwhile is found by the next full attempt.
+        """
 
         def beat(tx: Change) -> bool:
+            row = tx.one("session_get", session=self._session.id)
+            if row is not None and is_touch_due(session_from(row), tx.now):
+                tx.run("session_touch", session=self._session.id)
             return bool(tx.run("waiter_beat", ticket=self._ticket, alive_until=tx.now + _ALIVE_MS))
 
         if self._context.store.change(beat, is_durable=False):
@@ -184,7 +199,11 @@ def blockers_of_request(reading: Reading, session: str, request: Request, ticket
     found: set[str] = set()
     for pattern in request.patterns:
         for row in reading.near("claims_near", pattern.branches, session):
-            if row[6] != session and not is_over(row, reading.now) and _is_between(pattern, request.mode, row, 5):
+            if (
+                row[6] != session
+                and not is_over(row, reading.now)
+                and _is_between(pattern, request.mode, row, 5)
+            ):
                 found.add(row[6])
         for row in reading.near("waiters_near", pattern.branches, session):
             if (ticket is None or row[3] < ticket) and _is_between(pattern, request.mode, row, 6):
@@ -215,9 +234,7 @@ def _ring(tx: Change, session: Session, request: Request, ticket: int | None) ->
 
 
 def _blockers_of_waiter(tx: Change, waiter: tuple[object, ...]) -> set[str]:
-    branches = tuple(
-        Branch(key=row[0], rest=row[1]) for row in tx.all("waiter_paths_of", ticket=waiter[0])
-    )
+    branches = tuple(Branch(key=row[0], rest=row[1]) for row in tx.all("waiter_paths_of", ticket=waiter[0]))
     from interlock.domain.claims import Request  # noqa: PLC0415 - waiting in rings is rare
 
     wanted = Pattern(text="", kind="glob", branches=branches)
@@ -233,9 +250,10 @@ def describe_line(reading: Reading) -> list[dict[str, object]]:
             "agent": row[2],
             "mode": row[3],
             "since_at": row[5],
-            "patterns": list(dict.fromkeys(path[2] for path in reading.all("waiter_paths_of", ticket=row[0]))),
+            "patterns": list(
+                dict.fromkeys(path[2] for path in reading.all("waiter_paths_of", ticket=row[0]))
+            ),
         }
         for row in reading.all("waiters_all")
         if row[6] > reading.now
     ]
-

@@ -13,7 +13,10 @@ if TYPE_CHECKING:
 class Repository(Protocol):
     """The checkout that a caller stands in."""
 
-    root: str
+    @property
+    def root(self) -> str:
+        """The top folder of the checkout."""
+        ...
 
     def pattern(self, text: str, *, is_literal: bool = False) -> Pattern:
         """The pattern that a text means here."""
@@ -35,7 +38,10 @@ class Repository(Protocol):
 class Processes(Protocol):
     """The processes of this machine, told apart from every other run."""
 
-    machine: str
+    @property
+    def machine(self) -> str:
+        """A name for this machine that differs from every other machine's."""
+        ...
 
     def current(self) -> Process:
         """This process."""

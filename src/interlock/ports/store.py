@@ -1,4 +1,4 @@
-"""What operations need from a store: changes that happen whole or not at all, readings, and waking each other."""
+"""What operations need from a store: whole changes, readings, and waking each other."""
 
 from __future__ import annotations
 
@@ -19,7 +19,10 @@ Row = tuple[Any, ...]
 class Reading(Protocol):
     """One consistent look at the store, through named statements."""
 
-    now: int
+    @property
+    def now(self) -> int:
+        """The store's time at this look."""
+        ...
 
     def one(self, statement: str, /, **parameters: object) -> Row | None:
         """The first row, if there is any."""
@@ -72,9 +75,20 @@ class Listener(Protocol):
 class Uncontested(Protocol):
     """A grant that needed no judging."""
 
-    tokens: list[int]
-    granted_at: int
-    seen_at: int
+    @property
+    def tokens(self) -> list[int]:
+        """One for each pattern."""
+        ...
+
+    @property
+    def granted_at(self) -> int:
+        """When it was granted."""
+        ...
+
+    @property
+    def seen_at(self) -> int:
+        """The session's last sign of life before."""
+        ...
 
 
 class Store(Protocol):
@@ -86,12 +100,13 @@ class Store(Protocol):
         *,
         areas: Mapping[str, bool] | None = None,
         is_durable: bool = True,
+        wait_ms: int | None = None,
     ) -> T:
         """Run `work` in one transaction and give back its result.
 
         `work` may run again when the store asks for it, so it must have no effect but through the change.
         `areas` names what must not change meanwhile (key → alone); `is_durable=False` may be forgotten by a
-        power cut.
+        power cut; `wait_ms` is for those who would rather do without than wait as long as the settings allow.
         """
         ...
 

@@ -1,4 +1,4 @@
-"""The only starter of children other than git: each in a process group of its own, with a limit and bounded output."""
+"""The only starter of children other than git: each in its own process group, limited in time and output."""
 
 from __future__ import annotations
 
@@ -27,7 +27,9 @@ class Ended:
 class Child:
     """A running child and its whole process group."""
 
-    def __init__(self, command: Sequence[str], *, cwd: str, environment: Mapping[str, str] | None = None) -> None:
+    def __init__(
+        self, command: Sequence[str], *, cwd: str, environment: Mapping[str, str] | None = None
+    ) -> None:
         self._process = subprocess.Popen(  # noqa: S603 - a list of arguments, no shell
             list(command),
             cwd=cwd,

@@ -56,7 +56,9 @@ class MachineProcesses:
         """
         found = _parent_and_start(pid)
         if found is None:
-            raise Malformed(f"there is no process {pid}", code="NO_PROCESS", hint="give the pid of a running process")
+            raise Malformed(
+                f"there is no process {pid}", code="NO_PROCESS", hint="give the pid of a running process"
+            )
         return Process(boot_id=self.boot_id, namespace=self.namespace, pid=pid, started=found[1])
 
     def ancestry(self) -> list[Process]:

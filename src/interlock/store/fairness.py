@@ -67,7 +67,9 @@ class FairLock:
     def close(self) -> None:
         """Let go of the lock and of its file."""
         self.release()
-        os.close(self._own)
+        own, self._own = self._own, -1
+        if own >= 0:
+            os.close(own)
 
 
 class _Waiting:

@@ -1,8 +1,9 @@
 """Plain files beside the store that follow it: `journal.jsonl` line by line, `claims.json` as a whole.
 
 Lines are appended only after the commit of what they tell, under a lock of their own. Whoever finds the lock
-taken goes on: the one who has it looks once more after letting go, so nothing is left behind. A line torn
-by a crash is cut off and written again.
+taken goes on: the one who has it looks once more after letting go. Nobody does so for ever: where others write
+faster than one process can copy, the rest is left to the next command. A line torn by a crash is cut off and
+written again.
 """
 
 from __future__ import annotations
@@ -13,6 +14,7 @@ import time
 
 from interlock.clock import rfc3339
 from interlock.domain.journal import as_line, from_line
+from interlock.errors import StoreError
 from interlock.store.fairness import FairLock
 
 TYPE_CHECKING = False
@@ -27,6 +29,7 @@ JOURNAL = "journal.jsonl"
 CLAIMS = "claims.json"
 _TAIL = 65_536
 _SMALL = 65_536
+_LONGEST_SECONDS = 0.5  # how long one command copies what others go on writing
 _BYTES_A_SECOND = 5_000_000  # how much of claims.json we are willing to write in a second, on average
 
 
@@ -47,25 +50,28 @@ class Mirror:
         A file that cannot be written never fails the operation that was committed: the next one catches up.
         """
         added = 0
+        give_up_at = time.monotonic() + max(wait_seconds, _LONGEST_SECONDS)
         try:
             if self._lock is None:
                 self._lock = FairLock(os.path.join(self._folder, "mirror.lock"))
             while self._lock.acquire(wait_seconds):
                 try:
-                    new = self._append_new()
+                    new = self._append_new(give_up_at)
                     added += new
                     if new:
                         self._write_claims()
                 finally:
                     self._lock.release()
+                if time.monotonic() >= give_up_at:
+                    break
                 last = self._store.last_entry()
                 if last is None or last.position <= self.last_position():
                     break
-        except OSError:
+        except (OSError, StoreError):
             return added
         return added
 
-    def _append_new(self) -> int:
+    def _append_new(self, give_up_at: float) -> int:
         position = self._mend_tail()
         added = 0
         file = os.open(self.journal_path, os.O_WRONLY | os.O_CREAT | os.O_APPEND | os.O_CLOEXEC, 0o644)
@@ -75,6 +81,8 @@ class Mirror:
                 _write_all(file, text.encode("utf-8"))
                 position = page[-1].position
                 added += len(page)
+                if time.monotonic() >= give_up_at:
+                    break
         finally:
             os.close(file)
         return added
@@ -103,8 +111,7 @@ class Mirror:
                 return
         except OSError:
             pass
-        last = self._store.last_entry()
-        position = last.position if last else 0
+        position = self.last_position()
         text = json.dumps({"position": position, "claims": self._live_claims()}, indent=1, ensure_ascii=False)
         scratch = f"{self._claims_path}.{os.getpid()}.new"
         with open(scratch, "w", encoding="utf-8") as file:

@@ -1,14 +1,15 @@
-"""The store in PostgreSQL, for several machines: the same statements, one clock, locks only where claims could meet.
+"""The store in PostgreSQL, for several machines: one clock, and locks only where claims could meet.
 
 A change locks the way from the root to each of its keys (shared) and the keys themselves (alone), so that
-disjoint work commits side by side and shares its disk writes. Entries of the journal are sealed afterwards, by
-whoever reads them, in the order in which they became visible.
+disjoint work commits side by side and shares its disk writes. Entries of the journal are sealed afterwards,
+by whoever reads them, in the order in which they became visible.
 """
 
 from __future__ import annotations
 
 import _thread
 import os
+from typing import cast
 
 from interlock.clock import SystemClock
 from interlock.domain.claims import areas_of
@@ -26,7 +27,7 @@ from interlock.values import value
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from collections.abc import Callable, Mapping, Sequence
+    from collections.abc import Callable, Iterable, Mapping, Sequence
     from typing import Any, TypeVar
 
     import psycopg
@@ -57,7 +58,13 @@ class PostgresStore:
     """One repository in a PostgreSQL database."""
 
     def __init__(
-        self, url: str, repository: str, *, folder: str = "", clock: Clock | None = None, wait_ms: int = 30_000
+        self,
+        url: str,
+        repository: str,
+        *,
+        folder: str = "",
+        clock: Clock | None = None,
+        wait_ms: int = 30_000,
     ) -> None:
         self.url = url
         self.folder = folder
@@ -69,7 +76,6 @@ class PostgresStore:
         self._guard = _thread.RLock()
         self._connection: psycopg.Connection[Any] | None = None
         self._pid = os.getpid()
-        self._lead_ms = 0  # how far the server's calendar is ahead of this machine's; only for showing times
         self._reach(prepare=True)
 
     def _reach(self, *, prepare: bool = False) -> psycopg.Connection[Any]:
@@ -87,7 +93,7 @@ class PostgresStore:
     def execute(self, statement: str, parameters: dict[str, Any]) -> psycopg.Cursor[Any]:
         """Run a named statement."""
         parameters["repository"] = self.repository
-        return self._reach().execute(self._statements[statement], parameters)
+        return self._reach().execute(cast("Any", self._statements[statement]), parameters)
 
     def given_now(self) -> int | None:
         """The time of a test's clock; nothing when the server's own counts."""
@@ -102,11 +108,15 @@ class PostgresStore:
         *,
         areas: Mapping[str, bool] | None = None,
         is_durable: bool = True,
+        wait_ms: int | None = None,
     ) -> T:
+        begin = "BEGIN" if is_durable else "BEGIN; SET LOCAL synchronous_commit = off"
+        if wait_ms is not None:
+            begin += f"; SET LOCAL lock_timeout = {min(wait_ms, self.wait_ms)}"
         with self._guard:
             for tries in range(_MOST_TRIES):
                 try:
-                    change = self._run(work, areas or {}, is_durable)
+                    change = self._run(work, areas or {}, begin)
                     break
                 except _Again as again:
                     if tries == _MOST_TRIES - 1:
@@ -117,13 +127,13 @@ class PostgresStore:
                 self._notify(FREED if change.frees else ENTRY)
         return change.result
 
-    def _run(self, work: Callable[[Change], Any], areas: Mapping[str, bool], is_durable: bool) -> PostgresChange:
+    def _run(self, work: Callable[[Change], Any], areas: Mapping[str, bool], begin: str) -> PostgresChange:
         import psycopg  # noqa: PLC0415
 
         is_committing = False
         try:
             connection = self._reach()
-            connection.execute("BEGIN" if is_durable else "BEGIN; SET LOCAL synchronous_commit = off")
+            connection.execute(cast("Any", begin))
             if areas:
                 keys, alone = self._locks(areas)
                 self.execute("lock_areas", {"keys": keys, "alone": alone})
@@ -160,7 +170,9 @@ class PostgresStore:
         """The database's lock numbers for some areas, sorted; two areas with one number are one."""
         numbers: dict[int, bool] = {}
         for key, alone in areas.items():
-            number = int.from_bytes(bytes.fromhex(digest(f"{self.repository}\0{key}")[:16]), "big", signed=True)
+            number = int.from_bytes(
+                bytes.fromhex(digest(f"{self.repository}\0{key}")[:16]), "big", signed=True
+            )
             numbers[number] = numbers.get(number, False) or alone
         keys = sorted(numbers)
         return keys, [numbers[key] for key in keys]
@@ -210,13 +222,15 @@ class PostgresStore:
         parameters: dict[str, Any] = {
             "session": session,
             "agent": agent,
-            "locks": locks,
-            "alone": alone,
-            "ancestors": list({up for key in keys for up in ancestors(key)}),
-            "keys": keys,
-            "patterns": [pattern.text for pattern in request.patterns],
-            "kinds": [pattern.kind for pattern in request.patterns],
-            "facts": [_facts_before_token(pattern.text, pattern.kind, request) for pattern in request.patterns],
+            "locks": "{%s}" % ",".join(map(str, locks)),
+            "alone": "{%s}" % ",".join(map(str, alone)),
+            "ancestors": _text_array({up for key in keys for up in ancestors(key)}),
+            "keys": _text_array(keys),
+            "patterns": _text_array(pattern.text for pattern in request.patterns),
+            "kinds": _text_array(pattern.kind for pattern in request.patterns),
+            "facts": _text_array(
+                _facts_before_token(pattern.text, pattern.kind, request) for pattern in request.patterns
+            ),
             "mode": request.mode,
             "ttl_ms": request.ttl_ms,
             "task": request.task,
@@ -248,14 +262,14 @@ class PostgresStore:
         row = self.view(lambda reading: reading.one("entry_last"))
         return entry_from(row) if row else None
 
-    def seal(self) -> int:
-        """Give every visible entry its place in the chain; tells how many."""
-        if self.view(lambda reading: reading.one("has_unsealed")) is None:
-            return 0
+    def seal(self) -> None:
+        """Give every entry that is visible now its place in the chain."""
+        row = self.view(lambda reading: reading.one("unsealed_last"))
+        newest = row[0] if row and row[0] is not None else 0
+        # What comes meanwhile is left to the next one: others may write faster than one process can seal.
         sealed = 0
-        while page := self.change(_seal_page, areas={"//seal": True}):
-            sealed += page
-        return sealed
+        while sealed < newest:
+            sealed = self.change(_seal_page, areas={"//seal": True}) or newest
 
     def find_damage(self) -> str:
         """The server looks after its own files."""
@@ -287,6 +301,7 @@ class _Again(Exception):
 
 
 def _seal_page(tx: Change) -> int:
+    """Seal some entries; tells the number of the last one."""
     # What is visible now and was not before comes behind all that was: a later commit gets a later place.
     rows = tx.all("unsealed", limit=_SEAL_PAGE)
     last = tx.one("entry_last")
@@ -300,7 +315,7 @@ def _seal_page(tx: Change) -> int:
         hashes.append(previous)
     if rows:
         tx.run("entries_seal", numbers=[row[0] for row in rows], positions=positions, hashes=hashes)
-    return len(rows)
+    return rows[-1][0] if rows else 0
 
 
 def _facts_before_token(text: str, kind: str, request: Request) -> str:
@@ -309,6 +324,12 @@ def _facts_before_token(text: str, kind: str, request: Request) -> str:
         {"kind": kind, "mode": request.mode, "note": request.note, "pattern": text, "task": request.task}
     )
     return facts[:-1] + ',"token":'
+
+
+def _text_array(items: Iterable[str]) -> str:
+    """Texts as PostgreSQL writes an array; leaving that to psycopg takes longer than the rest of the claim."""
+    quoted = (item.replace("\\", "\\\\").replace('"', '\\"') for item in items)
+    return '{"%s"}' % '","'.join(quoted)
 
 
 class PostgresReading:
@@ -326,10 +347,6 @@ class PostgresReading:
             assert row is not None
             self._now = int(row[0])
         return self._now
-
-    @now.setter
-    def now(self, at: int) -> None:
-        self._now = at
 
     def one(self, statement: str, /, **parameters: object) -> Row | None:
         return self._cursor(statement, parameters).fetchone()
@@ -385,7 +402,13 @@ class PostgresChange(PostgresReading):
             number = self.next_numbers(1)[0]
         at = self._store.clock.wall_ms() if self._store.given_now() is not None else self.now
         self.run(
-            "entry_add", number=number, at=at, kind=kind, agent=agent, session=session, data=encode_data(facts)
+            "entry_add",
+            number=number,
+            at=at,
+            kind=kind,
+            agent=agent,
+            session=session,
+            data=encode_data(facts),
         )
         self.has_recorded = True
 
@@ -397,7 +420,7 @@ class PostgresListener:
         self._store = store
         self._id = short_id("l")
         self._connection = connect(store.url, store.wait_ms)
-        self._connection.execute(f"LISTEN {store.channel}")  # pyright: ignore[reportArgumentType]
+        self._connection.execute(cast("Any", f"LISTEN {store.channel}"))
         self._beat_at = 0
         self._beat()
 
@@ -424,7 +447,7 @@ class PostgresListener:
                 heard = FREED if FREED in (heard, note.payload) else ENTRY
         except psycopg.Error:
             self._connection = connect(self._store.url, self._store.wait_ms)
-            self._connection.execute(f"LISTEN {self._store.channel}")  # pyright: ignore[reportArgumentType]
+            self._connection.execute(cast("Any", f"LISTEN {self._store.channel}"))
         return heard
 
     def close(self) -> None:

@@ -13,7 +13,11 @@ _WORDS: dict[str, tuple[str, str, str]] = {
     "25006": ("STORE_READONLY", "takes no changes: it is read-only", "point at the primary server"),
     "28": ("STORE_FORBIDDEN", "refused this user or password", "check the user and password in the URL"),
     "3D000": ("STORE_UNOPENABLE", "does not exist", "create the database first: createdb NAME"),
-    "42501": ("STORE_FORBIDDEN", "refused this user", "grant it the right to create and use the schema interlock"),
+    "42501": (
+        "STORE_FORBIDDEN",
+        "refused this user",
+        "grant it the right to create and use the schema interlock",
+    ),
     "53100": ("STORE_FULL", "has no room: its disk is full", "free some space; nothing was changed"),
     "53300": ("STORE_BUSY", "has no connection left", "raise max_connections or use a pooler"),
 }
@@ -22,7 +26,7 @@ _WORDS: dict[str, tuple[str, str, str]] = {
 def is_retriable(error: psycopg.Error) -> bool:
     """Whether running the same transaction again may help."""
     state = error.sqlstate or ""
-    return state.startswith(_RETRIABLE) or not state and error.__class__.__name__ == "OperationalError"
+    return state.startswith(_RETRIABLE) or (not state and error.__class__.__name__ == "OperationalError")
 
 
 def translate(error: psycopg.Error, url: str) -> InterlockError:
@@ -48,7 +52,9 @@ def translate(error: psycopg.Error, url: str) -> InterlockError:
             code="STORE_UNREACHABLE",
             hint="check that the server runs and that the URL names it",
         )
-    return StoreError(f"the store {place} failed: {told} ({state})", code="STORE_FAILED", hint="run `interlock doctor`")
+    return StoreError(
+        f"the store {place} failed: {told} ({state})", code="STORE_FAILED", hint="run `interlock doctor`"
+    )
 
 
 def without_password(url: str) -> str:

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from typing import cast
+
 from interlock.errors import StoreError
 from interlock.ids import new_uuid
 from interlock.store.postgres_errors import translate, without_password
@@ -9,18 +11,20 @@ from interlock.store.statements import read_migrations
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from typing import Any, LiteralString, cast
+    from typing import Any
 
     import psycopg
-else:
-
-    def cast(_: object, item: object) -> object:
-        return item
-
 
 SCHEMA = 1
 READABLE_BY = 1
 _PREPARING = 0x494C434B  # the lock for creating and upgrading, the same in every version
+# Every statement of ours finds its rows by an index, whatever is asked for. Left to itself the server would plan
+# the larger ones anew for each call, which takes longer than running them, or keep a plan from the time when a
+# table was small enough to be read as a whole.
+_SESSION_SETTINGS = (
+    "SET search_path TO interlock; SET plan_cache_mode TO force_generic_plan; SET enable_seqscan TO off; "
+    "SET lock_timeout TO {wait_ms}"
+)
 
 
 def connect(url: str, wait_ms: int) -> psycopg.Connection[Any]:
@@ -38,9 +42,10 @@ def connect(url: str, wait_ms: int) -> psycopg.Connection[Any]:
             hint="pip install 'interlock[postgres]'",
         ) from error
     try:
-        connection = psycopg.connect(url, autocommit=True, prepare_threshold=1, connect_timeout=max(2, wait_ms // 3000))
-        connection.execute("SET search_path TO interlock")
-        connection.execute(cast("LiteralString", f"SET lock_timeout TO {int(wait_ms)}"))
+        connection = psycopg.connect(
+            url, autocommit=True, prepare_threshold=1, connect_timeout=max(2, wait_ms // 3000)
+        )
+        connection.execute(cast("Any", _SESSION_SETTINGS.format(wait_ms=int(wait_ms))))
     except psycopg.Error as error:
         raise translate(error, url) from error
     return connection
@@ -78,7 +83,7 @@ def check_facts(facts: dict[str, str], url: str) -> None:
     place = without_password(url)
     if int(facts.get("readable_by", "0")) > SCHEMA:
         raise StoreError(
-            f"the store {place} was made by a newer interlock (schema {facts['schema']}; this one knows {SCHEMA})",
+            f"the store {place} is of a newer interlock (schema {facts['schema']}; this one knows {SCHEMA})",
             code="STORE_NEWER",
             hint="upgrade interlock here: pip install --upgrade interlock",
         )
@@ -91,7 +96,7 @@ def _upgrade(connection: psycopg.Connection[Any], url: str) -> dict[str, str]:
     connection.execute("CREATE SCHEMA IF NOT EXISTS interlock")
     for version, script in read_migrations("postgres"):
         if version > have:
-            connection.execute(cast("LiteralString", script))
+            connection.execute(cast("Any", script))
     if have < SCHEMA:
         new = {"schema": str(SCHEMA), "readable_by": str(READABLE_BY)}
         if not facts:

@@ -17,10 +17,11 @@ class SecretFiles:
         """The secret of an agent's session, if this user may read it."""
         try:
             with open(self._path(agent), encoding="ascii") as file:
-                session, secret, generation = file.read().split()
+                session, secret, number = file.read().split()
+                generation = int(number)
         except (OSError, ValueError):
             return None
-        return Credentials(session=session, secret=secret, agent=agent, generation=int(generation))
+        return Credentials(session=session, secret=secret, agent=agent, generation=generation)
 
     def save(self, credentials: Credentials) -> None:
         """Keep a secret; whoever reads the file at the same time sees the old one or the new one, whole."""
@@ -29,7 +30,9 @@ class SecretFiles:
         scratch = f"{path}.{os.getpid()}.new"
         file = os.open(scratch, os.O_WRONLY | os.O_CREAT | os.O_TRUNC | os.O_CLOEXEC, 0o600)
         try:
-            os.write(file, f"{credentials.session} {credentials.secret} {credentials.generation}\n".encode("ascii"))
+            os.write(
+                file, f"{credentials.session} {credentials.secret} {credentials.generation}\n".encode("ascii")
+            )
         finally:
             os.close(file)
         os.replace(scratch, path)

@@ -49,6 +49,7 @@ class SqliteStore:
         clock: Clock | None = None,
         wait_ms: int = 30_000,
         checkpoint_pages: int = 1000,
+        is_fresh: bool = False,
     ) -> None:
         self.path = path
         self.folder = os.path.dirname(path)
@@ -60,13 +61,16 @@ class SqliteStore:
         self._near: dict[tuple[str, int], str] = {}
         self._guard = _thread.RLock()
         self._wakes = Wakes(os.path.join(self.folder, "wake"))
-        self._open()
+        self._open(is_fresh=is_fresh)
 
-    def _open(self) -> None:
+    def _open(self, *, is_fresh: bool = False) -> None:
         self._pid = os.getpid()
         with sqlite_errors.translated(self.path):
             self._lock = FairLock(self.path + ".lock")
-            self.db, self.base = open_database(self.path, self.clock, self._lock, self.wait_seconds)
+            self.db, self.base = open_database(
+                self.path, self.clock, self._lock, self.wait_seconds, is_fresh=is_fresh
+            )
+            self._file = _file_at(self.path)
             self.db.execute(f"PRAGMA wal_autocheckpoint={self._checkpoint_pages}")
             self.db.execute("PRAGMA synchronous=FULL")
 
@@ -83,13 +87,14 @@ class SqliteStore:
         *,
         areas: Mapping[str, bool] | None = None,
         is_durable: bool = True,
+        wait_ms: int | None = None,
     ) -> T:
         del areas  # there is one writer at a time anyway
         with self._guard, sqlite_errors.translated(self.path):
             self._leave_parent()
-            deadline = time.monotonic() + self.wait_seconds
-            if not self._lock.acquire(self.wait_seconds):
-                raise sqlite_errors.busy(self.path)
+            wait_seconds = self.wait_seconds if wait_ms is None else min(wait_ms / 1000, self.wait_seconds)
+            deadline = time.monotonic() + wait_seconds
+            self._stand_in_line(wait_seconds)
             try:
                 change = self._run(work, deadline, is_durable)
             finally:
@@ -99,6 +104,16 @@ class SqliteStore:
         elif change.has_recorded:
             self._wakes.announce(ENTRY)
         return change.result
+
+    def _stand_in_line(self, wait_seconds: float) -> None:
+        """Get the right to write, and be sure that it is for the file that is there now."""
+        while True:
+            if not self._lock.acquire(wait_seconds):
+                raise sqlite_errors.busy(self.path)
+            if self._file == _file_at(self.path):
+                return
+            self._lock.release()
+            self._follow_file()
 
     def _run(self, work: Callable[[Change], Any], deadline: float, is_durable: bool) -> SqliteChange:
         execute = self.db.execute
@@ -133,6 +148,8 @@ class SqliteStore:
     def view(self, look: Callable[[Reading], T]) -> T:
         with self._guard, sqlite_errors.translated(self.path):
             self._leave_parent()
+            if self._file != _file_at(self.path):
+                self._follow_file()
             deadline = time.monotonic() + self.wait_seconds
             reading = SqliteReading(self)
             while True:
@@ -194,11 +211,18 @@ class SqliteStore:
             _abandoned.append(self.db)
             self._open()
 
+    def _follow_file(self) -> None:
+        """Go on with the file that a rebuild or a restore put in the place of ours, which nobody reads now."""
+        self.db.close()
+        self._lock.close()
+        self._open()
+
     def close(self) -> None:
         with self._guard:
             if os.getpid() == self._pid:
                 self.db.close()
                 self._lock.close()
+                self._wakes.close()
 
 
 class SqliteReading:
@@ -296,9 +320,25 @@ class SqliteChange(SqliteReading):
         self.has_recorded = True
 
 
+def _file_at(path: str) -> tuple[int, int] | None:
+    """What tells this file from another that was put in its place."""
+    try:
+        found = os.stat(path)
+    except FileNotFoundError:
+        return None
+    return found.st_dev, found.st_ino
+
+
 def entry_from(row: Row) -> Entry:
     """An entry from its row."""
     position, number, at, kind, agent, session, data, sealed = row
     return Entry(
-        position=position, number=number, at=at, kind=kind, agent=agent, session=session, data=data, hash=sealed
+        position=position,
+        number=number,
+        at=at,
+        kind=kind,
+        agent=agent,
+        session=session,
+        data=data,
+        hash=sealed,
     )

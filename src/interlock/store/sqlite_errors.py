@@ -51,7 +51,7 @@ def busy(path: str) -> StoreTransient:
     error = StoreTransient(
         f"the store {path} stayed locked by another program",
         code="STORE_BUSY",
-        hint="try again; if it lasts, `fuser` on the file shows who holds it, and a stopped process can be continued",
+        hint="try again; if it lasts, `fuser` shows who holds the file (a stopped process can be continued)",
     )
     error.exit_code = 5
     return error
@@ -62,7 +62,7 @@ def translate(error: sqlite3.Error, path: str) -> InterlockError:
     code = _code(error)
     if code in _BUSY:
         return busy(path)
-    if code in _DAMAGED or isinstance(error, sqlite3.DatabaseError) and "malformed" in str(error):
+    if code in _DAMAGED or (isinstance(error, sqlite3.DatabaseError) and "malformed" in str(error)):
         return StoreCorrupt(
             f"the store {path} is damaged or not a store: {error}",
             code="STORE_CORRUPT",
@@ -75,7 +75,14 @@ def translate(error: sqlite3.Error, path: str) -> InterlockError:
 def _from_os(error: OSError, path: str) -> InterlockError:
     import errno  # noqa: PLC0415 - only a failure needs it
 
-    by_number = {errno.EROFS: 8, errno.EACCES: 8, errno.EPERM: 8, errno.ENOSPC: 13, errno.EDQUOT: 13, errno.EIO: 10}
+    by_number = {
+        errno.EROFS: 8,
+        errno.EACCES: 8,
+        errno.EPERM: 8,
+        errno.ENOSPC: 13,
+        errno.EDQUOT: 13,
+        errno.EIO: 10,
+    }
     name, words, hint = _WORDS[by_number.get(error.errno or 0, 14)]
     return StoreError(f"the store {path} {words} ({error.strerror})", code=name, hint=hint)
 

@@ -24,14 +24,20 @@ SCHEMA = 1
 READABLE_BY = 1  # the oldest program that may still use what this one writes
 
 
-def open_database(path: str, clock: Clock, lock: FairLock, wait_seconds: float) -> tuple[sqlite3.Connection, int]:
+def open_database(
+    path: str, clock: Clock, lock: FairLock, wait_seconds: float, *, is_fresh: bool = False
+) -> tuple[sqlite3.Connection, int]:
     """A connection to the store at `path`, made or upgraded if need be, and the base of its clock.
+
+    With `is_fresh` it may be new though a journal lies beside it: the caller brings along what belongs to it.
 
     Raises:
         StoreCorrupt: the file is something else, was emptied or is gone though its journal is there.
         StoreError: it was made by a newer program.
     """
-    db = sqlite3.connect(path, timeout=0, isolation_level=None, check_same_thread=False, cached_statements=256)
+    db = sqlite3.connect(
+        path, timeout=0, isolation_level=None, check_same_thread=False, cached_statements=256
+    )
     try:
         waiting = _Waiting(wait_seconds, path)
         facts = waiting.until(lambda: _facts(db))
@@ -39,7 +45,7 @@ def open_database(path: str, clock: Clock, lock: FairLock, wait_seconds: float) 
             if not lock.acquire(wait_seconds):
                 raise sqlite_errors.busy(path)
             try:
-                facts = waiting.until(lambda: _bring_up_to_date(db, path, clock))
+                facts = waiting.until(lambda: _bring_up_to_date(db, path, clock, is_fresh=is_fresh))
             finally:
                 lock.release()
         check_facts(facts, path)
@@ -84,7 +90,7 @@ def check_facts(facts: dict[str, str], path: str) -> None:
     """Refuse a store that this program must not use."""
     if int(facts.get("readable_by", "0")) > SCHEMA:
         raise StoreError(
-            f"the store {path} was made by a newer interlock (schema {facts['schema']}; this one knows {SCHEMA})",
+            f"the store {path} is of a newer interlock (schema {facts['schema']}; this one knows {SCHEMA})",
             code="STORE_NEWER",
             hint="upgrade interlock here: pip install --upgrade interlock",
         )
@@ -99,11 +105,15 @@ def moved_away(place: str, moved_to: str) -> StoreError:
     )
 
 
-def _bring_up_to_date(db: sqlite3.Connection, path: str, clock: Clock) -> dict[str, str]:
+def _bring_up_to_date(
+    db: sqlite3.Connection, path: str, clock: Clock, *, is_fresh: bool
+) -> dict[str, str]:
     """Create, upgrade or re-time the store; called with the file lock held."""
     facts = _facts(db)
     if not facts:
         _refuse_foreign(db, path)
+        if not is_fresh:
+            _refuse_lost(path)
         # The mode can only be changed outside a transaction, and stays with the file.
         db.execute("PRAGMA journal_mode=WAL")
     check_facts(facts, path)
@@ -128,6 +138,9 @@ def _refuse_foreign(db: sqlite3.Connection, path: str) -> None:
             code="NOT_A_STORE",
             hint="point INTERLOCK_STORE at another file; this one was left as it is",
         )
+
+
+def _refuse_lost(path: str) -> None:
     journal = os.path.join(os.path.dirname(path), "journal.jsonl")
     if os.path.exists(journal) and os.path.getsize(journal):
         raise StoreCorrupt(
@@ -165,6 +178,9 @@ def _move_time(db: sqlite3.Connection, clock: Clock) -> None:
     ).fetchone()[0]
     set_fact(db, "base", str(newest - clock.boot_ms() if newest else 0))
     set_fact(db, "boot_id", clock.boot_id())
+    # Nobody waits over a restart. By a clock that was set back, the dead would look alive for a while.
+    db.execute("DELETE FROM waiter_paths")
+    db.execute("DELETE FROM waiters")
     raise_epoch(db)
 
 

@@ -59,6 +59,12 @@ class Wakes:
         except OSError:
             return  # its queue is full: it has plenty of reasons to wake up already
 
+    def close(self) -> None:
+        """Wake nobody any more."""
+        if self._sender is not None:
+            self._sender.close()
+            self._sender = None
+
     def listen(self) -> LocalListener:
         """A new listener."""
         return LocalListener(self._folder)
@@ -78,7 +84,7 @@ class LocalListener:
             self._socket.bind(_address(folder, handle, os.path.basename(self._path)))
         finally:
             os.close(handle)
-        os.chmod(self._path, 0o666)
+        os.chmod(self._path, 0o666)  # noqa: S103 - whoever may write the store may wake us
 
     def wait(self, timeout_seconds: float) -> str:
         """Sleep until something happened: `freed` wins over `entry`; empty when the time was up."""

@@ -30,4 +30,6 @@ def entry_text(entry: Entry) -> str:
     what = facts.get("pattern") or facts.get("role") or facts.get("reason") or ""
     token = f"  token {facts['token']}" if "token" in facts else ""
     commit = f"  commit {str(facts['commit'])[:12]}" if "commit" in facts else ""
-    return f"{entry.position:>6}  {rfc3339(entry.at)}  {entry.kind:<16} {entry.agent:<12} {what}{token}{commit}"
+    return (
+        f"{entry.position:>6}  {rfc3339(entry.at)}  {entry.kind:<16} {entry.agent:<12} {what}{token}{commit}"
+    )

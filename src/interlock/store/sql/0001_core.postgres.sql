@@ -141,30 +141,36 @@ CREATE FUNCTION interlock_take_uncontested(
 DECLARE
     v_now bigint;
     v_seen bigint;
+    v_shortest bigint;
     v_lapses bigint;
     v_ended bigint;
     v_epoch bigint;
     v_number bigint;
     v_wakes boolean;
+    v_locked boolean;
 BEGIN
+    -- An assignment is a mere expression; PERFORM would be a query for each lock.
     FOR i IN 1 .. array_length(p_locks, 1) LOOP
-        IF p_alone[i] THEN PERFORM pg_advisory_xact_lock(p_locks[i]);
-        ELSE PERFORM pg_advisory_xact_lock_shared(p_locks[i]); END IF;
+        IF p_alone[i] THEN v_locked := pg_advisory_xact_lock(p_locks[i]) IS NOT NULL;
+        ELSE v_locked := pg_advisory_xact_lock_shared(p_locks[i]) IS NOT NULL; END IF;
     END LOOP;
     v_now := interlock_now();
-    SELECT s.seen_at, s.lapses_at, s.ended_at,
+    -- FOR SHARE: nobody may end the session between this look and the commit.
+    SELECT s.seen_at, s.shortest_ms, s.lapses_at, s.ended_at,
            (SELECT m.value::bigint FROM meta m WHERE m.key = 'epoch'),
            EXISTS (SELECT 1 FROM listeners l WHERE l.repository = p_repository AND l.alive_until > v_now)
-      INTO v_seen, v_lapses, v_ended, v_epoch, v_wakes
+      INTO v_seen, v_shortest, v_lapses, v_ended, v_epoch, v_wakes
       FROM sessions s WHERE s.id = p_session
-       AND NOT EXISTS (SELECT 1 FROM meta m WHERE m.key = 'moved_to/' || p_repository);
-    -- A session near its end, or one whose own earliest lapse this lease would precede, takes the long road.
-    IF NOT FOUND OR v_ended IS NOT NULL OR v_lapses <= v_now OR v_lapses > v_now + p_ttl THEN RETURN; END IF;
+       AND NOT EXISTS (SELECT 1 FROM meta m WHERE m.key = 'moved_to/' || p_repository)
+       FOR SHARE OF s;
+    -- A session of which something has lapsed, or one whose shortest lease this would be, takes the long road.
+    IF NOT FOUND OR v_ended IS NOT NULL OR v_lapses <= v_now + 2000 OR p_ttl < v_shortest THEN RETURN; END IF;
     IF EXISTS (SELECT 1 FROM claims c WHERE c.repository = p_repository AND c.key = ANY (p_ancestors)
                AND (c.session <> p_session OR c.key = ANY (p_keys)))
-       OR EXISTS (SELECT 1 FROM unnest(p_keys) AS k(key)
-               JOIN claims c ON c.repository = p_repository AND c.key > k.key || '/' AND c.key < k.key || '0'
-               AND c.session <> p_session)
+       -- LATERAL and LIMIT: joined in the ordinary way, the range would be a filter on all of the repository.
+       OR EXISTS (SELECT 1 FROM unnest(p_keys) AS k(key), LATERAL (
+               SELECT 1 FROM claims c WHERE c.repository = p_repository
+               AND c.key > k.key || '/' AND c.key < k.key || '0' AND c.session <> p_session LIMIT 1) AS found)
        OR EXISTS (SELECT 1 FROM waiters w WHERE w.repository = p_repository)
     THEN RETURN; END IF;
     FOR i IN 1 .. array_length(p_keys, 1) LOOP

@@ -47,7 +47,10 @@ UNION
 SELECT c.key, c.rest, c.token, c.pattern, c.kind, c.mode, c.session, s.agent, c.task, c.note, c.ttl_ms,
        c.granted_at, s.seen_at, s.ended_at
 FROM unnest(:lows ::text[], :highs ::text[]) AS r (low, high)
-     JOIN claims c ON c.repository = :repository AND c.key > r.low AND c.key < r.high AND c.session <> :session
+     -- OFFSET 0 makes each range a look into the index; joined in the ordinary way it would be a filter on all
+     -- claims of the repository.
+     CROSS JOIN LATERAL (SELECT * FROM claims c WHERE c.repository = :repository AND c.key > r.low
+                         AND c.key < r.high AND c.session <> :session OFFSET 0) AS c
      JOIN sessions s ON s.id = c.session;
 
 -- waiters_near_all: who waits for something that could overlap any of these keys
@@ -60,8 +63,8 @@ WHERE p.repository = :repository AND w.session <> :session AND w.alive_until > :
                   WHERE p.key > r.low AND p.key < r.high))
 ORDER BY w.ticket;
 
--- has_unsealed: is there anything to seal?
-SELECT 1 FROM journal WHERE repository = :repository AND position IS NULL LIMIT 1;
+-- unsealed_last: the newest entry that is to be sealed
+SELECT max(number) FROM journal WHERE repository = :repository AND position IS NULL;
 
 -- unsealed: what is visible and has no position yet, in the order of its numbers
 SELECT number, at, kind, agent, session, data FROM journal

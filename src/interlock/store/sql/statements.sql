@@ -59,6 +59,9 @@ UPDATE sessions SET ended_at = :now WHERE id = :session AND ended_at IS NULL;
 SELECT id FROM sessions
 WHERE repository = :repository AND ended_at IS NULL AND lapses_at <= :now ORDER BY lapses_at LIMIT 50;
 
+-- lapse_due: has anything lapsed that nobody has swept away?
+SELECT 1 FROM sessions WHERE repository = :repository AND ended_at IS NULL AND lapses_at <= :now LIMIT 1;
+
 -- session_lock: hold a session still while it is judged
 SELECT id, agent, generation, kind, role, machine, secret_hash, lease_ms, started_at, seen_at, shortest_ms,
        lapses_at, ended_at

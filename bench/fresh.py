@@ -1,0 +1,129 @@
+"""Fresh processes: `interlock claim` as agents type it, and the lean decision behind a hook."""
+
+from __future__ import annotations
+
+import os
+import shutil
+import subprocess
+import sysconfig
+import venv
+from itertools import count
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+import interlock
+from bench.filling import fill, holder
+from bench.places import open_sqlite, quickest_place, scratch
+from bench.table import Row, Skipped, at_most
+from bench.timing import cpu_of_child, medians
+from interlock.ids import new_uuid
+
+if TYPE_CHECKING:
+    import random
+    from collections.abc import Callable, Iterator
+
+    from bench.sizes import Sizes
+
+_PACKAGE = Path(interlock.__file__).parent
+_LEAN = _PACKAGE / "hooks" / "lean.py"
+_HELD, _NOT_HELD = 0, 3
+
+_SETTINGS = """
+[claims]
+ttl = "20m"
+required = ["src/shared/**"]
+free = ["docs/**", "*.md"]
+"""
+_SCRIPT = """#!{python}
+import sys
+from interlock.cli.main import run
+if __name__ == '__main__':
+    sys.argv[0] = sys.argv[0].removesuffix('.exe')
+    sys.exit(run())
+"""
+
+
+def bench_command(sizes: Sizes, lots: random.Random) -> Iterator[Row | Skipped]:
+    """The CPU time of `interlock claim`, with and without settings, against a Python that does nothing."""
+    place = quickest_place()
+    with scratch(place) as folder:
+        python, script = _install(Path(folder, "environment"))
+        plain, with_settings = (_repository(Path(folder, name)) for name in ("plain", "with-settings"))
+        Path(with_settings, "interlock.toml").write_text(_SETTINGS, encoding="utf-8")
+        candidates = {
+            "plain": _claims_in(plain, [script]),
+            "with settings": _claims_in(with_settings, [script]),
+            "as module": _claims_in(plain, [python, "-m", "interlock"]),
+            "pass": lambda: cpu_of_child([python, "-c", "pass"], _environment(), plain),
+        }
+        found = medians(candidates, sizes.process_rounds, lots, warm=3)
+    for name, how in (
+        ("plain", "`interlock claim`"),
+        ("with settings", "`interlock claim` with an interlock.toml"),
+        ("as module", "`python -m interlock claim`"),
+    ):
+        what = f"CPU of {how}, {place}, against `python -c pass`"
+        yield Row(what=what, unit="ms", ours=found[name], peer=found["pass"], aim=at_most(5))
+
+
+def _install(folder: Path) -> tuple[str, str]:
+    """A Python and a command in an environment with interlock and nothing else, as users have it.
+
+    What else is installed in ours, such as the test tools, makes every start slower and the ratio too good.
+    """
+    venv.create(folder, symlinks=True)
+    places = {"base": str(folder), "platbase": str(folder)}
+    site = Path(sysconfig.get_path("purelib", "venv", vars=places), "interlock")
+    shutil.copytree(_PACKAGE, site, ignore=shutil.ignore_patterns("__pycache__"))
+    python, script = folder / "bin" / "python", folder / "bin" / "interlock"
+    script.write_text(_SCRIPT.format(python=python), encoding="utf-8")
+    script.chmod(0o755)
+    return str(python), str(script)
+
+
+def _repository(folder: Path) -> str:
+    """An empty git repository."""
+    subprocess.run(["git", "init", "--quiet", str(folder)], check=True, env=_environment(), timeout=30)
+    return str(folder)
+
+
+def _environment() -> dict[str, str]:
+    """A plain one: switches of the caller such as PYTHONDONTWRITEBYTECODE would change what is measured."""
+    kept = {name: os.environ[name] for name in ("PATH", "HOME", "TMPDIR") if name in os.environ}
+    return {**kept, "LC_ALL": "C.UTF-8", "INTERLOCK_AGENT": "bench"}
+
+
+def _claims_in(repository: str, command: list[str]) -> Callable[[], float]:
+    """The CPU time of a command that claims another path each time."""
+    numbers = count()
+    part = "-".join(Path(word).name for word in command)
+    environment = _environment()
+    return lambda: cpu_of_child(
+        [*command, "claim", f"src/{part}/f{next(numbers)}.py"], environment, folder=repository
+    )
+
+
+def bench_lean(sizes: Sizes, lots: random.Random) -> Iterator[Row | Skipped]:
+    """The CPU time of "does this session hold this path?", against a Python that does nothing."""
+    what = "CPU of the lean decision, {}, against `python -I -S -c pass`"
+    if not _LEAN.exists():
+        yield Skipped(what=what.format("held or not"), reason=f"{_LEAN} is not there")
+        return
+    with scratch(quickest_place()) as folder:
+        python, _ = _install(Path(folder, "environment"))
+        repository = new_uuid()
+        store = open_sqlite(folder, repository)
+        fill(store, sizes.lean_claims)
+        bare = [python, "-I", "-S"]
+        question = [*bare, str(_LEAN), store.path, repository]
+        held = [*question, holder(5), "src/p000/m00/file05.py"]
+        not_held = [*question, holder(5), "src/p000/m00/file06.py"]
+        candidates = {
+            "held": lambda: cpu_of_child(held, _environment(), folder, expected=_HELD),
+            "not held": lambda: cpu_of_child(not_held, _environment(), folder, expected=_NOT_HELD),
+            "pass": lambda: cpu_of_child([*bare, "-c", "pass"], _environment(), folder),
+        }
+        found = medians(candidates, sizes.process_rounds, lots, warm=3)
+        store.close()
+    for name in ("held", "not held"):
+        yield Row(what=what.format(name), unit="ms", ours=found[name], peer=found["pass"], aim=at_most(1.3))

@@ -1,0 +1,151 @@
+"""Claims on PostgreSQL: many clients on disjoint paths, against one lock for all and a bare INSERT."""
+
+from __future__ import annotations
+
+import time
+from contextlib import ExitStack, contextmanager
+from itertools import count
+from typing import TYPE_CHECKING
+
+from bench.bare import BarePostgres, create_bare_postgres
+from bench.crew import Crew
+from bench.places import DISK, Claimant, scratch
+from bench.table import Row, Skipped, at_least
+from bench.timing import medians
+from interlock.ids import new_uuid
+from interlock.store.postgres import PostgresStore
+from interlock.testing.postgres import PostgresServer, PostgresUnavailable
+
+if TYPE_CHECKING:
+    import random
+    from collections.abc import Callable, Iterator, Mapping
+
+    from bench.crew import Step
+    from bench.sizes import Sizes
+
+    Claim = Callable[[str], None]
+
+
+class OneLockStore(PostgresStore):
+    """Our own store, but with one lock for the whole repository instead of locks along the paths."""
+
+    def _locks(self, areas: Mapping[str, bool]) -> tuple[list[int], list[bool]]:
+        del areas
+        return super()._locks({"": True})
+
+
+def bench_postgres_lock(sizes: Sizes, lots: random.Random) -> Iterator[Row | Skipped]:
+    """The rate of claims on disjoint paths, against the same under one lock for the whole repository."""
+    what = "claims/s on PostgreSQL, {}, against one lock for the repository"
+    with _server() as server, ExitStack() as stack:
+        if isinstance(server, str):
+            yield Skipped(what=what.format("clients"), reason=server)
+            return
+        crews = {
+            "ours": stack.enter_context(_our_crew(server, sizes, PostgresStore)),
+            "peer": stack.enter_context(_our_crew(server, sizes, OneLockStore)),
+        }
+        clients = (sizes.clients[0], sizes.clients[-1])
+        yield from _compare(crews, clients, what, 4, sizes, lots)
+
+
+def bench_postgres_insert(sizes: Sizes, lots: random.Random) -> Iterator[Row | Skipped]:
+    """The rate of claims on disjoint paths, against INSERT … ON CONFLICT of the exact path."""
+    what = "claims/s on PostgreSQL, {}, against a bare INSERT … ON CONFLICT"
+    with _server() as server, ExitStack() as stack:
+        if isinstance(server, str):
+            yield Skipped(what=what.format("clients"), reason=server)
+            return
+        crews = {
+            "ours": stack.enter_context(_our_crew(server, sizes, PostgresStore)),
+            "peer": stack.enter_context(_bare_crew(server, sizes)),
+        }
+        yield from _compare(crews, sizes.clients, what, 0.4, sizes, lots)
+
+
+def server_version() -> str:
+    """What PostgreSQL would be measured, or why none."""
+    with _server() as server:
+        return server if isinstance(server, str) else server.version
+
+
+@contextmanager
+def _server() -> Iterator[PostgresServer | str]:
+    """A throw-away server on disk that syncs every commit, or why there is none."""
+    try:
+        server = PostgresServer.start(fsync=True)
+    except PostgresUnavailable as unavailable:
+        yield unavailable.reason
+        return
+    with server:
+        yield server
+
+
+@contextmanager
+def _our_crew(server: PostgresServer, sizes: Sizes, kind: type[PostgresStore]) -> Iterator[Crew]:
+    url, repository = server.create_database(), new_uuid()
+    PostgresStore(url, repository).close()  # the tables are made once, before everybody comes
+    with scratch(DISK) as folder:
+
+        def hire(number: int) -> Step:
+            store = kind(url, repository, folder=folder)
+            return _claims_for(sizes.rate_seconds, Claimant(store, folder, f"a{number}").claim, number)
+
+        with Crew(sizes.clients[-1], hire) as crew:
+            yield crew
+
+
+@contextmanager
+def _bare_crew(server: PostgresServer, sizes: Sizes) -> Iterator[Crew]:
+    url = server.create_database()
+    create_bare_postgres(url)
+
+    def hire(number: int) -> Step:
+        return _claims_for(sizes.rate_seconds, BarePostgres(url, f"a{number}").claim, number)
+
+    with Crew(sizes.clients[-1], hire) as crew:
+        yield crew
+
+
+def _claims_for(seconds: float, claim: Claim, worker: int) -> Step:
+    """A step that claims one path after the other for some time and answers how many."""
+    numbers = count()
+
+    def step(start_at: float) -> float:
+        done = 0
+        while time.monotonic() < start_at + seconds:
+            number = next(numbers)
+            claim(f"src/w{worker}/part{number % 50}/f{number}.py")
+            done += 1
+        return done
+
+    return step
+
+
+def _compare(
+    crews: dict[str, Crew],
+    clients: tuple[int, ...],
+    what: str,
+    limit: float,
+    sizes: Sizes,
+    lots: random.Random,
+) -> Iterator[Row]:
+    """A row for each number of clients; the aim counts for the largest."""
+    candidates = {
+        f"{name} {number}": _rate(crew, number, sizes.rate_seconds)
+        for name, crew in crews.items()
+        for number in clients
+    }
+    found = medians(candidates, sizes.rate_rounds, lots, warm=1)
+    for number in clients:
+        yield Row(
+            what=what.format(f"{number} client{'s' if number > 1 else ''}"),
+            unit="/s",
+            ours=found[f"ours {number}"],
+            peer=found[f"peer {number}"],
+            aim=at_least(limit) if number == clients[-1] else None,
+        )
+
+
+def _rate(crew: Crew, clients: int, seconds: float) -> Callable[[], float]:
+    return lambda: sum(crew.round(clients)) / seconds

@@ -1,0 +1,157 @@
+"""Thirty-two processes at work while some of them are killed, and the database with them: nothing acknowledged is lost."""
+
+from __future__ import annotations
+
+import os
+import random
+import sqlite3
+import subprocess
+import time
+from collections import Counter
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+import pytest
+
+from interlock.bootstrap import open_house
+from interlock.domain.journal import Entry, check_chain
+from interlock.store.mirror import read_journal
+from interlock.testing.faults import Replay, Swarm, all_entries, find_trouble, run_follower, run_reader
+from interlock.testing.postgres import PostgresServer, PostgresUnavailable
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+    from interlock.bootstrap import House
+
+PROCESSES = 32
+# A few names that several processes share, and many that are left alone until they lapse.
+NAMES = ("ann", "bob", "cy", "dot") * 6 + tuple(f"agent-{number}" for number in range(40))
+SECONDS = float(os.environ.get("INTERLOCK_FAULT_SECONDS", "20"))
+SEED = int(os.environ.get("INTERLOCK_FAULT_SEED", "0")) or random.SystemRandom().randrange(2**32)
+LONGEST_READ_SECONDS = 5.0
+LONGEST_CALL_SECONDS = 20.0
+WHILE_THE_SERVER_IS_AWAY = {"STORE_UNREACHABLE", "STORE_AMBIGUOUS"}
+
+# Sessions that end while others use them, so that the traffic meets every kind of end.
+SETTINGS = '[sessions]\nlease = "4s"\n'
+
+pytestmark = [pytest.mark.slow, pytest.mark.timeout(SECONDS * 3 + 100)]
+
+
+@pytest.fixture(scope="module")
+def server() -> Iterator[PostgresServer]:
+    try:
+        with PostgresServer.start(fsync=False) as running:
+            yield running
+    except PostgresUnavailable as problem:
+        pytest.skip(f"no PostgreSQL here: {problem.reason}")
+
+
+@pytest.fixture
+def busy_repository(repository: Path) -> Path:
+    (repository / "interlock.toml").write_text(SETTINGS, encoding="utf-8")
+    open_house(str(repository)).close()
+    return repository
+
+
+def stir(swarm: Swarm, dice: random.Random, seconds: float) -> None:
+    """Kill somebody every now and then, and start somebody else."""
+    until = time.monotonic() + seconds
+    while len(swarm.agents) < PROCESSES:
+        swarm.start(names=NAMES)
+    while time.monotonic() < until:
+        swarm.listen(dice.uniform(0.02, 0.25))
+        swarm.kill(dice.choice(swarm.agents))
+        swarm.start(names=NAMES)
+
+
+def examine(house: House, swarm: Swarm) -> Replay:
+    """What must hold after any traffic on any store; gives the replay for more questions."""
+    entries = all_entries(house.store)
+    replay = Replay().walk(entries)
+    assert find_trouble(replay, swarm.reports) == []
+    assert [report for report in swarm.reports if report["what"] == "broke"] == []
+    assert [report for report in swarm.reports if report.get("code") == "AGENT_IN_USE"] == []
+    assert [entry for entry in entries if entry.kind == "store.restored"] == []
+    stored = house.store.view(lambda reading: reading.all("claims_all"))
+    assert {row[2] for row in stored} == set(replay.standing)
+    assert house.verify().trouble == ()
+    assert list(read_journal(house.mirror.journal_path)) == all_entries(house.store)
+    return replay
+
+
+def assert_readers_never_waited(swarm: Swarm) -> None:
+    reads = [report for report in swarm.reports if report["what"] == "read"]
+    assert len(reads) > SECONDS
+    assert [report for report in reads if report["failure"]] == []
+    assert max(report["ended"] - report["began"] for report in reads) / 1e9 < LONGEST_READ_SECONDS
+
+
+def assert_calls_came_back(swarm: Swarm) -> None:
+    slow = [report for report in swarm.reports if report["ended"] - report["began"] > LONGEST_CALL_SECONDS * 1e9]
+    assert slow == []
+
+
+def tell(swarm: Swarm, replay: Replay, house: House) -> None:
+    """What the run was like, for whoever reads the test's output."""
+    counts = Counter(report["what"] for report in swarm.reports)
+    calls = [report for report in swarm.reports if report["what"] != "read"]
+    longest = max(calls, key=lambda report: report["ended"] - report["began"])
+    reads = [report["ended"] - report["began"] for report in swarm.reports if report["what"] == "read"]
+    print(f"seed {SEED}: {swarm.kills} kills, {dict(counts)}, {len(replay.taken)} grants in the journal")
+    print("declined:", dict(Counter(r["code"] for r in calls if r["what"] in ("declined", "failed"))))
+    print(f"longest call: {(longest['ended'] - longest['began']) / 1e6:.0f} ms {longest['what']} {longest['did']}")
+    print(f"longest read: {max(reads, default=0) / 1e6:.0f} ms of {len(reads)}")
+    print("ends:", dict(Counter(entry.kind for entry in all_entries(house.store))))
+
+
+def test_killed_processes_take_nothing_acknowledged_with_them_on_sqlite(busy_repository: Path) -> None:
+    print(f"seed {SEED}")
+    with Swarm(busy_repository, seed=SEED, environment=os.environ) as swarm:
+        swarm.start(run_reader)
+        stir(swarm, random.Random(SEED), SECONDS)
+    house = open_house(str(busy_repository))
+    replay = examine(house, swarm)
+    tell(swarm, replay, house)
+    tokens = list(replay.taken)
+    assert tokens == sorted(set(tokens))
+    assert [report for report in swarm.reports if report["what"] == "failed"] == []
+    assert_readers_never_waited(swarm)
+    assert_calls_came_back(swarm)
+    house.close()
+    with sqlite3.connect(busy_repository / ".git/interlock/store.db") as db:
+        assert db.execute("PRAGMA integrity_check").fetchall() == [("ok",)]
+    db.close()
+
+
+@pytest.mark.postgres
+def test_a_crash_of_the_server_and_killed_processes_lose_nothing_acknowledged_on_postgres(
+    repository: Path, server: PostgresServer, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    print(f"seed {SEED}")
+    monkeypatch.setenv("INTERLOCK_STORE", server.create_database())
+    (repository / "interlock.toml").write_text(SETTINGS, encoding="utf-8")
+    open_house(str(repository)).close()
+    with Swarm(repository, seed=SEED, environment=os.environ) as swarm:
+        reader = swarm.start(run_reader)
+        stir(swarm, random.Random(SEED), SECONDS / 2)
+        swarm.kill(reader)  # without a server nobody can read
+        crashed_at = time.monotonic_ns()
+        server.crash()
+        swarm.listen(0.5)
+        server.restart()
+        back_at = time.monotonic_ns()
+        reader = swarm.start(run_reader)
+        swarm.listen(1.0)
+        stir(swarm, random.Random(SEED + 1), SECONDS / 2)
+    house = open_house(str(repository))
+    replay = examine(house, swarm)
+    tell(swarm, replay, house)
+    failed = [report for report in swarm.reports if report["what"] == "failed"]
+    print("failed:", Counter((report["code"], report["did"], report["message"][:100]) for report in failed))
+    assert {report["code"] for report in failed} <= WHILE_THE_SERVER_IS_AWAY
+    assert [r for r in failed if not crashed_at - 5e9 < r["ended"] < back_at + 5e9] == []
+    assert_readers_never_waited(swarm)
+    assert_calls_came_back(swarm)
+    house.close()

@@ -1,0 +1,274 @@
+"""What contract tests share: a site where agents work, and agents that take, renew, release and leave.
+
+Each agent has a context of its own, as each process has: its own connection to the same store.
+"""
+
+from __future__ import annotations
+
+import threading
+import time
+from contextlib import contextmanager
+from typing import TYPE_CHECKING, Generic, TypeVar
+
+import pytest
+
+from interlock.bootstrap import open_house
+from interlock.domain.claims import EXCLUSIVE, SHARED, Claim, Refusal, Refused, Taken
+from interlock.operations import claims, held, journal, sessions, waiting
+from interlock.testing.clock import FakeClock
+from interlock.testing.repositories import open_context
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterator
+    from pathlib import Path
+
+    from interlock.bootstrap import House
+    from interlock.clock import Clock
+    from interlock.config import Settings
+    from interlock.domain.agents import Process, Session
+    from interlock.domain.journal import Entry
+    from interlock.domain.patterns import Pattern
+    from interlock.operations.context import Context
+
+T = TypeVar("T")
+
+# What can be true of one kind of store only.
+SQLITE_ONLY = pytest.mark.parametrize("store", ["sqlite"], indirect=True)
+POSTGRES_ONLY = pytest.mark.parametrize(
+    "store", [pytest.param("postgres", marks=pytest.mark.postgres)], indirect=True
+)
+
+SECOND = 1000
+MINUTE = 60 * SECOND
+WAIT_SECONDS = 30.0  # when a wait takes so long, something hangs
+
+
+class Site:
+    """One repository and the place of its store; agents come and go."""
+
+    def __init__(self, repository: Path, place: str, clock: Clock | None = None) -> None:
+        self.repository = repository
+        self.place = place
+        self._clock = clock
+        self._contexts: list[Context] = []
+
+    @property
+    def is_postgres(self) -> bool:
+        return "://" in self.place
+
+    @property
+    def clock(self) -> FakeClock:
+        """The clock that stands still; only on sites that were made with one."""
+        assert isinstance(self._clock, FakeClock)
+        return self._clock
+
+    def context(
+        self,
+        *,
+        settings: Settings | None = None,
+        ignore_case: bool = False,
+        repository_id: str = "",
+        secrets: Path | None = None,
+    ) -> Context:
+        """Open the store once more, as another process would."""
+        context = open_context(
+            self.repository,
+            self.place,
+            clock=self._clock,
+            settings=settings,
+            ignore_case=ignore_case,
+            repository_id=repository_id,
+            secrets=secrets,
+        )
+        self._contexts.append(context)
+        return context
+
+    def agent(
+        self,
+        name: str,
+        *,
+        settings: Settings | None = None,
+        ignore_case: bool = False,
+        role: str = "",
+        process: Process | None = None,
+        secrets: Path | None = None,
+    ) -> Agent:
+        """Join under a name."""
+        context = self.context(settings=settings, ignore_case=ignore_case, secrets=secrets)
+        return Agent(context, sessions.join(context, name, role=role, process=process))
+
+    def entries(self) -> list[Entry]:
+        return list(journal.read_entries(self._look()))
+
+    def kinds(self) -> list[str]:
+        return [entry.kind for entry in self.entries()]
+
+    def tokens_of(self, kind: str) -> list[int]:
+        return [entry.facts()["token"] for entry in self.entries() if entry.kind == kind]
+
+    def claims(self) -> list[Claim]:
+        return held.list_claims(self._look())
+
+    def line(self) -> list[str]:
+        """Who stands in line, first come first."""
+        return [str(waiter["agent"]) for waiter in self._look().store.view(waiting.describe_line)]
+
+    def listeners(self) -> int:
+        """How many want to be woken."""
+        if not self.is_postgres:
+            folder = self.repository / ".git" / "interlock" / "wake"
+            return len(list(folder.iterdir())) if folder.exists() else 0
+        import psycopg
+
+        repository = (self.repository / ".git" / "interlock" / "repository").read_text().strip()
+        with psycopg.connect(self.place, options="-c search_path=interlock") as connection:
+            query = "SELECT count(*) FROM listeners WHERE repository = %s"
+            (count,) = connection.execute(query, (repository,)).fetchone() or (0,)
+        return int(count)
+
+    def now(self) -> int:
+        """The store's time."""
+        return self._look().store.view(lambda reading: reading.now)
+
+    def rows(self, statement: str, **parameters: object) -> list[tuple[object, ...]]:
+        """What a named statement of the store answers."""
+        return self._look().store.view(lambda reading: reading.all(statement, **parameters))
+
+    def _look(self) -> Context:
+        return self._contexts[0] if self._contexts else self.context()
+
+    def close(self) -> None:
+        for context in self._contexts:
+            context.store.close()
+        self._contexts.clear()
+
+
+@contextmanager
+def opened(site: Site) -> Iterator[House]:
+    """The site's repository as a command opens it, with the files beside the store."""
+    clock = site._clock
+    if site.is_postgres and isinstance(clock, FakeClock):
+        clock = clock.server
+    house = open_house(str(site.repository), clock=clock)
+    try:
+        yield house
+    finally:
+        house.close()
+
+
+class Agent:
+    """A session and what it does, with plain texts for patterns."""
+
+    def __init__(self, context: Context, joined: sessions.Joined) -> None:
+        self.context = context
+        self.joined = joined
+
+    @property
+    def session(self) -> Session:
+        return self.joined.session
+
+    @property
+    def name(self) -> str:
+        return self.session.agent
+
+    def pattern(self, text: str, *, is_literal: bool = False) -> Pattern:
+        return self.context.repository.pattern_of(text, "literal" if is_literal else "glob")
+
+    def claim(
+        self,
+        *patterns: str,
+        ttl_ms: int | None = None,
+        is_shared: bool = False,
+        is_partial: bool = False,
+        is_literal: bool = False,
+        wait_ms: int = 0,
+        task: str = "",
+        note: str = "",
+        on_wait: Callable[[Refused], None] | None = None,
+    ) -> Taken | Refused:
+        request = claims.make_request(
+            self.context,
+            tuple(self.pattern(text, is_literal=is_literal) for text in patterns),
+            mode=SHARED if is_shared else EXCLUSIVE,
+            ttl_ms=ttl_ms,
+            task=task,
+            note=note,
+            is_partial=is_partial,
+        )
+        return waiting.take_or_wait(self.context, self.session, request, wait_ms, on_wait)
+
+    def take(self, *patterns: str, ttl_ms: int | None = None, is_shared: bool = False, task: str = "") -> Claim:
+        """Claim, and be sure of it; gives the first grant."""
+        return granted(self.claim(*patterns, ttl_ms=ttl_ms, is_shared=is_shared, task=task))[0]
+
+    def is_refused(self, *patterns: str, is_shared: bool = False) -> Refusal:
+        """Claim, and be sure that it is refused; gives the first refusal."""
+        return refused(self.claim(*patterns, is_shared=is_shared))[0]
+
+    def renew(self, *patterns: str) -> tuple[Claim, ...]:
+        wanted = tuple(self.pattern(text) for text in patterns) if patterns else None
+        return held.renew(self.context, self.session, wanted).granted
+
+    def release(self, *patterns: str, commit: str = "", token: int | None = None) -> tuple[str, ...]:
+        wanted = tuple(self.pattern(text) for text in patterns) if patterns else None
+        return held.release(self.context, self.session, wanted, commit=commit, token=token)
+
+    def check(self, path: str, token: int | None = None) -> held.Standing:
+        return held.check(self.context, self.session, self.pattern(path, is_literal=True), token)
+
+    def holds(self) -> list[str]:
+        return [claim.pattern for claim in held.list_claims(self.context) if claim.session == self.session.id]
+
+    def shows_life(self) -> None:
+        """What every command does first."""
+        proof = sessions.Credentials(session=self.session.id, secret=self.joined.secret)
+        sessions.prove(self.context, proof)
+
+    def leave(self) -> tuple[str, ...]:
+        return sessions.leave(self.context, self.session)
+
+
+def granted(outcome: Taken | Refused) -> tuple[Claim, ...]:
+    assert isinstance(outcome, Taken), outcome
+    return outcome.granted
+
+
+def refused(outcome: Taken | Refused) -> tuple[Refusal, ...]:
+    assert isinstance(outcome, Refused), outcome
+    return outcome.refused
+
+
+class Background(Generic[T]):
+    """Something that runs in a thread of its own; `result` waits for it, but not for ever."""
+
+    def __init__(self, work: Callable[[], T]) -> None:
+        self._work = work
+        self._done: list[T] = []
+        self._error: BaseException | None = None
+        self._thread = threading.Thread(target=self._run, daemon=True)
+        self._thread.start()
+
+    def _run(self) -> None:
+        try:
+            self._done.append(self._work())
+        except BaseException as error:  # noqa: BLE001 - handed to whoever asks for the result
+            self._error = error
+
+    @property
+    def is_running(self) -> bool:
+        return self._thread.is_alive()
+
+    def result(self, seconds: float = WAIT_SECONDS) -> T:
+        self._thread.join(seconds)
+        assert not self._thread.is_alive(), f"not done after {seconds} s"
+        if self._error is not None:
+            raise self._error
+        return self._done[0]
+
+
+def wait_until(is_so: Callable[[], bool], seconds: float = WAIT_SECONDS) -> None:
+    """Look again and again until it is so; give up in the end."""
+    give_up_at = time.monotonic() + seconds
+    while not is_so():
+        assert time.monotonic() < give_up_at, f"not so after {seconds} s"
+        time.sleep(0.005)
