@@ -60,8 +60,20 @@ class BareSqlite:
 _POSTGRES_SCHEMA: LiteralString = """
 CREATE TABLE claim (
     token bigserial PRIMARY KEY, path text COLLATE "C" NOT NULL UNIQUE, owner text NOT NULL,
-    expires timestamptz NOT NULL)
+    expires timestamptz NOT NULL);
+CREATE FUNCTION claim_alone(p text, way text[], who text) RETURNS bigint AS $$
+DECLARE t bigint;
+BEGIN
+    PERFORM pg_advisory_xact_lock(1);
+    IF EXISTS (SELECT 1 FROM claim WHERE path = ANY (way) AND expires > now()) THEN RETURN NULL; END IF;
+    IF EXISTS (SELECT 1 FROM claim WHERE path > p || '/' AND path < p || '0' AND expires > now())
+    THEN RETURN NULL; END IF;
+    INSERT INTO claim (path, owner, expires) VALUES (p, who, now() + interval '1800 s')
+    RETURNING token INTO t;
+    RETURN t;
+END $$ LANGUAGE plpgsql
 """
+_CLAIM_ALONE: LiteralString = "SELECT claim_alone(%s, %s, %s)"
 _UPSERT: LiteralString = """
 INSERT INTO claim (path, owner, expires) VALUES (%s, %s, now() + interval '1800 s')
 ON CONFLICT (path) DO UPDATE
@@ -71,7 +83,7 @@ WHERE claim.expires < now() RETURNING token
 
 
 def create_bare_postgres(url: str) -> None:
-    """Make the one table."""
+    """Make the one table, and the function that claims under one lock."""
     import psycopg  # noqa: PLC0415 - an extra
 
     with psycopg.connect(url, autocommit=True) as db:
@@ -85,9 +97,18 @@ class BarePostgres:
         import psycopg  # noqa: PLC0415 - an extra
 
         self._db: Any = psycopg.connect(url, autocommit=True, prepare_threshold=1)
+        # The same as in our own connections; without it the function is planned anew for each claim.
+        self._db.execute("SET plan_cache_mode TO force_generic_plan; SET enable_seqscan TO off")
         self._owner = owner
 
     def claim(self, path: str) -> None:
         """Claim a path that must be free."""
         row = self._db.execute(_UPSERT, (path, self._owner)).fetchone()
         assert row is not None, f"{path} was not free"
+
+    def claim_alone(self, path: str) -> None:
+        """The same with overlaps seen, in a function that keeps everybody else out."""
+        names = path.split("/")
+        way = ["/".join(names[:depth]) for depth in range(1, len(names) + 1)]
+        (token,) = self._db.execute(_CLAIM_ALONE, (path, way, self._owner)).fetchone()
+        assert token is not None, f"{path} was not free"

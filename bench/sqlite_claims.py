@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING
 from bench.bare import BareSqlite, create_bare_sqlite
 from bench.crew import Crew
 from bench.filling import fill
-from bench.places import Claimant, open_sqlite, places, quickest_place, scratch
+from bench.places import DISK, Claimant, open_sqlite, places, quickest_place, scratch
 from bench.table import Row, at_most
 from bench.timing import cpu_of_each, medians
 from interlock.ids import new_uuid
@@ -55,11 +55,11 @@ def _batches(claim: Callable[[str], None], size: int) -> Callable[[], float]:
 
 def bench_burst(sizes: Sizes, lots: random.Random) -> Iterator[Row | Skipped]:
     """How long the last of many claimants waits that wake together, against SQLite's busy_timeout."""
-    for place in places():
-        with scratch(place) as folder, _our_burst(folder, sizes) as ours, _bare_burst(folder, sizes) as bare:
-            found = medians({"ours": _worst(ours), "bare": _worst(bare)}, sizes.burst_rounds, lots, warm=1)
-        what = f"the last of {sizes.claimants} claimants of a burst, {place}, against busy_timeout"
-        yield Row(what=what, unit="ms", ours=found["ours"], peer=found["bare"], aim=at_most(0.15))
+    # On disk only: where a commit takes no time, nobody is in anybody's way for long.
+    with scratch(DISK) as folder, _our_burst(folder, sizes) as ours, _bare_burst(folder, sizes) as bare:
+        found = medians({"ours": _worst(ours), "bare": _worst(bare)}, sizes.burst_rounds, lots, warm=1)
+    what = f"the last of {sizes.claimants} claimants of a burst, against busy_timeout"
+    yield Row(what=what, unit="ms", ours=found["ours"], peer=found["bare"], aim=at_most(0.15))
 
 
 def _our_burst(folder: str, sizes: Sizes) -> Crew:

@@ -122,7 +122,8 @@ def _command_section(command: Command) -> str:
 
 
 def _option_row(option: Option) -> tuple[str, str]:
-    return f"`{_shown(option)}`", option.help + (f" (without it: {option.default})" if option.default else "")
+    ending = f" (without it: {option.default})" if option.default else ""
+    return f"`{_shown(option)}`", option.help + (" (may be repeated)" if option.is_repeated else ending)
 
 
 def _shown(option: Option) -> str:
@@ -137,6 +138,8 @@ _KINDS = {
     "_boolean": "true or false",
     "_texts": "list of patterns",
     "_length": "length of time",
+    "_lease": "length of time, at least `1s`",
+    "_evidence": "table of lists",
 }
 _DEFAULTS = {
     "repository_id": "made on first use",
@@ -163,7 +166,8 @@ def settings_page() -> str:
 
 def _setting_row(field: str, reader: Callable[..., Any], purpose: str) -> tuple[str, str, str]:
     purpose += f"; {_NOT_YET[field]}" if field in _NOT_YET else ""
-    return _KINDS[reader.__name__], _default_text(field), purpose
+    kind = _KINDS.get(reader.__name__, reader.__name__.strip("_"))
+    return kind, _default_text(field), purpose
 
 
 def _default_text(field: str) -> str:
@@ -172,9 +176,17 @@ def _default_text(field: str) -> str:
         return _DEFAULTS[field]
     if field.endswith("_ms"):
         return f"`{duration_text(default)}`"
-    if isinstance(default, bool):
-        return f"`{str(default).lower()}`"
-    return f"`{default}`" if default else "none"
+    return _toml(default) if default or default is False else "none"
+
+
+def _toml(default: Any) -> str:
+    if isinstance(default, dict):
+        lists: dict[str, tuple[str, ...]] = default  # pyright: ignore[reportUnknownVariableType]
+        return ", ".join(f"{kind}: {_toml(names)}" for kind, names in lists.items())
+    if isinstance(default, tuple):
+        names: tuple[str, ...] = default  # pyright: ignore[reportUnknownVariableType]
+        return " ".join(f"`{name}`" for name in names) or "none"
+    return f"`{str(default).lower() if isinstance(default, bool) else default}`"
 
 
 def _variable_rows() -> list[tuple[str, str]]:

@@ -258,6 +258,10 @@ class Background(Generic[T]):
     def is_running(self) -> bool:
         return self._thread.is_alive()
 
+    def join(self, seconds: float) -> None:
+        """Wait so long, or until it is done."""
+        self._thread.join(seconds)
+
     def result(self, seconds: float = WAIT_SECONDS) -> T:
         self._thread.join(seconds)
         assert not self._thread.is_alive(), f"not done after {seconds} s"

@@ -4,16 +4,41 @@ from __future__ import annotations
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from interlock.api import Interlock
+    from interlock.api import (
+        Claim,
+        ClaimRefused,
+        Entry,
+        Interlock,
+        InterlockError,
+        Refusal,
+        Refused,
+        Session,
+        Standing,
+        Taken,
+        Verdict,
+    )
 
 __version__ = "0.1.0"
-__all__ = ["Interlock", "__version__"]
+__all__ = [
+    "Claim",
+    "ClaimRefused",
+    "Entry",
+    "Interlock",
+    "InterlockError",
+    "Refusal",
+    "Refused",
+    "Session",
+    "Standing",
+    "Taken",
+    "Verdict",
+    "__version__",
+]
 
 
 def __getattr__(name: str) -> object:
     """Load the library on first use: `import interlock` itself stays as light as a hook needs it."""
-    if name == "Interlock":
-        from interlock.api import Interlock
+    if name in __all__:
+        from interlock import api
 
-        return Interlock
+        return getattr(api, name)
     raise AttributeError(f"module {__name__!r} has no attribute {name!r}")

@@ -4,8 +4,10 @@ from __future__ import annotations
 
 import os
 from contextlib import contextmanager
+from datetime import UTC, datetime
 from typing import TYPE_CHECKING, TypeVar
 
+from interlock.api_tasks import Tasks
 from interlock.bootstrap import House, open_house, person_name
 from interlock.clock import parse_duration, rfc3339
 from interlock.domain.agents import Session
@@ -14,6 +16,7 @@ from interlock.domain.journal import Entry, Verdict
 from interlock.errors import Held, InterlockError, Stale
 from interlock.operations import claims as claims_operations
 from interlock.operations import held, journal, sessions, waiting
+from interlock.operations.held import Standing
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Generator, Iterator
@@ -34,6 +37,7 @@ __all__ = [
     "Refusal",
     "Refused",
     "Session",
+    "Standing",
     "Taken",
     "Verdict",
 ]
@@ -86,9 +90,7 @@ class Interlock:
             agent_variable=os.environ.get("INTERLOCK_AGENT", ""),
             person=person_name(),
         )
-        if agent and not caller.session_text:
-            return sessions.join(self._house.context, agent, role=role)
-        return sessions.identify(self._house.context, caller)
+        return sessions.identify(self._house.context, caller, role=role)
 
     @property
     def session(self) -> Session:
@@ -96,9 +98,18 @@ class Interlock:
         return self._joined.session
 
     @property
+    def tasks(self) -> Tasks:
+        """The work queue."""
+        return Tasks(self._house, lambda: self.session)
+
+    @property
     def credentials(self) -> str:
         """What a child needs in `INTERLOCK_SESSION` to act for the same session."""
         return f"{self._joined.session.id}:{self._joined.secret}"
+
+    def when(self, at: int) -> datetime:
+        """The calendar's instant for one of the store's, such as `Claim.until`."""
+        return datetime.fromtimestamp(self._house.store.wall_of(at) / 1000, tz=UTC)
 
     def claim(
         self,

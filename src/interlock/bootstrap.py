@@ -22,6 +22,7 @@ if TYPE_CHECKING:
     from interlock.config import Settings
     from interlock.domain.journal import Verdict
     from interlock.git.layout import Checkout
+    from interlock.git.witness import GitWitness
     from interlock.store.postgres import PostgresStore
     from interlock.store.sqlite import SqliteStore
 
@@ -29,6 +30,7 @@ if TYPE_CHECKING:
 
 STORE_NAME = "store.db"
 POINTER = "store-url"
+FOLLOWED = "journal.store"
 _ID_FILE = "repository"
 _URL = ("postgresql://", "postgres://")
 
@@ -42,13 +44,21 @@ class House:
         self.store = store
         self.context = context
         self.folder = checkout.state_folder
-        self.mirror = Mirror(self.folder, store, self._live_claims)
+        live = {"claims": self._live_claims, "tasks": self._live_tasks}
+        self.mirror = Mirror(self.folder, store, live)
 
     def _live_claims(self) -> list[dict[str, Any]]:
         from interlock.operations.held import list_claims
         from interlock.views.claims import claim_json
 
         return [claim_json(claim, self.store) for claim in list_claims(self.context)]
+
+    def _live_tasks(self) -> list[dict[str, Any]]:
+        from interlock.domain.tasks import OPEN
+        from interlock.operations.tasks import list_tasks
+        from interlock.views.tasks import task_json
+
+        return [task_json(task, self.store) for task in list_tasks(self.context, tuple(OPEN))]
 
     def settle(self, *, wait_seconds: float = 0.0) -> None:
         """Let the plain files, and the journal's ref if wanted, follow what was changed."""
@@ -57,6 +67,18 @@ class House:
             from interlock.git.journal_ref import commit_journal
 
             commit_journal(self.checkout, self.mirror.journal_path)
+
+    def witness(self) -> GitWitness:
+        """Who looks for the evidence of a task."""
+        from interlock.git.witness import GitWitness
+        from interlock.ports.evidence import Checked
+        from interlock.runners.process import Child
+
+        def run(command: str, folder: str, limit_seconds: float) -> Checked:
+            ended = Child(["/bin/sh", "-c", command], cwd=folder).wait(limit_seconds)
+            return Checked(exit_code=ended.exit_code, output=ended.output + ended.trouble)
+
+        return GitWitness(self.checkout, run)
 
     def verify(self) -> Verdict:
         """Check the journal's chain, and every copy of it that is here."""
@@ -159,8 +181,9 @@ def open_store(
     *,
     clock: Clock | None = None,
     is_short_lived: bool = False,
+    is_fresh: bool = False,
 ) -> AnyStore:
-    """Open the store at a path or URL."""
+    """Open the store at a path or URL; with `is_fresh`, to bring the state along that belongs into it."""
     if place.startswith(_URL):
         from interlock.store.postgres import PostgresStore
 
@@ -173,18 +196,22 @@ def open_store(
         )
     from interlock.store.sqlite import SqliteStore
 
-    path = os.path.abspath(place)
-    if os.path.isdir(path):
-        path = os.path.join(path, STORE_NAME)
     return SqliteStore(
-        path,
+        sqlite_path(place),
         repository_id,
         clock=clock,
         wait_ms=settings.store_wait_ms,
         # A command ends without closing, so that it need not empty the log; the next one has to read what is
         # left of it, so it is kept short.
         checkpoint_pages=200 if is_short_lived else 1000,
+        is_fresh=is_fresh,
     )
+
+
+def sqlite_path(place: str) -> str:
+    """The file that a place means: itself, or the store in a folder."""
+    path = os.path.abspath(place)
+    return os.path.join(path, STORE_NAME) if os.path.isdir(path) else path
 
 
 def _make_folder(folder: str) -> None:
@@ -293,7 +320,7 @@ def _ignores_case(store: AnyStore, checkout: Checkout, settings: Settings, forme
 def _notice_restore(house: House) -> None:
     """Raise the epoch when the store is older than the journal file beside it: it came from a backup."""
     tail, _ = read_tail(house.mirror.journal_path)
-    if tail is None:
+    if not follows_this_store(house) or tail is None:
         return
     found = house.store.entries(tail.position - 1, 1)
     if found and found[0].hash == tail.hash:
@@ -307,6 +334,34 @@ def _notice_restore(house: House) -> None:
     except FileNotFoundError:
         return  # another process noticed it first
     begin_epoch(house.store, above, "store.restored", {"kept": kept})
+
+
+def follows_this_store(house: House) -> bool:
+    """Whether the journal file here is the copy of this very store; one of another store is kept aside."""
+    from interlock.store.mirror import set_aside
+
+    path = os.path.join(house.folder, FOLLOWED)
+    row = house.store.view(lambda reading: reading.one("meta_get", key="store_id"))
+    store_id = str(row[0]) if row else ""
+    try:
+        with open(path, encoding="ascii", errors="replace") as file:
+            followed = file.read().strip()
+    except OSError:
+        followed = ""
+    if followed == store_id:
+        return True
+    if followed and os.path.exists(house.mirror.journal_path):
+        set_aside(house.mirror.journal_path)
+    note_followed(house.folder, store_id)
+    return not followed
+
+
+def note_followed(folder: str, store_id: str) -> None:
+    """Remember which store the journal file in this folder is the copy of."""
+    scratch = os.path.join(folder, f"{FOLLOWED}.{os.getpid()}.new")
+    with open(scratch, "w", encoding="ascii") as file:
+        file.write(store_id + "\n")
+    os.replace(scratch, os.path.join(folder, FOLLOWED))
 
 
 def person_name() -> str:

@@ -100,7 +100,7 @@ def parse_duration(text: str, *, what: str = "duration") -> int:
         seen = True
     if not seen:
         raise _not_a_duration(text, what)
-    return int(total)
+    return round(total)  # 1.001 seconds are a little less than 1001 milliseconds to a computer
 
 
 def _amount(number: str, unit: str, text: str, what: str) -> float:

@@ -12,11 +12,14 @@ from interlock.values import value
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from collections.abc import Callable
+    from collections.abc import Callable, Mapping
     from typing import Any
 
 FILE_NAME = "interlock.toml"
-_CACHE_FORM = 2  # raise it when what is remembered changes its form
+EVIDENCE = ("commit", "paths", "check", "output")
+_NO_EVIDENCE: Mapping[str, tuple[str, ...]] = {}
+_CACHE_FORM = 3  # raise it when what is remembered changes its form
+_MOST = 1_000_000_000
 _FILE_KIND, _REGULAR = 0o170000, 0o100000  # what `stat` would call S_IFMT and S_IFREG, without its import
 
 
@@ -36,6 +39,14 @@ class Settings:
     claims_ignore_case: bool | None = None
     journal_in_git: bool = False
     rules_file: str = "RULES.md"
+    state_max_bytes: int = 65_536
+    state_owned: tuple[tuple[str, str], ...] = ()
+    state_reducers: tuple[tuple[str, str], ...] = ()
+    state_monotonic: tuple[tuple[str, tuple[Any, ...]], ...] = ()
+    numbers: tuple[tuple[str, dict[str, Any]], ...] = ()
+    slots: tuple[tuple[str, dict[str, Any]], ...] = ()
+    tasks_check_limit_ms: int = 10 * 60_000
+    tasks_evidence: Mapping[str, tuple[str, ...]] = _NO_EVIDENCE
 
 
 def _text(found: object, where: str) -> str:
@@ -83,6 +94,82 @@ def _lease(found: object, where: str) -> int:
     return length
 
 
+def _size(found: object, where: str) -> int:
+    if isinstance(found, bool) or not isinstance(found, int) or not 0 < found <= _MOST:
+        raise _wrong(where, f"a whole number from 1 to {_MOST:,}", found)
+    return found
+
+
+def _pairs(found: object, where: str) -> dict[str, object]:
+    if not isinstance(found, dict):
+        raise _wrong(where, f"a section of its own: [{where}]", found)
+    return found  # pyright: ignore[reportUnknownVariableType]
+
+
+def _owners(found: object, where: str) -> tuple[tuple[str, str], ...]:
+    return tuple((glob, _text(owner, f"{where}.{glob}")) for glob, owner in _pairs(found, where).items())
+
+
+def _reducers(found: object, where: str) -> tuple[tuple[str, str], ...]:
+    pairs = tuple((glob, _text(name, f"{where}.{glob}")) for glob, name in _pairs(found, where).items())
+    for glob, name in pairs:
+        if name not in REDUCERS:
+            raise _wrong(f"{where}.{glob}", f"one of {', '.join(REDUCERS)}", name)
+    return pairs
+
+
+def _orders(found: object, where: str) -> tuple[tuple[str, tuple[Any, ...]], ...]:
+    pairs = _pairs(found, where).items()
+    for glob, steps in pairs:
+        are_plain = isinstance(steps, list) and all(isinstance(step, (str, int, float)) for step in steps)  # pyright: ignore[reportUnknownVariableType]
+        if not are_plain or not steps:
+            raise _wrong(f"{where}.{glob}", "a list of texts or numbers in their order", steps)
+    return tuple((glob, tuple(steps)) for glob, steps in pairs)  # pyright: ignore[reportArgumentType, reportUnknownArgumentType, reportUnknownVariableType]
+
+
+def _number_kind(found: object, where: str) -> dict[str, Any]:
+    kind = _table(found, where, {"path": _text, "width": _size})
+    path = kind.get("path", "")
+    if path.count("{n}") != 1 or path.startswith("/") or ".." in path.split("/"):
+        raise _wrong(f"{where}.path", "a path from the root with one {n}, as migrations/{n}_*.sql", path)
+    return kind
+
+
+def _slot_kind(found: object, where: str) -> dict[str, Any]:
+    if where == "slots.port":
+        return _table(found, where, {"range": _port_range})
+    kind = _table(found, where, {"capacity": _size, "per": _lease, "names": _names})
+    if ("capacity" in kind) == ("names" in kind):
+        raise _wrong(where, "given either a capacity or names", found)
+    if "per" in kind and "capacity" not in kind:
+        raise _wrong(f"{where}.per", "beside a capacity", found)
+    return kind
+
+
+def _port_range(found: object, where: str) -> tuple[int, int]:
+    ports: list[Any] = found if isinstance(found, list) else []  # pyright: ignore[reportUnknownVariableType]
+    are_ports = all(isinstance(port, int) and 0 < port < 65_536 for port in ports)
+    if len(ports) != 2 or not are_ports or ports[0] > ports[1]:
+        raise _wrong(where, "the first and the last port, as [20000, 29999]", found)
+    return ports[0], ports[1]
+
+
+def _names(found: object, where: str) -> tuple[str, ...]:
+    names = _texts(found, where)
+    if not names or len(set(names)) < len(names):
+        raise _wrong(where, "a list of different names", found)
+    return names
+
+
+def _table(found: object, where: str, known: dict[str, Callable[[object, str], Any]]) -> dict[str, Any]:
+    """The keys of a section whose own name is free, each read by its reader."""
+    content = _pairs(found, where)
+    for key in content:
+        if key not in known:
+            raise _unknown(key, list(known), f"{where}.{key}")
+    return {key: known[key](item, f"{where}.{key}") for key, item in content.items()}
+
+
 def _wrong(where: str, wanted: str, found: object) -> SettingsError:
     return SettingsError(
         f"{FILE_NAME}: {where} must be {wanted}, not {str(found)[:60]!r}",
@@ -90,6 +177,21 @@ def _wrong(where: str, wanted: str, found: object) -> SettingsError:
         hint=f"mend {where} in {FILE_NAME}; `interlock doctor` checks the whole file",
     )
 
+
+def _evidence(found: object, where: str) -> dict[str, tuple[str, ...]]:
+    if not isinstance(found, dict):
+        raise _wrong(where, 'a table of kinds, as in code = ["commit", "check"]', found)
+    kinds: dict[str, object] = found  # pyright: ignore[reportUnknownVariableType]
+    read = {kind: _texts(names, f"{where}.{kind}") for kind, names in kinds.items()}
+    for kind, names in read.items():
+        for name in names:
+            if name not in EVIDENCE:
+                raise _unknown(name, list(EVIDENCE), f"{where}.{kind}: {name}")
+    return read
+
+
+REDUCERS = ("append", "union", "max", "min", "sum", "merge")
+ANY_NAME = "*"  # in the table below: a key that may have any name, each with a section of its own
 
 # section → key → (field of Settings, reader). The reference page is generated from this table.
 KNOWN: dict[str, dict[str, tuple[str, Callable[[object, str], Any], str]]] = {
@@ -108,7 +210,31 @@ KNOWN: dict[str, dict[str, tuple[str, Callable[[object, str], Any], str]]] = {
         "ignore_case": ("claims_ignore_case", _boolean, "whether paths differing in case are one path"),
     },
     "journal": {"git": ("journal_in_git", _boolean, "also commit the journal to refs/interlock/journal")},
+    "tasks": {
+        "check_limit": ("tasks_check_limit_ms", _length, "how long the check of a task may run"),
+        "evidence": ("tasks_evidence", _evidence, "kind of task → what must be seen before it is done"),
+    },
     "rules": {"file": ("rules_file", _text, "the rules every session reads")},
+    "state": {
+        "max_bytes": ("state_max_bytes", _size, "the largest value that a key may hold"),
+        "owned": ("state_owned", _owners, "who alone writes the keys of a glob: an agent, or role:NAME"),
+        "reducers": ("state_reducers", _reducers, "how the keys of a glob are combined, and in no other way"),
+        "monotonic": ("state_monotonic", _orders, "the steps that the keys of a glob go through, never back"),
+    },
+    "numbers": {
+        ANY_NAME: (
+            "numbers",
+            _number_kind,
+            "`path` with one `{n}` where numbers of this kind stand; `width`",
+        ),
+    },
+    "slots": {
+        ANY_NAME: (
+            "slots",
+            _slot_kind,
+            "`capacity`, also with `per`; or `names`; for `port`: `range = [20000, 29999]`",
+        ),
+    },
 }
 
 
@@ -196,10 +322,12 @@ def check_settings(document: dict[str, Any]) -> dict[str, Any]:
             raise _wrong(section, "a section", content)
         keys: dict[str, object] = content  # pyright: ignore[reportUnknownVariableType]
         for key, found in keys.items():
-            if key not in KNOWN[section]:
+            is_free = ANY_NAME in KNOWN[section]
+            if key not in KNOWN[section] and not is_free:
                 raise _unknown(key, list(KNOWN[section]), f"{section}.{key}")
-            field, reader, _ = KNOWN[section][key]
-            fields[field] = reader(found, f"{section}.{key}")
+            field, reader, _ = KNOWN[section][ANY_NAME if is_free else key]
+            read = reader(found, f"{section}.{key}")
+            fields[field] = (*fields.get(field, ()), (key, read)) if is_free else read
     longest = fields.get("claim_max_ttl_ms", Settings().claim_max_ttl_ms)
     if fields.get("claim_ttl_ms", 0) > longest:
         raise _wrong("claims.ttl", "at most claims.max_ttl", document["claims"]["ttl"])

@@ -4,18 +4,29 @@ from __future__ import annotations
 
 import os
 
-from interlock.bootstrap import House, open_house, repository_id_of, store_place
+from interlock.bootstrap import (
+    POINTER,
+    STORE_NAME,
+    House,
+    open_house,
+    repository_id_of,
+    sqlite_path,
+    store_place,
+)
 from interlock.config import read_settings
+from interlock.domain.patterns import parse
 from interlock.errors import InterlockError, Malformed, StoreCorrupt
 from interlock.git.layout import find_checkout
 from interlock.git.repository import reads_case_insensitively
-from interlock.moving import Rebuilt, rebuild_store
+from interlock.rebuilding import Rebuilt, rebuild_store
 from interlock.values import value
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Callable
     from typing import Any
+
+    from interlock.config import Settings
 
 _NETWORK = ("nfs", "nfs4", "cifs", "smb3", "9p", "fuse.sshfs", "afs", "ceph", "glusterfs")
 
@@ -37,24 +48,47 @@ def examine(cwd: str, *, fix: bool = False) -> list[Check]:
     try:
         checkout = find_checkout(cwd)
         checks.append(_good("repository", f"{checkout.root}"))
-        read_settings(checkout.root)
+        _check_patterns(read_settings(checkout.root))
         checks.append(_good("settings", "understood"))
     except InterlockError as error:
         return [*checks, _bad("settings" if checks else "repository", error)]
     try:
-        house = open_house(cwd, is_short_lived=True)
+        house = _open_sound(cwd) if fix else open_house(cwd, is_short_lived=True, notices_restore=False)
     except StoreCorrupt as error:
         if not fix:
             return [*checks, _bad("store", error)]
         checks.append(_repair(cwd))
+        if not checks[-1].is_ok:
+            return checks
         house = open_house(cwd, is_short_lived=True)
     except InterlockError as error:
         return [*checks, _bad("store", error)]
+    if fix:
+        _close_secrets(house)
     return checks + [_run(name, look, house) for name, look in _LOOKS]
 
 
+def _check_patterns(settings: Settings) -> None:
+    """Read the patterns of the settings now, or some claim would be refused for them later."""
+    for text in (*settings.claims_required, *settings.claims_free, *(settings.claims_hot or ())):
+        parse(text)
+
+
+def _open_sound(cwd: str) -> House:
+    """Open the repository, if every page of its store can be read."""
+    house = open_house(cwd, is_short_lived=True)
+    damage = house.store.find_damage()
+    if damage:
+        house.store.close()
+        raise StoreCorrupt(damage, code="STORE_CORRUPT")
+    return house
+
+
 def _repair(cwd: str) -> Check:
-    rebuilt = rebuild_here(cwd)
+    try:
+        rebuilt = rebuild_here(cwd)
+    except InterlockError as error:
+        return _bad("rebuild", error)
     difference = (
         f"; {rebuilt.unreadable} lines of it could not be used and are kept" if rebuilt.unreadable else ""
     )
@@ -76,7 +110,7 @@ def rebuild_here(cwd: str) -> Rebuilt:
     folder = checkout.state_folder
     settings = read_settings(checkout.root)
     place = store_place(checkout, settings)
-    if "://" in place or os.path.dirname(os.path.abspath(place)) != folder:
+    if "://" in place or sqlite_path(place) != os.path.join(folder, STORE_NAME):
         raise Malformed(
             "only the store beside its journal can be rebuilt from it",
             code="STORE_ELSEWHERE",
@@ -102,6 +136,8 @@ def _run(name: str, look: Callable[[House], Check], house: House) -> Check:
         return look(house)
     except InterlockError as error:
         return _bad(name, error)
+    except OSError as error:
+        return Check(name=name, is_ok=False, is_enforced=False, found=f"cannot be looked at: {error}")
 
 
 def _look_at_store(house: House) -> Check:
@@ -127,8 +163,10 @@ def _look_at_journal(house: House) -> Check:
 
 
 def _look_at_clock(house: House) -> Check:
+    if getattr(house.store, "url", ""):
+        return _good("clock", "leases count on the database server's clock, the same for all machines")
     if os.path.exists("/proc/sys/kernel/random/boot_id"):
-        return _good("clock", "leases count on the boot clock (or the database's), which nobody can set")
+        return _good("clock", "leases count on the boot clock, which nobody can set")
     return Check(
         name="clock",
         is_ok=True,
@@ -166,19 +204,34 @@ def _file_system(folder: str) -> str:
 
 
 def _look_at_secrets(house: House) -> Check:
-    folder = os.path.join(house.folder, "sessions")
-    if not os.path.isdir(folder):
+    paths = _secret_paths(house)
+    if not paths:
         return _good("secrets", "none yet")
-    open_ones = [name for name in os.listdir(folder) if os.stat(os.path.join(folder, name)).st_mode & 0o077]
-    if open_ones or os.stat(folder).st_mode & 0o077:
+    open_ones = [path for path in paths if os.stat(path).st_mode & 0o077]
+    if open_ones:
         return Check(
             name="secrets",
             is_ok=False,
             is_enforced=False,
-            found="session secrets can be read by other users",
-            hint=f"chmod -R go= {folder}",
+            found=f"other users can read {', '.join(open_ones[:3])}",
+            hint=f"chmod -R go= {' '.join(open_ones[:3])}, or `interlock doctor --fix`",
         )
     return _good("secrets", "readable by this user alone")
+
+
+def _secret_paths(house: House) -> list[str]:
+    """What nobody else may read: the secrets of sessions, and the place of the store with its password."""
+    sessions = os.path.join(house.folder, "sessions")
+    kept = [os.path.join(sessions, name) for name in os.listdir(sessions)] if os.path.isdir(sessions) else []
+    paths = [sessions, *kept, os.path.join(house.folder, POINTER)]
+    return [path for path in paths if os.path.exists(path)]
+
+
+def _close_secrets(house: House) -> None:
+    for path in _secret_paths(house):
+        mode = os.stat(path).st_mode
+        if mode & 0o077:
+            os.chmod(path, mode & 0o700)
 
 
 def _look_at_fences(house: House) -> Check:

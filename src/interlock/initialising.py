@@ -15,7 +15,7 @@ _RECORD = "init-record"
 
 _TEMPLATE = """\
 # Settings of Interlock. Commit this file: every clone and every agent reads it.
-# Lines that begin with # show the defaults.
+# Take the # away from a line to use it. ttl, max_ttl and lease show what holds without.
 
 [repository]
 id = "{repository_id}"
@@ -89,8 +89,9 @@ def carry_out(plan: Plan) -> list[str]:
             os.unlink(step.path)
         elif step.content:
             content = step.content.format(repository_id=_repository_id(plan.root))
-            _write_new(step.path, content)
-            _write_new(os.path.join(plan.folder, _RECORD), digest(content))
+            if not _write_new(step.path, content):
+                continue
+            _write_record(plan.folder, digest(content))
         else:
             os.makedirs(step.path, exist_ok=True)
         changed.append(step.path)
@@ -118,11 +119,23 @@ def _repository_id(root: str) -> str:
         house.close()
 
 
-def _write_new(path: str, content: str) -> None:
+def _write_new(path: str, content: str) -> bool:
+    """Write a file whole; tells whether it did: one that came meanwhile stays as it is."""
     scratch = f"{path}.{os.getpid()}.new"
     with open(scratch, "w", encoding="utf-8") as file:
         file.write(content)
-    os.replace(scratch, path)
+    try:
+        os.link(scratch, path)
+    except FileExistsError:
+        return False
+    finally:
+        os.unlink(scratch)
+    return True
+
+
+def _write_record(folder: str, record: str) -> None:
+    with open(os.path.join(folder, _RECORD), "w", encoding="utf-8") as file:
+        file.write(record)
 
 
 def _read(path: str) -> str:

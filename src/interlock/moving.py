@@ -1,19 +1,17 @@
-"""Carrying a repository's state to another store, and building it anew from the journal's copy.
+"""Carrying a repository's state to another store.
 
-Both end with a new epoch of tokens, so that nothing given out before can be given out again; both read
-everything back and compare before the old store is put out of use, and neither deletes anything.
+It ends with a new epoch of tokens, so that nothing given out before can be given out again. Everything is
+read back and compared before the old store is put out of use, and nothing is deleted.
 """
 
 from __future__ import annotations
 
 import os
 
-from interlock.bootstrap import POINTER, STORE_NAME, House, open_store
-from interlock.domain.journal import as_line, check_chain
-from interlock.domain.patterns import parse
-from interlock.errors import Malformed, StoreCorrupt, StoreError
-from interlock.operations.repositories import newest_epoch
-from interlock.store.mirror import read_journal, set_aside
+from interlock.bootstrap import POINTER, STORE_NAME, House, note_followed, open_store, sqlite_path
+from interlock.domain.journal import check_chain
+from interlock.errors import Malformed, StoreError
+from interlock.rebuilding import set_database_aside
 from interlock.values import value
 
 TYPE_CHECKING = False
@@ -22,10 +20,10 @@ if TYPE_CHECKING:
     from typing import Any
 
     from interlock.bootstrap import AnyStore
-    from interlock.domain.journal import Entry
     from interlock.ports.store import Change, Reading, Row
 
-_CARRIED = ("repositories", "sessions", "processes", "claims", "lapsed")
+_TASKS = ("tasks", "task_after", "task_signs", "task_links", "task_counts")
+_CARRIED = ("repositories", "sessions", "processes", "claims", "lapsed", *_TASKS)
 
 
 @value
@@ -51,15 +49,42 @@ def move_store(house: House, place: str) -> Moved:
             code="STORE_PINNED",
             hint="unset INTERLOCK_STORE, move, and set it to the new place where it is needed",
         )
-    target = open_store(place, house.folder, house.store.repository, house.settings)
+    if "://" not in place:
+        place = sqlite_path(place)
+        _make_room(place, house)
+    target = open_store(place, house.folder, house.store.repository, house.settings, is_fresh=True)
     try:
         if _is_same(house.store, target):
             raise Malformed("the store is there already", code="STORE_SAME", hint="name another place")
         moved = _carry(house, target, place)
+        row = target.view(lambda reading: reading.one("meta_get", key="store_id"))
+        note_followed(house.folder, str(row[0]) if row else "")  # the journal goes on there
     finally:
         target.close()
-    _point_to(house.folder, place if "://" in place else os.path.abspath(place))
+    if place == os.path.join(house.folder, STORE_NAME) and not house.settings.store_url:
+        _point_nowhere(house.folder)
+    else:
+        _point_to(house.folder, place)
     return moved
+
+
+def _make_room(path: str, house: House) -> None:
+    """Set aside what an earlier move left behind at the place to which the state now comes back."""
+    if not os.path.exists(path):
+        return
+    repository = house.store.repository
+    store = open_store(path, house.folder, repository, house.settings)
+    try:
+        known, moved = store.view(
+            lambda reading: (
+                reading.all("repository_ids"),
+                reading.one("meta_get", key=f"moved_to/{repository}"),
+            )
+        )
+    finally:
+        store.close()
+    if moved is not None and known == [(repository,)]:
+        set_database_aside(path)
 
 
 def _is_same(one: AnyStore, other: AnyStore) -> bool:
@@ -132,15 +157,33 @@ _COLUMNS = {
     "processes": "boot_id namespace pid started session",
     "claims": "key rest token branch session pattern kind mode ttl_ms granted_at task note",
     "lapsed": "agent pattern kind mode ttl_ms token ended_at",
+    "tasks": "id title body kind state role priority rank paths owner session attempt failures lapses max_attempts"
+    " lineage check_command output key labels why next_action head result waits_for created_at ready_at taken_at",
+    "task_after": "task after",
+    "task_signs": "sign task",
+    "task_links": "task other reason",
+    "task_counts": "last",
     "journal": "position number at kind agent session data hash",
 }
-_INSTANTS = frozenset({"started_at", "seen_at", "lapses_at", "ended_at", "granted_at"})
+_INSTANTS = frozenset(
+    {
+        "started_at",
+        "seen_at",
+        "lapses_at",
+        "ended_at",
+        "granted_at",
+        "created_at",
+        "ready_at",
+        "taken_at",
+        "rank",
+    }
+)
 
 
 def _named(table: str, row: Row, shift: int) -> dict[str, Any]:
     named = dict(zip(_COLUMNS[table].split(), row, strict=True))
     for column in _INSTANTS & named.keys():
-        if named[column] is not None:
+        if named[column] or column == "rank":  # neither nothing nor never
             named[column] += shift
     return named
 
@@ -151,6 +194,14 @@ def _shown(place: str) -> str:
     from interlock.store.postgres_errors import without_password
 
     return without_password(place)
+
+
+def _point_nowhere(folder: str) -> None:
+    """The store is where everybody looks first."""
+    try:
+        os.unlink(os.path.join(folder, POINTER))
+    except FileNotFoundError:
+        return
 
 
 def _point_to(folder: str, place: str) -> None:
@@ -164,179 +215,3 @@ def _point_to(folder: str, place: str) -> None:
     finally:
         os.close(file)
     os.replace(scratch, path)
-
-
-@value
-class Rebuilt:
-    """What was built from the journal's copy."""
-
-    entries: int
-    claims: int
-    sessions: int
-    epoch: int
-    kept: str
-    unreadable: int
-
-
-def rebuild_store(folder: str, repository_id: str, *, ignore_case: bool, wait_ms: int = 30_000) -> Rebuilt:
-    """Build the SQLite store anew from `journal.jsonl`, and keep the old one beside it.
-
-    Raises:
-        StoreCorrupt: there is no journal to build from, or its chain is broken.
-    """
-    from interlock.store.sqlite import SqliteStore
-
-    path = os.path.join(folder, STORE_NAME)
-    journal = os.path.join(folder, "journal.jsonl")
-    entries, unreadable = _readable(journal)
-    if not entries:
-        raise StoreCorrupt(
-            f"there is no journal at {journal} to rebuild from",
-            code="NO_JOURNAL",
-            hint="restore a backup of the folder, or remove it to begin anew",
-        )
-    scratch = os.path.join(folder, "rebuilding")
-    os.makedirs(scratch, exist_ok=True)
-    new = os.path.join(scratch, STORE_NAME)
-    _remove_database(new)
-    store = SqliteStore(new, repository_id, wait_ms=wait_ms)
-    try:
-        rebuilt = store.change(lambda tx: _replay(tx, entries, ignore_case=ignore_case))
-    finally:
-        store.close()  # the last to close empties the log into the file
-    if unreadable:  # what cannot be trusted is kept, but no longer followed
-        set_aside(journal)
-        with open(journal, "w", encoding="utf-8") as file:
-            file.writelines(as_line(entry) + "\n" for entry in entries)
-    kept = _put_in_place(path, new)
-    return Rebuilt(kept=os.path.basename(kept), unreadable=unreadable, **rebuilt)
-
-
-def _readable(journal: str) -> tuple[list[Entry], int]:
-    """The longest stretch of whole, unbroken entries from the start, and how many lines come behind it."""
-    entries: list[Entry] = []
-    lines = 0
-    try:
-        with open(journal, "rb") as file:
-            lines = sum(1 for _ in file)
-        entries.extend(read_journal(journal))
-    except (OSError, ValueError):
-        pass
-    good = len(entries)
-    while good and check_chain(entries[:good]).trouble:
-        good = _first_trouble(entries[:good])
-    return entries[:good], lines - good
-
-
-def _first_trouble(entries: list[Entry]) -> int:
-    low, high = 0, len(entries)
-    while low < high:  # the longest prefix whose chain is whole
-        middle = (low + high + 1) // 2
-        if check_chain(entries[:middle]).trouble:
-            high = middle - 1
-        else:
-            low = middle
-    return low
-
-
-def _put_in_place(path: str, new: str) -> str:
-    kept = ""
-    if os.path.exists(path):
-        kept = set_aside(path)
-        for ending in ("-wal", "-shm"):
-            if os.path.exists(path + ending):
-                os.replace(path + ending, kept + ending)
-    os.replace(new, path)
-    _remove_database(new)
-    return kept
-
-
-def _remove_database(path: str) -> None:
-    for ending in ("", "-wal", "-shm", ".lock"):
-        if os.path.exists(path + ending):
-            os.unlink(path + ending)
-
-
-def _replay(tx: Change, entries: list[Entry], *, ignore_case: bool) -> dict[str, int]:
-    """Enter all entries as they were, then what they say is live: sessions and claims."""
-    sessions: dict[str, tuple[Entry, dict[str, Any]]] = {}
-    claims: dict[int, tuple[Entry, dict[str, Any]]] = {}
-    tx.run("repository_add", ignore_case=int(ignore_case))
-    for entry in entries:
-        tx.run(
-            "arrive_journal",
-            position=entry.position,
-            number=entry.number,
-            at=entry.at,
-            kind=entry.kind,
-            agent=entry.agent,
-            session=entry.session,
-            data=entry.data,
-            hash=entry.hash,
-        )
-        _follow(entry, sessions, claims)
-    for entry, facts in sessions.values():
-        is_over = facts.pop("is_over", False)
-        tx.run("session_add", session=entry.session, agent=entry.agent, **facts)
-        if is_over:  # kept for its generation: the next one must be higher
-            tx.run("session_end", session=entry.session)
-    for entry, facts in claims.values():
-        _restore_claim(tx, entry, facts, ignore_case=ignore_case)
-    alive = {row[0] for row in tx.all("sessions_live")}
-    for session in alive:
-        _restore_lease(tx, session)
-    epoch = max(tx.epoch, newest_epoch(entries)) + 1
-    tx.run("meta_set", key="epoch", value=str(epoch))
-    tx.record("store.rebuilt", "", "", {"epoch": epoch, "entries": len(entries)})
-    return {"entries": len(entries), "claims": len(claims), "sessions": len(alive), "epoch": epoch}
-
-
-def _follow(
-    entry: Entry,
-    sessions: dict[str, tuple[Entry, dict[str, Any]]],
-    claims: dict[int, tuple[Entry, dict[str, Any]]],
-) -> None:
-    facts = entry.facts()
-    if entry.kind == "session.joined":
-        sessions[entry.session] = (entry, facts)
-    elif entry.kind == "session.role":
-        sessions[entry.session][1]["role"] = facts["role"]
-    elif entry.kind in ("session.left", "session.lapsed", "session.gone"):
-        sessions[entry.session][1]["is_over"] = True
-    elif entry.kind == "claim.taken":
-        claims[facts["token"]] = (entry, facts)
-    elif entry.kind in ("claim.released", "claim.lapsed"):
-        claims.pop(facts["token"], None)
-
-
-def _restore_claim(tx: Change, entry: Entry, facts: dict[str, Any], *, ignore_case: bool) -> None:
-    pattern = parse(facts["pattern"], literal=facts["kind"] == "literal", ignore_case=ignore_case)
-    for index, branch in enumerate(pattern.branches):
-        tx.run(
-            "claim_add",
-            key=branch.key,
-            token=facts["token"],
-            branch=index,
-            rest=branch.rest,
-            session=entry.session,
-            pattern=pattern.text,
-            kind=pattern.kind,
-            mode=facts["mode"],
-            ttl_ms=facts["ttl_ms"],
-            granted_at=tx.now,
-            task=facts["task"],
-            note=facts["note"],
-        )
-
-
-def _restore_lease(tx: Change, session: str) -> None:
-    row = tx.one("session_get", session=session)
-    assert row is not None
-    shortest = min([row[7], *(claim[10] for claim in tx.all("claims_of", session=session))])
-    tx.run(
-        "session_set_lease",
-        session=session,
-        seen_at=tx.now,
-        shortest_ms=shortest,
-        lapses_at=tx.now + shortest,
-    )

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING
 
 import pytest
 
+from interlock.cli import full
 from interlock.cli.quick import read_call
 from interlock.cli.spec import COMMANDS
 from scripts import references
@@ -29,15 +30,33 @@ def test_a_stale_page_fails_with_a_diff(capsys: pytest.CaptureFixture[str]) -> N
     assert "-old line\n+new line" in capsys.readouterr().out
 
 
+def words_of(example: str) -> list[str]:
+    """What an example gives to interlock, without what it leaves to the shell."""
+    program, *words = shlex.split(re.split(r" [|>] ", example)[0])
+    assert program == "interlock"
+    return words
+
+
 @pytest.mark.parametrize("command", COMMANDS, ids=lambda command: command.path)
 def test_every_example_of_a_command_is_a_call_of_it(command: Command) -> None:
     for example in command.examples:
-        words = shlex.split(example)
-        call = read_call(words[1:])
+        call = read_call(words_of(example))
 
-        assert words[0] == "interlock"
         assert call is not None, f"cannot be read: {example}"
         assert call[0].path == command.path
+
+
+@pytest.mark.parametrize("command", COMMANDS, ids=lambda command: command.path)
+def test_both_readers_understand_every_example_alike(
+    command: Command, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    heard: list[tuple[Command, dict[str, object]]] = []
+    monkeypatch.setattr(full, "run_command", lambda *call: heard.append(call))
+    for example in command.examples:
+        words = words_of(example)
+        full.run_with_click(words)
+
+        assert heard.pop() == read_call(words)
 
 
 def test_no_code_in_the_source_is_missing() -> None:

@@ -217,6 +217,23 @@ def test_many_who_copy_at_once_write_each_line_once(live_site: Site) -> None:
         assert house.verify().trouble == ()
 
 
+def test_threads_that_share_a_house_write_each_line_once(live_site: Site) -> None:
+    with opened(live_site) as house:
+
+        def work(name: str) -> None:
+            agent = Agent(house.context, sessions.join(house.context, name))
+            for number in range(25):
+                agent.take(f"{name}/{number}")
+                house.settle()
+
+        workers = [Background(lambda name=name: work(name)) for name in ("ann", "bob", "cid", "dan")]
+        for worker in workers:
+            worker.result(60)
+        house.settle(wait_seconds=10)
+
+        assert in_file(live_site) == live_site.entries()
+
+
 # ------------------------------------------------------------------------------------------ what is held
 
 

@@ -130,7 +130,7 @@ def test_a_name_in_use_cannot_be_had_without_its_secret(site: Site, tmp_path: Pa
 
     assert (caught.value.code, caught.value.exit_code) == ("AGENT_IN_USE", 3)
     assert caught.value.facts == {"holder": "ann", "until_at": ann.session.lapses_at}
-    assert "this user cannot read" in caught.value.message
+    assert "ann is already at work on this machine" in caught.value.message
 
 
 def test_a_name_in_use_on_another_machine_says_where(site: Site, tmp_path: Path) -> None:

@@ -404,7 +404,8 @@ def waiting_process(live_site: Site) -> Iterator[Callable[[], subprocess.Popen[s
     def start() -> subprocess.Popen[str]:
         command = [sys.executable, "-c", WAITING_PROCESS, str(live_site.repository), live_site.place]
         started.append(subprocess.Popen(command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True))
-        wait_until(lambda: live_site.line() == ["zed"])
+        wait_until(lambda: live_site.line() == ["zed"] or started[-1].poll() is not None)
+        assert started[-1].poll() is None
         return started[-1]
 
     yield start

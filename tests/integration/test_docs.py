@@ -17,6 +17,7 @@ from typing import NamedTuple
 
 import pytest
 
+from interlock.domain.patterns import overlap, parse
 from interlock.testing.repositories import make_repository
 
 ROOT = Path(__file__).resolve().parents[2]
@@ -172,6 +173,33 @@ def test_an_exit_code_can_be_shown(tmp_path: Path) -> None:
     steps = read_steps("```console\n$ (exit 3)\n$ echo $?\n3\n```\n")
 
     assert play(steps, tmp_path, tmp_path / "page.sh") == [("", 3), ("3\n", 0)]
+
+
+def test_the_table_of_overlaps_is_true() -> None:
+    page = (ROOT / "docs" / "explanation" / "overlap.md").read_text(encoding="utf-8")
+    rows = re.findall(r"^\| `([^`]+)` \| `([^`]+)` \| (yes|no) \|$", page, re.MULTILINE)
+
+    assert len(rows) > 10
+    for one, other, answer in rows:
+        assert overlap(parse(one), parse(other)) == (answer == "yes"), f"{one} and {other}"
+
+
+def test_the_architecture_names_what_is_there() -> None:
+    page = (ROOT / "ARCHITECTURE.md").read_text(encoding="utf-8").partition("## Module map")[0]
+    named = re.findall(r"(?<![\w.…])([\w/.]+\.(?:py|sql|toml))\b(?::(\w+))?", page)
+
+    assert len(named) > 30
+    for file, function in named:
+        found = [path for folder in ("", "src/interlock") if (path := ROOT / folder / file).exists()]
+        found = (
+            found
+            or list(ROOT.glob(f"src/interlock/*/{file}"))
+            or list(ROOT.glob(f"src/interlock/store/sql/{file}"))
+        )
+        assert found, f"there is no {file}"
+        assert not function or f"def {function}(" in found[0].read_text(encoding="utf-8"), (
+            f"no {function} in {file}"
+        )
 
 
 def test_the_two_commands_of_the_front_page_are_there() -> None:

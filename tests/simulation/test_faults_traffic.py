@@ -9,14 +9,14 @@ import subprocess
 import time
 from collections import Counter
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import pytest
 
 from interlock.bootstrap import open_house
 from interlock.domain.journal import Entry, check_chain
 from interlock.store.mirror import read_journal
-from interlock.testing.faults import Replay, Swarm, all_entries, find_trouble, run_follower, run_reader
+from interlock.testing.faults import Replay, Swarm, all_entries, find_trouble, run_follower, run_reader, run_verifier
 from interlock.testing.postgres import PostgresServer, PostgresUnavailable
 
 if TYPE_CHECKING:
@@ -25,6 +25,7 @@ if TYPE_CHECKING:
     from interlock.bootstrap import House
 
 PROCESSES = 32
+STEPS = 40  # of each process, where they are to come to an end by themselves
 # A few names that several processes share, and many that are left alone until they lapse.
 NAMES = ("ann", "bob", "cy", "dot") * 6 + tuple(f"agent-{number}" for number in range(40))
 SECONDS = float(os.environ.get("INTERLOCK_FAULT_SECONDS", "20"))
@@ -89,14 +90,14 @@ def assert_readers_never_waited(swarm: Swarm) -> None:
 
 
 def assert_calls_came_back(swarm: Swarm) -> None:
-    slow = [report for report in swarm.reports if report["ended"] - report["began"] > LONGEST_CALL_SECONDS * 1e9]
-    assert slow == []
+    calls = [report for report in swarm.reports if "did" in report]
+    assert [call for call in calls if call["ended"] - call["began"] > LONGEST_CALL_SECONDS * 1e9] == []
 
 
 def tell(swarm: Swarm, replay: Replay, house: House) -> None:
     """What the run was like, for whoever reads the test's output."""
     counts = Counter(report["what"] for report in swarm.reports)
-    calls = [report for report in swarm.reports if report["what"] != "read"]
+    calls = [report for report in swarm.reports if "did" in report]
     longest = max(calls, key=lambda report: report["ended"] - report["began"])
     reads = [report["ended"] - report["began"] for report in swarm.reports if report["what"] == "read"]
     print(f"seed {SEED}: {swarm.kills} kills, {dict(counts)}, {len(replay.taken)} grants in the journal")
@@ -110,6 +111,7 @@ def test_killed_processes_take_nothing_acknowledged_with_them_on_sqlite(busy_rep
     print(f"seed {SEED}")
     with Swarm(busy_repository, seed=SEED, environment=os.environ) as swarm:
         swarm.start(run_reader)
+        swarm.start(run_verifier)
         stir(swarm, random.Random(SEED), SECONDS)
     house = open_house(str(busy_repository))
     replay = examine(house, swarm)
@@ -119,6 +121,7 @@ def test_killed_processes_take_nothing_acknowledged_with_them_on_sqlite(busy_rep
     assert [report for report in swarm.reports if report["what"] == "failed"] == []
     assert_readers_never_waited(swarm)
     assert_calls_came_back(swarm)
+    assert {tuple(report["trouble"]) for report in swarm.reports if report["what"] == "verified"} == {()}
     house.close()
     with sqlite3.connect(busy_repository / ".git/interlock/store.db") as db:
         assert db.execute("PRAGMA integrity_check").fetchall() == [("ok",)]
@@ -155,3 +158,41 @@ def test_a_crash_of_the_server_and_killed_processes_lose_nothing_acknowledged_on
     assert_readers_never_waited(swarm)
     assert_calls_came_back(swarm)
     house.close()
+
+
+@pytest.mark.postgres
+def test_a_follower_sees_every_acknowledged_entry_once_and_in_order_on_postgres(
+    repository: Path, server: PostgresServer, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    print(f"seed {SEED}")
+    monkeypatch.setenv("INTERLOCK_STORE", server.create_database())
+    house = open_house(str(repository))
+    with Swarm(repository, seed=SEED, environment=os.environ) as swarm:
+        follower = swarm.start(run_follower)
+        for number in range(PROCESSES):
+            swarm.start(names=(f"agent-{number}",), steps=STEPS, waits=False)
+        until = time.monotonic() + 60
+        while any(agent.is_alive() for agent in swarm.agents) and time.monotonic() < until:
+            swarm.listen(0.1)
+        assert not any(agent.is_alive() for agent in swarm.agents)
+        newest = all_entries(house.store)[-1].position
+        while last_seen(swarm) < newest and time.monotonic() < until:
+            swarm.listen(0.1)
+        swarm.kill(follower)
+    seen = [entry_of(report) for report in swarm.reports if report["what"] == "entry"]
+    print(f"{len(seen)} entries")
+    assert seen == all_entries(house.store)
+    assert [entry.position for entry in seen] == list(range(1, newest + 1))
+    assert check_chain(seen).trouble == ()
+    assert [report for report in swarm.reports if report["what"] in ("failed", "broke")] == []
+    assert find_trouble(Replay().walk(seen), swarm.reports) == []
+    assert house.verify().trouble == ()
+    house.close()
+
+
+def last_seen(swarm: Swarm) -> int:
+    return max((report["position"] for report in swarm.reports if report["what"] == "entry"), default=0)
+
+
+def entry_of(report: dict[str, Any]) -> Entry:
+    return Entry(**{name: report[name] for name in Entry._fields})

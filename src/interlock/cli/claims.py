@@ -42,6 +42,10 @@ def claim(
         is_partial=partial,
     )
     wait_ms = parse_duration(wait, what="--wait")
+    if wait_ms:
+        from interlock.operations.waiting import check_can_wait
+
+        check_can_wait(request)
     session = desk.session()
     outcome = _take(desk, session, request, wait_ms)
     from interlock.views.claims import outcome_json

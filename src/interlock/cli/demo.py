@@ -12,7 +12,7 @@ import time
 
 from interlock.cli.numbers import read_number
 from interlock.errors import InterlockError, Malformed
-from interlock.git.run import run_git
+from interlock.git.run import PLACES, run_git
 from interlock.runners.process import Child
 
 TYPE_CHECKING = False
@@ -23,6 +23,17 @@ if TYPE_CHECKING:
 _FILES = ("src/registry.txt", "src/routes.txt", "CHANGELOG.md")
 _ROUNDS = 12
 _LIMIT_SECONDS = 120.0
+# The person's own hooks and signatures have no place in the story.
+_PLAIN_GIT = tuple(
+    word
+    for setting in (
+        "user.name=demo",
+        "user.email=demo@localhost",
+        "commit.gpgsign=false",
+        "core.hooksPath=/dev/null",
+    )
+    for word in ("-c", setting)
+)
 
 
 def demo(desk: Desk, agents: str, seed: str, keep: bool) -> int:
@@ -30,14 +41,23 @@ def demo(desk: Desk, agents: str, seed: str, keep: bool) -> int:
     count = read_number(agents, "--agents") or 0
     if not 2 <= count <= 64:
         raise Malformed("the demo needs 2 to 64 agents", code="BAD_NUMBER", hint="interlock demo --agents 6")
+    number = read_number(seed, "--seed") or 0
+    _forget_surroundings()
     folder = tempfile.mkdtemp(prefix="interlock-demo-")
     try:
-        return _Story(desk, folder, count, read_number(seed, "--seed") or 0).tell()
+        return _Story(desk, folder, count, number).tell()
     finally:
         if keep:
             desk.terminal.note(f"kept: {folder} (try: cd {folder}/with && interlock journal)")
         else:
             shutil.rmtree(folder, ignore_errors=True)
+
+
+def _forget_surroundings() -> None:
+    """Keep the story and its agents away from the repository, store and session of whoever started it."""
+    for name in list(os.environ):
+        if name in PLACES or name.startswith("INTERLOCK_"):
+            del os.environ[name]
 
 
 class _Story:
@@ -61,6 +81,8 @@ class _Story:
         is_fenced = self._sleeper("with")
         self._say("\n4. is the journal whole?")
         verdict = self._interlock("with", "journal", "--verify", "--json")
+        told = json.loads(verdict.output)
+        self._say(f"   {told['entries']} entries, {'the chain is whole' if told['ok'] else told['message']}")
         return self._sum_up(winners, naive, ours, is_fenced=is_fenced, is_whole=verdict.exit_code == 0)
 
     def _repository(self, name: str) -> str:
@@ -72,14 +94,13 @@ class _Story:
             with open(os.path.join(root, file), "w", encoding="utf-8") as target:
                 target.write("0\n")
         for words in (("init", "-q"), ("add", "."), ("commit", "-q", "-m", "a scratch repository")):
-            identity = ("-c", "user.name=demo", "-c", "user.email=demo@localhost")
-            done = run_git(*identity, *words, cwd=root)
+            done = run_git(*_PLAIN_GIT, *words, cwd=root)
             if done.exit_code:
                 raise InterlockError(f"git {words[0]} failed: {done.trouble}", code="GIT_FAILED")
         return root
 
     def _start(self, root: str, *words: str) -> Child:
-        return Child([sys.executable, "-m", *words], cwd=root, environment={"INTERLOCK_SESSION": ""})
+        return Child([sys.executable, "-m", *words], cwd=root)
 
     def _interlock(self, name: str, *words: str) -> Ended:
         return self._start(self._repository(name), "interlock", *words).wait(_LIMIT_SECONDS)
@@ -139,11 +160,11 @@ class _Story:
         taken = self._interlock(
             name, "claim", "src/routes.txt", "--as", "successor", "--wait", "20s", "--json"
         )
-        self._say(f"   successor takes over: {json.loads(taken.output)['ok']}")
+        self._say("   successor takes over" if taken.exit_code == 0 else "   successor does not get it")
         sleeper.signal(signal.SIGCONT)
         end = sleeper.wait(_LIMIT_SECONDS)
         told = json.loads(end.output)
-        self._say(f"   sleeper wakes up and writes: {told['code']}")
+        self._say(f"   sleeper wakes up, wants to release what it held, and is told: {told['code']}")
         return taken.exit_code == 0 and told["code"] in ("LEASE_OVER", "SESSION_OVER")
 
     def _await_holder(self, name: str, agent: str) -> None:
@@ -164,12 +185,12 @@ class _Story:
         is_whole: bool,
     ) -> int:
         rows = [
-            ["agents that got the same file at once", "not asked", str(winners)],
+            ["agents that got the same file at once", "-", str(winners)],
             ["changes made", str(naive["made"]), str(ours["made"])],
             ["changes lost", str(naive["lost"]), str(ours["lost"])],
-            ["refusals, each with holder and hint", "0", str(ours["refusals"])],
-            ["late write of a sleeper refused", "no", "yes" if is_fenced else "NO"],
-            ["journal whole", "none", "yes" if is_whole else "NO"],
+            ["refusals, each with holder and hint", "-", str(ours["refusals"])],
+            ["sleeper refused after its lease", "-", "yes" if is_fenced else "NO"],
+            ["journal whole", "-", "yes" if is_whole else "NO"],
             ["seconds", str(naive["seconds"]), str(ours["seconds"])],
         ]
         is_well = winners == 1 and ours["lost"] == 0 and is_fenced and is_whole

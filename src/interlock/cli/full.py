@@ -15,7 +15,10 @@ from interlock.errors import Malformed
 if TYPE_CHECKING:
     from interlock.cli.spec import Option
 
-_NOUNS = {"store": "Where the state lives."}
+_NOUNS = {"store": "Where the state lives.", "task": "The work queue."}
+
+
+_OPTION_NAMES = {option.name for command in COMMANDS for option in (*command.options, *COMMON)}
 
 
 def run_with_click(words: list[str]) -> int:
@@ -25,11 +28,22 @@ def run_with_click(words: list[str]) -> int:
         code = build().main(args=words, prog_name="interlock", standalone_mode=False)
     except click.exceptions.Exit as done:
         return done.exit_code
+    except click.exceptions.NoArgsIsHelpError as error:
+        return _explain_all(error, words)
     except click.ClickException as error:
         return _explain(error, words)
     except click.Abort:
         return 130
     return code if isinstance(code, int) else 0
+
+
+def _explain_all(error: click.exceptions.NoArgsIsHelpError, words: list[str]) -> int:
+    """Nothing was asked for: show what there is, beside the answer that there is none."""
+    terminal = Terminal(is_json="--json" in words)
+    if terminal.is_json:
+        return _explain(click.UsageError("no command was given", error.ctx), words)
+    terminal.note(error.format_message())
+    return 2
 
 
 def _explain(error: click.ClickException, words: list[str]) -> int:
@@ -56,7 +70,7 @@ def build() -> click.Group:
                 callback=_show_version,
                 help="Show the version.",
             ),
-            *_common_options(is_root=True),
+            *_common_options(),
         ],
         no_args_is_help=True,
     )
@@ -65,7 +79,7 @@ def build() -> click.Group:
         if verb:
             group = root.commands.get(noun)
             if not isinstance(group, click.Group):
-                group = click.Group(noun, help=_NOUNS[noun])
+                group = click.Group(noun, help=_NOUNS[noun], params=_common_options(), no_args_is_help=True)
                 root.add_command(group)
             group.add_command(_build_command(command, verb))
         else:
@@ -79,19 +93,31 @@ def _show_version(context: click.Context, _: click.Parameter, wanted: bool) -> N
         context.exit()
 
 
-def _common_options(*, is_root: bool = False) -> list[click.Parameter]:
-    return [_click_option(option, prefix="root_" if is_root else "") for option in COMMON]
+def _common_options() -> list[click.Parameter]:
+    return [_click_option(option) for option in COMMON]
 
 
-def _click_option(option: Option, prefix: str = "") -> click.Option:
+def _click_option(option: Option) -> click.Option:
     return click.Option(
-        [option.name, prefix + option.key],
+        [option.name, option.key],
         help=option.help,
         is_flag=option.is_flag,
-        default=False if option.is_flag else option.default,
+        default=option.start,
+        multiple=option.is_repeated,
         metavar=option.metavar or None,
         show_default=bool(option.default) and not option.is_flag,
+        callback=_refuse_option_name,
     )
+
+
+def _refuse_option_name(context: click.Context, option: click.Parameter, given: Any) -> Any:
+    """A value was forgotten, and the next option taken for it; --note=--json says that it is meant."""
+    values = given if isinstance(given, tuple) else (given,)
+    if any(isinstance(text, str) and text in _OPTION_NAMES for text in values):
+        raise click.BadOptionUsage(
+            option.opts[0], f"Option '{option.opts[0]}' requires an argument.", context
+        )
+    return given
 
 
 def _build_command(command: Command, name: str) -> click.Command:
@@ -120,9 +146,11 @@ def _build_command(command: Command, name: str) -> click.Command:
 
 def _callback(command: Command) -> Any:
     def call(**given: Any) -> int:
-        root = click.get_current_context().find_root()
-        for option in COMMON:  # said before the command or behind it
-            given[option.key] = given[option.key] or root.params.get(f"root_{option.key}")
+        around = click.get_current_context().parent
+        while around is not None:  # said before the command, or between the noun and the verb
+            for option in COMMON:
+                given[option.key] = given[option.key] or around.params.get(option.key)
+            around = around.parent
         return run_command(command, given)
 
     return call

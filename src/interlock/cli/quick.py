@@ -32,7 +32,7 @@ def read_call(words: list[str]) -> tuple[Command, dict[str, Any]] | None:
     if command is None or not _read_arguments(command, plain, given):
         return None
     for option in (*COMMON, *command.options):
-        given.setdefault(option.key, False if option.is_flag else option.default)
+        given.setdefault(option.key, option.start)
     return command, given
 
 
@@ -47,7 +47,7 @@ def _command_for(words: list[str]) -> Command | None:
 def _read_option(word: str, rest: Any, options: dict[str, Option], given: dict[str, Any]) -> bool:
     name, equals, text = word.partition("=")
     option = options.get(name)
-    if option is None or option.is_repeated or option.key in given:
+    if option is None or (option.key in given and not option.is_repeated):
         return False
     if option.is_flag:
         given[option.key] = True
@@ -56,7 +56,7 @@ def _read_option(word: str, rest: Any, options: dict[str, Option], given: dict[s
         text = next(rest, "")
         if not text or text.startswith("--"):
             return False
-    given[option.key] = text
+    given[option.key] = (*given.get(option.key, ()), text) if option.is_repeated else text
     return True
 
 

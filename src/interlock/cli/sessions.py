@@ -26,7 +26,7 @@ def join(desk: Desk, name: str, role: str, pid: str) -> int:
     session = joined.session
     word = "joined" if joined.is_new else "attached to"
     text = f"{word} {session.agent}, generation {session.generation}, session {session.id}"
-    if joined.is_new:
+    if joined.is_new and not pid:
         text += f"\nfor its children: INTERLOCK_SESSION={session.id}:{joined.secret}"
     desk.terminal.answer(joined_json(joined, desk.house.store), text)
     return 0

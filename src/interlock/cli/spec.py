@@ -7,53 +7,10 @@ help, completion and the explanation of a mistake, is click's work on the same t
 
 from __future__ import annotations
 
-from interlock.values import value
+from interlock.cli.forms import Argument, Command, Option
+from interlock.cli.spec_tasks import TASK_COMMANDS
 
-
-@value
-class Option:
-    """`--name VALUE`, or a switch when it `is_flag`."""
-
-    name: str
-    help: str
-    metavar: str = ""
-    is_flag: bool = False
-    default: str = ""
-    is_repeated: bool = False
-
-    @property
-    def key(self) -> str:
-        """The name of the parameter that the handler gets."""
-        return self.name.lstrip("-").replace("-", "_")
-
-
-@value
-class Argument:
-    """A positional word, or several."""
-
-    name: str
-    help: str = ""
-    is_many: bool = False
-    is_optional: bool = False
-
-    @property
-    def key(self) -> str:
-        """The name of the parameter that the handler gets."""
-        return self.name
-
-
-@value
-class Command:
-    """One command: where its handler is, what it takes, and how its help reads."""
-
-    path: str
-    handler: str
-    summary: str
-    arguments: tuple[Argument, ...] = ()
-    options: tuple[Option, ...] = ()
-    examples: tuple[str, ...] = ()
-    details: str = ""
-
+__all__ = ["COMMANDS", "COMMON", "Argument", "Command", "Option"]
 
 _PATTERNS = Argument(name="patterns", help="path, glob or named thing such as deploy:prod", is_many=True)
 _SOME_PATTERNS = Argument(
@@ -239,4 +196,5 @@ COMMANDS: tuple[Command, ...] = (
         ),
         examples=("interlock demo", "interlock demo --agents 8 --keep"),
     ),
+    *TASK_COMMANDS,
 )

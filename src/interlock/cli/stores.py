@@ -25,7 +25,9 @@ def move(desk: Desk, url: str) -> int:
     desk.house.settle(wait_seconds=5.0)
     moved = move_store(desk.house, url)
     text = f"moved {moved.entries} entries, {moved.claims} claims, {moved.sessions} sessions to {moved.place}"
-    desk.terminal.answer({"ok": True, "moved": as_dict(moved)}, text)
+    hint = f'other clones go on with what they have: commit [store] url = "{moved.place}" for them'
+    desk.terminal.answer({"ok": True, "moved": as_dict(moved), "hint": hint}, text)
+    desk.terminal.note(f"hint: {hint}")
     return 0
 
 

@@ -144,7 +144,7 @@ def check_ttl(ttl_ms: int, max_ttl_ms: int) -> None:
     """Refuse a lease that is over at once or practically never."""
     if not SHORTEST_TTL_MS <= ttl_ms <= max_ttl_ms:
         raise Malformed(
-            f"a lease of {ttl_ms / 1000:g} seconds is out of range",
+            f"a lease of {duration_text(ttl_ms) if ttl_ms > 0 else 'nothing'} is out of range",
             code="TTL_OUT_OF_RANGE",
             hint=f"ask for 1s to {duration_text(max_ttl_ms)}; any sign of life renews it, so short is fine",
         )

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import os
 
-from interlock.domain.patterns import Pattern, has_special, parse, reads_as_name
+from interlock.domain.patterns import LONGEST_TEXT, Pattern, has_special, parse, reads_as_name
 from interlock.errors import PatternError, RepositoryError
 from interlock.git.layout import Checkout, checkout_at
 
@@ -24,7 +24,7 @@ def pattern_from(
     """
     if not is_literal and reads_as_name(text):
         return parse(text, ignore_case=ignore_case)
-    if "\0" in text or not text:
+    if "\0" in text or not text or len(text) > LONGEST_TEXT:
         return parse(text, literal=is_literal, ignore_case=ignore_case)  # which says what is wrong
     if text.startswith(_MARKER):
         base, text = checkout.root, text[len(_MARKER) :] or "."

@@ -13,7 +13,8 @@ if TYPE_CHECKING:
     from interlock.git.layout import Checkout
 
 _LIMIT_SECONDS = 60.0
-_PLACES = ("GIT_DIR", "GIT_WORK_TREE", "GIT_COMMON_DIR", "GIT_INDEX_FILE", "GIT_NAMESPACE", "GIT_PREFIX")
+# What git tells its hooks about the repository it works on.
+PLACES = ("GIT_DIR", "GIT_WORK_TREE", "GIT_COMMON_DIR", "GIT_INDEX_FILE", "GIT_NAMESPACE", "GIT_PREFIX")
 
 
 @value
@@ -40,7 +41,7 @@ def run_git(
     Raises:
         RepositoryError: git is not installed, or took too long.
     """
-    environment = {name: text for name, text in os.environ.items() if name not in _PLACES}
+    environment = {name: text for name, text in os.environ.items() if name not in PLACES}
     environment |= {"GIT_TERMINAL_PROMPT": "0", "LC_ALL": "C", "GIT_OPTIONAL_LOCKS": "0"}
     if git_dir:
         environment |= {"GIT_DIR": git_dir, "GIT_WORK_TREE": cwd}

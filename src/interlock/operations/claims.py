@@ -226,7 +226,14 @@ def _is_own_already(tx: Change, me: Session, pattern: Pattern) -> bool:
 
 def _refusal(tx: Reading, pattern: Pattern, row: Row) -> Refusal:
     until = ends_at(row[11], row[12], row[10])
-    left = duration_text(until - tx.now)
+    wait = f"or stand in line: --wait {duration_text(until - tx.now)}"
+    narrower = (
+        "claim a narrower path, "
+        if pattern.branches[0].rest or len(row[0]) > len(pattern.branches[0].key)
+        else ""
+    )
+    if row[5] == SHARED:
+        wait = f"claim it --shared too if your change can be combined, {wait}"
     return Refusal(
         pattern=pattern.text,
         holder=row[7],
@@ -238,7 +245,7 @@ def _refusal(tx: Reading, pattern: Pattern, row: Row) -> Refusal:
         since=row[11],
         until=until,
         is_waiting=False,
-        hint=f"work on something else, claim a narrower path, or stand in line: --wait {left}",
+        hint=f"work on something else, {narrower}{wait}",
     )
 
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from interlock.domain.agents import Session
 from interlock.domain.claims import ends_at
+from interlock.domain.tasks import DEAD, READY
 from interlock.errors import Stale, StoreError, StoreTransient
 
 TYPE_CHECKING = False
@@ -13,6 +14,8 @@ if TYPE_CHECKING:
 
 # A process that was started a moment ago may be registered before it is visible everywhere.
 _GRACE_MS = 10_000
+# A task that so many owners vanished over is put aside for a person to look at.
+_MOST_LAPSES = 10
 _LOOK_MS = 500  # who only looks does not wait any longer for the right to write
 
 
@@ -127,7 +130,7 @@ def lapse(tx: Change, session_id: str, *, is_certain: bool = False) -> None:
     if row is None:
         return
     session = session_from(row)
-    if session.ended_at is not None or session.lapses_at > tx.now and not is_certain:
+    if session.ended_at is not None or (session.lapses_at > tx.now and not is_certain):
         return
     session_ends = session.seen_at + session.lease_ms
     next_ends: list[int] = [session_ends] if session_ends > tx.now else []
@@ -181,11 +184,29 @@ def end_session(tx: Change, session: Session, kind: str, facts: dict[str, object
                 _record_lapse(tx, session, claim, tx.now)
     for (ticket,) in tx.all("waiters_of", session=session.id):
         drop_waiter(tx, ticket)
+    _return_tasks(tx, session, is_own_will=kind == "session.left")
     tx.run("processes_drop", session=session.id)
     if tx.run("session_end", session=session.id):
         tx.record(kind, session.agent, session.id, {"generation": session.generation, **facts})
     tx.frees = True
     return freed
+
+
+def _return_tasks(tx: Change, session: Session, *, is_own_will: bool) -> None:
+    """Put what the session was at work on back into the queue; what kills owner after owner is dead."""
+    rows = tx.all("tasks_of_session", session=session.id)
+    if not rows:
+        return
+    from interlock.operations.task_rows import move_task, task_from  # noqa: PLC0415 - few sessions have tasks
+
+    for row in rows:
+        task = task_from(row)
+        lapses = task.lapses if is_own_will else task.lapses + 1
+        then = DEAD if lapses > _MOST_LAPSES else READY
+        why = f"{session.agent} {'left' if is_own_will else 'vanished'} during attempt {task.attempt}"
+        move_task(tx, task, then, why=why, lapses=lapses)
+        facts = {"task": task.id, "why": why, "attempt": task.attempt, "state": then}
+        tx.record("task.returned", session.agent, session.id, facts)
 
 
 def drop_waiter(tx: Change, ticket: int) -> None:

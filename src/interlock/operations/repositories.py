@@ -12,7 +12,10 @@ if TYPE_CHECKING:
     from interlock.domain.journal import Entry
     from interlock.ports.store import Change, Store
 
-_TABLES = ("sessions", "processes", "claims", "lapsed", "waiters", "waiter_paths", "journal")
+_TABLES = (
+    *("sessions", "processes", "claims", "lapsed", "waiters", "waiter_paths", "journal"),
+    *("tasks", "task_after", "task_signs", "task_links", "task_counts"),
+)
 
 
 def begin_repository(store: Store, former_id: str, *, ignore_case: bool) -> None:

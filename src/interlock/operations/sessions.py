@@ -196,19 +196,19 @@ def prove(context: Context, credentials: Credentials) -> Session:
     return session
 
 
-def identify(context: Context, caller: Caller) -> Joined:
+def identify(context: Context, caller: Caller, *, role: str = "") -> Joined:
     """Who acts: the nearest registered ancestor, the session shown, the name given, or the person.
 
     Raises:
         NotAllowed: the caller says it is somebody else than it provably is.
     """
     found = known_session(context, caller)
-    if found is not None:
+    if found is not None and role in ("", found.session.role):
         return found
-    name = caller.name or caller.agent_variable
+    name = found.session.agent if found else caller.name or caller.agent_variable
     if name:
-        return join(context, name)
-    return join(context, caller.person, kind=PERSON)
+        return join(context, name, role=role)
+    return join(context, caller.person, role=role, kind=PERSON)
 
 
 def known_session(context: Context, caller: Caller) -> Joined | None:

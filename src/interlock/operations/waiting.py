@@ -11,11 +11,12 @@ from interlock.domain.claims import Refused, Taken, areas_of, check_request, fin
 from interlock.domain.patterns import Branch, Pattern
 from interlock.errors import Malformed
 from interlock.operations.claims import is_over, take, take_in
-from interlock.operations.leases import drop_waiter, is_dead, is_touch_due, session_from
+from interlock.operations.lines import Place
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Callable
+    from typing import Any
 
     from interlock.domain.agents import Session
     from interlock.domain.claims import Request
@@ -24,7 +25,6 @@ if TYPE_CHECKING:
 
 _BEAT_MS = 1000
 _ALIVE_MS = 3000  # a waiter that has not been heard of for so long is passed over
-_FORGET_MS = 60_000
 _LINE = (
     "//waiting"  # standing in line is judged alone: two half rings must not close behind each other's back
 )
@@ -43,14 +43,9 @@ def take_or_wait(
         Malformed: waiting for part of a set has no meaning.
         Stale: the session is over.
     """
-    if request.is_partial and wait_ms > 0:
-        raise Malformed(
-            "--partial takes what is free now; there is nothing to wait for",
-            code="PARTIAL_WAIT",
-            hint="leave out --partial or --wait",
-        )
     if wait_ms <= 0:
         return take(context, session, request)
+    check_can_wait(request)
     check_request(request, max_ttl_ms=context.settings.claim_max_ttl_ms)
     listener = context.store.listen()  # before looking, so that nothing freed in between is missed
     try:
@@ -59,8 +54,22 @@ def take_or_wait(
         listener.close()
 
 
-class _Place:
-    """One caller's place in line."""
+def check_can_wait(request: Request) -> None:
+    """Refuse to wait for a part of a set.
+
+    Raises:
+        Malformed: it has no meaning.
+    """
+    if request.is_partial:
+        raise Malformed(
+            "--partial takes what is free now; there is nothing to wait for",
+            code="PARTIAL_WAIT",
+            hint="leave out --partial or --wait",
+        )
+
+
+class _Place(Place):
+    """One caller's place in line for claims."""
 
     def __init__(
         self,
@@ -71,127 +80,41 @@ class _Place:
         wait_ms: int,
         on_wait: Callable[[Refused], None] | None,
     ) -> None:
-        self._context = context
-        self._session = session
+        super().__init__(context, session, listener, wait_ms, on_wait, beat_ms=_BEAT_MS, alive_ms=_ALIVE_MS)
         self._request = request
-        self._listener = listener
-        self._wait_ms = wait_ms
-        self._on_wait = on_wait
         self._areas = {**areas_of(request.patterns), _LINE: True}
-        self._ticket: int | None = None
-        self._now = 0
 
-    def stand(self) -> Taken | Refused:
-        outcome = self._attempt()
-        deadline = self._now + self._wait_ms
-        if isinstance(outcome, Refused) and not outcome.cycle and self._on_wait is not None:
-            self._on_wait(outcome)
-        try:
-            while isinstance(outcome, Refused) and not outcome.cycle:
-                if self._now >= deadline:
-                    return Refused(refused=outcome.refused, code="WAIT_TIMED_OUT")
-                self._sleep(deadline, outcome)
-                outcome = self._attempt() if self._looks_free() else self._stay(outcome)
-            return outcome
-        finally:
-            self._leave_line()
-
-    def _attempt(self) -> Taken | Refused:
-        """Judge again, and take or (first time) stand in line, all in one transaction."""
-
-        def work(tx: Change) -> tuple[Taken | Refused, int | None, int]:
-            self._forget_silent(tx)
-            outcome = take_in(tx, self._context, self._session, self._request, self._ticket)
-            ticket = self._ticket
-            if isinstance(outcome, Taken):
-                if ticket is not None:
-                    drop_waiter(tx, ticket)
-                return outcome, None, tx.now
-            ring = _ring(tx, self._session, self._request, ticket)
+    def judge(self, tx: Change) -> Taken | Refused:
+        outcome = take_in(tx, self.context, self.session, self._request, self.ticket)
+        if isinstance(outcome, Refused):
+            ring = _ring(tx, self.session, self._request, self.ticket)
             if ring:
-                return Refused(refused=outcome.refused, code="WAIT_CYCLE", cycle=ring), ticket, tx.now
-            if ticket is None or not tx.run("waiter_beat", ticket=ticket, alive_until=tx.now + _ALIVE_MS):
-                ticket = self._stand_in_line(tx)
-            return outcome, ticket, tx.now
-
-        outcome, self._ticket, self._now = self._context.change(work, areas=self._areas)
+                return Refused(refused=outcome.refused, code="WAIT_CYCLE", cycle=ring)
         return outcome
 
-    def _stand_in_line(self, tx: Change) -> int:
-        row = tx.one("waiter_next_ticket")
-        assert row is not None
-        # Never a ticket that was used before: who was forgotten must not find another in its place.
-        ticket = max(int(row[0]), tx.now)
+    def has_ended(self, outcome: Any) -> bool:
+        return isinstance(outcome, Taken) or bool(outcome.cycle)
+
+    def timed_out(self, outcome: Any) -> Refused:
+        return Refused(refused=outcome.refused, code="WAIT_TIMED_OUT")
+
+    def wishes(self) -> tuple[str, str, list[tuple[str, str | None, str]]]:
         request = self._request
-        tx.run(
-            "waiter_add",
-            ticket=ticket,
-            session=self._session.id,
-            mode=request.mode,
-            task=request.task,
-            alive_until=tx.now + _ALIVE_MS,
-        )
-        branches = [(branch, pattern.text) for pattern in request.patterns for branch in pattern.branches]
-        for index, (branch, text) in enumerate(branches):
-            tx.run(
-                "waiter_path_add", key=branch.key, ticket=ticket, branch=index, rest=branch.rest, pattern=text
-            )
-        return ticket
-
-    def _forget_silent(self, tx: Change) -> None:
-        if tx.has_waiters:
-            for (ticket,) in tx.all("waiters_silent", before=tx.now - _FORGET_MS):
-                drop_waiter(tx, ticket)
-
-    def _sleep(self, deadline: int, outcome: Refused) -> None:
-        """Until somebody frees something, a lease in the way ends, or it is time to say we are here."""
-        # An end that has passed was put off by a renewal; the next beat looks again.
-        ends = [
-            refusal.until
-            for refusal in outcome.refused
-            if not refusal.is_waiting and refusal.until > self._now
+        branches = [
+            (branch.key, branch.rest, pattern.text)
+            for pattern in request.patterns
+            for branch in pattern.branches
         ]
-        wake_at = min([self._now + _BEAT_MS, deadline, *(end + 1 for end in ends)])
-        wait_until = max(wake_at - self._now, 1) / 1000
-        heard = self._listener.wait(wait_until)
-        while heard == "entry":  # somebody took something: that frees nothing for us
-            wait_until = max(wake_at - self._look_at_clock(), 0) / 1000
-            heard = self._listener.wait(wait_until) if wait_until else ""
+        return request.mode, request.task, branches
 
-    def _look_at_clock(self) -> int:
-        return self._context.store.view(lambda reading: reading.now)
+    def areas(self) -> dict[str, bool]:
+        return self._areas
 
-    def _looks_free(self) -> bool:
-        """A cheap look without a lock; only when it says yes is a transaction worth its price."""
+    def ends(self, outcome: Any) -> list[int]:
+        return [refusal.until for refusal in outcome.refused if not refusal.is_waiting]
 
-        def look(reading: Reading) -> tuple[bool, int]:
-            blockers = blockers_of_request(reading, self._session.id, self._request, self._ticket)
-            is_free = all(is_dead(reading, blocker, self._context.processes) for blocker in blockers)
-            return is_free, reading.now
-
-        is_free, self._now = self._context.store.view(look)
-        return is_free
-
-    def _stay(self, outcome: Refused) -> Taken | Refused:
-        """Say that we are still here, which counts as a sign of life for all that the session holds.
-
-        A ring that closed meanwhile is found by the next full attempt.
-        """
-
-        def beat(tx: Change) -> bool:
-            row = tx.one("session_get", session=self._session.id)
-            if row is not None and is_touch_due(session_from(row), tx.now):
-                tx.run("session_touch", session=self._session.id)
-            return bool(tx.run("waiter_beat", ticket=self._ticket, alive_until=tx.now + _ALIVE_MS))
-
-        if self._context.store.change(beat, is_durable=False):
-            return outcome
-        return self._attempt()  # we were forgotten while we slept: judge anew
-
-    def _leave_line(self) -> None:
-        ticket, self._ticket = self._ticket, None
-        if ticket is not None:
-            self._context.store.change(lambda tx: drop_waiter(tx, ticket))
+    def blockers(self, reading: Reading) -> set[str]:
+        return blockers_of_request(reading, self.session.id, self._request, self.ticket)
 
 
 def blockers_of_request(reading: Reading, session: str, request: Request, ticket: int | None) -> set[str]:

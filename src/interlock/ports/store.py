@@ -49,6 +49,22 @@ class Change(Reading, Protocol):
         """Run a statement that changes rows, and tell how many."""
         ...
 
+    def lock_areas(self, areas: Mapping[str, bool]) -> None:
+        """Keep what is named from changing until the transaction ends, or until `let_go`."""
+        ...
+
+    def hold(self) -> None:
+        """Mark a point that `let_go` goes back to, where the database locks row by row."""
+        ...
+
+    def let_go(self) -> None:
+        """Undo everything since `hold`, and let go of the locks taken since."""
+        ...
+
+    def page(self, rows: int) -> int:
+        """How many rows to look at in one go: one at a time where looking locks them."""
+        ...
+
     def next_numbers(self, count: int) -> list[int]:
         """The numbers that the next entries of this transaction will bear."""
         ...

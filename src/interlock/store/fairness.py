@@ -59,9 +59,11 @@ class FairLock:
     def release(self) -> None:
         """Let the next one go on."""
         held, self._held = self._held, -1
-        if held == self._own:
-            fcntl.flock(held, fcntl.LOCK_UN)
-        elif held >= 0:
+        if held < 0:
+            return
+        # Closing alone would not do: a child that was forked meanwhile has the file open, too.
+        fcntl.flock(held, fcntl.LOCK_UN)
+        if held != self._own:
             os.close(held)
 
     def close(self) -> None:

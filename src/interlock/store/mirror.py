@@ -1,4 +1,4 @@
-"""Plain files beside the store that follow it: `journal.jsonl` line by line, `claims.json` as a whole.
+"""Plain files beside the store that follow it: `journal.jsonl` line by line, what is live as a whole.
 
 Lines are appended only after the commit of what they tell, under a lock of their own. Whoever finds the lock
 taken goes on: the one who has it looks once more after letting go. Nobody does so for ever: where others write
@@ -19,49 +19,64 @@ from interlock.store.fairness import FairLock
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterator
+    from collections.abc import Callable, Iterator, Mapping
     from typing import Any
 
     from interlock.domain.journal import Entry
     from interlock.ports.store import Store
 
 JOURNAL = "journal.jsonl"
-CLAIMS = "claims.json"
+# What is live, a file each, and the kinds of entries after which it has to be written again.
+LIVE = {
+    "claims": ("claim.", "session.", "store.", "repository."),
+    "tasks": ("task.", "store.", "repository."),
+}
+_LOOK_BACK = 500
 _TAIL = 65_536
 _SMALL = 65_536
 _LONGEST_SECONDS = 0.5  # how long one command copies what others go on writing
-_BYTES_A_SECOND = 5_000_000  # how much of claims.json we are willing to write in a second, on average
+_BYTES_A_SECOND = 5_000_000  # how much of such a file we are willing to write in a second, on average
 
 
 class Mirror:
     """The files of one repository in its state folder."""
 
-    def __init__(self, folder: str, store: Store, live_claims: Callable[[], list[dict[str, Any]]]) -> None:
+    def __init__(
+        self, folder: str, store: Store, live: Mapping[str, Callable[[], list[dict[str, Any]]]]
+    ) -> None:
         self._folder = folder
         self._store = store
-        self._live_claims = live_claims
+        self._live = live
         self.journal_path = os.path.join(folder, JOURNAL)
-        self._claims_path = os.path.join(folder, CLAIMS)
-        self._lock: FairLock | None = None
 
     def sync(self, *, wait_seconds: float = 0.0) -> int:
         """Bring the files up to the store; tells how many entries were added.
 
         A file that cannot be written never fails the operation that was committed: the next one catches up.
         """
+        try:
+            # A lock of its own for each call: threads that share one would not keep each other out.
+            lock = FairLock(os.path.join(self._folder, "mirror.lock"))
+        except OSError:
+            return 0
+        try:
+            return self._sync_under(lock, wait_seconds)
+        finally:
+            lock.close()
+
+    def _sync_under(self, lock: FairLock, wait_seconds: float) -> int:
         added = 0
         give_up_at = time.monotonic() + max(wait_seconds, _LONGEST_SECONDS)
         try:
-            if self._lock is None:
-                self._lock = FairLock(os.path.join(self._folder, "mirror.lock"))
-            while self._lock.acquire(wait_seconds):
+            while lock.acquire(wait_seconds):
                 try:
-                    new = self._append_new(give_up_at)
+                    position, new = self._append_new(give_up_at)
                     added += new
-                    if new:
-                        self._write_claims()
+                    for noun in self._live:
+                        if self._is_behind(noun, position):
+                            self._write_live(noun, position)
                 finally:
-                    self._lock.release()
+                    lock.release()
                 if time.monotonic() >= give_up_at:
                     break
                 last = self._store.last_entry()
@@ -71,7 +86,8 @@ class Mirror:
             return added
         return added
 
-    def _append_new(self, give_up_at: float) -> int:
+    def _append_new(self, give_up_at: float) -> tuple[int, int]:
+        """Copy what is missing; tells the last position in the file now, and how many entries were added."""
         position = self._mend_tail()
         added = 0
         file = os.open(self.journal_path, os.O_WRONLY | os.O_CREAT | os.O_APPEND | os.O_CLOEXEC, 0o644)
@@ -85,7 +101,7 @@ class Mirror:
                     break
         finally:
             os.close(file)
-        return added
+        return position, added
 
     def _mend_tail(self) -> int:
         """The last whole entry in the file; a torn line behind it is cut off."""
@@ -103,20 +119,39 @@ class Mirror:
         entry, _ = read_tail(self.journal_path)
         return entry.position if entry else 0
 
-    def _write_claims(self) -> None:
-        """All live claims in one file; very large ones are not rewritten for every single change."""
+    def _is_behind(self, noun: str, position: int) -> bool:
+        """Whether something has happened since that a file must show; perhaps its last writer died."""
+        written_at = self._written_at(noun)
+        if written_at == position:
+            return False
+        if written_at < 0 or position - written_at >= _LOOK_BACK:
+            return True
+        since = self._store.entries(written_at, _LOOK_BACK)
+        return any(entry.kind.startswith(LIVE[noun]) for entry in since)
+
+    def _written_at(self, noun: str) -> int:
+        """The position that a file was written at; -1 when it is not there or unreadable."""
         try:
-            old = os.stat(self._claims_path)
+            with open(os.path.join(self._folder, f"{noun}.json"), "rb") as file:
+                head = file.read(64)
+            return int(head.partition(b'"position": ')[2].partition(b",")[0])
+        except (OSError, ValueError):
+            return -1
+
+    def _write_live(self, noun: str, position: int) -> None:
+        """All that is live in one file; very large ones are not rewritten for every single change."""
+        path = os.path.join(self._folder, f"{noun}.json")
+        try:
+            old = os.stat(path)
             if old.st_size > _SMALL and time.time() - old.st_mtime < old.st_size / _BYTES_A_SECOND:
                 return
         except OSError:
             pass
-        position = self.last_position()
-        text = json.dumps({"position": position, "claims": self._live_claims()}, indent=1, ensure_ascii=False)
-        scratch = f"{self._claims_path}.{os.getpid()}.new"
+        text = json.dumps({"position": position, noun: self._live[noun]()}, indent=1, ensure_ascii=False)
+        scratch = f"{path}.new"  # always this one: we have the lock, and a dead writer's is overwritten
         with open(scratch, "w", encoding="utf-8") as file:
             file.write(text + "\n")
-        os.replace(scratch, self._claims_path)
+        os.replace(scratch, path)
 
 
 def read_tail(path: str) -> tuple[Entry | None, int]:

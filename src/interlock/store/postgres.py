@@ -17,6 +17,7 @@ from interlock.domain.journal import START, Entry, encode_data, seal
 from interlock.domain.patterns import ancestors, below
 from interlock.errors import StoreTransient
 from interlock.ids import digest, short_id
+from interlock.store.postgres_call import PreparedCall
 from interlock.store.postgres_errors import is_retriable, translate, without_password
 from interlock.store.postgres_schema import connect, prepare_schema
 from interlock.store.sqlite import entry_from
@@ -75,6 +76,7 @@ class PostgresStore:
         self._statements = {name: for_psycopg(text) for name, text in read_statements("postgres").items()}
         self._guard = _thread.RLock()
         self._connection: psycopg.Connection[Any] | None = None
+        self._quick: PreparedCall | None = None
         self._pid = os.getpid()
         self._reach(prepare=True)
 
@@ -87,7 +89,11 @@ class PostgresStore:
             self._pid = os.getpid()
             self._connection = connect(self.url, self.wait_ms)
             if prepare:
-                prepare_schema(self._connection, self.url)
+                try:
+                    prepare_schema(self._connection, self.url)
+                except BaseException:
+                    self._connection.close()
+                    raise
         return self._connection
 
     def execute(self, statement: str, parameters: dict[str, Any]) -> psycopg.Cursor[Any]:
@@ -135,8 +141,7 @@ class PostgresStore:
             connection = self._reach()
             connection.execute(cast("Any", begin))
             if areas:
-                keys, alone = self._locks(areas)
-                self.execute("lock_areas", {"keys": keys, "alone": alone})
+                self.lock(areas)
             change = PostgresChange(self)
             change.result = work(change)
             is_committing = True
@@ -165,6 +170,15 @@ class PostgresStore:
                 self._connection.execute("ROLLBACK")
             except psycopg.Error:
                 self._connection.close()
+
+    def lock(self, areas: Mapping[str, bool]) -> None:
+        """Keep some areas from changing until the transaction ends."""
+        keys, alone = self._locks(areas)
+        self.execute("lock_areas", {"keys": keys, "alone": alone})
+
+    def command(self, text: str) -> None:
+        """Run a command of the database's own, without parameters."""
+        self._reach().execute(cast("Any", text))
 
     def _locks(self, areas: Mapping[str, bool]) -> tuple[list[int], list[bool]]:
         """The database's lock numbers for some areas, sorted; two areas with one number are one."""
@@ -220,10 +234,11 @@ class PostgresStore:
             return None
         locks, alone = self._locks(areas_of(request.patterns))
         parameters: dict[str, Any] = {
+            "repository": self.repository,
             "session": session,
             "agent": agent,
-            "locks": "{%s}" % ",".join(map(str, locks)),
-            "alone": "{%s}" % ",".join(map(str, alone)),
+            "locks": _array(map(str, locks)),
+            "alone": _array(map(str, alone)),
             "ancestors": _text_array({up for key in keys for up in ancestors(key)}),
             "keys": _text_array(keys),
             "patterns": _text_array(pattern.text for pattern in request.patterns),
@@ -239,18 +254,17 @@ class PostgresStore:
         return self._take_at_once(parameters)
 
     def _take_at_once(self, parameters: dict[str, Any]) -> Grant | None:
-        import psycopg  # noqa: PLC0415
-
         with self._guard:
-            try:
-                rows = self.execute("take_uncontested", parameters).fetchall()
-            except psycopg.Error:
-                return None  # the long road finds out what is wrong, and tries again
-            if not rows:
-                return None
-            if rows[0][3]:
+            connection = self._reach()
+            if self._quick is None or self._quick.connection is not connection:
+                self._quick = PreparedCall(connection, self._statements["take_uncontested"])
+            answer = self._quick.run(parameters)
+            if answer is None:
+                return None  # the long road waits, judges, and finds out what is wrong
+            granted_at, seen_at, wakes, *tokens = answer
+            if wakes:
                 self._notify(ENTRY)
-        return Grant(tokens=[row[0] for row in rows], granted_at=rows[0][1], seen_at=rows[0][2])
+        return Grant(tokens=tokens, granted_at=granted_at, seen_at=seen_at)
 
     def entries(self, after: int, limit: int = 1000) -> list[Entry]:
         self.seal()
@@ -327,9 +341,13 @@ def _facts_before_token(text: str, kind: str, request: Request) -> str:
 
 
 def _text_array(items: Iterable[str]) -> str:
-    """Texts as PostgreSQL writes an array; leaving that to psycopg takes longer than the rest of the claim."""
-    quoted = (item.replace("\\", "\\\\").replace('"', '\\"') for item in items)
-    return '{"%s"}' % '","'.join(quoted)
+    """Texts as an array, quoted."""
+    return _array('"' + item.replace("\\", "\\\\").replace('"', '\\"') + '"' for item in items)
+
+
+def _array(items: Iterable[str]) -> str:
+    """An array as PostgreSQL writes it; leaving that to psycopg takes longer than the rest of the claim."""
+    return "{" + ",".join(items) + "}"
 
 
 class PostgresReading:
@@ -391,6 +409,18 @@ class PostgresChange(PostgresReading):
 
     def run(self, statement: str, /, **parameters: object) -> int:
         return self._cursor(statement, parameters).rowcount
+
+    def lock_areas(self, areas: Mapping[str, bool]) -> None:
+        self._store.lock(areas)
+
+    def hold(self) -> None:
+        self._store.command("SAVEPOINT held")
+
+    def let_go(self) -> None:
+        self._store.command("ROLLBACK TO SAVEPOINT held")
+
+    def page(self, rows: int) -> int:
+        return min(rows, 1)
 
     def next_numbers(self, count: int) -> list[int]:
         return [row[0] for row in self.all("numbers", count=count)] if count else []

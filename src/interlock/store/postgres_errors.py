@@ -19,7 +19,7 @@ _WORDS: dict[str, tuple[str, str, str]] = {
         "grant it the right to create and use the schema interlock",
     ),
     "53100": ("STORE_FULL", "has no room: its disk is full", "free some space; nothing was changed"),
-    "53300": ("STORE_BUSY", "has no connection left", "raise max_connections or use a pooler"),
+    "53300": ("STORE_CROWDED", "has no connection left", "raise max_connections or use a pooler"),
 }
 
 
@@ -31,7 +31,7 @@ def is_retriable(error: psycopg.Error) -> bool:
 
 def translate(error: psycopg.Error, url: str) -> InterlockError:
     """Our error for one of PostgreSQL's."""
-    state = error.sqlstate or ""
+    state = error.sqlstate or _state_in_words(error)
     place = without_password(url)
     if state == "55P03":
         busy = StoreTransient(
@@ -55,6 +55,14 @@ def translate(error: psycopg.Error, url: str) -> InterlockError:
     return StoreError(
         f"the store {place} failed: {told} ({state})", code="STORE_FAILED", hint="run `interlock doctor`"
     )
+
+
+def _state_in_words(error: psycopg.Error) -> str:
+    """What kept a connection from being made: of that the driver knows the server's words only."""
+    words = str(error)
+    if 'database "' in words and '" does not exist' in words:
+        return "3D000"
+    return "28P01" if "authentication failed" in words else ""
 
 
 def without_password(url: str) -> str:

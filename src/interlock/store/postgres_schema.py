@@ -15,12 +15,12 @@ if TYPE_CHECKING:
 
     import psycopg
 
-SCHEMA = 1
+SCHEMA = 3
 READABLE_BY = 1
 _PREPARING = 0x494C434B  # the lock for creating and upgrading, the same in every version
-# Every statement of ours finds its rows by an index, whatever is asked for. Left to itself the server would plan
-# the larger ones anew for each call, which takes longer than running them, or keep a plan from the time when a
-# table was small enough to be read as a whole.
+# Every statement of ours finds its rows by an index, whatever is asked for. Left to itself the server would
+# plan the larger ones anew for each call, which takes longer than running them, or keep a plan from the time
+# when a table was small enough to be read as a whole.
 _SESSION_SETTINGS = (
     "SET search_path TO interlock; SET plan_cache_mode TO force_generic_plan; SET enable_seqscan TO off; "
     "SET lock_timeout TO {wait_ms}"
@@ -72,8 +72,11 @@ def prepare_schema(connection: psycopg.Connection[Any], url: str) -> None:
 
 def read_facts(connection: psycopg.Connection[Any]) -> dict[str, str]:
     """What the store says of itself; nothing when it is not there yet."""
-    found = connection.execute("SELECT to_regclass('interlock.meta')").fetchone()
-    if found is None or found[0] is None:
+    # Not to_regclass: it may answer from what the connection remembers, and another has just made our tables.
+    found = connection.execute(
+        "SELECT 1 FROM pg_catalog.pg_tables WHERE schemaname = 'interlock' AND tablename = 'meta'"
+    ).fetchone()
+    if found is None:
         return {}
     return dict(connection.execute("SELECT key, value FROM interlock.meta").fetchall())
 

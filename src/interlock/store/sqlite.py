@@ -291,6 +291,18 @@ class SqliteChange(SqliteReading):
             self._head = (row[0], row[1]) if row else (0, START)
         return self._head
 
+    def lock_areas(self, areas: Mapping[str, bool]) -> None:
+        """Nobody else writes anyway."""
+
+    def hold(self) -> None:
+        """What was only looked at need not be undone."""
+
+    def let_go(self) -> None:
+        """Nothing is locked row by row here."""
+
+    def page(self, rows: int) -> int:
+        return rows
+
     def next_numbers(self, count: int) -> list[int]:
         position = self.head()[0]
         return list(range(position + 1, position + 1 + count))

@@ -20,7 +20,7 @@ if TYPE_CHECKING:
     from interlock.store.fairness import FairLock
 
 APPLICATION_ID = 0x494C434B  # "ILCK"
-SCHEMA = 1
+SCHEMA = 3
 READABLE_BY = 1  # the oldest program that may still use what this one writes
 
 
@@ -105,9 +105,7 @@ def moved_away(place: str, moved_to: str) -> StoreError:
     )
 
 
-def _bring_up_to_date(
-    db: sqlite3.Connection, path: str, clock: Clock, *, is_fresh: bool
-) -> dict[str, str]:
+def _bring_up_to_date(db: sqlite3.Connection, path: str, clock: Clock, *, is_fresh: bool) -> dict[str, str]:
     """Create, upgrade or re-time the store; called with the file lock held."""
     facts = _facts(db)
     if not facts:

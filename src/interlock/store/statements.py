@@ -9,13 +9,16 @@ if TYPE_CHECKING:
     from collections.abc import Mapping
     from typing import Any
 
+_NOUNS = ("statements", "state", "tasks")
 _FOLDER = os.path.join(os.path.dirname(__file__), "sql")
 
 
 def read_statements(database: str) -> dict[str, str]:
     """All statements for a database: the common ones, then its own in place of or beside them."""
-    found = _split("statements.sql")
-    found.update(_split(f"statements.{database}.sql"))
+    found: dict[str, str] = {}
+    for noun in _NOUNS:
+        found.update(_split(f"{noun}.sql"))
+        found.update(_split(f"{noun}.{database}.sql"))
     return found
 
 

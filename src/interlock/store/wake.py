@@ -37,7 +37,7 @@ class Wakes:
         import socket  # noqa: PLC0415 - nobody listens, mostly
 
         if self._sender is None:
-            self._sender = socket.socket(socket.AF_UNIX, socket.SOCK_DGRAM | socket.SOCK_CLOEXEC)
+            self._sender = socket.socket(socket.AF_UNIX, socket.SOCK_DGRAM)
             self._sender.setblocking(False)
         try:
             folder = os.open(self._folder, os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC)
@@ -78,7 +78,7 @@ class LocalListener:
 
         os.makedirs(folder, exist_ok=True)
         self._path = os.path.join(folder, f"{os.getpid()}-{short_id('w', 6)}")
-        self._socket = socket.socket(socket.AF_UNIX, socket.SOCK_DGRAM | socket.SOCK_CLOEXEC)
+        self._socket = socket.socket(socket.AF_UNIX, socket.SOCK_DGRAM)
         handle = os.open(folder, os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC)
         try:
             self._socket.bind(_address(folder, handle, os.path.basename(self._path)))

@@ -272,6 +272,18 @@ def run_reader(orders: Orders, pipe: Connection) -> None:
         time.sleep(0.005)
 
 
+def run_verifier(orders: Orders, pipe: Connection) -> None:
+    """Proves the journal again and again while it grows, and reports what it found wrong."""
+    os.environ.clear()
+    os.environ.update(orders.environment)
+    while True:
+        house = open_house(orders.folder)
+        verdict = house.verify()
+        pipe.send_bytes(json.dumps({"what": "verified", "trouble": verdict.trouble[:5]}).encode()[:4000])
+        house.close()
+        time.sleep(0.5)
+
+
 def run_follower(orders: Orders, pipe: Connection) -> None:
     """Follows the journal from its start and reports every entry as it comes."""
     os.environ.clear()

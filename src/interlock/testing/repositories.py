@@ -109,7 +109,11 @@ def open_context(
     store = open_store(
         place or os.path.join(state, STORE_NAME), state, repository_id or known_id, settings, clock=clock
     )
-    begin_repository(store, "", ignore_case=ignore_case)
+    try:
+        begin_repository(store, "", ignore_case=ignore_case)
+    except BaseException:
+        store.close()
+        raise
     return Context(
         store=store,
         settings=settings,

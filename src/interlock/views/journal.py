@@ -11,6 +11,22 @@ if TYPE_CHECKING:
     from interlock.domain.journal import Entry
 
 
+# What people look for in an entry: the first of these that it has.
+_TELLING = (
+    "pattern",
+    "task",
+    "key",
+    "slot",
+    "number",
+    "role",
+    "reason",
+    "to",
+    "kept",
+    "former",
+    "generation",
+)
+
+
 def entry_json(entry: Entry) -> dict[str, Any]:
     """An entry as programs read it."""
     return {
@@ -27,7 +43,7 @@ def entry_json(entry: Entry) -> dict[str, Any]:
 def entry_text(entry: Entry) -> str:
     """An entry as one line for people."""
     facts = entry.facts()
-    what = facts.get("pattern") or facts.get("role") or facts.get("reason") or ""
+    what = next((str(facts[name]) for name in _TELLING if facts.get(name)), "")
     token = f"  token {facts['token']}" if "token" in facts else ""
     commit = f"  commit {str(facts['commit'])[:12]}" if "commit" in facts else ""
     return (

@@ -130,57 +130,61 @@ CREATE FUNCTION interlock_now() RETURNS bigint AS $$
     SELECT floor(extract(epoch FROM clock_timestamp()) * 1000)::bigint
 $$ LANGUAGE sql VOLATILE;
 
--- Grant literals and trees in one round trip when nothing at all lies near them; otherwise say so (NULL) and
--- leave the judging to the one judge. Arguments come in arrays of equal length, one element for each pattern;
--- p_locks is sorted, so that two callers never lock in opposite orders.
+-- Grant literals and trees in one round trip when nothing at all lies near them and no lock has to be waited for.
+-- Otherwise the answer is NULL, and waiting and judging are left to the long road. Arguments come in arrays of
+-- equal length, one element for each pattern. The answer: granted_at, the session's seen_at, whether somebody
+-- listens (1), then a token for each pattern.
 CREATE FUNCTION interlock_take_uncontested(
     p_repository text, p_session text, p_agent text, p_locks bigint[], p_alone boolean[], p_ancestors text[],
     p_keys text[], p_patterns text[], p_kind text[], p_facts text[], p_mode text, p_ttl bigint,
     p_task text, p_note text
-) RETURNS TABLE (token bigint, granted_at bigint, seen_at bigint, wakes boolean) AS $$
+) RETURNS bigint[] AS $$
 DECLARE
     v_now bigint;
     v_seen bigint;
-    v_shortest bigint;
-    v_lapses bigint;
-    v_ended bigint;
     v_epoch bigint;
-    v_number bigint;
     v_wakes boolean;
     v_locked boolean;
+    v_number bigint;
+    v_token bigint;
+    v_answer bigint[];
 BEGIN
-    -- An assignment is a mere expression; PERFORM would be a query for each lock.
     FOR i IN 1 .. array_length(p_locks, 1) LOOP
-        IF p_alone[i] THEN v_locked := pg_advisory_xact_lock(p_locks[i]) IS NOT NULL;
-        ELSE v_locked := pg_advisory_xact_lock_shared(p_locks[i]) IS NOT NULL; END IF;
+        IF p_alone[i] THEN v_locked := pg_try_advisory_xact_lock(p_locks[i]);
+        ELSE v_locked := pg_try_advisory_xact_lock_shared(p_locks[i]); END IF;
+        IF NOT v_locked THEN RETURN NULL; END IF;
     END LOOP;
     v_now := interlock_now();
+    -- A session of which something has lapsed, or one whose shortest lease this would be, takes the long road.
     -- FOR SHARE: nobody may end the session between this look and the commit.
-    SELECT s.seen_at, s.shortest_ms, s.lapses_at, s.ended_at,
+    SELECT s.seen_at,
            (SELECT m.value::bigint FROM meta m WHERE m.key = 'epoch'),
            EXISTS (SELECT 1 FROM listeners l WHERE l.repository = p_repository AND l.alive_until > v_now)
-      INTO v_seen, v_shortest, v_lapses, v_ended, v_epoch, v_wakes
-      FROM sessions s WHERE s.id = p_session
+      INTO v_seen, v_epoch, v_wakes
+      FROM sessions s
+     WHERE s.id = p_session AND s.ended_at IS NULL AND s.lapses_at > v_now + 2000 AND s.shortest_ms <= p_ttl
        AND NOT EXISTS (SELECT 1 FROM meta m WHERE m.key = 'moved_to/' || p_repository)
-       FOR SHARE OF s;
-    -- A session of which something has lapsed, or one whose shortest lease this would be, takes the long road.
-    IF NOT FOUND OR v_ended IS NOT NULL OR v_lapses <= v_now + 2000 OR p_ttl < v_shortest THEN RETURN; END IF;
-    IF EXISTS (SELECT 1 FROM claims c WHERE c.repository = p_repository AND c.key = ANY (p_ancestors)
-               AND (c.session <> p_session OR c.key = ANY (p_keys)))
-       -- LATERAL and LIMIT: joined in the ordinary way, the range would be a filter on all of the repository.
-       OR EXISTS (SELECT 1 FROM unnest(p_keys) AS k(key), LATERAL (
-               SELECT 1 FROM claims c WHERE c.repository = p_repository
-               AND c.key > k.key || '/' AND c.key < k.key || '0' AND c.session <> p_session LIMIT 1) AS found)
-       OR EXISTS (SELECT 1 FROM waiters w WHERE w.repository = p_repository)
-    THEN RETURN; END IF;
+       AND NOT EXISTS (SELECT 1 FROM waiters w WHERE w.repository = p_repository)
+       AND NOT EXISTS (SELECT 1 FROM claims c WHERE c.repository = p_repository AND c.key = ANY (p_ancestors)
+                       AND (c.session <> p_session OR c.key = ANY (p_keys)))
+       FOR SHARE OF s SKIP LOCKED;
+    IF NOT FOUND THEN RETURN NULL; END IF;
+    -- Key by key: joined to all keys at once, the range would be a filter on every claim of the repository.
+    FOR i IN 1 .. array_length(p_keys, 1) LOOP
+        IF EXISTS (SELECT 1 FROM claims c WHERE c.repository = p_repository
+                   AND c.key > p_keys[i] || '/' AND c.key < p_keys[i] || '0' AND c.session <> p_session)
+        THEN RETURN NULL; END IF;
+    END LOOP;
+    v_answer := ARRAY[v_now, v_seen, v_wakes::integer];
     FOR i IN 1 .. array_length(p_keys, 1) LOOP
         v_number := nextval('journal_number');
-        INSERT INTO claims VALUES (p_repository, p_keys[i], (v_epoch << 32) | v_number, 0, NULL, p_session,
-            p_patterns[i], p_kind[i], p_mode, p_ttl, v_now, p_task, p_note);
+        v_token := (v_epoch << 32) | v_number;
+        INSERT INTO claims VALUES (p_repository, p_keys[i], v_token, 0, NULL, p_session, p_patterns[i], p_kind[i],
+            p_mode, p_ttl, v_now, p_task, p_note);
         INSERT INTO journal (repository, number, at, kind, agent, session, data)
             VALUES (p_repository, v_number, v_now, 'claim.taken', p_agent, p_session,
-                    p_facts[i] || ((v_epoch << 32) | v_number) || ',"ttl_ms":' || p_ttl || '}');
-        token := (v_epoch << 32) | v_number; granted_at := v_now; seen_at := v_seen; wakes := v_wakes;
-        RETURN NEXT;
+                    p_facts[i] || v_token || ',"ttl_ms":' || p_ttl || '}');
+        v_answer := v_answer || v_token;
     END LOOP;
+    RETURN v_answer;
 END $$ LANGUAGE plpgsql;

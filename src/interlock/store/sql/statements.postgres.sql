@@ -14,7 +14,7 @@ SELECT CASE WHEN l.alone THEN pg_advisory_xact_lock(l.key)::text ELSE pg_advisor
 FROM unnest(:keys ::bigint[], :alone ::boolean[]) AS l (key, alone);
 
 -- take_uncontested: grant in one round trip when nothing lies near
-SELECT token, granted_at, seen_at, wakes FROM interlock_take_uncontested(
+SELECT interlock_take_uncontested(
     :repository, :session, :agent, :locks ::bigint[], :alone ::boolean[], :ancestors ::text[], :keys ::text[],
     :patterns ::text[], :kinds ::text[], :facts ::text[], :mode, :ttl_ms ::bigint, :task, :note);
 

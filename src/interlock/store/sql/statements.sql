@@ -110,8 +110,8 @@ SELECT c.key, c.rest, c.token, c.pattern, c.kind, c.mode, c.session, s.agent, c.
 FROM claims c JOIN sessions s ON s.id = c.session
 WHERE c.repository = :repository ORDER BY c.token, c.branch;
 
--- claims_count: how many branches are stored
-SELECT count(*) FROM claims WHERE repository = :repository;
+-- claims_count: how many grants are stored
+SELECT count(DISTINCT token) FROM claims WHERE repository = :repository;
 
 -- claim_renew: a claim counts its lease from now
 UPDATE claims SET granted_at = :now, ttl_ms = :ttl_ms WHERE session = :session AND token = :token;

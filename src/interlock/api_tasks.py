@@ -1,0 +1,147 @@
+"""The work queue for Python agents: `Interlock.tasks`."""
+
+from __future__ import annotations
+
+from interlock.clock import parse_duration
+from interlock.domain.tasks import BLOCKED, DROPPED, READY, NewTask, Task
+from interlock.operations import checklists, evidence, picking, tasks
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from collections.abc import Callable, Sequence
+
+    from interlock.bootstrap import House
+    from interlock.domain.agents import Session
+    from interlock.domain.journal import Entry
+
+
+class Tasks:
+    """Tasks of one repository, as one session sees them."""
+
+    def __init__(self, house: House, session: Callable[[], Session]) -> None:
+        self._house = house
+        self._session = session
+
+    def add(
+        self,
+        title: str,
+        *,
+        body: str = "",
+        paths: Sequence[str] = (),
+        after: Sequence[str] = (),
+        role: str = "",
+        kind: str = "",
+        output: str = "",
+        priority: int = 0,
+        max_attempts: int = 3,
+        check: str = "",
+        key: str = "",
+        labels: Sequence[str] = (),
+        parent: str = "",
+        next_action: str = "",
+        force: bool = False,
+    ) -> tasks.Added | tasks.LooksAlike:
+        """Add a task, or say which tasks look like the same work. With a `key`, adding it again changes nothing.
+
+        Raises:
+            Malformed: a field cannot be used, or a dependency is unknown.
+        """
+        new = NewTask(
+            title=title,
+            body=body,
+            kind=kind,
+            role=role,
+            priority=priority,
+            paths=tuple(paths),
+            after=tuple(after),
+            max_attempts=max_attempts,
+            check=check,
+            output=output,
+            key=key,
+            labels=tuple(labels),
+            parent=parent,
+            next_action=next_action,
+        )
+        outcome = tasks.add_task(self._house.context, self._session(), new, force=force)
+        self._house.settle()
+        return outcome
+
+    def next(self, *, role: str = "", wait: str | float = 0) -> tasks.Picked | tasks.NothingReady:
+        """Take the best ready task whose paths are free, and its paths with it.
+
+        Raises:
+            Stale: the session is over.
+        """
+        wait_ms = parse_duration(wait, what="wait") if isinstance(wait, str) else int(wait * 1000)
+        outcome = picking.wait_for_task(self._house.context, self._session(), role, wait_ms)
+        self._house.settle()
+        return outcome
+
+    def done(self, task: str, *, result: str = "") -> evidence.Concluded:
+        """Say that a task is done; tells how far it is believed, and on what evidence.
+
+        Raises:
+            Stale: the task is not this session's any more.
+        """
+        concluded = evidence.conclude(
+            self._house.context, self._house.witness(), self._session(), task, result=result
+        )
+        self._house.settle()
+        return concluded
+
+    def fail(self, task: str, why: str, *, final: bool = False) -> Task:
+        """Give a task back with what was learned; after the last attempt it is dead.
+
+        Raises:
+            Stale: the task is not this session's any more.
+        """
+        return self._settled(tasks.fail_task(self._house.context, self._session(), task, why, is_final=final))
+
+    def block(self, task: str, why: str) -> Task:
+        """Keep a task from being offered."""
+        return self._change(task, "task.blocked", BLOCKED, why)
+
+    def unblock(self, task: str) -> Task:
+        """Offer a blocked task again."""
+        return self._change(task, "task.unblocked", READY, "")
+
+    def retry(self, task: str) -> Task:
+        """Give a failed or dead task another round of attempts."""
+        return self._change(task, "task.retried", READY, "")
+
+    def drop(self, task: str, why: str) -> Task:
+        """Give a task up for good."""
+        return self._change(task, "task.dropped", DROPPED, why)
+
+    def after(self, task: str, before: str) -> Task:
+        """Let a task wait for another.
+
+        Raises:
+            Malformed: they would wait for each other; the ring is named.
+        """
+        return self._settled(tasks.add_dependency(self._house.context, self._session(), task, before))
+
+    def get(self, task: str) -> Task:
+        """A task by its id."""
+        return tasks.get_task(self._house.context, task)
+
+    def list(self, *states: str) -> Sequence[Task]:
+        """All tasks, or those in these states."""
+        return tasks.list_tasks(self._house.context, states)
+
+    def history(self, task: str) -> Sequence[Entry]:
+        """Everything that happened to a task."""
+        return tasks.task_history(self._house.context, task)
+
+    def import_checklist(self, text: str, *, force: bool = False) -> checklists.Imported:
+        """Read a Markdown checklist in as tasks; reading it again adds nothing."""
+        outcome = checklists.import_checklist(self._house.context, self._session(), text, force=force)
+        self._house.settle()
+        return outcome
+
+    def _change(self, task: str, kind: str, then: str, why: str) -> Task:
+        return self._settled(tasks.change_state(self._house.context, self._session(), task, kind, then, why))
+
+    def _settled(self, task: Task) -> Task:
+        self._house.settle()
+        return task

@@ -1,0 +1,57 @@
+"""The forms that the table of commands is made of: options, arguments, commands."""
+
+from __future__ import annotations
+
+from interlock.values import value
+
+
+@value
+class Option:
+    """`--name VALUE`, or a switch when it `is_flag`."""
+
+    name: str
+    help: str
+    metavar: str = ""
+    is_flag: bool = False
+    default: str = ""
+    is_repeated: bool = False
+
+    @property
+    def key(self) -> str:
+        """The name of the parameter that the handler gets."""
+        return self.name.lstrip("-").replace("-", "_")
+
+    @property
+    def start(self) -> object:
+        """What the handler gets when the option is not given."""
+        if self.is_flag:
+            return False
+        return () if self.is_repeated else self.default
+
+
+@value
+class Argument:
+    """A positional word, or several."""
+
+    name: str
+    help: str = ""
+    is_many: bool = False
+    is_optional: bool = False
+
+    @property
+    def key(self) -> str:
+        """The name of the parameter that the handler gets."""
+        return self.name
+
+
+@value
+class Command:
+    """One command: where its handler is, what it takes, and how its help reads."""
+
+    path: str
+    handler: str
+    summary: str
+    arguments: tuple[Argument, ...] = ()
+    options: tuple[Option, ...] = ()
+    examples: tuple[str, ...] = ()
+    details: str = ""

@@ -1,0 +1,1 @@
+-- What PostgreSQL says differently about versioned state, numbers and slots: nothing so far.

@@ -1,0 +1,1 @@
+-- What SQLite says differently about versioned state, numbers and slots: nothing so far.

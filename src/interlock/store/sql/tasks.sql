@@ -1,0 +1,162 @@
+-- Statements about tasks. See statements.sql for how to read them.
+
+-- task_next_id: the number of the next task
+INSERT INTO task_counts (repository, last) VALUES (:repository, 1)
+ON CONFLICT (repository) DO UPDATE SET last = task_counts.last + 1 RETURNING last;
+
+-- task_add: a new task
+INSERT INTO tasks (repository, id, title, body, kind, state, role, priority, rank, paths, owner, session, attempt,
+                   failures, lapses, max_attempts, lineage, check_command, output, key, labels, why, next_action,
+                   head, result, waits_for, created_at, ready_at, taken_at)
+VALUES (:repository, :id, :title, :body, :kind, :state, :role, :priority, :rank, :paths, '', '', 0,
+        0, 0, :max_attempts, :lineage, :check, :output, :key, :labels, :why, :next_action,
+        '', '', :waits_for, :now, :now, 0);
+
+-- task_get: one task
+SELECT id, title, body, kind, state, role, priority, rank, paths, owner, session, attempt, failures, lapses,
+       max_attempts, lineage, check_command, output, key, labels, why, next_action, head, result, waits_for,
+       created_at, ready_at, taken_at
+FROM tasks WHERE repository = :repository AND id = :task;
+
+-- task_lock: one task, held still
+SELECT id, title, body, kind, state, role, priority, rank, paths, owner, session, attempt, failures, lapses,
+       max_attempts, lineage, check_command, output, key, labels, why, next_action, head, result, waits_for,
+       created_at, ready_at, taken_at
+FROM tasks WHERE repository = :repository AND id = :task;
+
+-- task_by_key: the task that was added under this key
+SELECT id, title, body, kind, state, role, priority, rank, paths, owner, session, attempt, failures, lapses,
+       max_attempts, lineage, check_command, output, key, labels, why, next_action, head, result, waits_for,
+       created_at, ready_at, taken_at
+FROM tasks WHERE repository = :repository AND key = :key;
+
+-- tasks_all: every task, in the order in which they were added
+SELECT id, title, body, kind, state, role, priority, rank, paths, owner, session, attempt, failures, lapses,
+       max_attempts, lineage, check_command, output, key, labels, why, next_action, head, result, waits_for,
+       created_at, ready_at, taken_at
+FROM tasks WHERE repository = :repository ORDER BY created_at, length(id), id;
+
+-- tasks_ready_after: ready tasks behind a place in the order
+SELECT id, title, body, kind, state, role, priority, rank, paths, owner, session, attempt, failures, lapses,
+       max_attempts, lineage, check_command, output, key, labels, why, next_action, head, result, waits_for,
+       created_at, ready_at, taken_at
+FROM tasks
+WHERE repository = :repository AND state = 'ready' AND role IN ('', :role) AND (rank, id) > (:rank, :id)
+ORDER BY rank, id LIMIT :limit;
+
+-- tasks_open_count: how many tasks are in each state
+SELECT state, count(*) FROM tasks WHERE repository = :repository GROUP BY state ORDER BY state;
+
+-- tasks_of_session: what a session is at work on
+SELECT id, title, body, kind, state, role, priority, rank, paths, owner, session, attempt, failures, lapses,
+       max_attempts, lineage, check_command, output, key, labels, why, next_action, head, result, waits_for,
+       created_at, ready_at, taken_at
+FROM tasks WHERE session = :session AND state = 'active';
+
+-- task_take: somebody is at work on it
+UPDATE tasks SET state = 'active', owner = :owner, session = :session, attempt = attempt + 1, taken_at = :now, why = ''
+WHERE repository = :repository AND id = :task;
+
+-- task_move: another state, and nobody's any more unless it says so
+UPDATE tasks SET state = :state, why = :why, next_action = :next_action, owner = :owner, session = :session,
+                 failures = :failures, lapses = :lapses, head = :head, result = :result, rank = :rank,
+                 ready_at = :ready_at, max_attempts = :max_attempts
+WHERE repository = :repository AND id = :task;
+
+-- task_after_add: a task waits for another
+INSERT INTO task_after (repository, task, after) VALUES (:repository, :task, :after) ON CONFLICT DO NOTHING;
+
+-- task_after_of: what a task waits for, and how far that is
+SELECT a.after, t.state FROM task_after a JOIN tasks t ON t.repository = a.repository AND t.id = a.after
+WHERE a.repository = :repository AND a.task = :task ORDER BY length(a.after), a.after;
+
+-- task_after_all: who waits for whom
+SELECT task, after FROM task_after WHERE repository = :repository;
+
+-- tasks_behind: who waits for a task
+SELECT task FROM task_after WHERE repository = :repository AND after = :task ORDER BY length(task), task;
+
+-- task_count_down: one dependency less
+UPDATE tasks SET waits_for = waits_for - 1 WHERE repository = :repository AND id = :task;
+
+-- task_set_waits: how many dependencies are not done
+UPDATE tasks SET waits_for = :waits_for WHERE repository = :repository AND id = :task;
+
+-- task_sign_add: what it can be found by
+INSERT INTO task_signs (repository, sign, task) VALUES (:repository, :sign, :task) ON CONFLICT DO NOTHING;
+
+-- tasks_with_signs: open tasks that share a sign
+SELECT s.task, count(*) FROM task_signs s WHERE s.repository = :repository AND s.sign IN (:*signs)
+GROUP BY s.task ORDER BY count(*) DESC, s.task DESC LIMIT 20;
+
+-- task_signs_drop: it is over and no longer a duplicate of anything
+DELETE FROM task_signs WHERE repository = :repository AND task = :task AND sign IN (:*signs);
+
+-- task_link_add: two tasks that look alike
+INSERT INTO task_links (repository, task, other, reason) VALUES (:repository, :task, :other, :reason)
+ON CONFLICT DO NOTHING;
+
+-- task_links_of: what a task looks like
+SELECT other, reason FROM task_links WHERE repository = :repository AND task = :task ORDER BY other;
+
+-- claims_of_task: what is held for a task
+SELECT c.key, c.rest, c.token, c.pattern, c.kind, c.mode, c.session, s.agent, c.task, c.note, c.ttl_ms,
+       c.granted_at, s.seen_at, s.ended_at
+FROM claims c JOIN sessions s ON s.id = c.session
+WHERE c.session = :session AND c.task = :task ORDER BY c.token, c.branch;
+
+-- task_set_why: why it is not further, and what to do
+UPDATE tasks SET why = :why, next_action = :next_action WHERE repository = :repository AND id = :task;
+
+-- adopt_tasks: follow the repository's new id
+UPDATE tasks SET repository = :repository WHERE repository = :former;
+
+-- adopt_task_after: follow the repository's new id
+UPDATE task_after SET repository = :repository WHERE repository = :former;
+
+-- adopt_task_signs: follow the repository's new id
+UPDATE task_signs SET repository = :repository WHERE repository = :former;
+
+-- adopt_task_links: follow the repository's new id
+UPDATE task_links SET repository = :repository WHERE repository = :former;
+
+-- adopt_task_counts: follow the repository's new id
+UPDATE task_counts SET repository = :repository WHERE repository = :former;
+
+-- carry_tasks: everything, for another store
+SELECT id, title, body, kind, state, role, priority, rank, paths, owner, session, attempt, failures, lapses,
+       max_attempts, lineage, check_command, output, key, labels, why, next_action, head, result, waits_for,
+       created_at, ready_at, taken_at
+FROM tasks WHERE repository = :repository;
+
+-- carry_task_after: everything, for another store
+SELECT task, after FROM task_after WHERE repository = :repository;
+
+-- carry_task_signs: everything, for another store
+SELECT sign, task FROM task_signs WHERE repository = :repository;
+
+-- carry_task_links: everything, for another store
+SELECT task, other, reason FROM task_links WHERE repository = :repository;
+
+-- carry_task_counts: everything, for another store
+SELECT last FROM task_counts WHERE repository = :repository;
+
+-- arrive_tasks: from another store
+INSERT INTO tasks (repository, id, title, body, kind, state, role, priority, rank, paths, owner, session, attempt,
+                   failures, lapses, max_attempts, lineage, check_command, output, key, labels, why, next_action,
+                   head, result, waits_for, created_at, ready_at, taken_at)
+VALUES (:repository, :id, :title, :body, :kind, :state, :role, :priority, :rank, :paths, :owner, :session, :attempt,
+        :failures, :lapses, :max_attempts, :lineage, :check_command, :output, :key, :labels, :why, :next_action,
+        :head, :result, :waits_for, :created_at, :ready_at, :taken_at);
+
+-- arrive_task_after: from another store
+INSERT INTO task_after (repository, task, after) VALUES (:repository, :task, :after);
+
+-- arrive_task_signs: from another store
+INSERT INTO task_signs (repository, sign, task) VALUES (:repository, :sign, :task);
+
+-- arrive_task_links: from another store
+INSERT INTO task_links (repository, task, other, reason) VALUES (:repository, :task, :other, :reason);
+
+-- arrive_task_counts: from another store
+INSERT INTO task_counts (repository, last) VALUES (:repository, :last);

@@ -1,0 +1,212 @@
+"""Commands typed as a user types them: real processes of the installed `interlock`, in a folder of their own.
+
+`ask` wants JSON and checks what every answer promises: one object on stdout and nothing else, `ok` in keeping
+with the exit code, a code and a hint in words with every failure. `tell` wants the text for people.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import json
+import os
+import re
+import subprocess
+import sys
+import time
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, Self
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Mapping
+    from types import TracebackType
+
+INTERLOCK = str(Path(sys.executable).with_name("interlock"))
+LIMIT_SECONDS = 60.0
+Answer = dict[str, Any]
+
+# Files that change by being looked at, or that say nothing.
+_PASSING = re.compile(r"(-shm|\.lock|settings\.cache)$")
+_TIMES = re.compile(r"\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d\.\d{3}Z")
+_SESSIONS = re.compile(r"\bs-[a-z2-9]{10}\b")
+_TOKENS = re.compile(r"\b\d{10,16}\b")
+_HASHES = re.compile(r"\b[0-9a-f]{16,64}…?")
+_AGES = re.compile(r"\b\d+(ms|s)\b")
+
+
+class Shell:
+    """A folder and an environment in which commands are typed."""
+
+    def __init__(self, folder: Path, environment: Mapping[str, str] | None = None) -> None:
+        self.folder = folder
+        self._environment = dict(environment or {})
+
+    def at(self, folder: Path | str) -> Shell:
+        """The same, in another folder."""
+        return Shell(self.folder / folder, self._environment)
+
+    def where(self, **environment: str) -> Shell:
+        """The same, with more in the environment."""
+        return Shell(self.folder, {**self._environment, **environment})
+
+    def run(self, *words: str, stdin: str = "", limit_seconds: float = LIMIT_SECONDS) -> Ended:
+        """Run `interlock` with these words, and wait for its end."""
+        return self.run_program(INTERLOCK, *words, stdin=stdin, limit_seconds=limit_seconds)
+
+    def run_program(self, *words: str, stdin: str = "", limit_seconds: float = LIMIT_SECONDS) -> Ended:
+        done = subprocess.run(
+            words,
+            cwd=self.folder,
+            env={**os.environ, **self._environment},
+            input=stdin.encode(),
+            capture_output=True,
+            timeout=limit_seconds,
+        )
+        return Ended(list(words), done.returncode, done.stdout.decode(), done.stderr.decode())
+
+    def sh(self, script: str) -> Ended:
+        """Run a shell script that finds `interlock` on its path."""
+        path = f"{os.path.dirname(INTERLOCK)}:{os.environ['PATH']}"
+        return self.where(PATH=path).run_program("sh", "-c", script)
+
+    def git(self, *words: str) -> str:
+        ended = self.run_program("git", *words)
+        assert ended.exit == 0, ended
+        return ended.out
+
+    def ask(self, *words: str, exit: int = 0) -> Answer:
+        """The JSON answer to a command, which must end with this exit code."""
+        before = words.index("--") if "--" in words else len(words)
+        ended = self.run(*words[:before], "--json", *words[before:])
+        assert ended.exit == exit, ended
+        return ended.answer()
+
+    def refuse(self, code: str, *words: str, exit: int = 2) -> Answer:
+        """The JSON answer to a command that must fail with this code."""
+        answer = self.ask(*words, exit=exit)
+        assert answer["code"] == code, answer
+        return answer
+
+    def tell(self, *words: str, exit: int = 0) -> str:
+        """What a command writes for people."""
+        ended = self.run(*words)
+        assert ended.exit == exit, ended
+        return ended.out
+
+    def start(self, *words: str) -> Running:
+        """Start `interlock` and go on."""
+        return Running([INTERLOCK, *words], self.folder, {**os.environ, **self._environment})
+
+    @property
+    def state(self) -> Path:
+        """The folder of the repository's state."""
+        common = self.git("rev-parse", "--path-format=absolute", "--git-common-dir").strip()
+        return Path(common) / "interlock"
+
+    def holders(self) -> dict[str, str]:
+        """Who holds what."""
+        return {claim["pattern"]: claim["holder"] for claim in self.ask("claims")["claims"]}
+
+    def position(self) -> int:
+        """Where the journal ends."""
+        return self.ask("status")["journal"]["position"]
+
+    def kinds(self) -> list[str]:
+        """What happened, in order."""
+        return [entry["kind"] for entry in self.ask("journal")["entries"]]
+
+
+class Ended:
+    """How a command ended, and what it said."""
+
+    def __init__(self, words: list[str], exit: int, out: str, err: str) -> None:
+        self.words = words
+        self.exit = exit
+        self.out = out
+        self.err = err
+
+    def __repr__(self) -> str:
+        words = " ".join(word[:80] for word in self.words[:12])
+        return f"{words}\nexit {self.exit}\nstdout: {self.out[:2000]}\nstderr: {self.err[:4000]}"
+
+    def answer(self) -> Answer:
+        """The one JSON object on stdout, in the form that all answers have."""
+        assert self.out.count("\n") == 1, self
+        assert self.out.endswith("\n"), self
+        found = json.loads(self.out)
+        assert isinstance(found, dict), self
+        assert found["ok"] is (self.exit == 0), self
+        if not found["ok"]:
+            assert re.fullmatch(r"[A-Z][A-Z_]*[A-Z]", found["code"]), self
+            assert found["message"], self
+            assert "hint" in found, self
+        assert "Traceback" not in self.err, self
+        return found
+
+
+class Running:
+    """A command that goes on while the test does something else; leaving the `with` block ends it."""
+
+    def __init__(self, words: list[str], folder: Path, environment: Mapping[str, str]) -> None:
+        self._words = words
+        self._process = subprocess.Popen(
+            words,
+            cwd=folder,
+            env=environment,
+            stdin=subprocess.DEVNULL,
+            stdout=subprocess.PIPE,
+            stderr=subprocess.PIPE,
+        )
+        self.pid = self._process.pid
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        if self._process.poll() is None:
+            self._process.kill()
+            self._process.communicate(timeout=LIMIT_SECONDS)
+
+    @property
+    def is_running(self) -> bool:
+        return self._process.poll() is None
+
+    def signal(self, number: int) -> None:
+        self._process.send_signal(number)
+
+    def line(self) -> str:
+        """The next line of its answer; the test's own time limit ends the wait."""
+        assert self._process.stdout is not None
+        return self._process.stdout.readline().decode()
+
+    def end(self, limit_seconds: float = LIMIT_SECONDS) -> Ended:
+        """Wait for its end."""
+        out, err = self._process.communicate(timeout=limit_seconds)
+        return Ended(self._words, self._process.returncode, out.decode(), err.decode())
+
+
+def eventually(is_so: Callable[[], object], seconds: float = 20.0) -> None:
+    """Look again and again until it is so; give up in the end."""
+    give_up_at = time.monotonic() + seconds
+    while not is_so():
+        assert time.monotonic() < give_up_at, f"not so after {seconds} s"
+        time.sleep(0.02)
+
+
+def fingerprint(folder: Path) -> dict[str, str]:
+    """What tells the files below a folder from changed ones; empty ones do not count."""
+    return {
+        str(path.relative_to(folder)): hashlib.sha256(path.read_bytes()).hexdigest()
+        for path in sorted(folder.rglob("*"))
+        if path.is_file() and not _PASSING.search(path.name) and path.stat().st_size
+    }
+
+
+def masked(text: str) -> str:
+    """A text without what differs from run to run."""
+    text = _TIMES.sub("TIME", text)
+    text = _SESSIONS.sub("SESSION", text)
+    text = _TOKENS.sub("TOKEN", text)
+    text = _HASHES.sub("HASH", text)
+    return _AGES.sub("AGE", text)
