@@ -31,6 +31,8 @@ check: .dev ## static checks only: format, lint, types, layers, module map
 	@report=$$($(BIN)/lint-imports --no-logo --no-cache) || { echo "$$report"; exit 1; }
 	@echo "check: module map"
 	@$(BIN)/python scripts/module_map.py --check
+	@echo "check: reference"
+	@$(BIN)/python scripts/references.py --check
 
 pytest: .dev ## all tests
 	@echo "test: all"
@@ -49,6 +51,7 @@ format: .dev ## put code and module map in order
 	@$(BIN)/ruff check --quiet --fix-only .
 	@$(BIN)/ruff format --quiet .
 	@$(BIN)/python scripts/module_map.py
+	@$(BIN)/python scripts/references.py
 
 demo: .run ## the story on a scratch repository
 	@$(BIN)/interlock demo

@@ -47,11 +47,16 @@ def holder(number: int) -> str:
     return f"s-holder{number % HOLDERS}"
 
 
+def folder_of(number: int) -> str:
+    """The folder of this number."""
+    return f"src/p{number // 100:03d}/m{number % 100:02d}"
+
+
 def _things(count: int) -> Iterator[tuple[str, str | None, str, str]]:
     """Key, rest, pattern and kind of so many things to hold, no two of which overlap, folder by folder."""
     for number in range(count):
         folder, place = divmod(number, PER_FOLDER)
-        key = f"src/p{folder // 100:03d}/m{folder % 100:02d}"
+        key = folder_of(folder)
         if place == 0:
             yield key, "*.lock", f"{key}/*.lock", "glob"
         elif place <= 2:

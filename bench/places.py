@@ -21,9 +21,10 @@ from interlock.store.secrets import SecretFiles
 from interlock.store.sqlite import SqliteStore
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
+    from collections.abc import Generator
 
     from interlock.domain.agents import Session
+    from interlock.domain.claims import Request
     from interlock.store.postgres import PostgresStore
 
 DISK = "disk"
@@ -42,7 +43,7 @@ def quickest_place() -> str:
 
 
 @contextmanager
-def scratch(place: str) -> Iterator[str]:
+def scratch(place: str) -> Generator[str]:
     """A folder that is gone afterwards."""
     folder = tempfile.mkdtemp(prefix="interlock-bench-", dir=_SHARED_MEMORY if place == MEMORY else None)
     try:
@@ -66,10 +67,18 @@ class Claimant:
         )
         self.session: Session = join(self.context, agent).session
 
+    def request(self, path: str) -> Request:
+        """What it takes to ask for a file."""
+        return make_request(self.context, (parse(path, literal=True),))
+
+    def take(self, request: Request) -> None:
+        """Take a claim that must be free."""
+        outcome = take(self.context, self.session, request)
+        assert not outcome.refused, f"{request.patterns[0].text} was not free"
+
     def claim(self, path: str) -> None:
-        """Claim a file that must be free, from its name to the answer."""
-        outcome = take(self.context, self.session, make_request(self.context, (parse(path, literal=True),)))
-        assert not outcome.refused, f"{path} was not free"
+        """The whole of it, from the name of a file to the answer."""
+        self.take(self.request(path))
 
 
 def open_sqlite(folder: str, repository: str = "", name: str = "store.db") -> SqliteStore:

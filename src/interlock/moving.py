@@ -23,7 +23,8 @@ if TYPE_CHECKING:
     from interlock.ports.store import Change, Reading, Row
 
 _TASKS = ("tasks", "task_after", "task_signs", "task_links", "task_counts")
-_CARRIED = ("repositories", "sessions", "processes", "claims", "lapsed", *_TASKS)
+_STATE = ("state", "state_versions", "numbers", "slots", "slot_places", "once")
+_CARRIED = ("repositories", "sessions", "processes", "claims", "lapsed", *_TASKS, *_STATE)
 
 
 @value
@@ -163,6 +164,13 @@ _COLUMNS = {
     "task_signs": "sign task",
     "task_links": "task other reason",
     "task_counts": "last",
+    "state": "key version value reducer agent session written_at",
+    "state_versions": "key version value reducer agent session written_at",
+    "numbers": "kind number agent session purpose given_at",
+    "slots": "token id kind place name workspace amount session taken_at until freed_at",
+    "slot_places": "kind workspace name place",
+    "once": "key run agent session machine boot_id namespace pid started child_pid child_started command"
+    " begun_at done_at exit_code output",
     "journal": "position number at kind agent session data hash",
 }
 _INSTANTS = frozenset(
@@ -175,6 +183,8 @@ _INSTANTS = frozenset(
         "created_at",
         "ready_at",
         "taken_at",
+        "until",
+        "freed_at",
         "rank",
     }
 )

@@ -2,8 +2,8 @@
 
 The entries go into a new file as they were, and what they say is live stands again: sessions with their
 secrets and generations, claims with their tokens. A new epoch keeps a token that the journal does not know of
-from being given out twice. The old file is kept. Writers stand in line meanwhile, and whoever has the old file
-open goes on with the new one.
+from being given out twice. The old file is kept. Writers stand in line meanwhile, and whoever has the old
+file open goes on with the new one.
 """
 
 from __future__ import annotations
@@ -14,7 +14,11 @@ from interlock.bootstrap import STORE_NAME, note_followed
 from interlock.domain.journal import as_line, check_chain
 from interlock.domain.patterns import parse
 from interlock.errors import StoreCorrupt
+from interlock.operations.numbers import follow_number
+from interlock.operations.once import follow_once
 from interlock.operations.repositories import newest_epoch
+from interlock.operations.slots import follow_slot
+from interlock.operations.state import follow_state
 from interlock.operations.task_replay import TaskAccount
 from interlock.store.fairness import FairLock
 from interlock.store.mirror import Mirror, read_journal, set_aside
@@ -31,6 +35,14 @@ if TYPE_CHECKING:
     Told = dict[str, Any]
 
 _OVER = ("session.left", "session.lapsed", "session.gone")
+_FOLLOWED = {
+    "state.set": follow_state,
+    "number.given": follow_number,
+    "slot.taken": follow_slot,
+    "slot.freed": follow_slot,
+    "once.started": follow_once,
+    "once.ended": follow_once,
+}
 
 
 @value
@@ -105,7 +117,7 @@ def _rebuild(path: str, repository_id: str, *, ignore_case: bool) -> Rebuilt:
         set_aside(journal)
         with open(journal, "w", encoding="utf-8") as file:
             file.writelines(as_line(entry) + "\n" for entry in entries)
-    kept = set_database_aside(path) if os.path.exists(path) else ""
+    kept = set_database_aside(path)
     os.replace(new, path)
     note_followed(folder, store_id)
     _remove_database(new)
@@ -133,12 +145,19 @@ def _readable(journal: str) -> tuple[list[Entry], int]:
 
 
 def set_database_aside(path: str) -> str:
-    """Keep a SQLite file under another name, with the log that belongs to it; tells which."""
-    kept = set_aside(path)
+    """Keep a SQLite file under another name; tells which, or nothing when there was nothing in it.
+
+    Its log goes with it, even when the file itself is gone: SQLite would take it for that of the next file.
+    """
+    with open(path, "ab"):
+        kept = set_aside(path)
     for ending in ("-wal", "-shm"):
         if os.path.exists(path + ending):
             os.replace(path + ending, kept + ending)
-    return kept
+    if os.path.getsize(kept) or os.path.exists(kept + "-wal"):
+        return kept
+    _remove_database(kept)
+    return ""
 
 
 def _remove_database(path: str) -> None:
@@ -198,6 +217,8 @@ def _replay(tx: Change, entries: list[Entry], *, ignore_case: bool) -> dict[str,
             hash=entry.hash,
         )
         account.add(entry)
+        if entry.kind in _FOLLOWED:
+            _FOLLOWED[entry.kind](tx, entry)
     tx.run("repository_add", ignore_case=int(account.ignore_case))
     for session, (entry, facts) in account.sessions.items():
         tx.run("session_add", session=session, agent=entry.agent, **facts)

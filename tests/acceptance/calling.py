@@ -6,10 +6,12 @@ with the exit code, a code and a hint in words with every failure. `tell` wants 
 
 from __future__ import annotations
 
+import contextlib
 import hashlib
 import json
 import os
 import re
+import sqlite3
 import subprocess
 import sys
 import time
@@ -36,17 +38,20 @@ _AGES = re.compile(r"\b\d+(ms|s)\b")
 class Shell:
     """A folder and an environment in which commands are typed."""
 
-    def __init__(self, folder: Path, environment: Mapping[str, str] | None = None) -> None:
+    def __init__(
+        self, folder: Path, environment: Mapping[str, str] | None = None, user: int | None = None
+    ) -> None:
         self.folder = folder
-        self._environment = dict(environment or {})
+        self.environment = dict(environment or {})
+        self.user = user
 
     def at(self, folder: Path | str) -> Shell:
         """The same, in another folder."""
-        return Shell(self.folder / folder, self._environment)
+        return Shell(self.folder / folder, self.environment, self.user)
 
     def where(self, **environment: str) -> Shell:
         """The same, with more in the environment."""
-        return Shell(self.folder, {**self._environment, **environment})
+        return Shell(self.folder, {**self.environment, **environment}, self.user)
 
     def run(self, *words: str, stdin: str = "", limit_seconds: float = LIMIT_SECONDS) -> Ended:
         """Run `interlock` with these words, and wait for its end."""
@@ -56,10 +61,13 @@ class Shell:
         done = subprocess.run(
             words,
             cwd=self.folder,
-            env={**os.environ, **self._environment},
+            env={**os.environ, **self.environment},
             input=stdin.encode(),
             capture_output=True,
             timeout=limit_seconds,
+            user=self.user,
+            group=self.user,
+            extra_groups=None if self.user is None else [],
         )
         return Ended(list(words), done.returncode, done.stdout.decode(), done.stderr.decode())
 
@@ -94,13 +102,21 @@ class Shell:
 
     def start(self, *words: str) -> Running:
         """Start `interlock` and go on."""
-        return Running([INTERLOCK, *words], self.folder, {**os.environ, **self._environment})
+        return Running([INTERLOCK, *words], self.folder, {**os.environ, **self.environment})
 
     @property
     def state(self) -> Path:
-        """The folder of the repository's state."""
-        common = self.git("rev-parse", "--path-format=absolute", "--git-common-dir").strip()
-        return Path(common) / "interlock"
+        """The folder of the repository's state; for shells that stand at the root of the main worktree."""
+        return self.folder / ".git" / "interlock"
+
+    def await_waiter(self) -> None:
+        """Go on when somebody stands in line."""
+
+        def has_waiter() -> bool:
+            with contextlib.closing(sqlite3.connect(f"file:{self.state}/store.db?mode=ro", uri=True)) as db:
+                return bool(db.execute("SELECT count(*) FROM waiters").fetchone()[0])
+
+        eventually(has_waiter)
 
     def holders(self) -> dict[str, str]:
         """Who holds what."""

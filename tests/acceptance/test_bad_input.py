@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import contextlib
 import os
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import pytest
 
@@ -74,7 +74,20 @@ def test_ten_thousand_patterns_are_too_many(busy: Shell) -> None:
 
 def test_leases_that_are_none_change_nothing(busy: Shell) -> None:
     out_of_range = ["0s", "0", "999ms", "36525d", "8d"]
-    no_length = ["-5m", "garbage", "5", "1h30", "5 m", "1e9s", "٣s", "1.2.3s", "∞", "9" * 400 + "s", "s", "m5"]
+    no_length = [
+        "-5m",
+        "garbage",
+        "5",
+        "1h30",
+        "5 m",
+        "1e9s",
+        "٣s",
+        "1.2.3s",
+        "∞",
+        "9" * 400 + "s",
+        "s",
+        "m5",
+    ]
     assert no_length.pop(2) == "5"  # seconds are what is meant without a unit
     refusals(
         busy,
@@ -95,7 +108,20 @@ def test_waits_that_are_none_change_nothing(busy: Shell) -> None:
 
 
 def test_names_that_cannot_name_an_agent_change_nothing(busy: Shell) -> None:
-    names = ["a/b", "../ann", ".", "-x", "a b", "a\nb", "\x1b[31m", "x" * 65, "аnn", "ann\u200b", "Ünn", "ann:1"]
+    names = [
+        "a/b",
+        "../ann",
+        ".",
+        "-x",
+        "a b",
+        "a\nb",
+        "\x1b[31m",
+        "x" * 65,
+        "аnn",
+        "ann\u200b",
+        "Ünn",
+        "ann:1",
+    ]
     refusals(
         busy,
         *(("BAD_NAME", ["claim", "new.py", f"--as={name}"]) for name in names),
@@ -189,7 +215,14 @@ def test_standing_in_a_folder_that_is_gone_is_told(shell: Shell) -> None:
 def test_outside_a_repository_the_error_says_so(tmp_path: Path) -> None:
     shell = Shell(tmp_path)
 
-    for words in (["claim", "x"], ["claims"], ["status"], ["journal"], ["store", "info"], ["store", "rebuild"]):
+    for words in (
+        ["claim", "x"],
+        ["claims"],
+        ["status"],
+        ["journal"],
+        ["store", "info"],
+        ["store", "rebuild"],
+    ):
         shell.refuse("NO_REPOSITORY", *words, exit=1)
     assert not list(tmp_path.iterdir())
 
@@ -198,7 +231,7 @@ def test_a_library_caller_is_refused_the_same(busy: Shell) -> None:
     """What argv cannot hold: NUL bytes, ten megabytes, numbers beyond all measure."""
     with Interlock(busy.folder, agent="bob") as bob:
         with nothing_changes(busy):
-            for patterns, options, code in (
+            bad: list[tuple[list[str], dict[str, Any], str]] = [
                 (["a\0b"], {}, "PATTERN_BAD_TEXT"),
                 (["x"], {"note": "a\0b"}, "BAD_TEXT"),
                 (["x"], {"note": "x" * 10_000_000}, "TEXT_TOO_LONG"),
@@ -209,7 +242,8 @@ def test_a_library_caller_is_refused_the_same(busy: Shell) -> None:
                 (["x"], {"ttl": "-1s"}, "BAD_DURATION"),
                 (["x"], {"ttl": ""}, "BAD_DURATION"),
                 (["x"], {"wait": "-1s"}, "BAD_DURATION"),
-            ):
+            ]
+            for patterns, options, code in bad:
                 with pytest.raises(Malformed) as caught:
                     bob.claim(*patterns, **options)
                 assert caught.value.code == code, (patterns, options)
@@ -221,13 +255,17 @@ def test_a_library_caller_is_refused_the_same(busy: Shell) -> None:
 def test_a_note_near_what_the_kernel_allows_is_refused_in_words(busy: Shell) -> None:
     note = "x" * 131_000  # one argument may have 128 KiB
     with nothing_changes(busy):
-        ended = busy.run("claim", "new.py", "--note", note, "--as", "bob", "--json", limit_seconds=LIMIT_SECONDS)
+        ended = busy.run(
+            "claim", "new.py", "--note", note, "--as", "bob", "--json", limit_seconds=LIMIT_SECONDS
+        )
 
     assert ended.answer()["code"] == "TEXT_TOO_LONG"
 
 
 def test_control_characters_of_others_do_not_reach_the_terminal(shell: Shell) -> None:
-    shell.ask("claim", "a\x1b]0;evil\x07b", "line\nbreak", "--literal", "--note", "\x1b[2J\r\n", "--as", "ann")
+    shell.ask(
+        "claim", "a\x1b]0;evil\x07b", "line\nbreak", "--literal", "--note", "\x1b[2J\r\n", "--as", "ann"
+    )
 
     shown = [
         shell.tell("claims"),

@@ -135,8 +135,13 @@ def _spoil_a_page(path: Path) -> None:
 
 @pytest.mark.parametrize(
     ("damage", "code"),
-    [(_truncate, "STORE_CORRUPT"), (_empty, "STORE_LOST"), (_scribble, "STORE_CORRUPT")]
-    + [(Path.unlink, "STORE_LOST"), (_spoil_a_page, "STORE_CORRUPT")],
+    [
+        (_truncate, "STORE_CORRUPT"),
+        (_empty, "STORE_LOST"),
+        (_scribble, "STORE_CORRUPT"),
+        (Path.unlink, "STORE_LOST"),
+        (_spoil_a_page, "STORE_CORRUPT"),
+    ],
 )
 def test_a_damaged_store_stops_every_command_and_is_kept_as_it_is(used: Shell, damage, code: str) -> None:
     damage(store_of(used))
@@ -215,21 +220,17 @@ def commoner() -> Iterator[Shell]:
         if os.geteuid() == 0:
             for path in (base, *base.iterdir()):
                 os.chown(path, NOBODY, NOBODY)
-        shell = _Commoner(base / "repository", {"HOME": str(base / "home"), "GIT_CONFIG_GLOBAL": "/dev/null"})
-        if shell.run("--version").exit:
+        home = {"HOME": str(base / "home"), "GIT_CONFIG_GLOBAL": "/dev/null"}
+        shell = Shell(base / "repository", home, NOBODY if os.geteuid() == 0 else None)
+        try:
+            assert shell.run("--version").exit == 0
+        except (AssertionError, PermissionError):
             pytest.skip("another user cannot run the installed command here")
         shell.git("init", "--quiet")
         yield shell
     finally:
         subprocess.run(["chmod", "-R", "u+rwX", str(base)], timeout=30)
         shutil.rmtree(base, ignore_errors=True)
-
-
-class _Commoner(Shell):
-    def run_program(self, *words: str, stdin: str = "", limit_seconds: float = 60.0):  # noqa: ANN201
-        if os.geteuid() == 0:
-            words = ("setpriv", f"--reuid={NOBODY}", f"--regid={NOBODY}", "--clear-groups", "--", *words)
-        return super().run_program(*words, stdin=stdin, limit_seconds=limit_seconds)
 
 
 def test_a_store_that_may_not_be_written_is_told(commoner: Shell) -> None:

@@ -21,21 +21,21 @@ if TYPE_CHECKING:
 def test_a_waiter_that_is_stopped_leaves_the_line_at_once(shell: Shell, number: int, exit: int) -> None:
     shell.ask("claim", "a", "--as", "ann")
     with shell.start("claim", "a", "--as", "bob", "--wait", "60s", "--json") as waiter:
-        eventually(lambda: shell.ask("status")["waiters"])
+        shell.await_waiter()
         waiter.signal(number)
         ended = waiter.end(10)
 
     assert ended.exit == exit
     assert ended.answer()["code"] == "INTERRUPTED"
     assert shell.ask("status")["waiters"] == []
-    assert not list((shell.state / "wake").iterdir())
+    assert not list(shell.state.glob("wake/*"))
     assert shell.holders() == {"a": "ann"}
 
 
 def test_a_killed_waiter_does_not_block_the_line_for_long(shell: Shell) -> None:
     shell.ask("claim", "a", "--as", "ann")
     with shell.start("claim", "a", "--as", "bob", "--wait", "60s") as waiter:
-        eventually(lambda: shell.ask("status")["waiters"])
+        shell.await_waiter()
         waiter.signal(signal.SIGKILL)
         waiter.end(10)
     shell.ask("release", "--all", "--as", "ann")
@@ -47,13 +47,13 @@ def test_a_killed_waiter_does_not_block_the_line_for_long(shell: Shell) -> None:
 def test_a_follower_that_is_stopped_leaves_nothing_behind(shell: Shell, number: int, exit: int) -> None:
     shell.ask("join", "ann")
     with shell.start("journal", "--follow") as follower:
-        eventually(lambda: list((shell.state / "wake").iterdir()))
+        eventually(lambda: list(shell.state.glob("wake/*")))
         follower.signal(number)
         ended = follower.end(10)
 
     assert (ended.exit, ended.out) == (exit, "")
     assert "INTERRUPTED" in ended.err
-    assert not list((shell.state / "wake").iterdir())
+    assert not list(shell.state.glob("wake/*"))
 
 
 def test_a_stopped_holder_keeps_nobody_waiting_for_the_store(shell: Shell) -> None:
@@ -116,7 +116,7 @@ def test_a_dead_stderr_does_not_end_a_wait(shell: Shell) -> None:
         waiter = subprocess.Popen(
             [INTERLOCK, "claim", "a", "--as", "bob", "--wait", "30s"], cwd=shell.folder, stderr=pipe
         )
-        eventually(lambda: shell.ask("status")["waiters"])
+        shell.await_waiter()
         shell.ask("release", "--all", "--as", "ann")
 
         assert waiter.wait(20) == 0

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 from typing import TYPE_CHECKING
 
 import pytest
@@ -15,12 +16,12 @@ if TYPE_CHECKING:
     from tests.acceptance.calling import Shell
 
 
-def write(text: str) -> Callable[[Path], None]:
-    return lambda path: path.write_text(text, encoding="utf-8") and None
+def write(text: str) -> Callable[[Path], object]:
+    return lambda path: path.write_text(text, encoding="utf-8")
 
 
-def write_bytes(content: bytes) -> Callable[[Path], None]:
-    return lambda path: path.write_bytes(content) and None
+def write_bytes(content: bytes) -> Callable[[Path], object]:
+    return lambda path: path.write_bytes(content)
 
 
 def make_folder(path: Path) -> None:
@@ -32,8 +33,6 @@ def make_ring(path: Path) -> None:
 
 
 def make_pipe(path: Path) -> None:
-    import os
-
     os.mkfifo(path)
 
 

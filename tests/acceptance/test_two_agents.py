@@ -4,8 +4,6 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from tests.acceptance.calling import eventually
-
 if TYPE_CHECKING:
     from tests.acceptance.calling import Shell
 
@@ -54,7 +52,7 @@ def test_what_was_released_goes_to_the_other_under_a_higher_token(shell: Shell) 
 def test_a_waiter_gets_it_as_soon_as_it_is_released(shell: Shell) -> None:
     shell.ask("claim", "src/**", "--as", "ann")
     with shell.start("claim", "src/api.py", "--as", "bob", "--wait", "30s", "--json") as waiter:
-        eventually(lambda: shell.ask("status")["waiters"])
+        shell.await_waiter()
         line = shell.ask("status")["waiters"]
         shell.ask("release", "--all", "--as", "ann")
         ended = waiter.end(10)
@@ -77,7 +75,7 @@ def test_a_wait_that_is_too_short_ends_with_exit_5_and_leaves_nobody_in_line(she
 def test_a_waiter_keeps_later_comers_from_passing_it(shell: Shell) -> None:
     shell.ask("claim", "a", "--as", "ann")
     with shell.start("claim", "a", "b", "--as", "bob", "--wait", "30s", "--json") as waiter:
-        eventually(lambda: shell.ask("status")["waiters"])
+        shell.await_waiter()
         passing = shell.refuse("CLAIM_HELD", "claim", "b", "--as", "cat", exit=3)
         shell.ask("release", "--all", "--as", "ann")
         assert waiter.end(10).exit == 0
@@ -90,7 +88,7 @@ def test_two_who_would_wait_for_each_other_for_ever_are_told_so(shell: Shell) ->
     shell.ask("claim", "a", "--as", "ann")
     shell.ask("claim", "b", "--as", "bob")
     with shell.start("claim", "b", "--as", "ann", "--wait", "30s", "--json") as waiter:
-        eventually(lambda: shell.ask("status")["waiters"])
+        shell.await_waiter()
         answer = shell.refuse("WAIT_CYCLE", "claim", "a", "--as", "bob", "--wait", "30s", exit=3)
         shell.ask("release", "b", "--as", "bob")
         assert waiter.end(10).exit == 0

@@ -15,12 +15,8 @@ WHO = "to see who pulled it in: python -X importtime .venv/bin/interlock --help"
 
 HELP = """
 import sys
-sys.argv = ["interlock", "--help"]
-from interlock.cli.main import run
-try:
-    code = run()
-except SystemExit as end:
-    code = end.code
+from interlock.cli.main import main
+code = main(["--help"])
 if code:
     sys.exit(f"interlock --help ended with {code}")
 """

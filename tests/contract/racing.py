@@ -11,6 +11,7 @@ import os
 import select
 import struct
 import sys
+import traceback
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -25,7 +26,7 @@ if TYPE_CHECKING:
 
 ROUND_SECONDS = 60.0
 REPLY = struct.Struct("<iiq10s")  # round, racer, token (0: refused), name of the holder or id of the session
-READY = -1
+READY, FAILED = -1, -2
 
 # All of these cover src/a.py, each in another way.
 GLOBS = ("{}/src/a.py", "{}/**/*.py", "{}/src/*", "{}", "{}/{{src,lib}}/a.*", "{}/s?c/[a-c].py")
@@ -95,6 +96,9 @@ class Course:
                 if os.read(self._signs[race % 2][0], 1) != b"g":
                     break
                 os.write(reply_end, racer.run(race))
+        except BaseException:  # noqa: BLE001 - told to whoever waits for the answer
+            traceback.print_exc()
+            os.write(reply_end, REPLY.pack(FAILED, number, 0, b""))
         finally:
             os._exit(0)
 
@@ -105,6 +109,7 @@ class Course:
             if not select.select([self._replies], [], [], ROUND_SECONDS)[0]:
                 raise TimeoutError(f"round {race}: {len(answers)} of {self._processes} answered")
             told, number, token, word = REPLY.unpack(os.read(self._replies, REPLY.size))
+            assert told != FAILED, f"round {race}: racer {number} failed, see above"
             assert told == race, f"racer {number} is in round {told}, not in {race}"
             answers.append((number, token, word.rstrip(b"\0")))
         return answers

@@ -399,6 +399,14 @@ def test_check_tells_who_may_change_a_path(site: Site) -> None:
     assert ann.check("src/api/users.py", claim.token).claim == claim
 
 
+def test_what_a_session_holds_nearby_is_not_in_its_own_way(site: Site) -> None:
+    ann = site.agent("ann")
+    ann.take("src/**/*.py")
+
+    assert ann.check("src/a.ts").state == "unclaimed"
+    assert site.agent("bob").check("src/a.ts").state == "other"
+
+
 def test_check_refuses_the_token_of_a_grant_that_is_over(site: Site) -> None:
     ann = site.agent("ann")
     old = ann.take("src")

@@ -97,7 +97,10 @@ def test_a_worktree_of_a_bare_repository_works(repository: Path, tmp_path: Path)
 
     found = find_checkout(str(tmp_path / "work"))
 
-    assert (found.root, found.state_folder) == (str(tmp_path / "work"), str(tmp_path / "bare.git" / "interlock"))
+    assert (found.root, found.state_folder) == (
+        str(tmp_path / "work"),
+        str(tmp_path / "bare.git" / "interlock"),
+    )
 
 
 def test_no_repository_at_all_is_told(tmp_path: Path) -> None:

@@ -1,4 +1,4 @@
-"""Disks that are full, read-only or limited: a call fails with a plain code, nothing acknowledged is lost, and it mends."""
+"""Disks that are full or read-only: a call fails with a plain code, and nothing acknowledged is lost."""
 
 from __future__ import annotations
 
@@ -185,7 +185,10 @@ def test_a_store_on_a_read_only_disk_says_so_and_works_again_when_it_is_writable
     state = repository / ".git" / "interlock"
     with mounted(state, "--bind", str(state)):
         mount("-o", "remount,bind,ro", str(state))
-        for attempt in (lambda: Interlock(repository, agent="bob"), lambda: Interlock(repository, agent="ann")):
+        for attempt in (
+            lambda: Interlock(repository, agent="bob"),
+            lambda: Interlock(repository, agent="ann"),
+        ):
             with pytest.raises(InterlockError) as refused:
                 attempt()
             assert refused.value.code == "STORE_READONLY"

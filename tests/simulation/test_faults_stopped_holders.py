@@ -1,4 +1,4 @@
-"""A holder that sleeps through its lease, and wakes up: whatever it tries is refused, and its successor is unharmed.
+"""A holder that wakes up after its lease: whatever it tries is refused, and its successor is unharmed.
 
 The sleeper is a real process that is stopped and continued by signals; it is told what to try over a pipe.
 """

@@ -239,7 +239,8 @@ def who(desk: Desk, path: str) -> int:
     (pattern,) = _paths(desk, (path,))
     rows = [claim_json(item, house.store) for item in list_claims(house.context, (pattern,))]
     entry = last_word_on(house.context, pattern)
-    change = house.context.repository.last_change(pattern.text) if pattern.kind == "literal" else {}
+    is_path = pattern.kind == "literal"
+    change: dict[str, str] = house.context.repository.last_change(pattern.text) if is_path else {}
     lines = [f"{row['holder']} holds {in_one_line(row['pattern'])} until {row['until']}" for row in rows]
     lines = lines or ["nobody holds it"]
     if entry is not None:

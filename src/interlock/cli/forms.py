@@ -31,17 +31,25 @@ class Option:
 
 @value
 class Argument:
-    """A positional word, or several."""
+    """A positional word, or several; with `is_rest`, everything behind `--`."""
 
     name: str
     help: str = ""
     is_many: bool = False
     is_optional: bool = False
+    is_rest: bool = False
 
     @property
     def key(self) -> str:
         """The name of the parameter that the handler gets."""
         return self.name
+
+    @property
+    def shown(self) -> str:
+        """How it reads in a line of help."""
+        if self.is_rest:
+            return f"-- {self.name.upper()}…"
+        return self.name.upper().rstrip("S") + ("…" if self.is_many else "")
 
 
 @value

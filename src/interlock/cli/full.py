@@ -15,7 +15,13 @@ from interlock.errors import Malformed
 if TYPE_CHECKING:
     from interlock.cli.spec import Option
 
-_NOUNS = {"store": "Where the state lives.", "task": "The work queue."}
+_NOUNS = {
+    "number": "Distinct numbers, as for migrations: number KIND gives one, number list KIND shows all.",
+    "slot": "Ports, names and amounts that one session holds at a time.",
+    "state": "Shared values under keys, each with a version.",
+    "store": "Where the state lives.",
+    "task": "The work queue.",
+}
 
 
 _OPTION_NAMES = {option.name for command in COMMANDS for option in (*command.options, *COMMON)}
@@ -39,7 +45,7 @@ def run_with_click(words: list[str]) -> int:
 
 def _explain_all(error: click.exceptions.NoArgsIsHelpError, words: list[str]) -> int:
     """Nothing was asked for: show what there is, beside the answer that there is none."""
-    terminal = Terminal(is_json="--json" in words)
+    terminal = Terminal(is_json=_wants_json(words))
     if terminal.is_json:
         return _explain(click.UsageError("no command was given", error.ctx), words)
     terminal.note(error.format_message())
@@ -51,7 +57,12 @@ def _explain(error: click.ClickException, words: list[str]) -> int:
     path = context.command_path if context is not None else "interlock"
     told = error.format_message()
     ours = Malformed(told, code="BAD_CALL", hint=f"`{path} --help` shows how, with examples")
-    return Terminal(is_json="--json" in words).fail(ours)
+    return Terminal(is_json=_wants_json(words)).fail(ours)
+
+
+def _wants_json(words: list[str]) -> bool:
+    """Whether --json was said to us: behind `--` it is for the command that is run."""
+    return "--json" in (words[: words.index("--")] if "--" in words else words)
 
 
 def build() -> click.Group:
@@ -79,12 +90,38 @@ def build() -> click.Group:
         if verb:
             group = root.commands.get(noun)
             if not isinstance(group, click.Group):
-                group = click.Group(noun, help=_NOUNS[noun], params=_common_options(), no_args_is_help=True)
+                alone = group  # the noun is a command by itself, too
+                group = _Noun(noun, help=_NOUNS[noun], params=_common_options(), no_args_is_help=True)
+                group.alone = alone
                 root.add_command(group)
             group.add_command(_build_command(command, verb))
         else:
             root.add_command(_build_command(command, noun))
     return root
+
+
+class _Noun(click.Group):
+    """A noun with verbs, which may also be a command by itself: `number list KIND` and `number KIND`."""
+
+    alone: click.Command | None = None
+
+    def get_help(self, ctx: click.Context) -> str:
+        shown = super().get_help(ctx)
+        if self.alone is None:
+            return shown
+        by_itself = click.Context(self.alone, info_name=self.name, parent=ctx.parent)
+        return f"{self.alone.get_help(by_itself)}\n\n{shown}"
+
+    def parse_args(self, ctx: click.Context, args: list[str]) -> list[str]:
+        ctx.ignore_unknown_options = self.alone is not None  # its options stand here, too
+        return super().parse_args(ctx, args)
+
+    def resolve_command(
+        self, ctx: click.Context, args: list[str]
+    ) -> tuple[str | None, click.Command | None, list[str]]:
+        if self.alone is not None and args and args[0] not in self.commands:
+            return self.alone.name, self.alone, args
+        return super().resolve_command(ctx, args)
 
 
 def _show_version(context: click.Context, _: click.Parameter, wanted: bool) -> None:
@@ -110,10 +147,10 @@ def _click_option(option: Option) -> click.Option:
     )
 
 
-def _refuse_option_name(context: click.Context, option: click.Parameter, given: Any) -> Any:
+def _refuse_option_name(context: click.Context, option: Any, given: Any) -> Any:
     """A value was forgotten, and the next option taken for it; --note=--json says that it is meant."""
-    values = given if isinstance(given, tuple) else (given,)
-    if any(isinstance(text, str) and text in _OPTION_NAMES for text in values):
+    values: tuple[object, ...] = tuple(given) if option.multiple else (given,)
+    if not _OPTION_NAMES.isdisjoint(values):
         raise click.BadOptionUsage(
             option.opts[0], f"Option '{option.opts[0]}' requires an argument.", context
         )
@@ -124,9 +161,10 @@ def _build_command(command: Command, name: str) -> click.Command:
     params: list[click.Parameter] = [
         click.Argument(
             [argument.key],
-            nargs=-1 if argument.is_many else 1,
+            nargs=-1 if argument.is_many or argument.is_rest else 1,
             required=not argument.is_optional,
-            metavar=argument.name.upper().rstrip("S") + ("…" if argument.is_many else ""),
+            metavar=argument.shown,
+            type=click.UNPROCESSED if argument.is_rest else None,
         )
         for argument in command.arguments
     ]

@@ -18,22 +18,34 @@ def read_call(words: list[str]) -> tuple[Command, dict[str, Any]] | None:
     rest = iter(words)
     for word in rest:
         if word == "--":
-            plain += rest
-        elif word.startswith("-") and word != "-":
+            _read_rest(command, rest, plain, given)
+        elif _is_option(word):
             if not _read_option(word, rest, options, given):
                 return None
         else:
             plain.append(word)
-            if command is None:
-                command = _command_for(plain)
-                if command is not None:
-                    plain = []
-                    options.update({option.name: option for option in command.options})
+            found = _command_for(plain if command is None else [command.path, *plain])
+            if found is not None:  # also where a noun is a command by itself: `number`, then `number list`
+                command, plain = found, []
+                options.update({option.name: option for option in command.options})
     if command is None or not _read_arguments(command, plain, given):
         return None
     for option in (*COMMON, *command.options):
         given.setdefault(option.key, option.start)
     return command, given
+
+
+def _is_option(word: str) -> bool:
+    """Whether a word names an option; -5 is a number, and - a file."""
+    return word.startswith("-") and word != "-" and not word[1:2].isdigit()
+
+
+def _read_rest(command: Command | None, rest: Any, plain: list[str], given: dict[str, Any]) -> None:
+    """All that stands behind `--`: for the argument that takes just that, or ordinary words."""
+    for argument in command.arguments if command else ():
+        if argument.is_rest:
+            given[argument.key] = tuple(rest)
+    plain += rest
 
 
 def _command_for(words: list[str]) -> Command | None:
@@ -62,7 +74,10 @@ def _read_option(word: str, rest: Any, options: dict[str, Option], given: dict[s
 
 def _read_arguments(command: Command, plain: list[str], given: dict[str, Any]) -> bool:
     for argument in command.arguments:
-        if argument.is_many:
+        if argument.is_rest:
+            if not given.get(argument.key):
+                return False
+        elif argument.is_many:
             if not plain and not argument.is_optional:
                 return False
             given[argument.key], plain = tuple(plain), []

@@ -8,6 +8,7 @@ help, completion and the explanation of a mistake, is click's work on the same t
 from __future__ import annotations
 
 from interlock.cli.forms import Argument, Command, Option
+from interlock.cli.spec_state import STATE_COMMANDS
 from interlock.cli.spec_tasks import TASK_COMMANDS
 
 __all__ = ["COMMANDS", "COMMON", "Argument", "Command", "Option"]
@@ -197,4 +198,5 @@ COMMANDS: tuple[Command, ...] = (
         examples=("interlock demo", "interlock demo --agents 8 --keep"),
     ),
     *TASK_COMMANDS,
+    *STATE_COMMANDS,
 )

@@ -1,8 +1,8 @@
 """Versioned state: keys, JSON values, reducers that combine updates, and rules that the settings make.
 
-A key has a version that grows by one with each change. Who sets a value says which version it saw; who appends
-names a reducer instead, which combines the new value with whatever stands there, so that nobody has to look
-first and no update is lost.
+A key has a version that grows by one with each change. Who sets a value says which version it saw; who
+appends names a reducer instead, which combines the new value with whatever stands there, so that nobody has
+to look first and no update is lost.
 """
 
 from __future__ import annotations
@@ -43,7 +43,7 @@ class State:
 
 @value
 class StateStale:
-    """Nothing was written: the key stands at another version than the caller said. Version 0: it is not there."""
+    """Nothing was written: the key stands at another version than the caller said; 0 when it is not there."""
 
     key: str
     expected: int | None
@@ -143,7 +143,7 @@ def _append(old: Any, new: Any) -> Any:
 
 
 def _union(old: Any, new: Any) -> Any:
-    items: Sequence[Any] = new if isinstance(new, list) else [new]
+    items: list[Any] = new if isinstance(new, list) else [new]  # pyright: ignore[reportUnknownVariableType]
     found = {_encode(item): item for item in _list(old, "union")}
     for item in items:
         found.setdefault(_encode(item), item)  # who came first keeps its place
@@ -167,7 +167,8 @@ def _min(old: Any, new: Any) -> Any:
 def _merge(old: Any, new: Any) -> Any:
     if not isinstance(new, dict) or not (old is None or isinstance(old, dict)):
         raise _mismatch("merge", "objects", old, new)
-    return _merged(old or {}, new)  # pyright: ignore[reportUnknownArgumentType]
+    before: dict[str, Any] = old or {}  # pyright: ignore[reportUnknownVariableType]
+    return _merged(before, new)  # pyright: ignore[reportUnknownArgumentType]
 
 
 def _merged(old: dict[str, Any], new: dict[str, Any]) -> dict[str, Any]:
@@ -210,8 +211,11 @@ def _mismatch(reducer: str, wanted: str, old: Any, new: Any) -> Malformed:
 def _kind(content: Any) -> str:
     if isinstance(content, bool):
         return "true or false"
-    kinds = {str: "a text", int: "a number", float: "a number", list: "a list", dict: "an object"}
-    return kinds.get(type(content), "null")
+    if _is_number(content):
+        return "a number"
+    if isinstance(content, str):
+        return "a text"
+    return "a list" if isinstance(content, list) else "an object" if isinstance(content, dict) else "null"
 
 
 REDUCERS: dict[str, Callable[[Any, Any], Any]] = {

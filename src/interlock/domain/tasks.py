@@ -9,7 +9,11 @@ from __future__ import annotations
 
 from interlock.domain.agents import check_label, check_text
 from interlock.errors import Malformed, NotAllowed
-from interlock.values import value
+from interlock.values import replace, value
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from collections.abc import Mapping
 
 READY = "ready"
 BLOCKED = "blocked"
@@ -25,15 +29,17 @@ DROPPED = "dropped"
 
 STATES = (READY, BLOCKED, ACTIVE, REPORTED, REVIEW, LANDING, WAITING, DONE, FAILED, DEAD, DROPPED)
 OPEN = frozenset({READY, BLOCKED, ACTIVE, REPORTED, REVIEW, LANDING, WAITING, FAILED})
+OVER = frozenset({DONE, DROPPED})
+AT_WORK = frozenset({ACTIVE, REPORTED})  # its owner has it in hand, and gives it back by vanishing
 
 # What may follow what. Nothing else in the product changes a task's state.
 TRANSITIONS: dict[str, frozenset[str]] = {
     READY: frozenset({ACTIVE, BLOCKED, WAITING, DROPPED}),
-    BLOCKED: frozenset({READY, WAITING, DROPPED}),
+    BLOCKED: frozenset({BLOCKED, READY, WAITING, DROPPED}),
     ACTIVE: frozenset({READY, BLOCKED, REPORTED, REVIEW, LANDING, WAITING, DONE, FAILED, DEAD, DROPPED}),
     REPORTED: frozenset({READY, ACTIVE, REVIEW, LANDING, WAITING, DONE, FAILED, DEAD, DROPPED}),
     REVIEW: frozenset({READY, LANDING, WAITING, DONE, FAILED, DEAD, DROPPED}),
-    LANDING: frozenset({READY, WAITING, DONE, FAILED, DEAD, DROPPED}),
+    LANDING: frozenset({READY, REPORTED, WAITING, DONE, FAILED, DEAD, DROPPED}),
     WAITING: frozenset({READY, BLOCKED, ACTIVE, REPORTED, DONE, FAILED, DROPPED}),
     FAILED: frozenset({READY, DEAD, DROPPED}),
     DEAD: frozenset({READY, DROPPED}),
@@ -42,8 +48,11 @@ TRANSITIONS: dict[str, frozenset[str]] = {
 }
 
 MOST_PATHS = 100
+MOST_AFTER = 1000
+MOST_LABELS = 50
 LONGEST_TITLE = 300
 LONGEST_BODY = 64_000
+LONGEST_LINE = 4000
 _HOUR_MS = 3_600_000
 
 
@@ -84,7 +93,7 @@ class Task:
     @property
     def branch(self) -> str:
         """Where the work of this attempt is committed."""
-        return f"interlock/{self.id}-{self.attempt}/work"
+        return branch_of(self.id, self.attempt)
 
 
 @value
@@ -105,6 +114,22 @@ class NewTask:
     labels: tuple[str, ...] = ()
     parent: str = ""
     next_action: str = ""
+
+
+@value
+class Lesson:
+    """What somebody who had the task before left behind for the next one."""
+
+    at: int
+    kind: str
+    agent: str
+    attempt: int
+    why: str
+
+
+def branch_of(task_id: str, attempt: int) -> str:
+    """The branch of one attempt at a task."""
+    return f"interlock/{task_id}-{attempt}/work"
 
 
 def rank_of(ready_at: int, priority: int) -> int:
@@ -129,54 +154,103 @@ def check_transition(task_id: str, now: str, then: str) -> None:
 
 
 def check_new(task: NewTask) -> NewTask:
-    """The new task itself when it can be stored.
+    """The new task in the form in which it is stored: a title in one line, nothing named twice.
 
     Raises:
         Malformed: a field is empty, too long or out of range.
     """
     title = " ".join(check_text(task.title, "title", LONGEST_TITLE).split())
-    if not title:
+    if not title or not title.isprintable():
         raise Malformed(
-            "a task needs a title", code="NO_TITLE", hint="interlock task add 'what is to be done'"
+            "a task needs a title in plain text" if title else "a task needs a title",
+            code="NO_TITLE",
+            hint="interlock task add 'what is to be done'",
         )
     check_text(task.body, "body", LONGEST_BODY)
-    check_text(task.check, "check", 4000)
-    check_text(task.output, "output", 4000)
+    for text, what in ((task.check, "check"), (task.output, "output"), (task.next_action, "next action")):
+        check_text(text, what, LONGEST_LINE)
+    check_text(task.key, "key", 200)
     for word, what in ((task.kind, "kind"), (task.role, "role")):
         if word:
             check_label(word, what)
-    if task.key:
-        check_text(task.key, "key", 200)
-    if len(task.paths) > MOST_PATHS:
-        raise Malformed(
-            f"{len(task.paths)} paths for one task; {MOST_PATHS} are the most",
-            code="TOO_MANY_PATTERNS",
-            hint="name a folder or a glob that covers them",
-        )
+    for label in task.labels:
+        check_label(label, "label")
+    _check_counts(task)
     if not -1000 <= task.priority <= 1000 or not 1 <= task.max_attempts <= 100:
         raise Malformed(
             "priority goes from -1000 to 1000, attempts from 1 to 100",
             code="OUT_OF_RANGE",
             hint="0 and 3 are the defaults",
         )
-    return task
+    return replace(task, title=title, after=_once(task.after), labels=_once(task.labels))
 
 
-def find_loop(after: dict[str, tuple[str, ...]], start: str) -> tuple[str, ...]:
+def _check_counts(task: NewTask) -> None:
+    limits = ((task.paths, "paths", MOST_PATHS), (task.after, "dependencies", MOST_AFTER))
+    for items, what, most in (*limits, (task.labels, "labels", MOST_LABELS)):
+        if len(items) > most:
+            raise Malformed(
+                f"{len(items)} {what} for one task; {most} are the most",
+                code="TOO_MANY_PATTERNS" if what == "paths" else "TOO_MANY",
+                hint="name a folder or a glob that covers them" if what == "paths" else "split the task",
+            )
+
+
+def _once(words: tuple[str, ...]) -> tuple[str, ...]:
+    return tuple(dict.fromkeys(words))
+
+
+def find_loop(after: Mapping[str, tuple[str, ...]], start: str) -> tuple[str, ...]:
     """The ring of tasks that wait for each other through `start`, or nothing."""
-    trail: list[str] = []
-    seen: set[str] = set()
-
-    def walk(task: str) -> bool:
-        trail.append(task)
+    came_from: dict[str, str] = {}
+    to_see = [start]
+    while to_see:  # no recursion: chains of tasks can be long
+        task = to_see.pop()
         for before in after.get(task, ()):
             if before == start:
-                return True
-            if before not in seen:
-                seen.add(before)
-                if walk(before):
-                    return True
-        trail.pop()
-        return False
+                return _trail(came_from, task, start)
+            if before not in came_from:
+                came_from[before] = task
+                to_see.append(before)
+    return ()
 
-    return (*trail, start) if walk(start) else ()
+
+def _trail(came_from: Mapping[str, str], last: str, start: str) -> tuple[str, ...]:
+    trail = [start, last]
+    while trail[-1] != start:
+        trail.append(came_from[trail[-1]])
+    return tuple(reversed(trail)) if last != start else (start, start)
+
+
+def in_order(after: Mapping[str, tuple[str, ...]]) -> list[str]:
+    """All of these tasks, each behind those it waits for; otherwise in the order given.
+
+    Raises:
+        Malformed: some wait for each other; the ring is named.
+    """
+    left = {task: sum(before in after for before in befores) for task, befores in after.items()}
+    behind: dict[str, list[str]] = {}
+    for task, befores in after.items():
+        for before in befores:
+            behind.setdefault(before, []).append(task)
+    free = [task for task in after if not left[task]]
+    for task in free:  # grows while it is walked
+        for waiting in behind.get(task, ()):
+            left[waiting] -= 1
+            if not left[waiting]:
+                free.append(waiting)
+    if len(free) < len(after):
+        done = set(free)
+        rings = (find_loop(after, task) for task in after if task not in done)
+        raise ring_error(next(ring for ring in rings if ring))
+    return free
+
+
+def ring_error(ring: tuple[str, ...]) -> Malformed:
+    """These tasks would wait for each other."""
+    return Malformed(
+        f"these tasks would wait for each other: {' → '.join(ring)}",
+        code="TASK_CYCLE",
+        hint="take one of these dependencies away",
+        cycle=list(ring),
+    )

@@ -8,6 +8,7 @@ from interlock.git.paths import pattern_from
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
+    from interlock.domain.numbers import NumbersFound
     from interlock.git.layout import Checkout
 
 _HEX = frozenset("0123456789abcdef")
@@ -67,6 +68,12 @@ class GitRepository:
             return {}
         commit, author, at, subject, agent = parts[:5]
         return {"commit": commit, "author": author, "at": at, "subject": subject, "agent": agent.strip()}
+
+    def numbers_in(self, path: str) -> NumbersFound:
+        """The numbers that stand where `path` has its `{n}`: in branches, and in working trees."""
+        from interlock.git.numbers import find_numbers  # noqa: PLC0415
+
+        return find_numbers(self.checkout, path)
 
 
 def reads_case_insensitively(checkout: Checkout) -> bool:

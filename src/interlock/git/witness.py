@@ -8,15 +8,19 @@ import tempfile
 
 from interlock.errors import RepositoryError
 from interlock.git.run import run_git
-from interlock.ports.evidence import Checked
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from collections.abc import Callable
+    from collections.abc import Callable, Sequence
 
     from interlock.git.layout import Checkout
+    from interlock.ports.evidence import Checked
 
-    Run = Callable[[str, str, float], Checked]
+    Tick = Callable[[], None]
+    Run = Callable[[str, str, float, Tick], Checked]
+
+_OURS = "refs/heads/interlock/"
+_HEX = frozenset("0123456789abcdef")
 
 
 class GitWitness:
@@ -32,69 +36,116 @@ class GitWitness:
         """Whether there are commits at all."""
         return bool(self._checkout.common_dir)
 
-    def tip(self, branch: str) -> str:
-        """The newest commit of a branch; empty when there is no such branch."""
+    def start(self) -> str:
+        """The newest commit of the branch that work lands on; empty when there is none."""
         if not self.is_in_git:
             return ""
-        return self._ask("rev-parse", "--verify", "--quiet", f"refs/heads/{branch}^{{commit}}")
+        return self._read_head() or self._commit(self.target())
+
+    def _read_head(self) -> str:
+        """The same out of git's files, where that is easy: `next` should not have to start git."""
+        ref = _first_line(os.path.join(self._checkout.common_dir, "HEAD")).removeprefix("ref: ")
+        if not ref.startswith("refs/heads/") or ref.startswith(_OURS):
+            return ""
+        commit = _first_line(os.path.join(self._checkout.common_dir, ref))
+        return commit if len(commit) in (40, 64) and _HEX.issuperset(commit) else ""
+
+    def tip(self, branch: str) -> str:
+        """The newest commit of a branch; empty when there is no such branch."""
+        return self._commit(f"refs/heads/{branch}") if self.is_in_git else ""
 
     def target(self) -> str:
-        """The branch that work lands on: the one that the main checkout is on, else main or master."""
+        """The branch that work lands on: the one that the main checkout is on, else the usual ones; or nothing."""
         main = self._ask("--git-dir", self._checkout.common_dir, "symbolic-ref", "--quiet", "HEAD")
-        for ref in (main, "refs/heads/main", "refs/heads/master"):
-            if (
-                ref
-                and not ref.startswith("refs/heads/interlock/")
-                and self._ask("rev-parse", "--verify", "--quiet", ref)
-            ):
+        usual = self._ask("config", "init.defaultBranch")
+        names = [main, f"refs/heads/{usual}" if usual else "", "refs/heads/main", "refs/heads/master"]
+        for ref in (*names, "refs/heads/trunk", "refs/remotes/origin/HEAD"):
+            if ref and not ref.startswith(_OURS) and self._commit(ref):
                 return ref
-        return "HEAD"
+        return ""
 
-    def base(self, commit: str) -> str:
-        """Where a commit's line left the target branch; empty when they have nothing in common."""
-        return self._ask("merge-base", self.target(), commit)
+    def base(self, commit: str, start: str) -> str:
+        """Where a commit's own changes begin; empty when that cannot be told.
+
+        Beside the target branch that is where the two parted. Once it has landed they have not: then it is
+        where the target stood when the work began.
+        """
+        parted = self._ask("merge-base", self.target() or start or commit, commit)
+        if parted != commit or not start:
+            return parted
+        return self._ask("merge-base", start, commit)
+
+    def has_own_commits(self, commit: str, start: str) -> bool:
+        """Whether a commit brings more than was there when the work began."""
+        before = start or self.target()
+        return not before or bool(run_git("merge-base", "--is-ancestor", commit, before, cwd=self._root).exit_code)
 
     def changed_paths(self, base: str, commit: str) -> list[str]:
         """Every path that differs between two commits, both ends of a rename."""
         start = base or self._ask("hash-object", "-t", "tree", "/dev/null")
         found = run_git("diff", "--name-only", "-z", "--no-renames", start, commit, cwd=self._root)
         if found.exit_code:
-            raise RepositoryError(
-                f"git diff failed: {found.trouble[:200]}", code="GIT_FAILED", hint="run git fsck"
-            )
+            raise _failed(f"git diff failed: {found.trouble[:200]}")
         return [path for path in found.text.split("\0") if path]
 
     def is_landed(self, commit: str) -> bool:
         """Whether the target branch has this commit."""
-        return not run_git("merge-base", "--is-ancestor", commit, self.target(), cwd=self._root).exit_code
+        target = self.target()
+        return bool(target) and not run_git(
+            "merge-base", "--is-ancestor", commit, target, cwd=self._root
+        ).exit_code
+
+    def branches_among(self, names: Sequence[str]) -> list[str]:
+        """Which of these branches are there."""
+        refs = [f"refs/heads/{name}" for name in names]
+        if not refs or not self.is_in_git:
+            return []
+        found = self._ask("for-each-ref", "--format=%(refname)", *refs).splitlines()
+        return [name for name, ref in zip(names, refs, strict=True) if ref in found]
 
     def output_size(self, path: str) -> int:
-        """The size of a file of the checkout; -1 when it is not there."""
+        """The size of a file, or how much is in a folder; -1 when it is not there."""
+        place = os.path.join(self._root, path)
         try:
-            return os.path.getsize(os.path.join(self._root, path))
-        except OSError:
+            return len(os.listdir(place)) if os.path.isdir(place) else os.path.getsize(place)
+        except (OSError, ValueError):
             return -1
 
-    def run_check(self, command: str, commit: str, limit_seconds: float) -> Checked:
+    def run_check(self, command: str, commit: str, limit_seconds: float, on_tick: Tick) -> Checked:
         """Run a command in a fresh clone of exactly this commit (or here, without one)."""
         if not commit:
-            return self._run(command, self._root, limit_seconds)
+            return self._run(command, self._root, limit_seconds, on_tick)
         folder = tempfile.mkdtemp(prefix="interlock-check-")
         try:
-            clone = os.path.join(folder, "tree")
-            made = run_git("clone", "--quiet", "--shared", "--no-checkout", self._root, clone, cwd=folder)
+            clone = os.path.join(folder, os.path.basename(self._root) or "tree")
+            # Shared: the objects are only read. No template: its hooks are the user's, not the work's.
+            made = run_git(
+                *("clone", "--quiet", "--shared", "--no-checkout", "--no-tags", "--template=", self._root, clone),
+                cwd=folder,
+            )
             if not made.exit_code:
                 made = run_git("checkout", "--quiet", "--detach", commit, cwd=clone)
             if made.exit_code:
-                raise RepositoryError(
-                    f"{commit[:12]} cannot be checked out: {made.trouble[:200]}",
-                    code="GIT_FAILED",
-                    hint="run git fsck",
-                )
-            return self._run(command, clone, limit_seconds)
+                raise _failed(f"{commit[:12]} cannot be checked out: {made.trouble[:200]}")
+            return self._run(command, clone, limit_seconds, on_tick)
         finally:
             shutil.rmtree(folder, ignore_errors=True)
+
+    def _commit(self, ref: str) -> str:
+        return self._ask("rev-parse", "--verify", "--quiet", f"{ref}^{{commit}}") if ref else ""
 
     def _ask(self, *words: str) -> str:
         found = run_git(*words, cwd=self._root)
         return "" if found.exit_code else found.text.strip()
+
+
+def _first_line(path: str) -> str:
+    try:
+        with open(path, encoding="ascii", errors="replace") as file:
+            return file.readline().strip()
+    except OSError:
+        return ""
+
+
+def _failed(message: str) -> RepositoryError:
+    return RepositoryError(message, code="GIT_FAILED", hint="run git fsck")

@@ -47,10 +47,10 @@ def _connect(path: str) -> "Any":
 def _now(db: "Any") -> int | None:
     """The store's time; nothing when the machine was restarted since."""
     facts = dict(
-        db.execute("SELECT key, value FROM meta WHERE key IN ('base', 'boot_id', 'schema')").fetchall()
+        db.execute("SELECT key, value FROM meta WHERE key IN ('base', 'boot_id', 'readable_by')").fetchall()
     )
     boot = read_file(open_file("/proc/sys/kernel/random/boot_id", O_RDONLY), 64).decode().strip()
-    if facts["boot_id"] != boot or facts["schema"] != "1":
+    if facts["boot_id"] != boot or facts["readable_by"] != "1":
         return None
     return int(facts["base"]) + clock_gettime_ns(CLOCK_BOOTTIME) // 1_000_000
 

@@ -129,7 +129,7 @@ def living(tx: Change, session: Session) -> Session:
     Raises:
         Stale: it is over.
     """
-    # Held still until the commit: nobody may end the session, or lapse its claims, while this call relies on them.
+    # Held still until the commit: nobody may end the session, or lapse its claims, while we rely on them.
     row = tx.one("session_lock", session=session.id)
     if row is None or row[12] is not None:
         raise session_over(session.agent)

@@ -1,31 +1,34 @@
 """Believing that a task is done: looking for evidence ourselves, then ending the task in one transaction.
 
-Looking takes as long as the check takes, so it happens outside any transaction. The task is `reported` all
-the while; if the process dies, anybody may ask again. What was seen counts only if the task is still as it was.
+Looking takes as long as the check takes, so it happens outside any transaction. The task is `reported` all the
+while; if the process dies, anybody may ask again. What was seen counts only if the task is still as it was.
 """
 
 from __future__ import annotations
 
+from interlock.clock import duration_text
 from interlock.domain.evidence import CHECK, COMMIT, OUTPUT, PATHS, Proof, kind_of, needed
-from interlock.domain.patterns import covers
+from interlock.domain.patterns import covers_branch
 from interlock.domain.tasks import DONE, LANDING, REPORTED
-from interlock.errors import NotAllowed
-from interlock.operations.claims import living
-from interlock.operations.task_rows import move_task, pattern_pairs
-from interlock.operations.tasks import finish, get_in, get_task, owned, report_done
-from interlock.values import as_dict, replace, value
+from interlock.errors import InterlockError, NotAllowed
+from interlock.operations.leases import touch
+from interlock.operations.task_rows import get_in, move_task, pattern_pairs, who
+from interlock.operations.tasks import finish, finish_on_word, get_task, history_in, report_done
+from interlock.values import as_dict, value
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from collections.abc import Callable
+    from collections.abc import Callable, Sequence
 
     from interlock.domain.agents import Session
+    from interlock.domain.patterns import Pattern
     from interlock.domain.tasks import Task
     from interlock.operations.context import Context
     from interlock.ports.evidence import Witness
-    from interlock.ports.store import Change
+    from interlock.ports.store import Change, Reading
 
 _TAIL = 4000
+_MOST_NAMED = 5
 
 
 @value
@@ -34,6 +37,18 @@ class Concluded:
 
     task: Task
     proofs: tuple[Proof, ...]
+
+
+@value
+class Sight:
+    """What is looked at: a task, its newest commit, and where the target branch stood when the attempt began."""
+
+    context: Context
+    witness: Witness
+    session: Session | None
+    task: Task
+    head: str
+    start: str
 
 
 def conclude(
@@ -50,164 +65,195 @@ def conclude(
     Raises:
         Stale: the task is not this session's any more.
         NotAllowed: it is in no state that could be done.
+        SettingsError: nobody has said what a task of this kind must show.
     """
     task = get_task(context, task_id)
+    wanted = _wanted(context, witness, task)
     if task.state not in (REPORTED, LANDING, DONE):
         if session is None:
-            raise NotAllowed(
-                f"{task_id} is {task.state}; its owner must report it first",
-                code="TASK_NOT_REPORTED",
-                hint=f"interlock done {task_id} --as {task.owner or 'OWNER'}",
-            )
-        if not _has_to_show(context, witness, task):
-            return Concluded(task=_finish_on_word(context, session, task_id, result), proofs=())
+            raise _not_reported(task)
+        if not any(name != CHECK or task.check for name in wanted):
+            return Concluded(task=finish_on_word(context, session, task_id, result), proofs=())
         task = report_done(context, session, task_id, result)
     if task.state == DONE:
         return Concluded(task=task, proofs=())
-    proofs, head = look_for_evidence(context, witness, task, on_step)
-    return Concluded(task=_believe(context, witness, session, task, proofs, head), proofs=proofs)
+    sight = _see(context, witness, session, task, wanted)
+    proofs = look_for_evidence(sight, wanted, on_step)
+    return Concluded(task=_believe(sight, proofs), proofs=proofs)
 
 
-def _has_to_show(context: Context, witness: Witness, task: Task) -> bool:
+def _wanted(context: Context, witness: Witness, task: Task) -> tuple[str, ...]:
     kind = kind_of(task.kind, has_output=bool(task.output), is_in_git=witness.is_in_git)
-    wanted = needed(kind, context.settings.tasks_evidence)
-    return any(name != CHECK or task.check for name in wanted)
+    return needed(kind, context.settings.tasks_evidence)
 
 
-def _finish_on_word(context: Context, session: Session, task_id: str, result: str) -> Task:
-    """End a task of a kind that has nothing to show: its owner's word is all there is."""
+def _not_reported(task: Task) -> NotAllowed:
+    return NotAllowed(
+        f"{task.id} is {task.state}; its owner must report it first",
+        code="TASK_NOT_REPORTED",
+        hint=f"interlock done {task.id} --as {task.owner or 'OWNER'}",
+    )
 
-    def work(tx: Change) -> None:
-        living(tx, session)
-        task = owned(tx, session, task_id)
-        finish(tx, replace(task, result=result or task.result), session, head="", evidence=())
 
-    context.change(work)
-    return get_task(context, task_id)
+def _see(
+    context: Context, witness: Witness, session: Session | None, task: Task, wanted: Sequence[str]
+) -> Sight:
+    head = witness.tip(task.branch) if COMMIT in wanted or PATHS in wanted else ""
+    if not head and task.state == LANDING:
+        head = task.head  # its branch may be gone once it has landed
+    start = context.store.view(lambda reading: _start_of(reading, task)) if head else ""
+    return Sight(context=context, witness=witness, session=session, task=task, head=head, start=start)
+
+
+def _start_of(reading: Reading, task: Task) -> str:
+    """Where the target branch stood when this attempt was taken up, as the journal has it."""
+    taken = [entry.facts() for entry in history_in(reading, task.id) if entry.kind == "task.taken"]
+    return next((str(facts.get("base", "")) for facts in taken if facts["attempt"] == task.attempt), "")
 
 
 def look_for_evidence(
-    context: Context, witness: Witness, task: Task, on_step: Callable[[str], None]
-) -> tuple[tuple[Proof, ...], str]:
-    """Each piece of evidence that a task of this kind needs, and the commit it is about."""
-    kind = kind_of(task.kind, has_output=bool(task.output), is_in_git=witness.is_in_git)
-    wanted = needed(kind, context.settings.tasks_evidence)
-    head = witness.tip(task.branch) if COMMIT in wanted or PATHS in wanted else ""
+    sight: Sight, wanted: Sequence[str], on_step: Callable[[str], None] = lambda _: None
+) -> tuple[Proof, ...]:
+    """Each piece of evidence that is wanted, up to the first that is missing: what comes after rests on it."""
     proofs: list[Proof] = []
     for name in wanted:
         on_step(name)
-        proof = _LOOKS[name](context, witness, task, head)
+        proof = _LOOKS[name](sight)
         if proof is not None:
             proofs.append(proof)
-        if proof is not None and not proof.is_seen:
-            break  # what comes after rests on it
-    return tuple(proofs), head
+            if not proof.is_seen:
+                break
+    return tuple(proofs)
 
 
-def _see_commit(context: Context, witness: Witness, task: Task, head: str) -> Proof | None:
-    if not head:
-        return Proof(
-            name=COMMIT,
-            is_seen=False,
-            found=f"there is no branch {task.branch}",
-            hint=f"commit the work there: git switch -c {task.branch}",
+def _see_commit(sight: Sight) -> Proof | None:
+    branch = sight.task.branch
+    if not sight.head:
+        hint = f"commit the work there: git switch -c {branch}"
+        return _missing(COMMIT, f"there is no branch {branch}", hint)
+    if sight.head != sight.task.head and not sight.witness.has_own_commits(sight.head, sight.start):
+        return _missing(COMMIT, f"{branch} has no commit of its own", f"commit the work on {branch}")
+    return Proof(name=COMMIT, is_seen=True, found=f"{sight.head[:12]} on {branch}")
+
+
+def _missing(name: str, found: str, hint: str) -> Proof:
+    return Proof(name=name, is_seen=False, found=found, hint=hint)
+
+
+def _see_paths(sight: Sight) -> Proof | None:
+    if not sight.head:
+        return _missing(PATHS, f"there is no branch {sight.task.branch}", "commit the work there")
+    changed = sight.witness.changed_paths(sight.witness.base(sight.head, sight.start), sight.head)
+    allowed, is_bound = _allowed(sight)
+    outside = [path for path in changed if not _is_inside(sight.context, path, allowed)] if is_bound else []
+    if outside:
+        more = f" and {len(outside) - _MOST_NAMED} more" if len(outside) > _MOST_NAMED else ""
+        return _missing(
+            PATHS,
+            f"changed outside its claims: {', '.join(outside[:_MOST_NAMED])}{more}",
+            f"claim them for the task (interlock claim PATH --task {sight.task.id}), or take them back",
         )
-    base = witness.base(head)
-    if base == head and not witness.is_landed(head):
-        return Proof(
-            name=COMMIT,
-            is_seen=False,
-            found=f"{task.branch} has no commit of its own",
-            hint="commit the work",
-        )
-    return Proof(name=COMMIT, is_seen=True, found=f"{head[:12]} on {task.branch}")
+    where = "all inside its claims" if is_bound else "it declares and claims no paths"
+    return Proof(name=PATHS, is_seen=True, found=f"{len(changed)} changed, {where}")
 
 
-def _see_paths(context: Context, witness: Witness, task: Task, head: str) -> Proof | None:
-    changed = witness.changed_paths(witness.base(head), head)
-    declared = [context.repository.pattern_of(text, kind) for text, kind in pattern_pairs(task.stored_paths)]
-    claimed = context.store.view(
-        lambda reading: reading.all("claims_of_task", session=task.session, task=task.id)
-    )
-    declared += [context.repository.pattern_of(row[3], row[4]) for row in claimed]
-    outside = [path for path in changed if not any(covers(pattern, path) for pattern in declared)]
-    if outside and declared:
-        return Proof(
-            name=PATHS,
-            is_seen=False,
-            found=f"changed outside its claims: {', '.join(outside[:5])}",
-            hint=f"claim them for the task (interlock claim PATH --task {task.id}) or take them back",
-        )
-    return Proof(name=PATHS, is_seen=True, found=f"{len(changed)} changed, all inside its claims")
+def _allowed(sight: Sight) -> tuple[list[Pattern], bool]:
+    """What the task may change; and whether it declared or claimed anything that it could be bound to."""
+    task, pattern_of = sight.task, sight.context.repository.pattern_of
+    held = sight.context.store.view(lambda reading: reading.all("claims_of", session=task.session))
+    own = [row for row in held if row[8] in ("", task.id)]
+    declared = [pattern_of(text, kind) for text, kind in pattern_pairs(task.stored_paths)]
+    is_bound = bool(declared) or any(row[8] == task.id for row in own)
+    return declared + [pattern_of(row[3], row[4]) for row in own], is_bound
 
 
-def _see_check(context: Context, witness: Witness, task: Task, head: str) -> Proof | None:
-    if not task.check:
+def _is_inside(context: Context, path: str, allowed: Sequence[Pattern]) -> bool:
+    (changed,) = context.repository.pattern_of(path, "literal").branches
+    return any(covers_branch(branch, changed) for pattern in allowed for branch in pattern.branches)
+
+
+def _see_check(sight: Sight) -> Proof | None:
+    check = sight.task.check
+    if not check:
         return None
-    limit = context.settings.tasks_check_limit_ms / 1000
-    checked = witness.run_check(task.check, head, limit)
-    if checked.exit_code == 0:
-        return Proof(
-            name=CHECK, is_seen=True, found=f"`{task.check}` passed" + (f" on {head[:12]}" if head else "")
-        )
-    return Proof(
-        name=CHECK,
-        is_seen=False,
-        found=f"`{task.check}` ended with {checked.exit_code}: {checked.output[-_TAIL:].strip()}",
-        hint="mend it, commit, and say done again",
-    )
+    limit_ms = sight.context.settings.tasks_check_limit_ms
+    checked = sight.witness.run_check(check, sight.head, limit_ms / 1000, lambda: _stay_alive(sight))
+    where = f" on {sight.head[:12]}" if sight.head else ""
+    if checked.is_late:
+        ended = f"took longer than {duration_text(limit_ms)} and was killed"
+        return _missing(CHECK, f"`{check}` {ended}{where}", "make it quicker, or raise [tasks] check_limit")
+    if checked.exit_code:
+        said = checked.output[-_TAIL:].strip()
+        told = f"`{check}` ended with {checked.exit_code}{where}" + (f": {said}" if said else "")
+        return _missing(CHECK, told, "mend it, commit, and say done again")
+    return Proof(name=CHECK, is_seen=True, found=f"`{check}` passed{where}")
 
 
-def _see_output(context: Context, witness: Witness, task: Task, head: str) -> Proof | None:
-    if not task.output:
-        return Proof(
-            name=OUTPUT,
-            is_seen=False,
-            found="the task names no output",
-            hint="add it anew with --output FILE",
-        )
-    size = witness.output_size(task.output)
+def _stay_alive(sight: Sight) -> None:
+    """A check that runs is a sign of life of whoever asked for it; one that is over anyway is found out later."""
+    if sight.session is not None:
+        try:
+            touch(sight.context.store, sight.session)
+        except InterlockError:
+            return
+
+
+def _see_output(sight: Sight) -> Proof | None:
+    output = sight.task.output
+    if not output:
+        return _missing(OUTPUT, "the task names no output", "add it anew with --output FILE")
+    size = sight.witness.output_size(output)
     if size <= 0:
         words = "is empty" if size == 0 else "is not there"
-        return Proof(
-            name=OUTPUT, is_seen=False, found=f"{task.output} {words}", hint="make it, then say done again"
-        )
-    return Proof(name=OUTPUT, is_seen=True, found=f"{task.output}, {size} bytes")
+        return _missing(OUTPUT, f"{output} {words}", "make it, then say done again")
+    return Proof(name=OUTPUT, is_seen=True, found=f"{output}, {size} bytes")
 
 
 _LOOKS = {COMMIT: _see_commit, PATHS: _see_paths, CHECK: _see_check, OUTPUT: _see_output}
 
 
-def _believe(
-    context: Context,
-    witness: Witness,
-    session: Session | None,
-    task: Task,
-    proofs: tuple[Proof, ...],
-    head: str,
-) -> Task:
-    missing = [proof for proof in proofs if not proof.is_seen]
-    is_landed = not head or witness.is_landed(head)
+def _believe(sight: Sight, proofs: tuple[Proof, ...]) -> Task:
+    """Write down what was seen, if the task is still as it was then."""
+    task, session, head = sight.task, sight.session, sight.head
+    missing = next((proof for proof in proofs if not proof.is_seen), None)
+    is_landed = not head or sight.witness.is_landed(head)
     seen = [as_dict(proof) for proof in proofs]
 
-    def work(tx: Change) -> Task:
+    def work(tx: Change) -> None:
         now = get_in(tx, task.id)
         if (now.state, now.attempt, now.session) != (task.state, task.attempt, task.session):
-            return now  # somebody else was quicker, or it was taken away meanwhile
-        who = (session.agent, session.id) if session else ("", "")
-        if missing:
-            if now.why != missing[0].found and now.state == REPORTED:
-                tx.run("task_set_why", task=task.id, why=missing[0].found, next_action=missing[0].hint)
-                tx.record("task.doubted", *who, {"task": task.id, "evidence": seen})
+            return  # somebody else was quicker, or it was taken away meanwhile
+        if missing is not None:
+            _doubt(tx, now, session, missing, seen)
         elif is_landed:
-            finish(tx, now, session, head=head, evidence=seen)
-        elif now.state == REPORTED:
-            action = f"land {task.branch}"
-            move_task(
-                tx, now, LANDING, keep_owner=True, head=head, why="proved; not landed yet", next_action=action
-            )
-            tx.record("task.proved", *who, {"task": task.id, "head": head, "evidence": seen})
-        return get_in(tx, task.id)
+            finish(tx, sight.context, now, session, head=head, evidence=seen)
+        elif now.state == REPORTED or now.head != head:
+            _prove(tx, now, session, head, seen)
 
-    context.change(work)
-    return get_task(context, task.id)
+    sight.context.change(work)
+    return get_task(sight.context, task.id)
+
+
+def _doubt(
+    tx: Change, task: Task, session: Session | None, missing: Proof, seen: list[dict[str, object]]
+) -> None:
+    """Something is missing: say what, once; a task that was on its way to the target comes back from there."""
+    if task.state == LANDING:
+        move_task(tx, task, REPORTED, keep_owner=True, head="")
+    if task.state == LANDING or task.why != missing.found:
+        tx.run("task_set_why", task=task.id, why=missing.found, next_action=missing.hint)
+        facts = {"task": task.id, "why": missing.found, "evidence": seen, "attempt": task.attempt}
+        tx.record("task.doubted", *who(session), facts)
+
+
+def _prove(
+    tx: Change, task: Task, session: Session | None, head: str, seen: list[dict[str, object]]
+) -> None:
+    """All is seen but the landing."""
+    action = f"land {task.branch}, then: interlock done {task.id}"
+    if task.state == REPORTED:
+        why = "proved; not landed yet"
+        move_task(tx, task, LANDING, keep_owner=True, head=head, why=why, next_action=action)
+    else:
+        tx.run("task_set_head", task=task.id, head=head)
+    tx.record("task.proved", *who(session), {"task": task.id, "head": head, "evidence": seen})

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from interlock.domain.agents import Session
 from interlock.domain.claims import ends_at
-from interlock.domain.tasks import DEAD, READY
+from interlock.domain.tasks import AT_WORK, DEAD, READY
 from interlock.errors import Stale, StoreError, StoreTransient
 
 TYPE_CHECKING = False
@@ -185,6 +185,8 @@ def end_session(tx: Change, session: Session, kind: str, facts: dict[str, object
     for (ticket,) in tx.all("waiters_of", session=session.id):
         drop_waiter(tx, ticket)
     _return_tasks(tx, session, is_own_will=kind == "session.left")
+    for slot in tx.all("slots_of", session=session.id):
+        free_slot(tx, session, slot, kind)
     tx.run("processes_drop", session=session.id)
     if tx.run("session_end", session=session.id):
         tx.record(kind, session.agent, session.id, {"generation": session.generation, **facts})
@@ -197,16 +199,28 @@ def _return_tasks(tx: Change, session: Session, *, is_own_will: bool) -> None:
     rows = tx.all("tasks_of_session", session=session.id)
     if not rows:
         return
-    from interlock.operations.task_rows import move_task, task_from  # noqa: PLC0415 - few sessions have tasks
+    from interlock.operations.task_rows import get_in, move_task  # noqa: PLC0415 - few sessions have tasks
 
     for row in rows:
-        task = task_from(row)
+        task = get_in(tx, row[0])  # held still: somebody may be dropping it just now
+        if task.session != session.id or task.state not in AT_WORK:
+            continue
         lapses = task.lapses if is_own_will else task.lapses + 1
         then = DEAD if lapses > _MOST_LAPSES else READY
         why = f"{session.agent} {'left' if is_own_will else 'vanished'} during attempt {task.attempt}"
         move_task(tx, task, then, why=why, lapses=lapses)
         facts = {"task": task.id, "why": why, "attempt": task.attempt, "state": then}
         tx.record("task.returned", session.agent, session.id, facts)
+
+
+def free_slot(tx: Change, session: Session, slot: Row, reason: str) -> None:
+    """End a slot (a row of `slots_of`); one that counts by time is held by nobody, and counts on."""
+    token, slot_id, kind, place, amount, until = slot
+    if tx.run("slot_drop" if until is None else "slot_give_up", token=token):
+        facts = {"slot": slot_id, "kind": kind, "place": place, "amount": amount, "token": token}
+        facts |= {"reason": reason, "is_timed": until is not None}
+        tx.record("slot.freed", session.agent, session.id, facts)
+    tx.frees = True
 
 
 def drop_waiter(tx: Change, ticket: int) -> None:

@@ -77,11 +77,11 @@ class Place:
 
     def stand(self) -> Any:
         """Wait until it is had, or for as long as was allowed."""
-        outcome = self._attempt()
-        deadline = self._now + self._wait_ms
-        if not self.has_ended(outcome) and self._on_wait is not None:
-            self._on_wait(outcome)
         try:
+            outcome = self._attempt()
+            deadline = self._now + self._wait_ms
+            if not self.has_ended(outcome) and self._on_wait is not None:
+                self._on_wait(outcome)
             while not self.has_ended(outcome):
                 if self._now >= deadline:
                     return self.timed_out(outcome)
@@ -116,6 +116,8 @@ class Place:
         assert row is not None
         # Never a ticket that was used before: who was forgotten must not find another in its place.
         ticket = max(int(row[0]), tx.now)
+        # Known before the commit: whoever is interrupted right after it can still give it back.
+        self.ticket = ticket
         mode, task, wishes = self.wishes()
         alive_until = tx.now + self._alive_ms
         tx.run(

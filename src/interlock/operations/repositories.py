@@ -15,6 +15,7 @@ if TYPE_CHECKING:
 _TABLES = (
     *("sessions", "processes", "claims", "lapsed", "waiters", "waiter_paths", "journal"),
     *("tasks", "task_after", "task_signs", "task_links", "task_counts"),
+    *("state", "state_versions", "numbers", "slots", "slot_places", "once"),
 )
 
 

@@ -1,7 +1,7 @@
 """Who acts: joining, attaching to a live session, proving it, and leaving.
 
-The secret of a session is kept in a file that only its user can read. It is written before the transaction that
-begins the session is committed, so that a session is never there without its secret.
+The secret of a session is kept in a file that only its user can read. It is written before the transaction
+that begins the session is committed, so that a session is never there without its secret.
 """
 
 from __future__ import annotations
@@ -279,7 +279,7 @@ def leave(context: Context, session: Session) -> tuple[str, ...]:
         return tuple(end_session(tx, session_from(row), "session.left", {}))
 
     freed = context.change(work)
-    # Under the name's lock: looking and removing must not meet the secret of a successor that begins just now.
+    # Under the name's lock: looking and removing must not meet the secret of a successor that begins now.
     context.store.change(
         lambda _: context.secrets.drop(session.agent, session.id), areas={f"//agent:{session.agent}": True}
     )

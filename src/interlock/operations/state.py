@@ -205,7 +205,7 @@ def watch_state(
     since: int | None = None,
     timeout_ms: int | None = None,
 ) -> State | None:
-    """The key once it has a version above `since` (without it: above the current one); nothing in time: None."""
+    """The key once it has a version above `since` (without it: the current one); None after the time."""
     check_key(key)
     listener = context.store.listen()  # before looking, so that no change in between is missed
     try:

@@ -96,7 +96,7 @@ class TaskAccount:
         self, tx: Change, name: str, task: dict[str, Any], waits: list[str], *, ignore_case: bool
     ) -> None:
         if waits and task["state"] == READY:
-            task |= {"state": BLOCKED, "why": f"waits for {', '.join(waits)}"}
+            task |= {"state": BLOCKED, "why": ""}
         # Ages are lost with the old clock; the order in which tasks were added is kept.
         created_at = tx.now - len(self.tasks) + int(name[1:])
         tx.run(

@@ -1,15 +1,20 @@
-"""Tasks between rows and values, and the one place where a task's state is written."""
+"""Tasks between rows and values, finding one inside a transaction, and the one place where its state is written."""
 
 from __future__ import annotations
 
 import json
 
 from interlock.domain.journal import Entry
-from interlock.domain.tasks import READY, Task, check_transition, rank_of
+from interlock.domain.tasks import BLOCKED, DONE, READY, Task, check_transition, rank_of
+from interlock.errors import Malformed
+from interlock.values import replace
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from interlock.ports.store import Change, Row
+    from collections.abc import Sequence
+
+    from interlock.domain.agents import Session
+    from interlock.ports.store import Change, Reading, Row
 
 
 def task_from(row: Row) -> Task:
@@ -49,6 +54,54 @@ def task_from(row: Row) -> Task:
 def pattern_pairs(stored: str) -> list[tuple[str, str]]:
     """The declared patterns as (text, kind)."""
     return [(text, kind) for text, kind in json.loads(stored)] if stored != "[]" else []
+
+
+def id_order(task_id: str) -> tuple[int, str]:
+    """T9 comes before T10. Whoever locks several tasks locks them in this order."""
+    return len(task_id), task_id
+
+
+def unknown_task(task_id: str) -> Malformed:
+    """There is no such task."""
+    return Malformed(
+        f"there is no task {task_id[:40]!r}", code="UNKNOWN_TASK", hint="`interlock task list` shows them"
+    )
+
+
+def get_in(tx: Change, task_id: str) -> Task:
+    """A task as it stands, held still until the transaction ends; what it waits for is asked separately.
+
+    Raises:
+        Malformed: there is no such task.
+    """
+    row = tx.one("task_lock", task=task_id)
+    if row is None:
+        raise unknown_task(task_id)
+    return task_from(row)
+
+
+def whole(reading: Reading, task: Task) -> Task:
+    """The task with those it waits for, and with that as its reason if it is blocked for nothing else."""
+    rows = reading.all("task_after_of", task=task.id)
+    return with_after(task, [(row[0], row[1]) for row in rows])
+
+
+def with_after(task: Task, after: Sequence[tuple[str, str]]) -> Task:
+    """The task with those it waits for, each with its state."""
+    why = task.why
+    if task.state == BLOCKED and not why:
+        waits = [
+            before if state != "dropped" else f"{before} (dropped)"
+            for before, state in after
+            if state != DONE
+        ]
+        why = f"waits for {', '.join(waits)}"
+    return replace(task, after=tuple(before for before, _ in after), why=why)
+
+
+def who(session: Session | None) -> tuple[str, str]:
+    """Who acts, as the journal wants it."""
+    return (session.agent, session.id) if session else ("", "")
 
 
 def entry_of(row: Row) -> Entry:

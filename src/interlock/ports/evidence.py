@@ -6,13 +6,18 @@ from typing import Protocol
 
 from interlock.values import value
 
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
 
 @value
 class Checked:
-    """How a check ended."""
+    """How a check ended, and the last it said."""
 
     exit_code: int
     output: str
+    is_late: bool = False
 
 
 class Witness(Protocol):
@@ -23,12 +28,23 @@ class Witness(Protocol):
         """Whether there are commits at all."""
         ...
 
+    def start(self) -> str:
+        """The newest commit of the branch that work lands on; empty when there is none."""
+        ...
+
     def tip(self, branch: str) -> str:
         """The newest commit of a branch; empty when there is no such branch."""
         ...
 
-    def base(self, commit: str) -> str:
-        """Where a commit's line left the target branch; empty when they have nothing in common."""
+    def base(self, commit: str, start: str) -> str:
+        """Where a commit's own changes begin; empty when that cannot be told.
+
+        `start` is where the target branch stood when the work began, if anybody knows.
+        """
+        ...
+
+    def has_own_commits(self, commit: str, start: str) -> bool:
+        """Whether a commit brings more than was there when the work began."""
         ...
 
     def changed_paths(self, base: str, commit: str) -> list[str]:
@@ -40,9 +56,14 @@ class Witness(Protocol):
         ...
 
     def output_size(self, path: str) -> int:
-        """The size of a file of the checkout; -1 when it is not there."""
+        """The size of a file, or how much is in a folder; -1 when it is not there."""
         ...
 
-    def run_check(self, command: str, commit: str, limit_seconds: float) -> Checked:
-        """Run a command in a fresh checkout of exactly this commit (or here, without one)."""
+    def run_check(
+        self, command: str, commit: str, limit_seconds: float, on_tick: Callable[[], None]
+    ) -> Checked:
+        """Run a command in a fresh checkout of exactly this commit (or here, without one).
+
+        `on_tick` is called every second or so while it runs.
+        """
         ...

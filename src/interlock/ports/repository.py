@@ -7,6 +7,7 @@ from typing import Protocol
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from interlock.domain.agents import Credentials, Process
+    from interlock.domain.numbers import NumbersFound
     from interlock.domain.patterns import Pattern
 
 
@@ -34,6 +35,10 @@ class Repository(Protocol):
         """Who last committed a change to a path; empty when nobody did."""
         ...
 
+    def numbers_in(self, path: str) -> NumbersFound:
+        """The numbers that stand where `path` has its `{n}`: in branches, and in working trees."""
+        ...
+
 
 class Processes(Protocol):
     """The processes of this machine, told apart from every other run."""
@@ -57,6 +62,10 @@ class Processes(Protocol):
 
     def is_gone(self, process: Process) -> bool:
         """Whether a process has provably ended; not knowing means no."""
+        ...
+
+    def is_port_free(self, port: int) -> bool:
+        """Whether a server could bind this port of this machine now."""
         ...
 
 

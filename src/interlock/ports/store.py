@@ -61,10 +61,6 @@ class Change(Reading, Protocol):
         """Undo everything since `hold`, and let go of the locks taken since."""
         ...
 
-    def page(self, rows: int) -> int:
-        """How many rows to look at in one go: one at a time where looking locks them."""
-        ...
-
     def next_numbers(self, count: int) -> list[int]:
         """The numbers that the next entries of this transaction will bear."""
         ...

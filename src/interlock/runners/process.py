@@ -3,37 +3,50 @@
 from __future__ import annotations
 
 import os
+import selectors
 import signal
 import subprocess
+import time
 
 from interlock.values import value
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from collections.abc import Mapping, Sequence
+    from collections.abc import Callable, Mapping, Sequence
+    from typing import IO
 
 _MOST_OUTPUT = 1_000_000
+_READ = 65_536
+_TICK_SECONDS = 1.0
+_GRACE_SECONDS = 0.5  # for the last words of a child that has ended, while something else holds its pipe
 
 
 @value
 class Ended:
-    """How a child ended. A negative exit code is the signal that ended it."""
+    """How a child ended, and the last it said. A negative exit code is the signal that ended it."""
 
     exit_code: int
     output: str
     trouble: str
+    is_late: bool = False
 
 
 class Child:
     """A running child and its whole process group."""
 
     def __init__(
-        self, command: Sequence[str], *, cwd: str, environment: Mapping[str, str] | None = None
+        self,
+        command: Sequence[str],
+        *,
+        cwd: str,
+        environment: Mapping[str, str] | None = None,
+        without: Sequence[str] = (),
     ) -> None:
+        inherited = {name: text for name, text in os.environ.items() if name not in without}
         self._process = subprocess.Popen(  # noqa: S603 - a list of arguments, no shell
             list(command),
             cwd=cwd,
-            env={**os.environ, **(environment or {})},
+            env={**inherited, "PWD": cwd, **(environment or {})},
             stdin=subprocess.DEVNULL,
             stdout=subprocess.PIPE,
             stderr=subprocess.PIPE,
@@ -41,22 +54,87 @@ class Child:
         )
         self.pid = self._process.pid
 
-    def wait(self, limit_seconds: float) -> Ended:
-        """Wait for the end; a child that takes too long is killed with all its children."""
+    def wait(self, limit_seconds: float, on_tick: Callable[[], None] = lambda: None) -> Ended:
+        """Wait for the end, then end all that is left of its group; a child that takes too long is killed with it.
+
+        `on_tick` is called about once a second meanwhile.
+        """
+        assert self._process.stdout is not None
+        assert self._process.stderr is not None
+        out, err = _Tail(self._process.stdout), _Tail(self._process.stderr)
         try:
-            out, err = self._process.communicate(timeout=limit_seconds)
-        except subprocess.TimeoutExpired:
-            self.signal(signal.SIGKILL)
-            out, err = self._process.communicate()
+            is_late = not self._listen([out, err], limit_seconds, on_tick)
+        finally:
+            self.signal(signal.SIGKILL)  # also what it left running behind itself
+            self._process.wait()
+            out.close()
+            err.close()
         return Ended(
-            exit_code=self._process.returncode,
-            output=out[:_MOST_OUTPUT].decode("utf-8", "replace"),
-            trouble=err[:_MOST_OUTPUT].decode("utf-8", "replace"),
+            exit_code=self._process.returncode, output=out.text(), trouble=err.text(), is_late=is_late
         )
+
+    def _listen(self, tails: list[_Tail], limit_seconds: float, on_tick: Callable[[], None]) -> bool:
+        """Take in what it says until it has ended; tells whether that was in time."""
+        deadline = time.monotonic() + limit_seconds
+        tick_at = time.monotonic() + _TICK_SECONDS
+        end_at = deadline
+        has_ended = False
+        with selectors.DefaultSelector() as selector:
+            for tail in tails:
+                selector.register(tail.pipe, selectors.EVENT_READ, tail)
+            while (now := time.monotonic()) < end_at:
+                if now >= tick_at:
+                    on_tick()
+                    tick_at = now + _TICK_SECONDS
+                if not has_ended and self._process.poll() is not None:
+                    has_ended, end_at = True, min(deadline, now + _GRACE_SECONDS)
+                if not selector.get_map():
+                    if has_ended:
+                        return True
+                    time.sleep(0.005)  # it closed its pipes and goes on
+                    continue
+                for key, _ in selector.select(0.05):
+                    if not key.data.take():
+                        selector.unregister(key.fileobj)
+        return has_ended
 
     def signal(self, number: int) -> None:
         """Send a signal to the whole group; one that is gone does not mind."""
         try:
             os.killpg(self.pid, number)
-        except ProcessLookupError:
+        except (ProcessLookupError, PermissionError):
             return
+
+
+class _Tail:
+    """The end of what comes out of a pipe, however much it is."""
+
+    def __init__(self, pipe: IO[bytes]) -> None:
+        self.pipe = pipe
+        self._kept = bytearray()
+        os.set_blocking(pipe.fileno(), False)
+
+    def take(self) -> bool:
+        """Take in what is there; tells whether more may come."""
+        try:
+            got = os.read(self.pipe.fileno(), _READ)
+        except BlockingIOError:
+            return True
+        self._kept += got
+        if len(self._kept) > 2 * _MOST_OUTPUT:
+            del self._kept[:-_MOST_OUTPUT]
+        return bool(got)
+
+    def close(self) -> None:
+        """Take in what is left, and listen no more."""
+        while len(self._kept) <= _MOST_OUTPUT and self._more():
+            pass
+        self.pipe.close()
+
+    def _more(self) -> bool:
+        before = len(self._kept)
+        return self.take() and len(self._kept) > before
+
+    def text(self) -> str:
+        """What was kept."""
+        return bytes(self._kept[-_MOST_OUTPUT:]).decode("utf-8", "replace")

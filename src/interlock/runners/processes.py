@@ -80,6 +80,11 @@ class MachineProcesses:
         found = _parent_and_start(process.pid)
         return found is None or found[1] != process.started
 
+    def is_port_free(self, port: int) -> bool:
+        from interlock.runners.ports import is_port_free  # noqa: PLC0415 - few commands need sockets
+
+        return is_port_free(port)
+
 
 def _parent_and_start(pid: int) -> tuple[int, int] | None:
     """The parent and the start time (in clock ticks since boot) of a process; nothing when it is gone."""

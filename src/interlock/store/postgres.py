@@ -417,10 +417,7 @@ class PostgresChange(PostgresReading):
         self._store.command("SAVEPOINT held")
 
     def let_go(self) -> None:
-        self._store.command("ROLLBACK TO SAVEPOINT held")
-
-    def page(self, rows: int) -> int:
-        return min(rows, 1)
+        self._store.command("ROLLBACK TO SAVEPOINT held; RELEASE SAVEPOINT held")
 
     def next_numbers(self, count: int) -> list[int]:
         return [row[0] for row in self.all("numbers", count=count)] if count else []

@@ -21,13 +21,22 @@ class PreparedCall:
     def __init__(self, connection: psycopg.Connection[Any], statement: str) -> None:
         self.connection = connection
         self._encoding = connection.info.encoding
-        text, self._names = _numbered(statement)
-        connection.pgconn.prepare(_NAME, text.encode(self._encoding))
+        self._text, self._names = _numbered(statement)
+        self._is_prepared = False
 
     def run(self, parameters: Mapping[str, object]) -> list[int] | None:
         """The numbers; nothing when the answer is NULL or anything went wrong."""
+        import psycopg  # noqa: PLC0415 - an extra, and dear to import
+
         values = [str(parameters[name]).encode(self._encoding) for name in self._names]
-        result = self.connection.pgconn.exec_prepared(_NAME, values)
+        line = self.connection.pgconn
+        try:
+            if not self._is_prepared:
+                line.prepare(_NAME, self._text.encode(self._encoding))
+                self._is_prepared = True
+            result = line.exec_prepared(_NAME, values)
+        except psycopg.Error:  # nothing could be sent at all; the server's own errors are results
+            return None
         answer = result.get_value(0, 0) if result.ntuples else None
         return [int(number) for number in answer[1:-1].split(b",")] if answer else None
 

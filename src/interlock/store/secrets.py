@@ -27,7 +27,7 @@ class SecretFiles:
         """Keep a secret; whoever reads the file at the same time sees the old one or the new one, whole."""
         os.makedirs(self._folder, mode=0o700, exist_ok=True)
         path = self._path(credentials.agent)
-        # Always the same name, so that what a dead process left is overwritten; no agent's name holds a tilde.
+        # Always the same name, so that what a dead process left is overwritten; no agent's has a tilde.
         # Two never write it at once: a secret is saved under the lock of its agent's name.
         scratch = f"{path}~"
         file = os.open(scratch, os.O_WRONLY | os.O_CREAT | os.O_TRUNC | os.O_CLOEXEC, 0o600)

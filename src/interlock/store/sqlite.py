@@ -300,9 +300,6 @@ class SqliteChange(SqliteReading):
     def let_go(self) -> None:
         """Nothing is locked row by row here."""
 
-    def page(self, rows: int) -> int:
-        return rows
-
     def next_numbers(self, count: int) -> list[int]:
         position = self.head()[0]
         return list(range(position + 1, position + 1 + count))

@@ -1,8 +1,9 @@
 """Rough treatment for a store: seeded traffic of many processes, and a checker of what they were promised.
 
-Each process of the traffic reports what it was told over a pipe, after the call has returned; the parent reads the
-pipes, kills whom it likes and starts others. What was reported is acknowledged, and `find_trouble` compares it
-with the journal: nothing acknowledged may be missing, and no two claims may ever have stood in each other's way.
+Each process of the traffic reports what it was told over a pipe, after the call has returned; the parent
+reads the pipes, kills whom it likes and starts others. What was reported is acknowledged, and `find_trouble`
+compares it with the journal: nothing acknowledged may be missing, and no two claims may ever have stood in
+each other's way.
 """
 
 from __future__ import annotations
@@ -43,6 +44,7 @@ _GLOBS = ("src/a/**", "src/*/m3.py", "src/{b,c}/m1.py", "src/**/m5.py", "docs/**
 _SHARED = ("CHANGELOG.md", "registry/**", "registry/names.txt")
 _OWN_PATHS = 60
 _PAUSE_SECONDS = 0.02
+_SLOW_NS = 500_000_000  # copying the journal is told of only when it took so long
 
 
 # ------------------------------------------------------------------------------------- one process
@@ -50,7 +52,7 @@ _PAUSE_SECONDS = 0.02
 
 @value
 class Orders:
-    """What one process of the traffic is to do: where, under which names, by which dice, and how many steps."""
+    """What one process of the traffic is to do: where, under which names, by which dice, and how long."""
 
     folder: str
     seed: int
@@ -128,8 +130,15 @@ class Agent:
         action = self._dice.choices(self._actions, self._weights)[0]
         self._doing = action.__name__
         action()
+        self._settle()
+
+    def _settle(self) -> None:
         if self._house is not None:
+            began = time.monotonic_ns()
             self._house.settle()
+            if time.monotonic_ns() - began > _SLOW_NS:
+                self._began = began
+                self._tell("settled")
 
     def _tell(self, what: str, **facts: object) -> None:
         ended = time.monotonic_ns()
@@ -140,7 +149,7 @@ class Agent:
         )
 
     def _forget(self) -> None:
-        """Begin anew with the store, as after a failure of unknown reach; the session is found again by name."""
+        """Begin anew with the store, as after a failure of unknown reach; a name finds its session again."""
         house, self._house, self._session = self._house, None, None
         if house is not None:
             house.store.close()

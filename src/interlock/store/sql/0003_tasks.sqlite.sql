@@ -32,8 +32,10 @@ CREATE TABLE tasks (
     taken_at INTEGER NOT NULL,
     PRIMARY KEY (repository, id)
 ) WITHOUT ROWID;
-CREATE INDEX tasks_ready ON tasks (repository, rank, id) WHERE state = 'ready';
-CREATE INDEX tasks_of_session ON tasks (session) WHERE state = 'active';
+-- length(id): T9 was added before T10.
+CREATE INDEX tasks_ready ON tasks (repository, role, rank, length(id), id) WHERE state = 'ready';
+CREATE INDEX tasks_of_session ON tasks (session) WHERE state IN ('active', 'reported', 'landing');
+CREATE INDEX tasks_by_state ON tasks (repository, state);
 CREATE UNIQUE INDEX tasks_by_key ON tasks (repository, key) WHERE key IS NOT NULL;
 
 CREATE TABLE task_after (
@@ -59,6 +61,8 @@ CREATE TABLE task_links (
     reason TEXT NOT NULL,
     PRIMARY KEY (repository, task, other)
 ) WITHOUT ROWID;
+
+CREATE INDEX task_links_back ON task_links (repository, other);
 
 CREATE TABLE task_counts (
     repository TEXT PRIMARY KEY,

@@ -6,13 +6,17 @@ SELECT id, title, body, kind, state, role, priority, rank, paths, owner, session
        created_at, ready_at, taken_at
 FROM tasks WHERE repository = :repository AND id = :task FOR UPDATE;
 
--- tasks_ready_after: ready tasks behind a place in the order, passing over those that somebody is taking
+-- task_lock_ready: one task, held still; nothing if somebody is just taking it
 SELECT id, title, body, kind, state, role, priority, rank, paths, owner, session, attempt, failures, lapses,
        max_attempts, lineage, check_command, output, key, labels, why, next_action, head, result, waits_for,
        created_at, ready_at, taken_at
-FROM tasks
-WHERE repository = :repository AND state = 'ready' AND role IN ('', :role) AND (rank, id) > (:rank, :id)
-ORDER BY rank, id LIMIT :limit FOR UPDATE SKIP LOCKED;
+FROM tasks WHERE repository = :repository AND id = :task AND state = 'ready' FOR UPDATE SKIP LOCKED;
+
+-- tasks_ready_after: what is ready for a role behind a place in the order
+SELECT id, rank, paths FROM tasks
+WHERE repository = :repository AND state = 'ready' AND role = :role
+  AND (rank, length(id), id) > (:rank, length(:id), :id ::text)
+ORDER BY rank, length(id), id LIMIT :limit;
 
 -- task_entries: the history of one task
 SELECT coalesce(position, 0), number, at, kind, agent, session, data, coalesce(hash, '') FROM journal

@@ -36,22 +36,30 @@ SELECT id, title, body, kind, state, role, priority, rank, paths, owner, session
        created_at, ready_at, taken_at
 FROM tasks WHERE repository = :repository ORDER BY created_at, length(id), id;
 
--- tasks_ready_after: ready tasks behind a place in the order
+-- task_lock_ready: one task, held still if it can be had
 SELECT id, title, body, kind, state, role, priority, rank, paths, owner, session, attempt, failures, lapses,
        max_attempts, lineage, check_command, output, key, labels, why, next_action, head, result, waits_for,
        created_at, ready_at, taken_at
-FROM tasks
-WHERE repository = :repository AND state = 'ready' AND role IN ('', :role) AND (rank, id) > (:rank, :id)
-ORDER BY rank, id LIMIT :limit;
+FROM tasks WHERE repository = :repository AND id = :task AND state = 'ready';
 
--- tasks_open_count: how many tasks are in each state
+-- tasks_ready_after: what is ready for a role behind a place in the order
+SELECT id, rank, paths FROM tasks
+WHERE repository = :repository AND state = 'ready' AND role = :role
+  AND (rank, length(id), id) > (:rank, length(:id), :id)
+ORDER BY rank, length(id), id LIMIT :limit;
+
+-- tasks_count: how many tasks are in each state
 SELECT state, count(*) FROM tasks WHERE repository = :repository GROUP BY state ORDER BY state;
 
--- tasks_of_session: what a session is at work on
+-- tasks_owners: the sessions that are at work on something
+SELECT DISTINCT t.session FROM tasks t
+WHERE t.repository = :repository AND t.state IN ('active', 'reported');
+
+-- tasks_of_session: what a session has in hand, or on its way to the target branch
 SELECT id, title, body, kind, state, role, priority, rank, paths, owner, session, attempt, failures, lapses,
        max_attempts, lineage, check_command, output, key, labels, why, next_action, head, result, waits_for,
        created_at, ready_at, taken_at
-FROM tasks WHERE session = :session AND state = 'active';
+FROM tasks WHERE session = :session AND state IN ('active', 'reported', 'landing');
 
 -- task_take: somebody is at work on it
 UPDATE tasks SET state = 'active', owner = :owner, session = :session, attempt = attempt + 1, taken_at = :now, why = ''
@@ -76,34 +84,38 @@ SELECT task, after FROM task_after WHERE repository = :repository;
 -- tasks_behind: who waits for a task
 SELECT task FROM task_after WHERE repository = :repository AND after = :task ORDER BY length(task), task;
 
--- task_count_down: one dependency less
-UPDATE tasks SET waits_for = waits_for - 1 WHERE repository = :repository AND id = :task;
-
 -- task_set_waits: how many dependencies are not done
 UPDATE tasks SET waits_for = :waits_for WHERE repository = :repository AND id = :task;
+
+-- task_after_drop: a task waits for another no longer
+DELETE FROM task_after WHERE repository = :repository AND task = :task AND after = :after;
 
 -- task_sign_add: what it can be found by
 INSERT INTO task_signs (repository, sign, task) VALUES (:repository, :sign, :task) ON CONFLICT DO NOTHING;
 
--- tasks_with_signs: open tasks that share a sign
-SELECT s.task, count(*) FROM task_signs s WHERE s.repository = :repository AND s.sign IN (:*signs)
-GROUP BY s.task ORDER BY count(*) DESC, s.task DESC LIMIT 20;
+-- tasks_with_sign: the newest tasks that share a sign
+SELECT task FROM task_signs WHERE repository = :repository AND sign = :sign ORDER BY task DESC LIMIT :limit;
 
--- task_signs_drop: it is over and no longer a duplicate of anything
+-- task_signs_drop: it is over, and nothing is a duplicate of it any more
 DELETE FROM task_signs WHERE repository = :repository AND task = :task AND sign IN (:*signs);
 
 -- task_link_add: two tasks that look alike
 INSERT INTO task_links (repository, task, other, reason) VALUES (:repository, :task, :other, :reason)
 ON CONFLICT DO NOTHING;
 
--- task_links_of: what a task looks like
-SELECT other, reason FROM task_links WHERE repository = :repository AND task = :task ORDER BY other;
+-- task_links_of: what a task looks like, whichever of the two was first
+SELECT other, reason FROM task_links WHERE repository = :repository AND task = :task
+UNION
+SELECT task, reason FROM task_links WHERE repository = :repository AND other = :task ORDER BY 1;
 
 -- claims_of_task: what is held for a task
 SELECT c.key, c.rest, c.token, c.pattern, c.kind, c.mode, c.session, s.agent, c.task, c.note, c.ttl_ms,
        c.granted_at, s.seen_at, s.ended_at
 FROM claims c JOIN sessions s ON s.id = c.session
 WHERE c.session = :session AND c.task = :task ORDER BY c.token, c.branch;
+
+-- task_set_head: another commit was believed
+UPDATE tasks SET head = :head WHERE repository = :repository AND id = :task;
 
 -- task_set_why: why it is not further, and what to do
 UPDATE tasks SET why = :why, next_action = :next_action WHERE repository = :repository AND id = :task;

@@ -1,0 +1,225 @@
+"""Adding tasks: found again by their key, compared with those that look alike, written with all they wait for."""
+
+from __future__ import annotations
+
+import json
+
+from interlock.domain.duplicates import Lookalike, best_first, likeness, signs_of
+from interlock.domain.patterns import branches_overlap
+from interlock.domain.tasks import BLOCKED, DONE, DROPPED, OVER, READY, check_new, rank_of
+from interlock.errors import Malformed
+from interlock.operations.task_rows import get_in, id_order, pattern_pairs, task_from, whole, who
+from interlock.values import value
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    from interlock.domain.agents import Session
+    from interlock.domain.duplicates import Likeness
+    from interlock.domain.patterns import Pattern
+    from interlock.domain.tasks import NewTask, Task
+    from interlock.operations.context import Context
+    from interlock.ports.store import Change, Reading, Row
+
+# Two who add the same work at once must see each other. Ids are given out one by one anyway.
+ADDING = {"//task-add": True}
+_MOST_ALIKE = 40  # a word that more tasks share tells little
+
+
+@value
+class Added:
+    """A task that stands in the queue, and those that look like it."""
+
+    task: Task
+    similar: tuple[Likeness, ...]
+    is_new: bool
+
+
+@value
+class LooksAlike:
+    """Nothing was added: this work seems to be there already."""
+
+    similar: tuple[Likeness, ...]
+
+
+def add_task(
+    context: Context, author: Session | None, new: NewTask, *, force: bool = False
+) -> Added | LooksAlike:
+    """Add a task, or find it under its key, or say which tasks look like the same work.
+
+    Raises:
+        Malformed: a field cannot be used, or a dependency is unknown.
+    """
+    wanted = check_new(new)
+    patterns = patterns_of(context, wanted)
+
+    def work(tx: Change) -> Added | LooksAlike:
+        return add_in(tx, context, author, wanted, patterns, force=force)
+
+    return context.change(work, areas=ADDING)
+
+
+def patterns_of(context: Context, new: NewTask) -> tuple[Pattern, ...]:
+    """What the declared paths of a new task mean here; two spellings of one thing are one."""
+    found = [context.repository.pattern(text) for text in new.paths]
+    return tuple({one.branches: one for one in found}.values())
+
+
+def add_in(
+    tx: Change,
+    context: Context,
+    author: Session | None,
+    new: NewTask,
+    patterns: Sequence[Pattern],
+    *,
+    force: bool,
+    place: int = 0,
+) -> Added | LooksAlike:
+    """Add a checked task inside a transaction; `place` is its place among those that are added together.
+
+    Raises:
+        Malformed: a dependency or the parent is unknown, or was dropped.
+    """
+    known = tx.one("task_by_key", key=new.key) if new.key else None
+    if known is not None:
+        return Added(task=whole(tx, task_from(known)), similar=(), is_new=False)
+    lineage = get_in(tx, new.parent).lineage if new.parent else ""
+    open_before = _open_before(tx, new.after)
+    signs = signs_of(new.title, new.body, (branch.key for one in patterns for branch in one.branches))
+    similar = _find_alike(tx, context, new, patterns, signs, lineage)
+    if similar and not force:
+        return LooksAlike(similar=similar)
+    task_id = _insert(tx, new, patterns, lineage, len(open_before), place)
+    for before in new.after:
+        tx.run("task_after_add", task=task_id, after=before)
+    for sign in signs:
+        tx.run("task_sign_add", sign=sign, task=task_id)
+    for one in similar:
+        tx.run("task_link_add", task=task_id, other=one.task, reason=one.reason)
+    tx.record("task.added", *who(author), _facts(task_id, new, patterns, lineage or task_id, similar))
+    tx.frees = tx.frees or not open_before
+    found = tx.one("task_get", task=task_id)
+    assert found is not None
+    return Added(task=whole(tx, task_from(found)), similar=similar, is_new=True)
+
+
+def _open_before(tx: Change, after: Sequence[str]) -> list[str]:
+    """Those dependencies that are not done, held still: one that ends just now must not be waited for."""
+    found: list[str] = []
+    for before in sorted(after, key=id_order):
+        state = get_in(tx, before).state
+        if state == DROPPED:
+            raise Malformed(
+                f"{before} was dropped: what waits for it would wait for ever",
+                code="TASK_OVER",
+                hint=f"leave out --after {before}",
+            )
+        if state != DONE:
+            found.append(before)
+    return found
+
+
+def _find_alike(
+    tx: Reading,
+    context: Context,
+    new: NewTask,
+    patterns: Sequence[Pattern],
+    signs: Sequence[str],
+    lineage: str,
+) -> tuple[Likeness, ...]:
+    found: list[Likeness] = []
+    for row in _candidates(tx, signs):
+        other = Lookalike(
+            task=row[0],
+            title=row[1],
+            body=row[2],
+            state=row[4],
+            shares_path=_shares_path(context, patterns, row[8]),
+            is_family=bool(lineage) and row[15] == lineage,
+        )
+        one = likeness(new.title, new.body, other)
+        if one is not None:
+            found.append(one)
+    return best_first(found)
+
+
+def _candidates(tx: Reading, signs: Sequence[str]) -> list[Row]:
+    """Tasks that are not over and share a sign; of a sign that very many share, the newest."""
+    names: dict[str, None] = {}
+    for sign in signs:
+        names.update(dict.fromkeys(row[0] for row in tx.all("tasks_with_sign", sign=sign, limit=_MOST_ALIKE)))
+    rows = [tx.one("task_get", task=name) for name in names]
+    return [row for row in rows if row is not None and row[4] not in OVER]
+
+
+def _shares_path(context: Context, patterns: Sequence[Pattern], stored: str) -> bool:
+    others = [context.repository.pattern_of(text, kind) for text, kind in pattern_pairs(stored)]
+    return any(
+        branches_overlap(mine, theirs)
+        for one in patterns
+        for mine in one.branches
+        for other in others
+        for theirs in other.branches
+    )
+
+
+def _insert(
+    tx: Change, new: NewTask, patterns: Sequence[Pattern], lineage: str, waits_for: int, place: int
+) -> str:
+    row = tx.one("task_next_id")
+    assert row is not None
+    task_id = f"T{row[0]}"
+    tx.run(
+        "task_add",
+        id=task_id,
+        title=new.title,
+        body=new.body,
+        kind=new.kind,
+        state=BLOCKED if waits_for else READY,
+        role=new.role,
+        priority=new.priority,
+        rank=rank_of(tx.now + place, new.priority),
+        paths=json.dumps([[one.text, one.kind] for one in patterns], ensure_ascii=False),
+        max_attempts=new.max_attempts,
+        lineage=lineage or task_id,
+        check=new.check,
+        output=new.output,
+        key=new.key or None,
+        labels=json.dumps(list(new.labels), ensure_ascii=False),
+        why="",
+        next_action=new.next_action,
+        waits_for=waits_for,
+    )
+    return task_id
+
+
+def _facts(
+    task_id: str, new: NewTask, patterns: Sequence[Pattern], lineage: str, similar: Sequence[Likeness]
+) -> dict[str, object]:
+    """What the journal keeps of a new task: enough to build it again."""
+    return {
+        "task": task_id,
+        "title": new.title,
+        "body": new.body,
+        "kind": new.kind,
+        "role": new.role,
+        "priority": new.priority,
+        "paths": [[one.text, one.kind] for one in patterns],
+        "after": list(new.after),
+        "max_attempts": new.max_attempts,
+        "lineage": lineage,
+        "check": new.check,
+        "output": new.output,
+        "key": new.key,
+        "labels": list(new.labels),
+        "next_action": new.next_action,
+        "similar": [[one.task, one.reason] for one in similar],
+    }
+
+
+def forget_signs(tx: Change, context: Context, task: Task) -> None:
+    """A task is over: nothing that is added later is its duplicate."""
+    patterns = [context.repository.pattern_of(text, kind) for text, kind in pattern_pairs(task.stored_paths)]
+    signs = signs_of(task.title, task.body, (branch.key for one in patterns for branch in one.branches))
+    tx.run("task_signs_drop", task=task.id, signs=list(signs))

@@ -1,0 +1,64 @@
+"""What a newcomer sees first: help with examples for every command, the version, and the demo."""
+
+from __future__ import annotations
+
+import json
+import sys
+from typing import TYPE_CHECKING
+
+from tests.acceptance.calling import Shell, fingerprint
+
+if TYPE_CHECKING:
+    from pathlib import Path
+
+
+def test_help_needs_no_repository(tmp_path: Path) -> None:
+    shell = Shell(tmp_path)
+
+    assert shell.tell("--help").startswith("Usage: interlock")
+    assert "Examples:" in shell.tell("claim", "-h")
+    assert shell.tell("--version").startswith("interlock ")
+    assert shell.tell("store", "--help").startswith("Usage: interlock store")
+
+
+def test_completion_answers_a_shell(tmp_path: Path) -> None:
+    asking = Shell(tmp_path).where(
+        _INTERLOCK_COMPLETE="bash_complete", COMP_WORDS="interlock clai", COMP_CWORD="1"
+    )
+
+    assert "plain,claim" in asking.run().out
+
+
+def test_it_runs_as_a_module_too(shell: Shell) -> None:
+    ended = shell.run_program(sys.executable, "-m", "interlock", "claims", "--json")
+
+    assert ended.answer()["claims"] == []
+
+
+def test_the_demo_keeps_its_promises_and_touches_nothing_around_it(shell: Shell) -> None:
+    shell.ask("claim", "held.py", "--as", "ann")
+    before = fingerprint(shell.folder)
+    # As a hook would see the world: everything here points to the repository that must not be touched.
+    inside = shell.where(
+        GIT_DIR=str(shell.folder / ".git"),
+        GIT_WORK_TREE=str(shell.folder),
+        INTERLOCK_STORE=str(shell.state / "store.db"),
+        INTERLOCK_AGENT="ann",
+        INTERLOCK_SESSION="s-xxxxxxxxxx:nonsense",
+    )
+
+    ended = inside.run("demo", "--json", "--agents", "4")
+
+    answer = ended.answer()
+    assert (answer["winners"], answer["with"]["lost"]) == (1, 0)
+    assert (answer["fenced"], answer["journal_whole"]) == (True, True)
+    assert fingerprint(shell.folder) == before
+    assert shell.git("log", "--format=%s") == "Begin\n"
+
+
+def test_json_is_one_object_wherever_the_word_stands(shell: Shell) -> None:
+    for words in (["--json", "store", "info"], ["store", "--json", "info"], ["store", "info", "--json"]):
+        ended = shell.run(*words)
+        assert json.loads(ended.out)["ok"], ended
+    assert shell.run("claim", "--json", "--as", "ann", "--", "--odd-name").answer()["granted"]
+    assert shell.holders() == {"--odd-name": "ann"}

@@ -1,0 +1,187 @@
+"""Setting a repository up: the plan first, nothing lost, nothing overwritten, and the way back."""
+
+from __future__ import annotations
+
+import tomllib
+from typing import TYPE_CHECKING
+
+from tests.acceptance.calling import Shell, fingerprint
+
+if TYPE_CHECKING:
+    from pathlib import Path
+
+
+def settings_id(folder: Path) -> str:
+    return tomllib.loads((folder / "interlock.toml").read_text(encoding="utf-8"))["repository"]["id"]
+
+
+def store_id(shell: Shell) -> str:
+    return shell.ask("store", "info")["store"]["repository"]
+
+
+def test_init_shows_its_plan_then_writes_settings(shell: Shell) -> None:
+    ended = shell.run("init")
+
+    path = shell.folder / "interlock.toml"
+    assert ended.exit == 0
+    assert f"create  {path}" in ended.err
+    assert ended.out.splitlines()[-1] == f"changed {path}"
+    assert settings_id(shell.folder) == store_id(shell)
+    assert shell.ask("doctor")["ok"]
+
+
+def test_a_dry_run_changes_nothing(shell: Shell) -> None:
+    before = fingerprint(shell.folder)
+
+    answer = shell.ask("init", "--dry-run")
+
+    assert answer["changed"] == []
+    assert str(shell.folder / "interlock.toml") in answer["plan"]
+    assert fingerprint(shell.folder) == before
+    assert not shell.state.exists()
+
+
+def test_init_twice_changes_nothing_the_second_time(shell: Shell) -> None:
+    assert shell.ask("init")["changed"]
+    before = fingerprint(shell.folder)
+
+    assert shell.ask("init")["changed"] == []
+    assert fingerprint(shell.folder) == before
+
+
+def test_settings_that_are_there_stay_as_they_are(shell: Shell) -> None:
+    text = '[claims]\nttl = "10m"  # ours\n'
+    (shell.folder / "interlock.toml").write_text(text, encoding="utf-8")
+
+    shell.ask("init")
+    shell.ask("init", "--undo")
+
+    assert (shell.folder / "interlock.toml").read_text(encoding="utf-8") == text
+
+
+def test_settings_that_cannot_be_understood_are_told_before_anything_is_written(shell: Shell) -> None:
+    (shell.folder / "interlock.toml").write_text("[nonsense]\n", encoding="utf-8")
+
+    shell.refuse("SETTINGS_UNKNOWN_KEY", "init")
+
+
+def test_undo_removes_only_what_init_wrote_and_nobody_changed(shell: Shell) -> None:
+    path = shell.folder / "interlock.toml"
+    shell.ask("init")
+    shell.ask("claim", "a", "--as", "ann")
+    name = store_id(shell)
+    assert shell.ask("init", "--undo")["changed"] == [str(path)]
+    assert not path.exists()
+    assert (store_id(shell), shell.holders()) == (name, {"a": "ann"})
+
+    shell.ask("init")
+    path.write_text(path.read_text(encoding="utf-8") + "\n# mine\n", encoding="utf-8")
+
+    assert shell.ask("init", "--undo")["changed"] == []
+    assert path.exists()
+    assert shell.ask("init", "--undo", "--dry-run")["changed"] == []
+
+
+def test_claims_made_before_init_survive_it_under_the_same_id(shell: Shell) -> None:
+    token = shell.ask("claim", "a", "--as", "ann")["granted"][0]["token"]
+    name = store_id(shell)
+
+    shell.ask("init")
+
+    assert settings_id(shell.folder) == name
+    assert shell.ask("check", "a", "--as", "ann", "--token", str(token))["ok"]
+    assert shell.ask("journal", "--verify")["ok"]
+
+
+def test_a_clone_with_committed_settings_is_the_same_repository(shell: Shell, tmp_path: Path) -> None:
+    shell.ask("init")
+    shell.git("add", "interlock.toml")
+    shell.git("commit", "--quiet", "-m", "Settings")
+    shell.git("clone", "--quiet", ".", str(tmp_path / "clone"))
+    clone = Shell(tmp_path / "clone")
+
+    assert store_id(clone) == store_id(shell)
+    assert clone.ask("store", "info")["store"]["place"] != shell.ask("store", "info")["store"]["place"]
+
+
+def test_claims_made_in_a_clone_follow_it_when_the_settings_name_it_anew(shell: Shell) -> None:
+    token = shell.ask("claim", "a", "--as", "ann")["granted"][0]["token"]
+    settings = '[repository]\nid = "01234567-89ab-4cde-8f01-23456789abcd"\n'
+
+    (shell.folder / "interlock.toml").write_text(settings, encoding="utf-8")
+
+    assert store_id(shell) == "01234567-89ab-4cde-8f01-23456789abcd"
+    assert shell.ask("check", "a", "--as", "ann", "--token", str(token))["ok"]
+    assert shell.kinds()[-1] == "repository.adopted"
+    assert shell.ask("journal", "--verify")["ok"]
+    (shell.folder / "interlock.toml").unlink()
+    assert shell.holders() == {"a": "ann"}
+
+
+def test_a_shallow_clone_works(shell: Shell, tmp_path: Path) -> None:
+    shell.git("clone", "--quiet", "--depth", "1", f"file://{shell.folder}", str(tmp_path / "shallow"))
+    shallow = Shell(tmp_path / "shallow")
+
+    shallow.ask("claim", "README.md", "--as", "ann")
+
+    assert shallow.ask("release", "README.md", "--commit", "HEAD", "--as", "ann")["commit"]
+    assert shallow.ask("who", "README.md")["last_change"]["subject"] == "Begin"
+
+
+def test_outside_git_init_makes_a_folder_usable(tmp_path: Path) -> None:
+    shell = Shell(tmp_path)
+    (tmp_path / "docs").mkdir()
+    shell.refuse("NO_REPOSITORY", "claim", "docs/a.md", "--as", "ann", exit=1)
+
+    changed = shell.ask("init")["changed"]
+    shell.ask("claim", "docs/a.md", "--as", "ann")
+
+    assert changed == [str(tmp_path / ".interlock"), str(tmp_path / "interlock.toml")]
+    refused = shell.at("docs").refuse("CLAIM_HELD", "claim", "a.md", "--as", "bob", exit=3)
+    assert refused["refused"][0]["pattern"] == "docs/a.md"
+    assert shell.ask("who", "docs/a.md")["last_change"] is None
+    shell.refuse("UNKNOWN_COMMIT", "release", "docs/a.md", "--commit", "HEAD", "--as", "ann")
+    shell.refuse("PATH_OUTSIDE", "claim", "../x", "--as", "ann")
+    assert shell.ask("doctor")["ok"]
+
+
+def test_claims_from_a_linked_worktree_are_the_same_claims(shell: Shell, tmp_path: Path) -> None:
+    shell.git("worktree", "add", "--quiet", "../linked")
+    linked = Shell(tmp_path / "linked")
+    linked.ask("claim", "src/api.py", "--as", "ann")
+
+    for word in ("src/api.py", str(tmp_path / "linked" / "src" / "api.py"), str(shell.folder / "src/api.py")):
+        answer = shell.refuse("CLAIM_HELD", "claim", word, "--as", "bob", exit=3)
+        assert answer["refused"][0]["pattern"] == "src/api.py"
+    assert shell.ask("claims", "--repo", str(tmp_path / "linked"))["claims"][0]["holder"] == "ann"
+
+
+def test_two_first_commands_at_once_found_one_repository(shell: Shell) -> None:
+    starting = [shell.start("claim", "a", "--as", f"agent{number}", "--json") for number in range(6)]
+
+    ends = [one.end() for one in starting]
+
+    assert sorted(end.exit for end in ends) == [0, 3, 3, 3, 3, 3], ends
+    assert shell.kinds().count("repository.begun") == 1
+    assert shell.kinds().count("session.joined") == 6
+
+
+def test_case_is_ignored_where_git_ignores_it(shell: Shell) -> None:
+    shell.git("config", "core.ignorecase", "true")
+    shell.ask("claim", "src/Api.py", "--as", "ann")
+
+    answer = shell.refuse("CLAIM_HELD", "claim", "SRC/api.PY", "--as", "bob", exit=3)
+
+    assert answer["refused"][0]["held"] == "src/Api.py"
+    shell.refuse("PATH_INSIDE_GIT", "claim", ".GIT/config", "--as", "bob")
+    assert shell.ask("who", "readme.MD")["path"] == "readme.MD"
+
+
+def test_a_changed_mind_about_case_rewrites_what_is_held(shell: Shell) -> None:
+    shell.ask("claim", "src/Api.py", "--as", "ann")
+    shell.ask("claim", "src/api.py", "--as", "bob")
+    shell.ask("release", "src/api.py", "--as", "bob")
+
+    (shell.folder / "interlock.toml").write_text("[claims]\nignore_case = true\n", encoding="utf-8")
+
+    shell.refuse("CLAIM_HELD", "claim", "src/api.py", "--as", "bob", exit=3)
