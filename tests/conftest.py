@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import itertools
 import os
+import shutil
 import subprocess
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -76,14 +77,19 @@ def sealed_home(tmp_path_factory: pytest.TempPathFactory, monkeypatch: pytest.Mo
 
 
 @pytest.fixture
-def repository(tmp_path: Path, sealed_home: Path) -> Path:
+def repository(tmp_path: Path, tmp_path_factory: pytest.TempPathFactory, sealed_home: Path) -> Path:
     """A real git repository on branch `main` with one commit of one file, README.md."""
-    folder = tmp_path / "repository"
-    folder.mkdir()
-    (folder / "README.md").write_text("# A repository for tests\n", encoding="utf-8")
-    for arguments in (["init", "--quiet"], ["add", "README.md"], ["commit", "--quiet", "-m", "Begin"]):
-        subprocess.run(["git", *arguments], cwd=folder, check=True, timeout=30)
-    return folder
+    # Made once for each worker, in the sealed home of whoever comes first, and copied: git takes its time.
+    template = tmp_path_factory.getbasetemp() / "repository-template"
+    if not template.exists():
+        folder = tmp_path / "template"
+        folder.mkdir()
+        (folder / "README.md").write_text("# A repository for tests\n", encoding="utf-8")
+        for arguments in (["init", "--quiet"], ["add", "README.md"], ["commit", "--quiet", "-m", "Begin"]):
+            subprocess.run(["git", *arguments], cwd=folder, check=True, timeout=30)
+        folder.rename(template)
+    # The index remembers the files' times and inodes: git looks once more at a copy, and finds it unchanged.
+    return shutil.copytree(template, tmp_path / "repository", symlinks=True)
 
 
 @pytest.fixture(scope="session")

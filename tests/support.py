@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING, Generic, TypeVar
 import pytest
 
 from interlock.bootstrap import open_house
+from interlock.domain.agents import Credentials
 from interlock.domain.claims import EXCLUSIVE, SHARED, Claim, Refusal, Refused, Taken
 from interlock.operations import claims, held, journal, sessions, waiting
 from interlock.testing.clock import FakeClock
@@ -197,7 +198,9 @@ class Agent:
         )
         return waiting.take_or_wait(self.context, self.session, request, wait_ms, on_wait)
 
-    def take(self, *patterns: str, ttl_ms: int | None = None, is_shared: bool = False, task: str = "") -> Claim:
+    def take(
+        self, *patterns: str, ttl_ms: int | None = None, is_shared: bool = False, task: str = ""
+    ) -> Claim:
         """Claim, and be sure of it; gives the first grant."""
         return granted(self.claim(*patterns, ttl_ms=ttl_ms, is_shared=is_shared, task=task))[0]
 
@@ -221,7 +224,7 @@ class Agent:
 
     def shows_life(self) -> None:
         """What every command does first."""
-        proof = sessions.Credentials(session=self.session.id, secret=self.joined.secret)
+        proof = Credentials(session=self.session.id, secret=self.joined.secret)
         sessions.prove(self.context, proof)
 
     def leave(self) -> tuple[str, ...]:

@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 from interlock.clock import parse_duration
-from interlock.domain.tasks import BLOCKED, DROPPED, READY, NewTask, Task
-from interlock.operations import checklists, evidence, picking, tasks
+from interlock.domain.tasks import NewTask, Task
+from interlock.operations import checklists, evidence, picking, task_adding, tasks
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -40,8 +40,8 @@ class Tasks:
         parent: str = "",
         next_action: str = "",
         force: bool = False,
-    ) -> tasks.Added | tasks.LooksAlike:
-        """Add a task, or say which tasks look like the same work. With a `key`, adding it again changes nothing.
+    ) -> task_adding.Added | task_adding.LooksAlike:
+        """Add a task, or say which tasks look like the same work; adding a `key` again changes nothing.
 
         Raises:
             Malformed: a field cannot be used, or a dependency is unknown.
@@ -62,18 +62,19 @@ class Tasks:
             parent=parent,
             next_action=next_action,
         )
-        outcome = tasks.add_task(self._house.context, self._session(), new, force=force)
+        outcome = task_adding.add_task(self._house.context, self._session(), new, force=force)
         self._house.settle()
         return outcome
 
-    def next(self, *, role: str = "", wait: str | float = 0) -> tasks.Picked | tasks.NothingReady:
+    def next(self, *, role: str = "", wait: str | float = 0) -> picking.Picked | picking.NothingReady:
         """Take the best ready task whose paths are free, and its paths with it.
 
         Raises:
             Stale: the session is over.
         """
         wait_ms = parse_duration(wait, what="wait") if isinstance(wait, str) else int(wait * 1000)
-        outcome = picking.wait_for_task(self._house.context, self._session(), role, wait_ms)
+        start = self._house.witness().start
+        outcome = picking.wait_for_task(self._house.context, self._session(), role, wait_ms, start)
         self._house.settle()
         return outcome
 
@@ -99,19 +100,19 @@ class Tasks:
 
     def block(self, task: str, why: str) -> Task:
         """Keep a task from being offered."""
-        return self._change(task, "task.blocked", BLOCKED, why)
+        return self._settled(tasks.block_task(self._house.context, self._session(), task, why))
 
     def unblock(self, task: str) -> Task:
         """Offer a blocked task again."""
-        return self._change(task, "task.unblocked", READY, "")
+        return self._settled(tasks.unblock_task(self._house.context, self._session(), task))
 
-    def retry(self, task: str) -> Task:
-        """Give a failed or dead task another round of attempts."""
-        return self._change(task, "task.retried", READY, "")
+    def retry(self, task: str, why: str = "") -> Task:
+        """Give a task that failed, died or got stuck another round of attempts."""
+        return self._settled(tasks.retry_task(self._house.context, self._session(), task, why))
 
     def drop(self, task: str, why: str) -> Task:
         """Give a task up for good."""
-        return self._change(task, "task.dropped", DROPPED, why)
+        return self._settled(tasks.drop_task(self._house.context, self._session(), task, why))
 
     def after(self, task: str, before: str) -> Task:
         """Let a task wait for another.
@@ -138,9 +139,6 @@ class Tasks:
         outcome = checklists.import_checklist(self._house.context, self._session(), text, force=force)
         self._house.settle()
         return outcome
-
-    def _change(self, task: str, kind: str, then: str, why: str) -> Task:
-        return self._settled(tasks.change_state(self._house.context, self._session(), task, kind, then, why))
 
     def _settled(self, task: Task) -> Task:
         self._house.settle()

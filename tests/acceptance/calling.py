@@ -39,19 +39,27 @@ class Shell:
     """A folder and an environment in which commands are typed."""
 
     def __init__(
-        self, folder: Path, environment: Mapping[str, str] | None = None, user: int | None = None
+        self, folder: Path, environment: Mapping[str, str] | None = None, prefix: tuple[str, ...] = ()
     ) -> None:
         self.folder = folder
         self.environment = dict(environment or {})
-        self.user = user
+        self.prefix = prefix
 
     def at(self, folder: Path | str) -> Shell:
         """The same, in another folder."""
-        return Shell(self.folder / folder, self.environment, self.user)
+        return Shell(self.folder / folder, self.environment, self.prefix)
 
     def where(self, **environment: str) -> Shell:
         """The same, with more in the environment."""
-        return Shell(self.folder, {**self.environment, **environment}, self.user)
+        return Shell(self.folder, {**self.environment, **environment}, self.prefix)
+
+    def humble(self) -> Shell:
+        """The same, without the superuser's power to read and write what the mode of a file forbids."""
+        if os.geteuid() != 0:
+            return self
+        give_up = "import ctypes, os, sys; drop = ctypes.CDLL(None).prctl; drop(24, 1); drop(24, 2)"
+        run = "os.execvp(sys.argv[1], sys.argv[1:])"
+        return Shell(self.folder, self.environment, (sys.executable, "-I", "-S", "-c", f"{give_up}; {run}"))
 
     def run(self, *words: str, stdin: str = "", limit_seconds: float = LIMIT_SECONDS) -> Ended:
         """Run `interlock` with these words, and wait for its end."""
@@ -59,15 +67,12 @@ class Shell:
 
     def run_program(self, *words: str, stdin: str = "", limit_seconds: float = LIMIT_SECONDS) -> Ended:
         done = subprocess.run(
-            words,
+            (*self.prefix, *words),
             cwd=self.folder,
             env={**os.environ, **self.environment},
             input=stdin.encode(),
             capture_output=True,
             timeout=limit_seconds,
-            user=self.user,
-            group=self.user,
-            extra_groups=None if self.user is None else [],
         )
         return Ended(list(words), done.returncode, done.stdout.decode(), done.stderr.decode())
 

@@ -360,9 +360,9 @@ def test_a_sleeper_that_wakes_up_after_its_session_can_do_nothing(site: Site) ->
         lambda: ann.claim("docs"),
         lambda: ann.claim("src", wait_ms=1000),
         lambda: ann.renew("src"),
-        lambda: ann.renew(),
+        ann.renew,
         lambda: ann.release("src"),
-        lambda: ann.release(),
+        ann.release,
         ann.shows_life,
         ann.leave,
     ]
@@ -473,9 +473,7 @@ def test_one_living_process_keeps_a_session(site: Site, ended_process: Process) 
 
 
 @pytest.mark.parametrize("field", ["boot_id", "namespace"])
-def test_a_process_elsewhere_is_never_taken_for_dead(
-    site: Site, ended_process: Process, field: str
-) -> None:
+def test_a_process_elsewhere_is_never_taken_for_dead(site: Site, ended_process: Process, field: str) -> None:
     ann = site.agent("ann", process=replace(ended_process, **{field: "elsewhere"}))
     ann.take("src")
     site.clock.advance(MINUTE)

@@ -85,9 +85,7 @@ def test_a_line_can_be_read_by_any_program(site: Site, house: House, ann: Agent)
 @pytest.mark.parametrize(
     "note", ['"quoted" \\ \n\t\r', "日本 𝔘 é", "\u2028\u2029\x85\x0b\x0c\x1c", "\x7f\ufeff"]
 )
-def test_any_text_survives_the_way_through_the_file(
-    site: Site, house: House, ann: Agent, note: str
-) -> None:
+def test_any_text_survives_the_way_through_the_file(site: Site, house: House, ann: Agent, note: str) -> None:
     granted(ann.claim("src", note=note))
 
     house.settle()

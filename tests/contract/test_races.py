@@ -1,7 +1,7 @@
 """Real processes that ask for the same thing in the same instant: exactly one gets it, each time.
 
-`INTERLOCK_RACES=100000` runs about so many rounds on SQLite, and a fifth of it on PostgreSQL, instead of the few
-thousand that every test run can afford.
+`INTERLOCK_RACES=100000` runs about so many rounds on SQLite, and a fifth of it on PostgreSQL, instead of the
+few thousand that every test run can afford.
 """
 
 from __future__ import annotations

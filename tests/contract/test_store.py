@@ -48,6 +48,11 @@ def run_sql(site: Site, *commands: str) -> None:
         database.close()
 
 
+def facts_of(site: Site) -> dict[str, str]:
+    """What the store says of itself."""
+    return {str(key): str(fact) for key, fact in site.rows("meta_all")}
+
+
 def refusal(site: Site) -> InterlockError:
     """What opening the store says."""
     with pytest.raises(InterlockError) as caught:
@@ -65,10 +70,10 @@ def fingerprint(path: str) -> str:
 def test_the_schemas_version_is_recorded(site: Site) -> None:
     site.context()
 
-    facts = dict(site.rows("meta_all"))
+    facts = facts_of(site)
 
     assert (facts["schema"], facts["readable_by"]) == (str(SCHEMA), str(READABLE_BY))
-    assert len(str(facts["store_id"])) == 36
+    assert len(facts["store_id"]) == 36
     if not site.is_postgres:
         database = sqlite3.connect(site.place)
         assert database.execute("PRAGMA application_id").fetchone() == (APPLICATION_ID,)
@@ -118,7 +123,7 @@ def test_a_store_of_a_newer_program_that_older_ones_may_use_is_used(site: Site) 
 
     for _ in range(2):
         assert site.agent("bob").is_refused("src").holder == "ann"
-    assert dict(site.rows("meta_all"))["schema"] == "9007"
+    assert facts_of(site)["schema"] == "9007"
 
 
 @pytest.mark.own_database
@@ -170,11 +175,14 @@ def test_a_truncated_file_is_called_damaged_at_the_latest_when_it_is_used(site: 
     size = os.path.getsize(site.place)
     os.truncate(site.place, int(size * part))
 
-    with pytest.raises(StoreCorrupt) as caught:
+    def use() -> None:
         again = site.agent("ann")
         again.take("docs")
         again.release()
         journal.verify(again.context, [])
+
+    with pytest.raises(StoreCorrupt) as caught:
+        use()
 
     assert caught.value.code == "STORE_CORRUPT"
 

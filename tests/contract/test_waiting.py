@@ -370,9 +370,7 @@ def test_a_long_line_is_no_ring(live_site: Site) -> None:
     agents = [live_site.agent(f"a{number}") for number in range(5)]
     for number, agent in enumerate(agents):
         agent.take(str(number))
-    waiters = [
-        stand_in_line(live_site, agent, str(number + 1)) for number, agent in enumerate(agents[:-1])
-    ]
+    waiters = [stand_in_line(live_site, agent, str(number + 1)) for number, agent in enumerate(agents[:-1])]
 
     for agent, waiter in zip(reversed(agents), [None, *reversed(waiters)], strict=True):
         if waiter is not None:
@@ -428,7 +426,9 @@ def test_a_killed_waiter_is_passed_over_after_three_seconds(
 
     assert bob.is_refused("src").is_waiting, "nobody can know yet that zed is dead"
     granted(bob.claim("src", wait_ms=LONG_MS))
-    assert time.monotonic() - died_at < 8, "three seconds of silence, one of looking, and room for a busy machine"
+    assert time.monotonic() - died_at < 8, (
+        "three seconds of silence, one of looking, and room for a busy machine"
+    )
 
 
 @SQLITE_ONLY  # a server wakes its clients itself

@@ -1,8 +1,8 @@
-"""Claims against a model: sessions come, claim, renew, release, lapse and leave while time does what it likes.
+"""Claims against a model: sessions come, claim, renew, release, lapse and leave, and time does what it likes.
 
-The model is a list of grants and brute force: who overlaps whom is asked for each pair. What it takes from the
-store is only when a session was last seen, because signs of life are written down only now and then; how old
-that may be is checked.
+The model is a list of grants and brute force: who overlaps whom is asked for each pair. What it takes from
+the store is only when a session was last seen, because signs of life are written down only now and then; how
+old that may be is checked.
 """
 
 from __future__ import annotations
@@ -159,9 +159,7 @@ class ClaimsMachine(RuleBasedStateMachine):
     def others_on(self, name: str, pattern: Pattern) -> list[Grant]:
         session = self.sessions[name].id
         return [
-            grant
-            for grant in self.live()
-            if grant.session != session and overlap(grant.pattern, pattern)
+            grant for grant in self.live() if grant.session != session and overlap(grant.pattern, pattern)
         ]
 
     def is_free_for(self, name: str, pattern: Pattern, mode: str) -> bool:
@@ -420,7 +418,8 @@ class ClaimsMachine(RuleBasedStateMachine):
     def restart(self) -> None:
         """Nothing that was held is lost, and time does not go on behind the newest grant or sign of life.
 
-        What had lapsed, but was still in the store because nobody had changed anything since, may be held again.
+        What had lapsed, but was still in the store because nobody had changed anything since, may be held
+        again.
         """
         before, live = self.now, self.live()
         alive = {name for name in self.sessions if self.is_alive(name)}
@@ -499,6 +498,8 @@ def test_sqlite_agrees_with_the_model(bare_repository: Path) -> None:
 @pytest.mark.postgres
 @pytest.mark.timeout(600 * MORE)  # a failure is made small first, which takes its time
 def test_postgres_agrees_with_the_model(bare_repository: Path, postgres_url: str) -> None:
-    machine = type("PostgresMachine", (ClaimsMachine,), {"repository": bare_repository, "place": postgres_url})
+    machine = type(
+        "PostgresMachine", (ClaimsMachine,), {"repository": bare_repository, "place": postgres_url}
+    )
 
     run_machine(machine, settings=settings(max_examples=25 * MORE, stateful_step_count=40))

@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any
 
 import click
+from click.core import ParameterSource
 
 from interlock import __version__
 from interlock.cli.main import run_command
@@ -24,6 +25,8 @@ _NOUNS = {
 }
 
 
+# Without its value each of these would do something else than was meant: act as another, or check nothing.
+_NEVER_EMPTY = {"--as", "--repo", "--token", "--pid", "--commit", "--ttl", "--since", "--last"}
 _OPTION_NAMES = {option.name for command in COMMANDS for option in (*command.options, *COMMON)}
 
 
@@ -143,17 +146,20 @@ def _click_option(option: Option) -> click.Option:
         multiple=option.is_repeated,
         metavar=option.metavar or None,
         show_default=bool(option.default) and not option.is_flag,
-        callback=_refuse_option_name,
+        callback=_refuse_forgotten,
     )
 
 
-def _refuse_option_name(context: click.Context, option: Any, given: Any) -> Any:
-    """A value was forgotten, and the next option taken for it; --note=--json says that it is meant."""
+def _refuse_forgotten(context: click.Context, option: Any, given: Any) -> Any:
+    """Refuse a value that was forgotten: the next option taken for it, or a variable that was empty.
+
+    `--note=--json` says that it is meant.
+    """
+    name = option.opts[0]
     values: tuple[object, ...] = tuple(given) if option.multiple else (given,)
-    if not _OPTION_NAMES.isdisjoint(values):
-        raise click.BadOptionUsage(
-            option.opts[0], f"Option '{option.opts[0]}' requires an argument.", context
-        )
+    is_said = context.get_parameter_source(option.name) is ParameterSource.COMMANDLINE
+    if not _OPTION_NAMES.isdisjoint(values) or (is_said and given == "" and name in _NEVER_EMPTY):
+        raise click.BadOptionUsage(name, f"Option '{name}' requires an argument.", context)
     return given
 
 

@@ -136,7 +136,7 @@ class Desk:
         return error
 
     def settle(self) -> None:
-        """Let the plain files beside the store follow whatever this command changed; the next one catches up."""
+        """Let the plain files beside the store follow what this command changed; the next one catches up."""
         if self._house is not None:
             try:
                 self._house.settle()
@@ -177,7 +177,7 @@ class Desk:
         return identify(self.house.context, self.caller()).session
 
     def show_life(self) -> None:
-        """Looking counts as a sign of life too; whoever has no session, or a dead one, may look all the same."""
+        """Looking counts as a sign of life; whoever has no session, or a dead one, may look all the same."""
         try:
             self.known_session()
         except InterlockError:

@@ -66,8 +66,8 @@ def _read_option(word: str, rest: Any, options: dict[str, Option], given: dict[s
         return not equals
     if not equals:
         text = next(rest, "")
-        if not text or text.startswith("--"):
-            return False
+    if not text or (not equals and text.startswith("--")):
+        return False
     given[option.key] = (*given.get(option.key, ()), text) if option.is_repeated else text
     return True
 

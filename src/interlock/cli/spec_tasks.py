@@ -105,7 +105,7 @@ TASK_COMMANDS: tuple[Command, ...] = (
     Command(
         path="task unblock",
         handler="tasks:unblock",
-        summary="Offer a blocked task again.",
+        summary="Offer a blocked task again; dependencies that were dropped are forgotten.",
         arguments=(_TASK,),
         examples=("interlock task unblock T7",),
     ),
@@ -133,7 +133,10 @@ TASK_COMMANDS: tuple[Command, ...] = (
             Option(name="--wait", help="wait for one at most so long", metavar="0s", default="0s"),
         ),
         examples=("interlock next --as ann", "interlock next --role test --wait 10m --json"),
-        details="Exit 0 with a task; exit 5 when there was none in time: the answer says what stands in the way.",
+        details=(
+            "Exit 0 with a task; exit 5 when there was none in time: the answer says what is in the way.\n"
+            "With a task that others had before come their feedback and their branches."
+        ),
     ),
     Command(
         path="done",

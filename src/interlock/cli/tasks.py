@@ -6,8 +6,9 @@ import os
 import sys
 
 from interlock.cli.numbers import read_number
+from interlock.cli.terminal import in_one_line
 from interlock.clock import parse_duration
-from interlock.domain.tasks import BLOCKED, DROPPED, READY, STATES, NewTask
+from interlock.domain.tasks import LONGEST_BODY, STATES, NewTask, branch_of
 from interlock.errors import Malformed
 
 TYPE_CHECKING = False
@@ -15,9 +16,11 @@ if TYPE_CHECKING:
     from typing import Any
 
     from interlock.cli.main import Desk
-    from interlock.domain.tasks import Task
+    from interlock.domain.duplicates import Likeness
+    from interlock.domain.tasks import Lesson, Task
+    from interlock.operations.picking import NothingReady, Picked
 
-_MOST_TEXT = 64_000
+_LONGEST_LIST = 8_000_000
 
 
 def add(
@@ -39,12 +42,12 @@ def add(
     force: bool,
 ) -> int:
     """Add a task, or show what looks like it."""
-    from interlock.operations.tasks import LooksAlike, add_task
+    from interlock.operations.task_adding import LooksAlike, add_task
     from interlock.views.tasks import likeness_json, task_json
 
     new = NewTask(
         title=title,
-        body=_read_text(body, "--body"),
+        body=_read_text(body, "--body", LONGEST_BODY),
         kind=kind,
         role=role,
         priority=_signed(priority, "--priority"),
@@ -59,47 +62,75 @@ def add(
         next_action=next,
     )
     house = desk.house
+    check_kind(desk, new)
     outcome = add_task(house.context, desk.session(), new, force=force)
-    similar = [likeness_json(one) for one in outcome.similar]
     if isinstance(outcome, LooksAlike):
-        first = outcome.similar[0]
-        answer: dict[str, Any] = {
-            "ok": False,
-            "code": "TASK_SIMILAR",
-            "message": f"{first.task} looks like the same work: {first.title}",
-            "hint": f"work on {first.task}, or add it all the same with --force",
-            "similar": similar,
-        }
-        desk.terminal.answer(answer, "")
-        if not desk.terminal.is_json:
-            desk.terminal.complain(answer["message"], answer["hint"], answer["code"])
-            for one in outcome.similar:
-                desk.terminal.note(f"  {one.task} ({one.state}, {one.score:.2f}): {one.reason}")
-        return 3
+        return _point_out(desk, outcome.similar)
     word = "added" if outcome.is_new else "was there already:"
     task = task_json(outcome.task, house.store)
-    text = f"{word} {task['id']} {task['title']} ({task['state']}{', ' + task['why'] if task['why'] else ''})"
-    desk.terminal.answer({"ok": True, "task": task, "similar": similar, "new": outcome.is_new}, text)
+    why = f", {task['why']}" if task["why"] else ""
+    similar = [likeness_json(one) for one in outcome.similar]
+    answer = {"ok": True, "task": task, "similar": similar, "new": outcome.is_new}
+    desk.terminal.answer(answer, f"{word} {task['id']} {task['title']} ({task['state']}{why})")
     return 0
 
 
-def _read_text(name: str, what: str) -> str:
-    """The text of a file, or of standard input for `-`."""
+def check_kind(desk: Desk, new: NewTask) -> None:
+    """Refuse a kind of which nobody has said what it must show, before it stands in the queue."""
+    from interlock.domain.evidence import needed
+
+    if new.kind:
+        needed(new.kind, desk.house.settings.tasks_evidence)
+
+
+def _point_out(desk: Desk, similar: tuple[Likeness, ...]) -> int:
+    from interlock.views.tasks import likeness_json
+
+    first = similar[0]
+    answer: dict[str, Any] = {
+        "ok": False,
+        "code": "TASK_SIMILAR",
+        "message": f"{first.task} looks like the same work: {first.title}",
+        "hint": f"work on {first.task}, or add it all the same with --force",
+        "similar": [likeness_json(one) for one in similar],
+    }
+    _refuse(desk, answer)
+    for one in similar:
+        desk.terminal.note(f"  {one.task} ({one.state}, {one.score:.2f}): {in_one_line(one.reason)}")
+    return 3
+
+
+def _refuse(desk: Desk, answer: dict[str, Any]) -> None:
+    desk.terminal.answer(answer, "")
+    if not desk.terminal.is_json:
+        desk.terminal.complain(answer["message"], answer["hint"], answer["code"])
+
+
+def _read_text(name: str, what: str, longest: int) -> str:
+    """The text of a file, or of standard input for `-`; its last line end does not count."""
     if not name:
         return ""
+    most = 4 * longest + 2  # bytes of so many characters, and one more to see that there are more
     try:
         if name == "-":
-            raw = sys.stdin.buffer.read(_MOST_TEXT * 4 + 1)
+            raw = sys.stdin.buffer.read(most)
         else:
             with open(name, "rb") as file:
-                raw = file.read(_MOST_TEXT * 4 + 1)
-        return raw.decode("utf-8")
+                raw = file.read(most)
+        text = raw.decode("utf-8").removesuffix("\n") if len(raw) < most else ""
     except (OSError, UnicodeDecodeError, ValueError) as error:
         raise Malformed(
             f"{what} {name[:80]!r} cannot be read as text: {getattr(error, 'strerror', None) or 'not UTF-8'}",
             code="UNREADABLE_FILE",
             hint="give the path of a text file, or - for standard input",
         ) from error
+    if len(raw) >= most or len(text) > longest:
+        raise Malformed(
+            f"{what} {name[:80]!r} has more than {longest:,} characters",
+            code="TEXT_TOO_LONG",
+            hint="keep it shorter, and name a file for the rest",
+        )
+    return text
 
 
 def _signed(text: str, what: str) -> int:
@@ -139,7 +170,8 @@ def import_list(desk: Desk, file: str, force: bool) -> int:
     from interlock.views.tasks import likeness_json, task_json
 
     house = desk.house
-    outcome = import_checklist(house.context, desk.session(), _read_text(file, "the checklist"), force=force)
+    text = _read_text(file, "the checklist", _LONGEST_LIST)
+    outcome = import_checklist(house.context, desk.session(), text, force=force)
     added = [task_json(task, house.store) for task in outcome.added]
     skipped: list[dict[str, Any]] = [
         {"title": title, "similar": [likeness_json(one) for one in similar]}
@@ -156,8 +188,7 @@ def import_list(desk: Desk, file: str, force: bool) -> int:
 
 def show(desk: Desk, task: str) -> int:
     """Show one task whole."""
-    from interlock.operations.tasks import get_task, links_of, task_history
-    from interlock.views.journal import entry_json
+    from interlock.operations.tasks import get_task, lessons_of, links_of
     from interlock.views.tasks import task_json
 
     house = desk.house
@@ -165,18 +196,29 @@ def show(desk: Desk, task: str) -> int:
     found = get_task(house.context, task)
     row = task_json(found, house.store)
     links = [{"id": other, "reason": reason} for other, reason in links_of(house.context, task)]
-    history = [entry_json(entry) for entry in task_history(house.context, task)]
-    feedback = [
-        {"at": entry["at"], "kind": entry["kind"], "agent": entry["agent"], "why": entry["data"]["why"]}
-        for entry in history
-        if entry["data"].get("why")
-    ]
-    lines = [f"{key:<13} {row[key]}" for key in row if row[key] not in (None, [], "")]
-    lines += [f"looks like    {one['id']}: {one['reason']}" for one in links]
-    lines += [f"feedback      {one['at']} {one['agent']}: {one['why']}" for one in feedback]
-    answer = {"ok": True, "task": row, "similar": links, "feedback": feedback}
-    desk.terminal.answer(answer, "\n".join(lines))
+    before = _before(desk, found, lessons_of(house.context, task), with_own=True)
+    lines = [f"{key:<13} {in_one_line(str(row[key]))}" for key in row if row[key] not in (None, [], "")]
+    lines += [f"looks like    {one['id']}: {in_one_line(one['reason'])}" for one in links]
+    lines += _told(before, "feedback      ", "work there    ")
+    desk.terminal.answer({"ok": True, "task": row, "similar": links, **before}, "\n".join(lines))
     return 0
+
+
+def _before(desk: Desk, task: Task, lessons: tuple[Lesson, ...], *, with_own: bool = False) -> dict[str, Any]:
+    """What earlier attempts left: what their owners said, and the branches that are there."""
+    from interlock.views.tasks import lesson_json
+
+    attempts = range(1, task.attempt + with_own)
+    branches = desk.house.witness().branches_among([branch_of(task.id, number) for number in attempts])
+    return {"feedback": [lesson_json(one) for one in lessons], "branches": branches}
+
+
+def _told(before: dict[str, Any], said: str, there: str) -> list[str]:
+    lines = [
+        f"{said}attempt {one['attempt']}, {one['agent'] or 'interlock'}: {in_one_line(one['why'])}"
+        for one in before["feedback"]
+    ]
+    return lines + [f"{there}{branch}" for branch in before["branches"]]
 
 
 def log(desk: Desk, task: str) -> int:
@@ -194,7 +236,8 @@ def log(desk: Desk, task: str) -> int:
             or facts.get("title")
             or (f"attempt {facts['attempt']}" if "attempt" in facts else "")
         )
-        lines.append(f"{entry['at']}  {entry['kind']:<15} {entry['agent']:<12} {detail}")
+        told = f"{entry['at']}  {entry['kind']:<15} {entry['agent']:<12} {detail}"
+        lines.append(in_one_line(told).rstrip())
     desk.terminal.answer({"ok": True, "entries": entries}, "\n".join(lines))
     return 0
 
@@ -208,84 +251,86 @@ def after(desk: Desk, task: str, before: str) -> int:
 
 def block(desk: Desk, task: str, why: str) -> int:
     """Keep a task from being offered."""
-    return _change(desk, task, "task.blocked", BLOCKED, _reason(why))
+    from interlock.operations.tasks import block_task
+
+    return _answer_task(desk, block_task(desk.house.context, desk.session(), task, why))
 
 
 def unblock(desk: Desk, task: str) -> int:
     """Offer a blocked task again."""
-    return _change(desk, task, "task.unblocked", READY, "")
+    from interlock.operations.tasks import unblock_task
+
+    return _answer_task(desk, unblock_task(desk.house.context, desk.session(), task))
 
 
 def retry(desk: Desk, task: str) -> int:
     """Give a task another round of attempts."""
-    return _change(desk, task, "task.retried", READY, "")
+    from interlock.operations.tasks import retry_task
+
+    return _answer_task(desk, retry_task(desk.house.context, desk.session(), task))
 
 
 def drop(desk: Desk, task: str, why: str) -> int:
     """Give a task up for good."""
-    return _change(desk, task, "task.dropped", DROPPED, _reason(why))
+    from interlock.operations.tasks import drop_task
+
+    return _answer_task(desk, drop_task(desk.house.context, desk.session(), task, why))
 
 
-def _reason(why: str) -> str:
-    from interlock.domain.agents import check_text
-
-    if not why.strip():
-        raise Malformed("say why", code="NO_REASON", hint="--why 'a sentence for whoever comes next'")
-    return check_text(why, "reason", 4000)
-
-
-def _change(desk: Desk, task: str, kind: str, then: str, why: str) -> int:
-    from interlock.operations.tasks import change_state
-
-    return _answer_task(desk, change_state(desk.house.context, desk.session(), task, kind, then, why))
-
-
-def _answer_task(desk: Desk, task: Task, **more: Any) -> int:
+def _answer_task(desk: Desk, task: Task) -> int:
     from interlock.views.tasks import task_json
 
     row = task_json(task, desk.house.store)
     why = f", {row['why']}" if row["why"] else ""
-    desk.terminal.answer(
-        {"ok": True, "task": row, **more}, f"{row['id']} {row['title']}: {row['state']}{why}"
-    )
+    text = in_one_line(f"{row['id']} {row['title']}: {row['state']}{why}")
+    desk.terminal.answer({"ok": True, "task": row}, text)
     return 0
 
 
 def next_one(desk: Desk, role: str, wait: str) -> int:
     """Take the best task, waiting for one if asked."""
-    from interlock.operations.picking import wait_for_task
-    from interlock.operations.tasks import Picked
+    from interlock.operations.picking import Picked, wait_for_task
+
+    wait_ms = parse_duration(wait, what="--wait")
+    house = desk.house
+    session = desk.session()
+    if wait_ms:
+        from interlock.cli.main import heed_signals
+
+        heed_signals()
+    outcome = wait_for_task(house.context, session, role, wait_ms, house.witness().start)
+    return _hand_over(desk, outcome) if isinstance(outcome, Picked) else _nothing_ready(desk, outcome)
+
+
+def _hand_over(desk: Desk, picked: Picked) -> int:
     from interlock.views.claims import claim_json
     from interlock.views.tasks import task_json
 
-    house = desk.house
-    wait_ms = parse_duration(wait, what="--wait")
-    outcome = wait_for_task(house.context, desk.session(), role, wait_ms)
-    if isinstance(outcome, Picked):
-        claims = [claim_json(claim, house.store) for claim in outcome.claims]
-        task = task_json(outcome.task, house.store)
-        lines = [
-            f"{task['id']} {task['title']} is yours (attempt {task['attempt']}, branch {task['branch']})"
-        ]
-        lines += [f"  claimed {claim['pattern']} until {claim['until']}" for claim in claims]
-        lines += [f"  before: {task['why']}"] if task["why"] else []
-        lines += [f"  next: {task['next_action']}"] if task["next_action"] else []
-        desk.terminal.answer({"ok": True, "task": task, "claims": claims}, "\n".join(lines))
-        return 0
-    held = f"; {', '.join(outcome.held_up)} wait for paths that others hold" if outcome.held_up else ""
+    store = desk.house.store
+    task = task_json(picked.task, store)
+    claims = [claim_json(claim, store) for claim in picked.claims]
+    before = _before(desk, picked.task, picked.lessons)
+    lines = [f"{task['id']} {task['title']} is yours (attempt {task['attempt']}, branch {task['branch']})"]
+    lines += [f"  claimed {in_one_line(claim['pattern'])} until {claim['until']}" for claim in claims]
+    lines += _told(before, "  before: ", "  work there: ")
+    lines += [f"  next: {in_one_line(task['next_action'])}"] if task["next_action"] else []
+    desk.terminal.answer({"ok": True, "task": task, "claims": claims, **before}, "\n".join(lines))
+    return 0
+
+
+def _nothing_ready(desk: Desk, nothing: NothingReady) -> int:
+    names = ", ".join(nothing.held_up)
     answer: dict[str, Any] = {
         "ok": False,
         "code": "NO_TASK",
-        "message": f"no task is ready{held}",
+        "message": "no task is ready" + (f"; {names} wait for paths that others hold" if names else ""),
         "hint": "wait for one with --wait 10m, or add one: interlock task add 'what is to be done'",
-        "counts": outcome.counts,
-        "held_up": list(outcome.held_up),
+        "counts": nothing.counts,
+        "held_up": list(nothing.held_up),
         "task": None,
         "claims": [],
     }
-    desk.terminal.answer(answer, "")
-    if not desk.terminal.is_json:
-        desk.terminal.complain(answer["message"], answer["hint"], answer["code"])
+    _refuse(desk, answer)
     return 5
 
 
@@ -306,8 +351,12 @@ def done(desk: Desk, task: str, result: str) -> int:
     row = task_json(concluded.task, house.store)
     proofs = [proof_json(proof) for proof in concluded.proofs]
     lines = [f"{row['id']} {row['title']}: {row['state']}"]
-    lines += [f"  {'seen   ' if one['seen'] else 'MISSING'} {one['name']}: {one['found']}" for one in proofs]
-    lines += [f"  hint: {one['hint']}" for one in proofs if one["hint"]]
+    lines += [
+        in_one_line(f"  {'seen   ' if one['seen'] else 'MISSING'} {one['name']}: {one['found']}")
+        for one in proofs
+    ]
+    lines += [f"  hint: {in_one_line(one['hint'])}" for one in proofs if one["hint"]]
+    lines += [f"  next: {row['next_action']}"] if row["state"] == "landing" else []
     desk.terminal.answer({"ok": True, "task": row, "evidence": proofs}, "\n".join(lines))
     return 0
 
@@ -315,13 +364,11 @@ def done(desk: Desk, task: str, result: str) -> int:
 def _read_result(name: str) -> str:
     if name and name != "-" and not os.path.exists(name):
         return name  # a short result may be given as it is
-    return _read_text(name, "--result")[:_MOST_TEXT]
+    return _read_text(name, "--result", LONGEST_BODY)
 
 
 def fail(desk: Desk, task: str, why: str, final: bool) -> int:
     """Give a task back with what was learned."""
     from interlock.operations.tasks import fail_task
 
-    return _answer_task(
-        desk, fail_task(desk.house.context, desk.session(), task, _reason(why), is_final=final)
-    )
+    return _answer_task(desk, fail_task(desk.house.context, desk.session(), task, why, is_final=final))

@@ -1,8 +1,9 @@
 """Tasks as a Markdown checklist that people read and edit, and back again.
 
-A line is a task: `- [ ] T3 Title (after: T1) (path: src/a.py) (role: test) (priority: 2)`. What stands further in
-below it is its body, quoted with `>` where it was written by us. A task that has no id yet is known by its title,
-so that reading the same list twice adds nothing. `after` names an id or a title, also one further down.
+A line is a task: `- [ ] T3 Title (after: T1) (path: src/a.py) (role: test) (priority: 2)`. What stands
+further in below it is its body, quoted with `>` where it was written by us. A task that has no id yet is
+known by its title, so that reading the same list twice adds nothing. `after` names an id or a title, also one
+further down.
 """
 
 from __future__ import annotations

@@ -1,8 +1,9 @@
 """Tasks that look like the same work: a score between 0 and 1, and the reason in words.
 
 Nothing clever: the same issue id is the same work; nearly the same words in the title are the same work; most
-of the words and a common path are. Words that every task has ("add", "fix", "the") do not count, nor do endings,
-nor one slip of the pen in a long word. Where each title has a word of its own ("login", "logout"), they are two.
+of the words and a common path are. Words that every task has ("add", "fix", "the") do not count, nor do
+endings, nor one slip of the pen in a long word. Where each title has a word of its own ("login", "logout"),
+they are two.
 """
 
 from __future__ import annotations

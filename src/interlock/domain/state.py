@@ -98,7 +98,7 @@ def encode_value(content: Any, max_bytes: int) -> str:
     Raises:
         Malformed: it is no JSON, too large, or nested too deep.
     """
-    if _depth(content, _MOST_NESTING) < 0:
+    if _is_deeper(content, _MOST_NESTING):
         raise _too_deep()
     try:
         text = _encode(content)
@@ -119,12 +119,12 @@ def encode_value(content: Any, max_bytes: int) -> str:
     return text
 
 
-def _depth(content: Any, left: int) -> int:
-    """What is left of the allowed nesting; below zero when it is too deep."""
-    if left < 0 or not isinstance(content, (list, tuple, dict)):
-        return left
+def _is_deeper(content: Any, levels: int) -> bool:
+    """Whether lists and objects are nested more than so many levels deep."""
+    if not isinstance(content, (list, tuple, dict)):
+        return False
     inner: Any = content.values() if isinstance(content, dict) else content  # pyright: ignore[reportUnknownMemberType, reportUnknownVariableType]
-    return min((_depth(item, left - 1) for item in inner), default=left)
+    return levels == 0 or any(_is_deeper(item, levels - 1) for item in inner)
 
 
 def _too_deep() -> Malformed:

@@ -55,7 +55,7 @@ class GitWitness:
         return self._commit(f"refs/heads/{branch}") if self.is_in_git else ""
 
     def target(self) -> str:
-        """The branch that work lands on: the one that the main checkout is on, else the usual ones; or nothing."""
+        """The branch that work lands on: the one of the main checkout, else the usual ones; or nothing."""
         main = self._ask("--git-dir", self._checkout.common_dir, "symbolic-ref", "--quiet", "HEAD")
         usual = self._ask("config", "init.defaultBranch")
         names = [main, f"refs/heads/{usual}" if usual else "", "refs/heads/main", "refs/heads/master"]
@@ -75,10 +75,19 @@ class GitWitness:
             return parted
         return self._ask("merge-base", start, commit)
 
-    def has_own_commits(self, commit: str, start: str) -> bool:
-        """Whether a commit brings more than was there when the work began."""
-        before = start or self.target()
-        return not before or bool(run_git("merge-base", "--is-ancestor", commit, before, cwd=self._root).exit_code)
+    def has_own_commits(self, branch: str, commit: str, start: str) -> bool:
+        """Whether the commit at the tip of a branch brings work of its own, beyond what others have landed."""
+        if start and self._is_in(commit, start):
+            return False
+        return not self.is_landed(commit) or self._was_worked_on(branch)
+
+    def _was_worked_on(self, branch: str) -> bool:
+        """Whether a branch that the target has caught up with was ever more than pointed at what was there.
+
+        That is what its reflog tells. One that has none came from elsewhere, where it was worked on.
+        """
+        ways = self._ask("reflog", "show", "--format=%gs", f"refs/heads/{branch}").splitlines()
+        return not ways or any(not way.startswith("branch: ") for way in ways)
 
     def changed_paths(self, base: str, commit: str) -> list[str]:
         """Every path that differs between two commits, both ends of a rename."""
@@ -91,9 +100,10 @@ class GitWitness:
     def is_landed(self, commit: str) -> bool:
         """Whether the target branch has this commit."""
         target = self.target()
-        return bool(target) and not run_git(
-            "merge-base", "--is-ancestor", commit, target, cwd=self._root
-        ).exit_code
+        return (
+            bool(target)
+            and not run_git("merge-base", "--is-ancestor", commit, target, cwd=self._root).exit_code
+        )
 
     def branches_among(self, names: Sequence[str]) -> list[str]:
         """Which of these branches are there."""
@@ -116,17 +126,28 @@ class GitWitness:
         if not commit:
             return self._run(command, self._root, limit_seconds, on_tick)
         folder = tempfile.mkdtemp(prefix="interlock-check-")
+        on_tick()
         try:
             clone = os.path.join(folder, os.path.basename(self._root) or "tree")
             # Shared: the objects are only read. No template: its hooks are the user's, not the work's.
             made = run_git(
-                *("clone", "--quiet", "--shared", "--no-checkout", "--no-tags", "--template=", self._root, clone),
+                *(
+                    "clone",
+                    "--quiet",
+                    "--shared",
+                    "--no-checkout",
+                    "--no-tags",
+                    "--template=",
+                    self._root,
+                    clone,
+                ),
                 cwd=folder,
             )
             if not made.exit_code:
                 made = run_git("checkout", "--quiet", "--detach", commit, cwd=clone)
             if made.exit_code:
                 raise _failed(f"{commit[:12]} cannot be checked out: {made.trouble[:200]}")
+            on_tick()
             return self._run(command, clone, limit_seconds, on_tick)
         finally:
             shutil.rmtree(folder, ignore_errors=True)

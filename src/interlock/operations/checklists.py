@@ -1,4 +1,4 @@
-"""Reading a checklist in as tasks: what is there already stays, what is new is added, all of it or nothing."""
+"""Reading a checklist in as tasks: what is there stays, what is new is added, all of it or nothing."""
 
 from __future__ import annotations
 
@@ -46,7 +46,7 @@ def import_checklist(context: Context, author: Session | None, text: str, *, for
     """Add the open items of a checklist that are not there yet: all of them, or none.
 
     Raises:
-        Malformed: an item cannot be understood or names a task that is not there, or some wait for each other.
+        Malformed: an item cannot be understood, names what is not there, or waits in a ring.
     """
     plan = plan_import(context, text)
 
@@ -133,7 +133,9 @@ class _Import:
         )
         if isinstance(outcome, LooksAlike):
             self._skipped.append((task.title, outcome.similar))
-            self._ids[step.name] = outcome.similar[0].task  # what waits for it waits for the one that is there
+            self._ids[step.name] = outcome.similar[
+                0
+            ].task  # what waits for it waits for the one that is there
             return
         self._ids[step.name] = outcome.task.id
         if outcome.is_new:
@@ -179,4 +181,3 @@ def _another(item: Item, task: Task) -> Malformed:
         hint="leave out the id to add it as a new task",
         line=item.line,
     )
-

@@ -1,7 +1,8 @@
 """Believing that a task is done: looking for evidence ourselves, then ending the task in one transaction.
 
-Looking takes as long as the check takes, so it happens outside any transaction. The task is `reported` all the
-while; if the process dies, anybody may ask again. What was seen counts only if the task is still as it was.
+Looking takes as long as the check takes, so it happens outside any transaction. The task is `reported` all
+the while; if the process dies, anybody may ask again. What was seen counts only if the task is still as it
+was.
 """
 
 from __future__ import annotations
@@ -41,7 +42,7 @@ class Concluded:
 
 @value
 class Sight:
-    """What is looked at: a task, its newest commit, and where the target branch stood when the attempt began."""
+    """What is looked at: a task, its newest commit, and where the target stood when the attempt began."""
 
     context: Context
     witness: Witness
@@ -114,7 +115,7 @@ def _start_of(reading: Reading, task: Task) -> str:
 def look_for_evidence(
     sight: Sight, wanted: Sequence[str], on_step: Callable[[str], None] = lambda _: None
 ) -> tuple[Proof, ...]:
-    """Each piece of evidence that is wanted, up to the first that is missing: what comes after rests on it."""
+    """Each piece of evidence that is wanted, up to the first that is missing: the others rest on it."""
     proofs: list[Proof] = []
     for name in wanted:
         on_step(name)
@@ -131,7 +132,8 @@ def _see_commit(sight: Sight) -> Proof | None:
     if not sight.head:
         hint = f"commit the work there: git switch -c {branch}"
         return _missing(COMMIT, f"there is no branch {branch}", hint)
-    if sight.head != sight.task.head and not sight.witness.has_own_commits(sight.head, sight.start):
+    is_known = sight.head == sight.task.head  # proved before, and perhaps landed since
+    if not is_known and not sight.witness.has_own_commits(branch, sight.head, sight.start):
         return _missing(COMMIT, f"{branch} has no commit of its own", f"commit the work on {branch}")
     return Proof(name=COMMIT, is_seen=True, found=f"{sight.head[:12]} on {branch}")
 
@@ -190,7 +192,7 @@ def _see_check(sight: Sight) -> Proof | None:
 
 
 def _stay_alive(sight: Sight) -> None:
-    """A check that runs is a sign of life of whoever asked for it; one that is over anyway is found out later."""
+    """A check that runs is a sign of life of whoever asked for it."""
     if sight.session is not None:
         try:
             touch(sight.context.store, sight.session)
@@ -237,7 +239,7 @@ def _believe(sight: Sight, proofs: tuple[Proof, ...]) -> Task:
 def _doubt(
     tx: Change, task: Task, session: Session | None, missing: Proof, seen: list[dict[str, object]]
 ) -> None:
-    """Something is missing: say what, once; a task that was on its way to the target comes back from there."""
+    """Something is missing: say what, once. A task on its way to the target comes back from there."""
     if task.state == LANDING:
         move_task(tx, task, REPORTED, keep_owner=True, head="")
     if task.state == LANDING or task.why != missing.found:
@@ -246,9 +248,7 @@ def _doubt(
         tx.record("task.doubted", *who(session), facts)
 
 
-def _prove(
-    tx: Change, task: Task, session: Session | None, head: str, seen: list[dict[str, object]]
-) -> None:
+def _prove(tx: Change, task: Task, session: Session | None, head: str, seen: list[dict[str, object]]) -> None:
     """All is seen but the landing."""
     action = f"land {task.branch}, then: interlock done {task.id}"
     if task.state == REPORTED:

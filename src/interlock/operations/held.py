@@ -47,7 +47,7 @@ def live_claims(rows: Sequence[Row], now: int) -> list[Claim]:
 
 
 def held_by(reading: Reading, session: str) -> dict[Identity, list[Claim]]:
-    """What a session holds now, by what makes its patterns the same: one pattern may be held in both modes."""
+    """What a session holds now, by what makes its patterns the same; one may be held in both modes."""
     rows = reading.all("claims_of", session=session)
     branches: dict[int, set[tuple[str, str | None]]] = {}
     for row in rows:
@@ -91,14 +91,19 @@ def check(context: Context, session: Session | None, pattern: Pattern, token: in
     Raises:
         Stale: the token shown belongs to a grant that is over.
     """
-    claims = [claim for claim in list_claims(context, (pattern,)) if _covers(claim, pattern, context)]
-    mine = [claim for claim in claims if session is not None and claim.session == session.id]
+    near = list_claims(context, (pattern,))
+    mine = [
+        claim
+        for claim in near
+        if session is not None and claim.session == session.id and _covers(claim, pattern, context)
+    ]
     # Whoever has no session any more has lost its grants with it.
     if token is not None and all(claim.token != token for claim in mine):
         raise token_over(session, pattern.text)
     if mine:
         return Standing(path=pattern.text, state="held", claim=mine[-1])
-    others = list_claims(context, (pattern,))
+    # What the session itself holds nearby, say a glob that could match below this path, is not in its way.
+    others = [claim for claim in near if session is None or claim.session != session.id]
     if others:
         return Standing(path=pattern.text, state="other", claim=others[0])
     if _is_listed(context, context.settings.claims_free, pattern):

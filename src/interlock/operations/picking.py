@@ -1,8 +1,9 @@
-"""Taking the next task: the best one whose paths are free, together with its paths, or waiting until there is one.
+"""Taking the next task: the best one whose paths are free, together with its paths, or waiting for one.
 
-Ready tasks are walked in their order, a page at a time, along an index; nothing else is looked at. What a task
-declares is judged like any claim, in the same transaction. A pattern that was found in the way once is remembered
-for the rest of the walk, so that a thousand tasks behind one held folder cost one look at the claims.
+Ready tasks are walked in their order, a page at a time, along an index; nothing else is looked at. What a
+task declares is judged like any claim, in the same transaction. A pattern that was found in the way once is
+remembered for the rest of the walk, so that a thousand tasks behind one held folder cost one look at the
+claims.
 """
 
 from __future__ import annotations
@@ -13,7 +14,7 @@ from interlock.domain.claims import EXCLUSIVE, Claim, Refused, Request, areas_of
 from interlock.domain.patterns import Branch, ancestors, below, branches_overlap
 from interlock.operations.claims import living, take_in
 from interlock.operations.leases import end_if_gone, is_dead, touch
-from interlock.operations.task_rows import pattern_pairs, task_from, whole, who
+from interlock.operations.task_rows import pattern_pairs, task_from, who, whole
 from interlock.operations.tasks import count_tasks, lessons_in
 from interlock.values import value
 
@@ -83,9 +84,10 @@ def _try(context: Context, session: Session, role: str, base: Callable[[], str])
 
 
 def _bury_the_dead(tx: Change, context: Context, me: Session) -> bool:
-    """End the sessions at work on something whose processes have provably ended; tells whether there were any."""
+    """End sessions with tasks whose processes have provably ended; tells whether there were any."""
     owners = [row[0] for row in tx.all("tasks_owners") if row[0] != me.id]
-    return any([end_if_gone(tx, owner, context.processes) for owner in owners])
+    ended = [owner for owner in owners if end_if_gone(tx, owner, context.processes)]
+    return bool(ended)
 
 
 class _Walk:
@@ -158,7 +160,7 @@ class _Walk:
         return Picked(task=whole(tx, task_from(found)), claims=claims, lessons=lessons)
 
     def _claim(self, task_id: str, patterns: tuple[Pattern, ...]) -> tuple[Claim, ...] | None:
-        """Claims on what a task declares, for as long as the session lives: a task and its claims end together."""
+        """Claims on what a task declares, which end with the session, as the task does."""
         if not patterns:
             return ()
         self._tx.lock_areas(areas_of(patterns))

@@ -1,4 +1,4 @@
-"""Adding tasks: found again by their key, compared with those that look alike, written with all they wait for."""
+"""Adding tasks: found again by key, compared with those that look alike, written with all they wait for."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from interlock.domain.duplicates import Lookalike, best_first, likeness, signs_o
 from interlock.domain.patterns import branches_overlap
 from interlock.domain.tasks import BLOCKED, DONE, DROPPED, OVER, READY, check_new, rank_of
 from interlock.errors import Malformed
-from interlock.operations.task_rows import get_in, id_order, pattern_pairs, task_from, whole, who
+from interlock.operations.task_rows import get_in, id_order, pattern_pairs, task_from, who, whole
 from interlock.values import value
 
 TYPE_CHECKING = False

@@ -1,4 +1,4 @@
-"""Tasks between rows and values, finding one inside a transaction, and the one place where its state is written."""
+"""Tasks between rows and values, and the one place where a task's state is written."""
 
 from __future__ import annotations
 

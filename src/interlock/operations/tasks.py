@@ -30,8 +30,8 @@ from interlock.operations.task_rows import (
     move_task,
     task_from,
     unknown_task,
-    whole,
     who,
+    whole,
     with_after,
 )
 from interlock.values import replace

@@ -43,8 +43,8 @@ class Witness(Protocol):
         """
         ...
 
-    def has_own_commits(self, commit: str, start: str) -> bool:
-        """Whether a commit brings more than was there when the work began."""
+    def has_own_commits(self, branch: str, commit: str, start: str) -> bool:
+        """Whether the commit at the tip of a branch brings work of its own, beyond what others have landed."""
         ...
 
     def changed_paths(self, base: str, commit: str) -> list[str]:
@@ -64,6 +64,6 @@ class Witness(Protocol):
     ) -> Checked:
         """Run a command in a fresh checkout of exactly this commit (or here, without one).
 
-        `on_tick` is called every second or so while it runs.
+        `on_tick` is called now and then while it runs.
         """
         ...

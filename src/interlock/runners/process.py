@@ -17,7 +17,7 @@ if TYPE_CHECKING:
 
 _MOST_OUTPUT = 1_000_000
 _READ = 65_536
-_TICK_SECONDS = 1.0
+_TICK_SECONDS = 0.3
 _GRACE_SECONDS = 0.5  # for the last words of a child that has ended, while something else holds its pipe
 
 
@@ -55,9 +55,9 @@ class Child:
         self.pid = self._process.pid
 
     def wait(self, limit_seconds: float, on_tick: Callable[[], None] = lambda: None) -> Ended:
-        """Wait for the end, then end all that is left of its group; a child that takes too long is killed with it.
+        """Wait for the end and kill what is left of its group; a child that takes too long is killed with it.
 
-        `on_tick` is called about once a second meanwhile.
+        `on_tick` is called a few times a second meanwhile.
         """
         assert self._process.stdout is not None
         assert self._process.stderr is not None

@@ -1,4 +1,4 @@
-"""A clock that stands still until a test moves it: leases end, calendars jump and machines restart at will."""
+"""A clock that stands still until a test moves it: leases end and machines restart at will."""
 
 from __future__ import annotations
 

@@ -21,7 +21,7 @@ from interlock.store.secrets import SecretFiles
 from interlock.testing.clock import FakeClock
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator, Mapping
+    from collections.abc import Generator, Mapping
 
     from interlock.clock import Clock
     from interlock.config import Settings
@@ -58,7 +58,7 @@ def make_repository(
 @contextmanager
 def throwaway_repository(
     *, files: Mapping[str, str] | None = None, settings: str = "", store: str = ""
-) -> Iterator[Path]:
+) -> Generator[Path]:
     """A repository in a temp folder that is gone after the `with` block."""
     base = Path(tempfile.mkdtemp(prefix="interlock-repository-")).resolve()
     try:
@@ -94,7 +94,7 @@ def open_context(
     repository_id: str = "",
     secrets: Path | None = None,
 ) -> Context:
-    """A context for operations on the store at a path or PostgreSQL URL; close it with `context.store.close()`.
+    """A context for operations on the store at a path or PostgreSQL URL; `context.store.close()` ends it.
 
     `secrets` is the folder of another user's secrets: who opens with it cannot prove to be anyone of here.
     Without `repository_id`, the repository keeps the id that it has or gets.

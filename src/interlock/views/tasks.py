@@ -11,7 +11,7 @@ if TYPE_CHECKING:
 
     from interlock.domain.duplicates import Likeness
     from interlock.domain.evidence import Proof
-    from interlock.domain.tasks import Task
+    from interlock.domain.tasks import Lesson, Task
     from interlock.ports.store import Store
 
 
@@ -61,3 +61,14 @@ def likeness_json(one: Likeness) -> dict[str, Any]:
 def proof_json(proof: Proof) -> dict[str, Any]:
     """One piece of evidence."""
     return {"name": proof.name, "seen": proof.is_seen, "found": proof.found, "hint": proof.hint or None}
+
+
+def lesson_json(lesson: Lesson) -> dict[str, Any]:
+    """What somebody who had the task before left behind."""
+    return {
+        "at": rfc3339(lesson.at),
+        "kind": lesson.kind,
+        "agent": lesson.agent or None,
+        "attempt": lesson.attempt,
+        "why": lesson.why,
+    }

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import itertools
+
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
@@ -42,9 +44,7 @@ def test_a_token_tells_its_epoch_and_is_safe_in_javascript(epoch: int, number: i
     st.tuples(st.integers(0, 2**21 - 1), st.integers(0, 2**32 - 1)),
     st.tuples(st.integers(0, 2**21 - 1), st.integers(0, 2**32 - 1)),
 )
-def test_tokens_are_in_the_order_of_epoch_then_number(
-    one: tuple[int, int], other: tuple[int, int]
-) -> None:
+def test_tokens_are_in_the_order_of_epoch_then_number(one: tuple[int, int], other: tuple[int, int]) -> None:
     assert (token_of(*one) < token_of(*other)) == (one < other)
 
 
@@ -69,7 +69,12 @@ def test_a_lease_counts_from_the_later_of_grant_and_sign_of_life(
 
 @pytest.mark.parametrize(
     ("one", "other", "expected"),
-    [(SHARED, SHARED, False), (SHARED, EXCLUSIVE, True), (EXCLUSIVE, SHARED, True), (EXCLUSIVE, EXCLUSIVE, True)],
+    [
+        (SHARED, SHARED, False),
+        (SHARED, EXCLUSIVE, True),
+        (EXCLUSIVE, SHARED, True),
+        (EXCLUSIVE, EXCLUSIVE, True),
+    ],
 )
 def test_only_sharers_get_along(one: str, other: str, expected: bool) -> None:
     assert modes_collide(one, other) is expected
@@ -144,7 +149,7 @@ def test_a_ring_is_found_exactly_when_one_can_come_back(graph: dict[str, str]) -
     found = ring(graph)
 
     assert bool(found) == ("a" in reachable)
-    for waiter, blocker in zip(found, found[1:], strict=False):
+    for waiter, blocker in itertools.pairwise(found):
         assert blocker in graph[waiter]
     if found:
         assert found[0] == found[-1] == "a"

@@ -16,7 +16,9 @@ if TYPE_CHECKING:
     from collections.abc import Sequence
 
 TEXT = st.text(st.characters(codec="utf-8", exclude_characters="\0"), max_size=20)
-FACTS = st.dictionaries(TEXT, st.one_of(TEXT, st.integers(), st.booleans(), st.none(), st.lists(TEXT)), max_size=4)
+FACTS = st.dictionaries(
+    TEXT, st.one_of(TEXT, st.integers(), st.booleans(), st.none(), st.lists(TEXT)), max_size=4
+)
 WRITTEN = st.tuples(st.integers(0, 10**13), TEXT, TEXT, TEXT, FACTS)
 
 
@@ -45,7 +47,9 @@ FEW = chain([(number, "claim.taken", "ann", "s-1", {"token": number}) for number
 
 
 @given(st.lists(WRITTEN, max_size=5))
-def test_an_untouched_chain_has_no_trouble(written: list[tuple[int, str, str, str, dict[str, object]]]) -> None:
+def test_an_untouched_chain_has_no_trouble(
+    written: list[tuple[int, str, str, str, dict[str, object]]],
+) -> None:
     entries = chain(written)
     verdict = check_chain(entries)
 
@@ -95,7 +99,9 @@ def test_a_chain_can_be_checked_on_from_any_entry() -> None:
 
 
 @given(WRITTEN)
-def test_an_entry_survives_the_way_through_a_line(written: tuple[int, str, str, str, dict[str, object]]) -> None:
+def test_an_entry_survives_the_way_through_a_line(
+    written: tuple[int, str, str, str, dict[str, object]],
+) -> None:
     (entry,) = chain([written])
     line = as_line(entry)
 
@@ -120,7 +126,9 @@ def test_a_line_is_one_json_object_with_a_readable_time() -> None:
     }
 
 
-@pytest.mark.parametrize("line", ["", "{}", "[]", "1", "null", '{"position": 1}', "rubbish", as_line(FEW[0])[:-1]])
+@pytest.mark.parametrize(
+    "line", ["", "{}", "[]", "1", "null", '{"position": 1}', "rubbish", as_line(FEW[0])[:-1]]
+)
 def test_other_lines_are_refused(line: str) -> None:
     with pytest.raises(ValueError):  # noqa: PT011 - whatever JSON says of it
         from_line(line)

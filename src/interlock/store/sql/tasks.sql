@@ -79,7 +79,7 @@ SELECT a.after, t.state FROM task_after a JOIN tasks t ON t.repository = a.repos
 WHERE a.repository = :repository AND a.task = :task ORDER BY length(a.after), a.after;
 
 -- task_after_all: who waits for whom
-SELECT task, after FROM task_after WHERE repository = :repository;
+SELECT task, after FROM task_after WHERE repository = :repository ORDER BY length(after), after;
 
 -- tasks_behind: who waits for a task
 SELECT task FROM task_after WHERE repository = :repository AND after = :task ORDER BY length(task), task;
@@ -142,7 +142,7 @@ SELECT id, title, body, kind, state, role, priority, rank, paths, owner, session
 FROM tasks WHERE repository = :repository;
 
 -- carry_task_after: everything, for another store
-SELECT task, after FROM task_after WHERE repository = :repository;
+SELECT task, after FROM task_after WHERE repository = :repository ORDER BY length(after), after;
 
 -- carry_task_signs: everything, for another store
 SELECT sign, task FROM task_signs WHERE repository = :repository;
