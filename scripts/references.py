@@ -109,9 +109,11 @@ def commands_page() -> str:
 def _command_section(command: Command) -> str:
     words = [f"interlock {command.path}"]
     for argument in command.arguments:
-        word = argument.name.upper().rstrip("S") + (GAP if argument.is_many else "")
-        words.append(f"[{word}]" if argument.is_optional else word)
+        word = argument.shown
+        if not argument.is_rest:
+            words.append(f"[{word}]" if argument.is_optional else word)
     words += [f"[{_shown(option)}]" for option in command.options]
+    words += [argument.shown for argument in command.arguments if argument.is_rest]
     parts = [f"## {command.path}", f"```text\n{' '.join(words)}\n```", command.summary]
     parts.append(command.details.replace("<", "\\<"))
     rows = [(f"`{one.name.upper().rstrip('S')}`", one.help) for one in command.arguments if one.help]
@@ -140,6 +142,12 @@ _KINDS = {
     "_length": "length of time",
     "_lease": "length of time, at least `1s`",
     "_evidence": "table of lists",
+    "_size": "whole number",
+    "_owners": "table: glob of keys = agent or role:NAME",
+    "_reducers": "table: glob of keys = reducer",
+    "_orders": "table: glob of keys = list of steps",
+    "_number_kind": "table for each kind",
+    "_slot_kind": "table for each kind",
 }
 _DEFAULTS = {
     "repository_id": "made on first use",
@@ -159,7 +167,8 @@ def settings_page() -> str:
     """Every key of interlock.toml, and every variable of the environment."""
     parts = [ABOVE_SETTINGS]
     for section, keys in config.KNOWN.items():
-        rows = [(f"`{key}`", *_setting_row(*known)) for key, known in keys.items()]
+        names = {config.ANY_NAME: f"[{section}.KIND]"}
+        rows = [(f"`{names.get(key, key)}`", *_setting_row(*known)) for key, known in keys.items()]
         parts += [f"## [{section}]", table(("key", "kind", "without it", "means"), rows)]
     return "\n\n".join([*parts, "## Environment", table(("variable", "means"), _variable_rows())])
 
@@ -216,9 +225,25 @@ def library_page() -> str:
     ]
     for name, member in members:
         parts += [f"### {name}", _member(name, member), _text(member)]
+    for name, member in members:
+        parts += _noun_section(name, member)
     parts += ["## Values", *(_value_section(one) for one in sorted(values, key=lambda one: one.__name__))]
     parts += ["## Errors", *(f"### {one.__name__}\n\n{_text(one)}" for one in raised)]
     return "\n\n".join([*parts, "All that can be raised, with codes and hints: [errors](errors.md)."])
+
+
+def _noun_section(name: str, member: Any) -> list[str]:
+    """The verbs of a noun such as `Interlock.state`; nothing for any other member."""
+    if not isinstance(member, property) or member.fget is None:
+        return []
+    noun = vars(api).get(str(inspect.signature(member.fget).return_annotation))
+    if not inspect.isclass(noun) or noun in {vars(api)[one] for one in api.__all__}:
+        return []
+    parts = [f"## Interlock.{name}", _text(noun)]
+    for verb, function in vars(noun).items():
+        if not verb.startswith("_"):
+            parts += [f"### {name}.{verb}", _signature(f"{name}.{verb}", function), _text(function)]
+    return parts
 
 
 def _member(name: str, member: Any) -> str:

@@ -66,13 +66,18 @@ class Tasks:
         self._house.settle()
         return outcome
 
-    def next(self, *, role: str = "", wait: str | float = 0) -> picking.Picked | picking.NothingReady:
-        """Take the best ready task whose paths are free, and its paths with it.
+    def next(
+        self, *, role: str = "", wait: str | float = 0, resume: bool = False
+    ) -> picking.Picked | picking.NothingReady:
+        """Take the best ready task whose paths are free, and its paths; or go on with the one in hand.
 
         Raises:
             Stale: the session is over.
         """
         wait_ms = parse_duration(wait, what="wait") if isinstance(wait, str) else int(wait * 1000)
+        in_hand = picking.resume_task(self._house.context, self._session()) if resume else None
+        if in_hand is not None:
+            return in_hand
         start = self._house.witness().start
         outcome = picking.wait_for_task(self._house.context, self._session(), role, wait_ms, start)
         self._house.settle()

@@ -89,13 +89,14 @@ def _repair(cwd: str) -> Check:
         rebuilt = rebuild_here(cwd)
     except InterlockError as error:
         return _bad("rebuild", error)
+    kept = f"the broken store is kept as {rebuilt.kept}" if rebuilt.kept else "nothing was left of the store"
     difference = (
         f"; {rebuilt.unreadable} lines of it could not be used and are kept" if rebuilt.unreadable else ""
     )
     return _good(
         "rebuild",
         f"from {rebuilt.entries} journal entries: {rebuilt.claims} claims, {rebuilt.sessions} sessions live,"
-        f" epoch {rebuilt.epoch}; the broken store is kept as {rebuilt.kept or 'nothing'}{difference}",
+        f" epoch {rebuilt.epoch}; {kept}{difference}",
     )
 
 

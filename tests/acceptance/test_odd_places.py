@@ -19,9 +19,7 @@ def repository_at(folder: Path) -> Shell:
     return shell
 
 
-@pytest.mark.parametrize(
-    "name", ["a b'c\"d", "per%20cent?mode=ro#x", "new\nline", "ünïcödé 💥", "-dash", "$HOME"]
-)
+@pytest.mark.parametrize("name", ["a b'c\"d\n", "per%20cent?mode=ro#[x]*{y}", "ünïcödé 💥"])
 def test_a_folder_may_have_any_name(tmp_path: Path, name: str) -> None:
     shell = repository_at(tmp_path / name)
 

@@ -197,7 +197,8 @@ def test_thirty_two_worktrees_get_thirty_two_numbers(furnished: Shell, tmp_path:
 
     words = " ".join(str(tree) for tree in trees)
     ended = furnished.sh(
-        f"for tree in {words}; do (cd $tree && interlock number migration --as $(basename $tree) --json) & done; wait"
+        f"for tree in {words}; do "
+        "(cd $tree && interlock number migration --as $(basename $tree) --json) & done; wait"
     )
 
     told = answers(ended.out)

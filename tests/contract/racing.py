@@ -89,6 +89,8 @@ class Course:
         self._collect(READY)
 
     def _be_racer(self, repository: Path, place: str, number: int, reply_end: int) -> None:
+        for _, sign in self._signs:  # whoever waits for a sign wakes up when nobody is left to give it
+            os.close(sign)
         try:
             racer = Racer(open_context(repository, place), number, self._kind)
             os.write(reply_end, REPLY.pack(READY, number, 0, b""))

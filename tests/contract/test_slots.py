@@ -72,7 +72,9 @@ def held(site: Site, kind: str = "") -> list[tuple[str, str]]:
     return [(slot.agent, slot.id) for slot in slots.list_slots(site.context(settings=KINDS), kind)]
 
 
-def stand_in_line(site: Site, agent: Agent, kind: str, amount: int = 1) -> Background[SlotTaken | SlotRefused]:
+def stand_in_line(
+    site: Site, agent: Agent, kind: str, amount: int = 1
+) -> Background[SlotTaken | SlotRefused]:
     waiter = Background(lambda: ask(agent, kind, amount=amount, wait_ms=LONG_MS))
     wait_until(lambda: agent.name in site.line() or not waiter.is_running)
     return waiter

@@ -8,14 +8,21 @@ from typing import TYPE_CHECKING, Any
 import pytest
 
 from interlock.config import Settings
+from interlock.domain.slots import SlotTaken
 from interlock.domain.state import VERSIONS_KEPT, State, StateStale
 from interlock.errors import Malformed, NotAllowed, Stale
-from interlock.operations import state
+from interlock.moving import move_store
+from interlock.operations import numbers, once, slots, state
 from interlock.rebuilding import rebuild_store
+from interlock.runners.process import Ended
+from interlock.values import replace
 from tests.contract.crowd import ask_crowd
 from tests.support import MINUTE, SECOND, SQLITE_ONLY, Background, opened, wait_until
 
 if TYPE_CHECKING:
+    from pathlib import Path
+
+    from interlock.operations.context import Context
     from tests.support import Agent, Site
 
 
@@ -203,7 +210,14 @@ def test_a_reducer_combines_with_what_stands_there(site: Site) -> None:
 
 @pytest.mark.parametrize(
     ("stands", "new", "reducer"),
-    [(1, 2, "append"), ("a", 1, "sum"), (1, "a", "max"), ([1], {}, "merge"), (1, True, "sum"), ({}, 1, "union")],
+    [
+        (1, 2, "append"),
+        ("a", 1, "sum"),
+        (1, "a", "max"),
+        ([1], {}, "merge"),
+        (1, True, "sum"),
+        ({}, 1, "union"),
+    ],
 )
 def test_what_cannot_be_combined_changes_nothing(site: Site, stands: Any, new: Any, reducer: str) -> None:
     ann = site.agent("ann")
@@ -362,3 +376,55 @@ def test_a_rebuilt_store_knows_every_version(site: Site) -> None:
     context = site.context()
     assert [state.state_history(context, key) for key in ("a", "l")] == before
     assert json.dumps(state.list_state(context)[0].value) == "2"
+
+
+def test_everything_moves_to_the_other_kind_of_store(
+    live_site: Site, request: pytest.FixtureRequest, tmp_path: Path
+) -> None:
+    ann = live_site.agent("ann", settings=EVERYTHING)
+    put(ann, "a", {"z": [1]})
+    put(ann, "a", 2, expect=1)
+    numbers.give_number(ann.context, ann.session, "adr", purpose="why")
+    slot = slots.take_slot(ann.context, ann.session, slots.wish_for(ann.context, "gpu", amount=4))
+    port = slots.take_slot(ann.context, ann.session, slots.wish_for(ann.context, "port"))
+    used = slots.take_slot(ann.context, ann.session, slots.wish_for(ann.context, "api"))
+    assert isinstance(slot, SlotTaken)
+    assert isinstance(port, SlotTaken)
+    assert isinstance(used, SlotTaken)
+    slots.free(ann.context, ann.session, used.slot.id)
+    once.run_once(ann.context, ann.session, "k", ["true"], lambda *_: THREE)
+    live_site.close()
+    if live_site.is_postgres:
+        target = str(tmp_path / "other.db")
+    else:
+        target = request.getfixturevalue("postgres_server").create_database()
+
+    with opened(live_site) as house:
+        before = _everything(house.context)
+        left = used.slot.until - house.store.view(lambda reading: reading.now)
+        move_store(house, target)
+    with opened(live_site) as house:
+        after = _everything(house.context)
+        (counted,), now = house.store.view(lambda reading: (reading.all("slots_in", kind="api"), reading.now))
+        again = numbers.give_number(house.context, ann.session, "adr")
+
+    assert after[:3] == before[:3]
+    assert [replace(one, taken_at=0, until=0) for one in after[3]] == [
+        replace(one, taken_at=0, until=0) for one in before[3]
+    ]
+    assert 0 <= left - (counted[10] - now) < 30 * SECOND, "its time goes on by the other store's clock"
+    assert again.number == 2
+
+
+THREE = Ended(exit_code=3, output="o", trouble="")
+EVERYTHING = Settings(slots=(("gpu", {"capacity": 24}), ("api", {"capacity": 6, "per": MINUTE})))
+
+
+def _everything(context: Context) -> tuple[Any, ...]:
+    run = context.store.view(lambda reading: reading.one("once_get", key="k"))
+    return (
+        state.state_history(context, "a"),
+        numbers.list_numbers(context, "adr"),
+        run,
+        slots.list_slots(context),
+    )

@@ -85,6 +85,7 @@ def examine(house: House, swarm: Swarm) -> Replay:
     stored = house.store.view(lambda reading: reading.all("claims_all"))
     assert {row[2] for row in stored} == set(replay.standing)
     assert house.verify().trouble == ()
+    house.settle(wait_seconds=10)  # verifying has ended what lapsed meanwhile
     assert list(read_journal(house.mirror.journal_path)) == all_entries(house.store)
     return replay
 

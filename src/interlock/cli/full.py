@@ -169,6 +169,7 @@ def _build_command(command: Command, name: str) -> click.Command:
             [argument.key],
             nargs=-1 if argument.is_many or argument.is_rest else 1,
             required=not argument.is_optional,
+            default="" if argument.is_optional and not argument.is_many else None,
             metavar=argument.shown,
             type=click.UNPROCESSED if argument.is_rest else None,
         )

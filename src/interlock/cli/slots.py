@@ -108,7 +108,7 @@ def once(desk: Desk, key: str, command: tuple[str, ...], again: bool, wait: str)
     """Run a command, or tell how it ended before; ends as the command did."""
     from interlock.cli.main import heed_signals
     from interlock.operations.once import run_once
-    from interlock.runners.process import check_command, run_through
+    from interlock.runners.passing import check_command, run_through
     from interlock.views.slots import once_json
 
     cwd = desk.cwd

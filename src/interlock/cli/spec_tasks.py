@@ -131,11 +131,13 @@ TASK_COMMANDS: tuple[Command, ...] = (
         options=(
             Option(name="--role", help="as an agent in this role", metavar="R"),
             Option(name="--wait", help="wait for one at most so long", metavar="0s", default="0s"),
+            Option(name="--resume", help="go on with the task in hand, if there is one", is_flag=True),
         ),
         examples=("interlock next --as ann", "interlock next --role test --wait 10m --json"),
         details=(
             "Exit 0 with a task; exit 5 when there was none in time: the answer says what is in the way.\n"
-            "With a task that others had before come their feedback and their branches."
+            "With a task that others had before come their feedback and their branches.\n"
+            "An agent that was started anew under its name says --resume: its session may still have a task."
         ),
     ),
     Command(

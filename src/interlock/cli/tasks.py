@@ -287,13 +287,16 @@ def _answer_task(desk: Desk, task: Task) -> int:
     return 0
 
 
-def next_one(desk: Desk, role: str, wait: str) -> int:
-    """Take the best task, waiting for one if asked."""
-    from interlock.operations.picking import Picked, wait_for_task
+def next_one(desk: Desk, role: str, wait: str, resume: bool) -> int:
+    """Take the best task, waiting for one if asked; or go on with the one in hand."""
+    from interlock.operations.picking import Picked, resume_task, wait_for_task
 
     wait_ms = parse_duration(wait, what="--wait")
     house = desk.house
     session = desk.session()
+    in_hand = resume_task(house.context, session) if resume else None
+    if in_hand is not None:
+        return _hand_over(desk, in_hand)
     if wait_ms:
         from interlock.cli.main import heed_signals
 
@@ -314,19 +317,24 @@ def _hand_over(desk: Desk, picked: Picked) -> int:
     lines += [f"  claimed {in_one_line(claim['pattern'])} until {claim['until']}" for claim in claims]
     lines += _told(before, "  before: ", "  work there: ")
     lines += [f"  next: {in_one_line(task['next_action'])}"] if task["next_action"] else []
-    desk.terminal.answer({"ok": True, "task": task, "claims": claims, **before}, "\n".join(lines))
+    answer = {"ok": True, "task": task, "claims": claims, "resumed": picked.is_resumed, **before}
+    desk.terminal.answer(answer, "\n".join(lines))
     return 0
 
 
 def _nothing_ready(desk: Desk, nothing: NothingReady) -> int:
     names = ", ".join(nothing.held_up)
+    hint = "wait for one with --wait 10m, or add one: interlock task add 'what is to be done'"
+    if nothing.in_hand:
+        hint = f"{', '.join(nothing.in_hand)} is yours already: go on with it (interlock next --resume)"
     answer: dict[str, Any] = {
         "ok": False,
         "code": "NO_TASK",
         "message": "no task is ready" + (f"; {names} wait for paths that others hold" if names else ""),
-        "hint": "wait for one with --wait 10m, or add one: interlock task add 'what is to be done'",
+        "hint": hint,
         "counts": nothing.counts,
         "held_up": list(nothing.held_up),
+        "in_hand": list(nothing.in_hand),
         "task": None,
         "claims": [],
     }

@@ -165,19 +165,22 @@ def _min(old: Any, new: Any) -> Any:
 
 
 def _merge(old: Any, new: Any) -> Any:
-    if not isinstance(new, dict) or not (old is None or isinstance(old, dict)):
+    if not _is_object(new) or not (old is None or _is_object(old)):
         raise _mismatch("merge", "objects", old, new)
-    before: dict[str, Any] = old or {}  # pyright: ignore[reportUnknownVariableType]
-    return _merged(before, new)  # pyright: ignore[reportUnknownArgumentType]
+    return _merged(old or {}, new)
 
 
 def _merged(old: dict[str, Any], new: dict[str, Any]) -> dict[str, Any]:
     merged = dict(old)
     for name, content in new.items():
         before = merged.get(name)
-        both = isinstance(before, dict) and isinstance(content, dict)
-        merged[name] = _merged(before, content) if both else content  # pyright: ignore[reportUnknownArgumentType]
+        are_both = _is_object(before) and _is_object(content)
+        merged[name] = _merged(before, content) if are_both else content
     return merged
+
+
+def _is_object(content: Any) -> bool:
+    return isinstance(content, dict)
 
 
 def _list(old: Any, reducer: str) -> list[Any]:

@@ -26,10 +26,14 @@ def pattern_from(
         return parse(text, ignore_case=ignore_case)
     if "\0" in text or not text or len(text) > LONGEST_TEXT:
         return parse(text, literal=is_literal, ignore_case=ignore_case)  # which says what is wrong
-    if text.startswith(_MARKER):
-        base, text = checkout.root, text[len(_MARKER) :] or "."
-    else:
-        base = cwd
+    base = cwd
+    for start in (
+        _MARKER,
+        checkout.root + "/",
+    ):  # whatever the repository's own folder is called, it is no glob
+        if text.startswith(start):
+            base, text = checkout.root, text[len(start) :] or "."
+            break
     head, tail = (text, "") if is_literal else _literal_head(text)
     inside = _inside(os.path.join(base, head) if head else base, text, checkout, ignore_case=ignore_case)
     if not tail:

@@ -76,7 +76,7 @@ class GitWitness:
         return self._ask("merge-base", start, commit)
 
     def has_own_commits(self, branch: str, commit: str, start: str) -> bool:
-        """Whether the commit at the tip of a branch brings work of its own, beyond what others have landed."""
+        """Whether the tip of a branch brings work of its own, beyond what others have landed."""
         if start and self._is_in(commit, start):
             return False
         return not self.is_landed(commit) or self._was_worked_on(branch)
@@ -100,10 +100,10 @@ class GitWitness:
     def is_landed(self, commit: str) -> bool:
         """Whether the target branch has this commit."""
         target = self.target()
-        return (
-            bool(target)
-            and not run_git("merge-base", "--is-ancestor", commit, target, cwd=self._root).exit_code
-        )
+        return bool(target) and self._is_in(commit, target)
+
+    def _is_in(self, commit: str, other: str) -> bool:
+        return not run_git("merge-base", "--is-ancestor", commit, other, cwd=self._root).exit_code
 
     def branches_among(self, names: Sequence[str]) -> list[str]:
         """Which of these branches are there."""

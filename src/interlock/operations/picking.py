@@ -9,10 +9,13 @@ claims.
 from __future__ import annotations
 
 from bisect import bisect_left, bisect_right, insort
+from itertools import islice
 
 from interlock.domain.claims import EXCLUSIVE, Claim, Refused, Request, areas_of
 from interlock.domain.patterns import Branch, ancestors, below, branches_overlap
+from interlock.domain.tasks import ACTIVE
 from interlock.operations.claims import living, take_in
+from interlock.operations.held import live_claims
 from interlock.operations.leases import end_if_gone, is_dead, touch
 from interlock.operations.task_rows import pattern_pairs, task_from, who, whole
 from interlock.operations.tasks import count_tasks, lessons_in
@@ -20,7 +23,7 @@ from interlock.values import value
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterable, Iterator, Sequence
+    from collections.abc import Callable, Iterable, Iterator
 
     from interlock.domain.agents import Session
     from interlock.domain.patterns import Pattern
@@ -28,6 +31,7 @@ if TYPE_CHECKING:
     from interlock.operations.context import Context
     from interlock.ports.store import Change, Listener, Reading
 
+_FIRST_LOOK = 4  # mostly one of the first can be had
 _PAGE = 50
 _LOOK_MS = 1000  # a lease that runs out wakes nobody
 _MOST_NAMED = 10
@@ -40,6 +44,7 @@ class Picked:
     task: Task
     claims: tuple[Claim, ...]
     lessons: tuple[Lesson, ...] = ()
+    is_resumed: bool = False
 
 
 @value
@@ -48,6 +53,7 @@ class NothingReady:
 
     counts: dict[str, int]
     held_up: tuple[str, ...]
+    in_hand: tuple[str, ...] = ()  # what the caller is at work on anyway
 
 
 def next_task(
@@ -61,11 +67,37 @@ def next_task(
         Stale: the session is over.
     """
     outcome = _try(context, session, role, base)
-    return outcome if isinstance(outcome, Picked) else _nothing(context, outcome)
+    return outcome if isinstance(outcome, Picked) else _nothing(context, session, outcome)
 
 
-def _nothing(context: Context, held_up: list[str]) -> NothingReady:
-    return NothingReady(counts=count_tasks(context), held_up=tuple(held_up[:_MOST_NAMED]))
+def _nothing(context: Context, session: Session, held_up: list[str]) -> NothingReady:
+    counts = count_tasks(context)
+    in_hand = context.store.view(lambda reading: [task.id for task in _in_hand(reading, session)])
+    return NothingReady(counts=counts, held_up=tuple(held_up[:_MOST_NAMED]), in_hand=tuple(in_hand))
+
+
+def _in_hand(reading: Reading, session: Session) -> list[Task]:
+    """What a session is at work on, the longest in hand first."""
+    tasks = [task_from(row) for row in reading.all("tasks_of_session", session=session.id)]
+    return sorted((task for task in tasks if task.state == ACTIVE), key=lambda task: task.taken_at)
+
+
+def resume_task(context: Context, session: Session) -> Picked | None:
+    """What this session took and has not ended: an agent that was started anew goes on with it.
+
+    Raises:
+        Stale: the session is over.
+    """
+
+    def work(tx: Change) -> Picked | None:
+        me = living(tx, session)
+        for task in _in_hand(tx, me):
+            claims = live_claims(tx.all("claims_of_task", session=me.id, task=task.id), tx.now)
+            lessons = lessons_in(tx, task.id)
+            return Picked(task=whole(tx, task), claims=tuple(claims), lessons=lessons, is_resumed=True)
+        return None
+
+    return context.change(work)
 
 
 def _try(context: Context, session: Session, role: str, base: Callable[[], str]) -> Picked | list[str]:
@@ -107,13 +139,31 @@ class _Walk:
 
     def find(self, role: str) -> Picked | None:
         """The first task that can be had."""
-        for task_id, stored in ready_in_order(self._tx, role):
-            patterns = self._patterns(stored)
-            if not self._is_in_the_way(patterns):
-                picked = self._take(task_id, patterns)
-                if picked is not None:
-                    return picked
-            self.held_up.append(task_id)
+        ready = ready_in_order(self._tx, role)
+        size = _FIRST_LOOK
+        while some := dict(islice(ready, size)):
+            picked = self._find_among(some)
+            if picked is not None:
+                return picked
+            size = _PAGE
+        return None
+
+    def _find_among(self, some: dict[str, str]) -> Picked | None:
+        """The first of these tasks (id → declared paths) that can be had: others may be taking them, too."""
+        tx = self._tx
+        while free := [task_id for task_id, stored in some.items() if not self._is_in_the_way(stored)]:
+            self.held_up += [task_id for task_id in some if task_id not in free]
+            tx.hold()
+            row = tx.one("task_lock_ready", ids=free)
+            if row is None:
+                return None
+            picked = self._take(task_from(row))
+            if picked is not None:
+                return picked
+            tx.let_go()
+            self.held_up.append(row[0])
+            some = {task_id: some[task_id] for task_id in free if task_id != row[0]}
+        self.held_up += some
         return None
 
     def _patterns(self, stored: str) -> tuple[Pattern, ...]:
@@ -126,11 +176,11 @@ class _Walk:
                 insort(self._keys, branch.key)
             self._in_the_way.setdefault(branch.key, []).append(branch)
 
-    def _is_in_the_way(self, patterns: Sequence[Pattern]) -> bool:
-        """Whether something that is known to be held overlaps."""
+    def _is_in_the_way(self, stored: str) -> bool:
+        """Whether something that is known to be held overlaps these declared paths."""
         return bool(self._in_the_way) and any(
             branches_overlap(branch, held)
-            for one in patterns
+            for one in self._patterns(stored)
             for branch in one.branches
             for key in self._keys_near(branch.key)
             for held in self._in_the_way[key]
@@ -142,29 +192,26 @@ class _Walk:
         near = [up for up in ancestors(key) if up in self._in_the_way]
         return near + self._keys[bisect_right(self._keys, low) : bisect_left(self._keys, high)]
 
-    def _take(self, task_id: str, patterns: tuple[Pattern, ...]) -> Picked | None:
-        tx = self._tx
-        tx.hold()
-        row = tx.one("task_lock_ready", task=task_id)
-        claims = self._claim(task_id, patterns) if row is not None else None
-        if row is None or claims is None:
-            tx.let_go()
+    def _take(self, task: Task) -> Picked | None:
+        claims = self._claim(task)
+        if claims is None:
             return None
-        attempt = task_from(row).attempt + 1
-        tx.run("task_take", task=task_id, owner=self._me.agent, session=self._me.id)
-        facts: dict[str, object] = {"task": task_id, "attempt": attempt, "base": self._start}
+        tx = self._tx
+        tx.run("task_take", task=task.id, owner=self._me.agent, session=self._me.id)
+        facts: dict[str, object] = {"task": task.id, "attempt": task.attempt + 1, "base": self._start}
         tx.record("task.taken", *who(self._me), facts)
-        found = tx.one("task_get", task=task_id)
+        found = tx.one("task_get", task=task.id)
         assert found is not None
-        lessons = lessons_in(tx, task_id) if attempt > 1 else ()
+        lessons = lessons_in(tx, task.id) if task.attempt else ()
         return Picked(task=whole(tx, task_from(found)), claims=claims, lessons=lessons)
 
-    def _claim(self, task_id: str, patterns: tuple[Pattern, ...]) -> tuple[Claim, ...] | None:
+    def _claim(self, task: Task) -> tuple[Claim, ...] | None:
         """Claims on what a task declares, which end with the session, as the task does."""
+        patterns = self._patterns(task.stored_paths)
         if not patterns:
             return ()
         self._tx.lock_areas(areas_of(patterns))
-        request = Request(patterns=patterns, mode=EXCLUSIVE, ttl_ms=self._me.lease_ms, task=task_id)
+        request = Request(patterns=patterns, mode=EXCLUSIVE, ttl_ms=self._me.lease_ms, task=task.id)
         outcome = take_in(self._tx, self._context, self._me, request)
         if not isinstance(outcome, Refused):
             return outcome.granted
@@ -224,7 +271,7 @@ def _wait(
     deadline = now + wait_ms
     while not isinstance(outcome, Picked):
         if now >= deadline:
-            return _nothing(context, outcome)
+            return _nothing(context, session, outcome)
         now = _sleep(context, listener, min(now + _LOOK_MS, deadline))
         touch(context.store, session)  # who waits is alive
         if context.store.view(lambda reading: _is_worth_trying(reading, context, role or session.role)):

@@ -17,7 +17,6 @@ from interlock.domain.tasks import (
     READY,
     REPORTED,
     Lesson,
-    check_transition,
     find_loop,
     ring_error,
 )
@@ -309,7 +308,7 @@ def unblock_task(context: Context, session: Session | None, task_id: str) -> Tas
     def work(tx: Change) -> Task:
         task = get_in(tx, task_id)
         if task.state != BLOCKED:
-            check_transition(task_id, task.state, READY)
+            raise _not_for_that(task, "is not blocked")
         for before, state in [(row[0], row[1]) for row in tx.all("task_after_of", task=task_id)]:
             if state == DROPPED:
                 tx.run("task_after_drop", task=task_id, after=before)
@@ -355,7 +354,7 @@ def _change(context: Context, session: Session | None, task_id: str, kind: str, 
     def work(tx: Change) -> Task:
         task = get_in(tx, task_id)
         if kind == "task.retried" and task.state in (BLOCKED, ACTIVE):
-            raise _not_to_retry(task)
+            raise _not_for_that(task, "has nothing to try again")
         fresh = 0 if kind == "task.retried" else None
         move_task(tx, task, then, why=why, failures=fresh, lapses=fresh)
         release_claims(tx, task, "")
@@ -368,12 +367,17 @@ def _change(context: Context, session: Session | None, task_id: str, kind: str, 
     return context.change(work)
 
 
-def _not_to_retry(task: Task) -> NotAllowed:
-    hint = f"interlock task unblock {task.id}" if task.state == BLOCKED else f"{task.owner} is at work on it"
+def _not_for_that(task: Task, words: str) -> NotAllowed:
+    hints = {
+        BLOCKED: f"interlock task unblock {task.id}",
+        ACTIVE: f"{task.owner} is at work on it",
+        FAILED: f"interlock task retry {task.id}",
+        DEAD: f"interlock task retry {task.id}",
+    }
     return NotAllowed(
-        f"{task.id} is {task.state} and has nothing to try again",
+        f"{task.id} is {task.state}: it {words}",
         code="TASK_WRONG_STATE",
-        hint=hint,
+        hint=hints.get(task.state, f"`interlock task show {task.id}` tells more"),
         state=task.state,
     )
 

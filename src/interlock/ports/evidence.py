@@ -44,7 +44,7 @@ class Witness(Protocol):
         ...
 
     def has_own_commits(self, branch: str, commit: str, start: str) -> bool:
-        """Whether the commit at the tip of a branch brings work of its own, beyond what others have landed."""
+        """Whether the tip of a branch brings work of its own, beyond what others have landed."""
         ...
 
     def changed_paths(self, base: str, commit: str) -> list[str]:

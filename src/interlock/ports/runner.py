@@ -26,6 +26,6 @@ class Ending(Protocol):
 class Runner(Protocol):
     """Runs one command, whose output goes wherever the caller wants it."""
 
-    def __call__(self, on_start: Callable[[int], None], on_tick: Callable[[], None]) -> Ending:
+    def __call__(self, on_start: Callable[[int], None], on_tick: Callable[[], None], /) -> Ending:
         """Start it, tell its pid, and come back when it has ended; `on_tick` is called now and then."""
         ...

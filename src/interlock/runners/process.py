@@ -41,13 +41,14 @@ class Child:
         cwd: str,
         environment: Mapping[str, str] | None = None,
         without: Sequence[str] = (),
+        has_stdin: bool = False,
     ) -> None:
         inherited = {name: text for name, text in os.environ.items() if name not in without}
         self._process = subprocess.Popen(  # noqa: S603 - a list of arguments, no shell
             list(command),
             cwd=cwd,
             env={**inherited, "PWD": cwd, **(environment or {})},
-            stdin=subprocess.DEVNULL,
+            stdin=None if has_stdin else subprocess.DEVNULL,
             stdout=subprocess.PIPE,
             stderr=subprocess.PIPE,
             start_new_session=True,

@@ -66,7 +66,11 @@ def test_where_a_workspace_begins_to_look_is_its_own() -> None:
     wide = slots.known_kinds(())
     starts = {
         slots.choose_place(
-            slots.make_wish(wide, "port", name="", amount=1, workspace=f"w{number}"), (), "", (), lambda _: True
+            slots.make_wish(wide, "port", name="", amount=1, workspace=f"w{number}"),
+            (),
+            "",
+            (),
+            lambda _: True,
         )
         for number in range(20)
     }

@@ -6,11 +6,12 @@ SELECT id, title, body, kind, state, role, priority, rank, paths, owner, session
        created_at, ready_at, taken_at
 FROM tasks WHERE repository = :repository AND id = :task FOR UPDATE;
 
--- task_lock_ready: one task, held still; nothing if somebody is just taking it
+-- task_lock_ready: the best of these tasks that is ready and that nobody is just taking, held still
 SELECT id, title, body, kind, state, role, priority, rank, paths, owner, session, attempt, failures, lapses,
        max_attempts, lineage, check_command, output, key, labels, why, next_action, head, result, waits_for,
        created_at, ready_at, taken_at
-FROM tasks WHERE repository = :repository AND id = :task AND state = 'ready' FOR UPDATE SKIP LOCKED;
+FROM tasks WHERE repository = :repository AND id IN (:*ids) AND state = 'ready'
+ORDER BY rank, length(id), id LIMIT 1 FOR UPDATE SKIP LOCKED;
 
 -- tasks_ready_after: what is ready for a role behind a place in the order
 SELECT id, rank, paths FROM tasks
