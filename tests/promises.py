@@ -30,4 +30,342 @@ PROMISES: dict[str, Promise] = {
         "Importing the command line loads neither the terminal libraries nor any heavy dependency.",
         "tests/architecture/test_startup_budget.py::test_importing_the_command_line_stays_light",
     ),
+    "claims.overlap-is-refused": Promise(
+        "A claim that overlaps another session's is refused, with its holder, the end of its "
+        "lease and what to do instead.",
+        "tests/contract/test_claims.py::test_an_overlapping_claim_is_refused_with_holder_end_and_hint",
+    ),
+    "claims.overlap-is-exact": Promise(
+        "Whatever could touch the same file, there already or not, is refused, glob against glob included.",
+        "tests/contract/test_claims.py::test_what_could_touch_the_same_file_is_refused",
+    ),
+    "claims.disjoint-work-is-free": Promise(
+        "What can never touch the same file is granted to both.",
+        "tests/contract/test_claims.py::test_what_can_never_touch_the_same_file_is_granted_to_both",
+    ),
+    "claims.one-winner": Promise(
+        "Of many processes that ask for the same thing in the same instant, exactly one gets it.",
+        "tests/contract/test_races.py::test_exactly_one_of_many_processes_gets_what_all_ask_for_at_once",
+    ),
+    "claims.shared-with-shared": Promise(
+        "Many sessions may share what nobody holds alone.",
+        "tests/contract/test_claims.py::test_many_may_share_what_nobody_holds_alone",
+    ),
+    "claims.shared-never-with-exclusive": Promise(
+        "What is shared cannot be had alone, and the other way round.",
+        "tests/contract/test_claims.py::test_what_is_shared_cannot_be_had_alone",
+    ),
+    "claims.all-or-nothing": Promise(
+        "One held pattern refuses the whole set, and every obstacle is named.",
+        "tests/contract/test_claims.py::test_one_held_pattern_refuses_the_whole_set_and_every_obstacle_is_named",
+    ),
+    "claims.partial-takes-what-is-free": Promise(
+        "With `partial`, what is free is granted and the rest refused.",
+        "tests/contract/test_claims.py::test_partial_grants_what_is_free_and_refuses_the_rest",
+    ),
+    "claims.tokens-grow": Promise(
+        "Every grant gets a higher token than all before it.",
+        "tests/contract/test_claims.py::test_every_grant_gets_a_higher_token_whoever_takes_it",
+    ),
+    "claims.again-is-renewal": Promise(
+        "Claiming again what one holds renews it under the same token.",
+        "tests/contract/test_claims.py::test_claiming_again_what_one_holds_renews_it_under_the_same_token",
+    ),
+    "claims.stale-token-is-refused": Promise(
+        "The token of a grant that is over opens nothing.",
+        "tests/contract/test_claims.py::test_check_refuses_the_token_of_a_grant_that_is_over",
+    ),
+    "claims.own-is-not-in-the-way": Promise(
+        "What a session holds nearby is not in its own way.",
+        "tests/contract/test_claims.py::test_what_a_session_holds_nearby_is_not_in_its_own_way",
+    ),
+    "claims.release-records-commit": Promise(
+        "A release records the commit that the work ended in.",
+        "tests/contract/test_claims.py::test_release_records_the_commit_it_ended_in",
+    ),
+    "claims.release-gives-back-every-grant": Promise(
+        "Releasing a pattern gives back every grant on it, in both modes.",
+        "tests/contract/test_claims.py::test_releasing_a_pattern_gives_back_every_grant_on_it",
+    ),
+    "claims.release-names-the-true-holder": Promise(
+        "Only who really holds a path is named as its holder.",
+        "tests/contract/test_claims.py::test_only_who_really_holds_it_is_named_as_its_holder",
+    ),
+    "claims.thousand-at-once": Promise(
+        "A thousand patterns can be claimed in one call, and no more.",
+        "tests/contract/test_claims.py::test_a_thousand_patterns_can_be_claimed_at_once_and_no_more",
+    ),
+    "claims.literal-brackets": Promise(
+        "A literal claim takes brackets in a path as they are.",
+        "tests/contract/test_claims.py::test_a_literal_claim_takes_brackets_as_they_are",
+    ),
+    "claims.model": Promise(
+        "Whatever sessions and clocks do, what is held is what a simple model says, and nobody "
+        "holds what another holds alone.",
+        "tests/simulation/test_claims_machine.py::test_sqlite_agrees_with_the_model",
+    ),
+    "leases.end-frees": Promise(
+        "A claim is held until the last moment of its lease and free then.",
+        "tests/contract/test_leases.py::test_a_claim_is_held_until_the_last_moment_of_its_lease_and_free_then",
+    ),
+    "leases.lapse-is-journaled-once": Promise(
+        "A lapse is journaled exactly once.",
+        "tests/contract/test_leases.py::test_a_lapsed_claim_is_journaled_once",
+    ),
+    "leases.life-renews-all": Promise(
+        "A sign of life renews everything that a session holds.",
+        "tests/contract/test_leases.py::test_a_sign_of_life_renews_everything_a_session_holds",
+    ),
+    "leases.every-act-is-life": Promise(
+        "Every act of a session counts as a sign of life.",
+        "tests/contract/test_leases.py::test_every_act_counts_as_a_sign_of_life",
+    ),
+    "leases.ttl-is-a-lower-bound": Promise(
+        "A claim keeps its whole lease however long ago its session was last seen.",
+        "tests/contract/test_leases.py::test_a_claim_taken_long_after_the_last_sign_of_life_keeps_its_whole_lease",
+    ),
+    "leases.long-claim-keeps-the-session": Promise(
+        "A session lives at least as long as its longest claim.",
+        "tests/contract/test_leases.py::test_a_session_with_a_long_claim_lives_as_long_as_the_claim",
+    ),
+    "leases.late-renewal-is-a-new-grant": Promise(
+        "Renewing a lapsed claim that is free is a new grant with a higher token.",
+        "tests/contract/test_leases.py::test_renewing_a_lapsed_claim_that_is_free_is_a_new_grant_with_a_higher_token",
+    ),
+    "leases.late-renewal-yields": Promise(
+        "Renewing a lapsed claim that another holds is stale, and the holder is named.",
+        "tests/contract/test_leases.py::test_renewing_a_lapsed_claim_that_another_holds_is_stale_and_names_the_holder",
+    ),
+    "leases.released-is-forgotten": Promise(
+        "What was taken again and given back is no lapsed claim any more.",
+        "tests/contract/test_leases.py::test_a_lapse_is_forgotten_once_the_claim_was_taken_and_released_again",
+    ),
+    "leases.sleepers-are-refused": Promise(
+        "A sleeper that wakes up after its session is over can do nothing with it.",
+        "tests/contract/test_leases.py::test_a_sleeper_that_wakes_up_after_its_session_can_do_nothing",
+    ),
+    "leases.calendar-does-not-matter": Promise(
+        "A jump of the calendar ends no lease and prolongs none.",
+        "tests/contract/test_leases.py::test_a_jump_of_the_calendar_ends_no_lease_and_prolongs_none",
+    ),
+    "leases.restart-keeps-claims": Promise(
+        "What was held before a restart of the machine is held after it.",
+        "tests/contract/test_leases.py::test_what_was_held_before_a_restart_of_the_machine_is_held_after_it",
+    ),
+    "leases.the-dead-give-way": Promise(
+        "A session whose processes have all died gives way at once.",
+        "tests/contract/test_leases.py::test_a_session_whose_processes_have_died_gives_way_at_once",
+    ),
+    "leases.pids-are-reused": Promise(
+        "A pid that was given to another process is not the old one.",
+        "tests/contract/test_leases.py::test_a_pid_that_was_given_to_another_process_is_not_the_old_one",
+    ),
+    "sessions.second-join-attaches": Promise(
+        "Joining again attaches to the live session.",
+        "tests/contract/test_sessions.py::test_joining_again_attaches_to_the_live_session",
+    ),
+    "sessions.generation-grows": Promise(
+        "Each new beginning of an agent raises its generation.",
+        "tests/contract/test_sessions.py::test_each_new_beginning_raises_the_generation",
+    ),
+    "sessions.one-name-one-session": Promise(
+        "Processes that join under one name at once are one session.",
+        "tests/contract/test_races.py::test_processes_that_join_under_one_name_at_once_are_one_session",
+    ),
+    "sessions.secret-is-private": Promise(
+        "A secret lies where only its user can read it.",
+        "tests/contract/test_sessions.py::test_a_secret_lies_where_only_its_user_can_read_it",
+    ),
+    "sessions.wrong-secret-proves-nothing": Promise(
+        "A wrong secret proves nothing.",
+        "tests/contract/test_sessions.py::test_a_wrong_secret_proves_nothing",
+    ),
+    "sessions.name-in-use": Promise(
+        "A name in use cannot be had without its secret.",
+        "tests/contract/test_sessions.py::test_a_name_in_use_cannot_be_had_without_its_secret",
+    ),
+    "sessions.nearest-ancestor": Promise(
+        "The nearest registered ancestor says who acts, before everything else.",
+        "tests/contract/test_sessions.py::test_the_nearest_registered_ancestor_comes_before_everything",
+    ),
+    "sessions.no-masks": Promise(
+        "A child of a registered process cannot act as somebody else.",
+        "tests/contract/test_sessions.py::test_a_child_of_a_registered_process_cannot_act_as_somebody_else",
+    ),
+    "sessions.same-pid-is-not-the-same-process": Promise(
+        "A process with the same pid but another start is a stranger.",
+        "tests/contract/test_sessions.py::test_a_process_with_the_same_pid_but_another_start_is_a_stranger",
+    ),
+    "sessions.leaving-frees-all": Promise(
+        "Leaving frees everything and tells what.",
+        "tests/contract/test_sessions.py::test_leaving_frees_everything_and_tells_what",
+    ),
+    "waiting.first-come-first-served": Promise(
+        "Who came first is served first.",
+        "tests/contract/test_waiting.py::test_who_came_first_is_served_first",
+    ),
+    "waiting.order-over-sets": Promise(
+        "The order holds over sets that overlap only in part.",
+        "tests/contract/test_waiting.py::test_the_order_holds_over_sets_that_overlap_only_in_part",
+    ),
+    "waiting.newcomers-yield": Promise(
+        "A newcomer yields to a waiter whose wish it overlaps.",
+        "tests/contract/test_waiting.py::test_a_newcomer_yields_to_a_waiter_whose_wish_it_overlaps",
+    ),
+    "waiting.others-pass": Promise(
+        "A newcomer that overlaps nobody in the line does not wait.",
+        "tests/contract/test_waiting.py::test_a_newcomer_beside_the_line_does_not_wait",
+    ),
+    "waiting.woken-by-release": Promise(
+        "A waiter is woken when what it wants is given back.",
+        "tests/contract/test_waiting.py::test_a_waiter_is_woken_when_what_it_wants_is_given_back",
+    ),
+    "waiting.the-killed-are-passed-over": Promise(
+        "A killed waiter is passed over after three seconds.",
+        "tests/contract/test_waiting.py::test_a_killed_waiter_is_passed_over_after_three_seconds",
+    ),
+    "waiting.killed-holders-give-way": Promise(
+        "A waiter gets what a killed process held, also if it was killed during the wait.",
+        "tests/contract/test_waiting.py::test_a_waiter_gets_what_a_killed_process_held",
+    ),
+    "waiting.rings-are-refused": Promise(
+        "Those who would wait for each other for ever are told at once, by name.",
+        "tests/contract/test_waiting.py::test_two_who_would_wait_for_each_other_are_told_at_once",
+    ),
+    "waiting.every-wait-ends": Promise(
+        "A wait ends when its time is up, and leaves no trace.",
+        "tests/contract/test_waiting.py::test_a_wait_ends_when_its_time_is_up",
+    ),
+    "waiting.is-a-sign-of-life": Promise(
+        "Waiting is a sign of life for all that the waiter holds.",
+        "tests/contract/test_waiting.py::test_waiting_is_a_sign_of_life",
+    ),
+    "waiting.the-forgotten-push-nobody-out": Promise(
+        "A waiter that was forgotten stands in line again and pushes nobody out.",
+        "tests/contract/test_waiting.py::test_a_waiter_that_was_forgotten_stands_in_line_again_and_pushes_nobody_out",
+    ),
+    "waiting.no-busy-waiting": Promise(
+        "A waiter sleeps on when the lease in its way was renewed.",
+        "tests/contract/test_waiting.py::test_a_waiter_sleeps_on_when_the_lease_in_its_way_was_renewed",
+    ),
+    "waiting.no-ghosts-after-a-restart": Promise(
+        "Nobody waits in line over a restart of the machine.",
+        "tests/contract/test_waiting.py::test_nobody_waits_in_line_over_a_restart_of_the_machine",
+    ),
+    "journal.one-entry-per-change": Promise(
+        "Each change has one entry, and what changes nothing has none.",
+        "tests/contract/test_journal.py::test_each_change_has_one_entry",
+    ),
+    "journal.edits-show": Promise(
+        "An edited entry shows.",
+        "tests/contract/test_journal.py::test_an_edited_entry_shows",
+    ),
+    "journal.cuts-show": Promise(
+        "An entry cut out of the middle shows.",
+        "tests/contract/test_journal.py::test_an_entry_cut_out_of_the_middle_shows",
+    ),
+    "journal.tail-cuts-show": Promise(
+        "A tail cut off shows against the file.",
+        "tests/contract/test_journal.py::test_a_tail_cut_off_shows_against_the_file",
+    ),
+    "journal.accidents-are-refused": Promise(
+        "The database itself refuses an accidental edit of the journal.",
+        "tests/contract/test_journal.py::test_an_accidental_edit_is_refused_by_the_database",
+    ),
+    "journal.followers-miss-nothing": Promise(
+        "Followers miss nothing while several processes write.",
+        "tests/contract/test_journal.py::test_followers_miss_nothing_while_several_processes_write",
+    ),
+    "journal.followers-are-woken": Promise(
+        "A follower is woken by what another process writes.",
+        "tests/contract/test_journal.py::test_a_follower_is_woken_by_what_another_process_writes",
+    ),
+    "journal.file-is-never-ahead": Promise(
+        "What was rolled back never appears in journal.jsonl.",
+        "tests/contract/test_mirror.py::test_what_was_rolled_back_never_appears_in_the_file",
+    ),
+    "journal.torn-lines-are-mended": Promise(
+        "A torn last line of journal.jsonl is cut off and written again.",
+        "tests/contract/test_mirror.py::test_a_torn_last_line_is_cut_off_and_written_again",
+    ),
+    "journal.missing-lines-are-caught-up": Promise(
+        "Missing lines of journal.jsonl are caught up.",
+        "tests/contract/test_mirror.py::test_missing_lines_are_caught_up",
+    ),
+    "journal.each-line-once": Promise(
+        "Many who copy at once, processes or threads, write each line once.",
+        "tests/contract/test_mirror.py::test_threads_that_share_a_house_write_each_line_once",
+    ),
+    "journal.in-git": Promise(
+        "With `[journal] git = true` the journal is committed to a ref of its own, which the check compares.",
+        "tests/contract/test_mirror.py::test_the_journal_is_committed_to_a_ref_of_its_own",
+    ),
+    "journal.any-text": Promise(
+        "Any text of a note survives the way through the journal's file and git.",
+        "tests/contract/test_mirror.py::test_any_text_survives_the_way_through_git",
+    ),
+    "journal.claims-file": Promise(
+        "claims.json equals what is held.",
+        "tests/contract/test_mirror.py::test_the_file_of_claims_equals_what_is_held",
+    ),
+    "store.newer-is-refused": Promise(
+        "A store of a newer program is refused politely and left as it is.",
+        "tests/contract/test_store.py::test_a_store_of_a_newer_program_is_refused_politely_and_left_as_it_is",
+    ),
+    "store.foreign-is-left-alone": Promise(
+        "A database of another program is left alone.",
+        "tests/contract/test_store.py::test_a_database_of_another_program_is_left_alone",
+    ),
+    "store.damage-is-named": Promise(
+        "A damaged file is called damaged and left alone.",
+        "tests/contract/test_store.py::test_a_file_of_rubbish_is_called_damaged_and_left_alone",
+    ),
+    "store.loss-is-noticed": Promise(
+        "A store that is lost while its journal is there is not begun anew.",
+        "tests/contract/test_store.py::test_a_store_that_is_lost_while_its_journal_is_there_is_not_begun_anew",
+    ),
+    "store.busy-has-an-end": Promise(
+        "A store that stays locked is given up after the wait of the settings.",
+        "tests/contract/test_store.py::test_a_store_that_stays_locked_is_given_up_after_the_wait_of_the_settings",
+    ),
+    "store.made-once": Promise(
+        "A store is made once however many open it first.",
+        "tests/contract/test_store.py::test_a_store_is_made_once_however_many_open_it_first",
+    ),
+    "store.forks": Promise(
+        "A forked child and its parent may both use the store.",
+        "tests/contract/test_store.py::test_a_forked_child_and_its_parent_may_both_use_the_store",
+    ),
+    "store.forks-keep-no-lock": Promise(
+        "A child forked in the middle of a change does not keep the lock.",
+        "tests/contract/test_store.py::test_a_child_forked_in_the_middle_of_a_change_does_not_keep_the_lock",
+    ),
+    "store.threads": Promise(
+        "Threads may share one store.",
+        "tests/contract/test_store.py::test_threads_may_share_one_store",
+    ),
+    "store.closes-everything": Promise(
+        "Closing lets go of every file.",
+        "tests/contract/test_store.py::test_closing_lets_go_of_every_file",
+    ),
+    "store.restored-tokens": Promise(
+        "A store from a backup gives out no token twice.",
+        "tests/contract/test_repositories.py::test_a_store_from_a_backup_gives_out_no_token_twice",
+    ),
+    "repository.id-may-change": Promise(
+        "Everything follows the repository to an id in the settings.",
+        "tests/contract/test_repositories.py::test_everything_follows_the_repository_to_an_id_in_the_settings",
+    ),
+    "repository.case-may-change": Promise(
+        "The settings may change how paths are compared, and every claim follows.",
+        "tests/contract/test_repositories.py::test_the_settings_may_change_how_paths_are_compared",
+    ),
+    "repository.stores-are-shared": Promise(
+        "Two repositories in one store know nothing of each other.",
+        "tests/contract/test_sessions.py::test_two_repositories_in_one_store_know_nothing_of_each_other",
+    ),
+    "settings.mistakes-are-named": Promise(
+        "An unknown key in the settings is refused with the nearest known one.",
+        "tests/unit/test_config.py::test_an_unknown_key_is_refused_with_the_nearest_known_one",
+    ),
 }

@@ -158,8 +158,9 @@ _COLUMNS = {
     "processes": "boot_id namespace pid started session",
     "claims": "key rest token branch session pattern kind mode ttl_ms granted_at task note",
     "lapsed": "agent pattern kind mode ttl_ms token ended_at",
-    "tasks": "id title body kind state role priority rank paths owner session attempt failures lapses max_attempts"
-    " lineage check_command output key labels why next_action head result waits_for created_at ready_at taken_at",
+    "tasks": "id title body kind state role priority rank paths owner session attempt failures lapses"
+    " max_attempts lineage check_command output key labels why next_action head result waits_for created_at"
+    " ready_at taken_at",
     "task_after": "task after",
     "task_signs": "sign task",
     "task_links": "task other reason",

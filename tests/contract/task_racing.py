@@ -102,7 +102,9 @@ class Course:
         lines: list[str] = []
         for number in range(count):
             path = self._dice.choice(PATHS) if with_paths else ""
-            lines.append(f"- [ ] n{number}" + (f" (path: {path})" if path else "") + f" (key: {random.random()})")
+            lines.append(
+                f"- [ ] n{number}" + (f" (path: {path})" if path else "") + f" (key: {random.random()})"
+            )
         checklists.import_checklist(self._context, self._session, "\n".join(lines), force=True)
 
     def _check(self, race: int, won: list[int], count: int, *, with_paths: bool) -> None:
@@ -130,7 +132,6 @@ def main() -> None:
     course.run(int(races), int(count), with_paths=paths == "paths")
     assert len(course.won) == len(set(course.won))
     print(json.dumps({"won": len(course.won)}))
-
 
 
 if __name__ == "__main__":

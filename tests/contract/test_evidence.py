@@ -279,7 +279,7 @@ def test_a_long_check_is_a_sign_of_life(bench: Bench) -> None:
 
 
 def test_work_that_was_taken_away_during_the_check_is_not_believed(bench: Bench, live_site: Site) -> None:
-    bench.begin(check="while ! test -f /proc/self/fd/0/nothing && ! test -e \"$0.go\"; do sleep 0.02; done")
+    bench.begin(check='while ! test -f /proc/self/fd/0/nothing && ! test -e "$0.go"; do sleep 0.02; done')
     go = bench.folder.parent / "go"
     tasks.drop_task(bench.agent.context, bench.agent.session, "T1", "another check is needed")
     add(bench.agent, "Parse dates", kind="code", check=f"while ! test -e {go}; do sleep 0.02; done")

@@ -215,7 +215,12 @@ def test_next_takes_the_task_and_its_paths_in_one_step(site: Site) -> None:
     ann, bob = site.agent("ann"), site.agent("bob")
     add(ann, "a", paths=["src/**", "docs/x.md"])
     picked = take(bob)
-    assert (picked.task.id, picked.task.state, picked.task.owner, picked.task.attempt) == ("T1", "active", "bob", 1)
+    assert (picked.task.id, picked.task.state, picked.task.owner, picked.task.attempt) == (
+        "T1",
+        "active",
+        "bob",
+        1,
+    )
     assert {claim.pattern for claim in picked.claims} == {"src/**", "docs/x.md"}
     assert {claim.task for claim in picked.claims} == {"T1"}
     assert ann.is_refused("src/a.py").holder == "bob"

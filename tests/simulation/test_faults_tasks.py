@@ -127,7 +127,9 @@ def make_plan(dice: random.Random) -> str:
     return "\n".join(lines)
 
 
-def test_every_task_ends_exactly_once_and_in_order_while_owners_are_killed(crew: Crew, repository: Path) -> None:
+def test_every_task_ends_exactly_once_and_in_order_while_owners_are_killed(
+    crew: Crew, repository: Path
+) -> None:
     print(f"seed {SEED}, {TASKS} tasks, {WORKERS} workers")
     dice = random.Random(SEED + 1)
     house = open_house(str(repository))
@@ -137,7 +139,9 @@ def test_every_task_ends_exactly_once_and_in_order_while_owners_are_killed(crew:
         crew.hire()
     until = time.monotonic() + LIMIT_SECONDS
     while tasks.count_tasks(house.context).get("done", 0) < TASKS:
-        assert time.monotonic() < until, f"seed {SEED}: {tasks.count_tasks(house.context)} after {LIMIT_SECONDS} s"
+        assert time.monotonic() < until, (
+            f"seed {SEED}: {tasks.count_tasks(house.context)} after {LIMIT_SECONDS} s"
+        )
         time.sleep(dice.uniform(0.05, 0.4))
         crew.kill_one()
     entries = all_entries(house.store)

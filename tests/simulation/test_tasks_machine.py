@@ -120,7 +120,12 @@ class Queue(RuleBasedStateMachine):
         self.clock.advance(minutes * MINUTE)
         self.now += minutes * MINUTE
 
-    @rule(agent=st.sampled_from(AGENTS), path=st.sampled_from(PATHS), priority=st.integers(-1, 2), data=st.data())
+    @rule(
+        agent=st.sampled_from(AGENTS),
+        path=st.sampled_from(PATHS),
+        priority=st.integers(-1, 2),
+        data=st.data(),
+    )
     def adds(self, agent: str, path: str, priority: int, data: st.DataObject) -> None:
         self._lapse()
         choices = [number for number, task in self.model.items() if task.state != "dropped"]

@@ -175,7 +175,7 @@ def _merged(old: dict[str, Any], new: dict[str, Any]) -> dict[str, Any]:
     for name, content in new.items():
         before = merged.get(name)
         are_both = _is_object(before) and _is_object(content)
-        merged[name] = _merged(before, content) if are_both else content
+        merged[name] = _merged(before or {}, content) if are_both else content
     return merged
 
 

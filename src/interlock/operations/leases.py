@@ -107,7 +107,7 @@ def sweep_if_due(store: Store) -> None:
     if store.view(lambda reading: reading.one("lapse_due")) is None:
         return
     try:
-        store.change(lambda tx: sweep(tx), wait_ms=_LOOK_MS)
+        store.change(sweep, wait_ms=_LOOK_MS)
     except StoreError:
         return
 

@@ -1,7 +1,7 @@
 """Slots: taking, waiting in line for and freeing ports, names and amounts; each ends with its session.
 
-Judging is one transaction for each kind. A waiter's ticket stands in the same line as those for claims; behind
-a ticket nobody of the same kind is served, so that small requests never starve a large one.
+Judging is one transaction for each kind. A waiter's ticket stands in the same line as those for claims;
+behind a ticket nobody of the same kind is served, so that small requests never starve a large one.
 """
 
 from __future__ import annotations

@@ -25,6 +25,8 @@ class FairLock:
 
     def try_acquire(self) -> bool:
         """Take the lock if it is free now."""
+        if self._own < 0:
+            raise OSError("the lock is closed")
         try:
             fcntl.flock(self._own, fcntl.LOCK_EX | fcntl.LOCK_NB)
         except BlockingIOError:

@@ -212,7 +212,7 @@ class SqliteStore:
             self._open()
 
     def _follow_file(self) -> None:
-        """Go on with the file that a rebuild or a restore put in the place of ours, which nobody reads now."""
+        """Go on with the file that a rebuild or a restore put in the place of ours."""
         self.db.close()
         self._lock.close()
         self._open()

@@ -13,11 +13,19 @@ from interlock.errors import Malformed
 
 def task(**facts: object) -> Task:
     base: dict[str, object] = {
-        **{"id": "T1", "title": "Parse dates", "body": "", "kind": "", "state": "ready", "role": ""},
-        **{"priority": 0, "rank": 0, "stored_paths": "[]", "owner": "", "session": "", "attempt": 0},
-        **{"failures": 0, "lapses": 0, "max_attempts": 3, "lineage": "T1", "check": "", "output": "", "key": ""},
-        **{"labels": (), "why": "", "next_action": "", "head": "", "result": "", "waits_for": 0},
-        **{"created_at": 0, "ready_at": 0, "taken_at": 0},
+        "id": "T1", "title": "Parse dates", "body": "", "kind": "", "state": "ready", "role": "",
+        "priority": 0, "rank": 0, "stored_paths": "[]", "owner": "", "session": "", "attempt": 0,
+
+            "failures": 0,
+            "lapses": 0,
+            "max_attempts": 3,
+            "lineage": "T1",
+            "check": "",
+            "output": "",
+            "key": ""
+        ,
+        "labels": (), "why": "", "next_action": "", "head": "", "result": "", "waits_for": 0,
+        "created_at": 0, "ready_at": 0, "taken_at": 0,
     }
     return Task(**{**base, **facts})  # type: ignore[arg-type]
 
@@ -43,7 +51,18 @@ line = st.text(st.characters(exclude_categories=("C", "Z")) | st.just(" "), min_
     lambda text: " ".join(text.split())
 )
 tricky = st.sampled_from(
-    ["Ping @ann", "Do (role: x)", "(path: a)", "a \\(b", "end)", "T7", "*active*", "- [ ] x", "x \\", "(a (b) c)"]
+    [
+        "Ping @ann",
+        "Do (role: x)",
+        "(path: a)",
+        "a \\(b",
+        "end)",
+        "T7",
+        "*active*",
+        "- [ ] x",
+        "x \\",
+        "(a (b) c)",
+    ]
 )
 titles = (line | tricky).filter(bool)
 
@@ -107,7 +126,12 @@ def test_a_task_without_an_id_is_known_by_its_title() -> None:
 
 @pytest.mark.parametrize(
     ("text", "line"),
-    [("- [ ] a\n- [ ] T3", 2), ("\n- [ ] a (priority: high)", 2), ("- [ ] ", 1), ("- [ ] a (attempts: -)", 1)],
+    [
+        ("- [ ] a\n- [ ] T3", 2),
+        ("\n- [ ] a (priority: high)", 2),
+        ("- [ ] ", 1),
+        ("- [ ] a (attempts: -)", 1),
+    ],
 )
 def test_an_item_that_cannot_be_understood_is_named_by_its_line(text: str, line: int) -> None:
     with pytest.raises(Malformed) as refused:

@@ -9,7 +9,9 @@ from hypothesis import strategies as st
 from interlock.domain.duplicates import Lookalike, best_first, issues_of, likeness, signs_of, words_of
 
 
-def score(title: str, other: str, *, shares_path: bool = False, body: str = "", other_body: str = "") -> float:
+def score(
+    title: str, other: str, *, shares_path: bool = False, body: str = "", other_body: str = ""
+) -> float:
     found = likeness(
         title,
         body,

@@ -135,7 +135,9 @@ names = st.sampled_from("abcdefgh")
 
 
 @given(st.dictionaries(names, st.lists(names, max_size=3).map(tuple)))
-def test_each_stands_behind_those_it_waits_for_or_the_ring_is_a_ring(after: dict[str, tuple[str, ...]]) -> None:
+def test_each_stands_behind_those_it_waits_for_or_the_ring_is_a_ring(
+    after: dict[str, tuple[str, ...]],
+) -> None:
     try:
         order = in_order(after)
     except Malformed as refused:
