@@ -10,7 +10,7 @@ PARALLEL ?= -n auto --maxprocesses 8 --dist loadgroup
 export PYTHON
 
 .PHONY: help test check unit pytest coverage format demo bench setup pins clean
-.PHONY: .run .dev
+.PHONY: .run .dev .bench
 .DEFAULT_GOAL := help
 
 help: ## this list
@@ -56,7 +56,7 @@ format: .dev ## put code and module map in order
 demo: .run ## the story on a scratch repository
 	@$(BIN)/interlock demo
 
-bench: .dev ## the measured comparison
+bench: .bench ## the measured comparison
 	@$(BIN)/python -m bench
 
 setup: ## make .venv ready, and try again what could not be had before
@@ -74,3 +74,6 @@ clean: ## remove .venv and what the tools left behind
 
 .dev:
 	@scripts/setup.sh dev
+
+.bench:
+	@scripts/setup.sh bench

@@ -15,6 +15,7 @@ from bench.postgres_claims import bench_postgres_insert, bench_postgres_lock, se
 from bench.sizes import FULL, QUICK, TINY
 from bench.sqlite_claims import bench_burst, bench_claim, bench_many
 from bench.table import Skipped, draw
+from bench.tasks import bench_next, bench_tasks
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
@@ -30,6 +31,8 @@ BENCHES: dict[str, Bench] = {
     "many": bench_many,
     "postgres-lock": bench_postgres_lock,
     "postgres-insert": bench_postgres_insert,
+    "tasks": bench_tasks,
+    "next": bench_next,
     "command": bench_command,
     "lean": bench_lean,
 }

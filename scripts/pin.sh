@@ -31,3 +31,4 @@ pin dev --upgrade
 pin run -c requirements/dev.txt
 pin postgres-server -c requirements/dev.txt
 pin faults -c requirements/dev.txt
+pin peers -c requirements/dev.txt

@@ -1,5 +1,5 @@
 #!/bin/sh
-# Make .venv fit for one purpose: `setup.sh run` for the demo, `setup.sh dev` for the tests.
+# Make .venv fit for one purpose: `setup.sh run` for the demo, `dev` for the tests, `bench` for `make bench`.
 #
 # What has been installed is remembered under .venv/stamps by content, so that a second call costs nothing and
 # a changed pin is noticed whatever the file times say. Parts that cannot be had on this machine are left out with
@@ -88,8 +88,12 @@ dev)
     install_if_to_be_had postgres-server "the PostgreSQL server" "tests on PostgreSQL are skipped"
     install_if_to_be_had faults "apsw" "power-cut tests are skipped"
     ;;
+bench)
+    "$0" dev
+    install_if_to_be_had peers "other queues to compare with" "they are left out of the comparison"
+    ;;
 *)
-    fail "what is it for, run or dev?"
+    fail "what is it for: run, dev or bench?"
     ;;
 esac
 

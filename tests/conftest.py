@@ -16,7 +16,7 @@ from interlock.bootstrap import POINTER, STORE_NAME
 from interlock.testing.postgres import PostgresServer, PostgresUnavailable
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
+    from collections.abc import Generator, Iterator
 
 # A shared machine can stall any single example; the test's own timeout still ends it.
 settings.register_profile("interlock", deadline=None, print_blob=True)
@@ -30,6 +30,8 @@ FOREIGN_NAMES = ("NO_COLOR", "FORCE_COLOR", "CLICOLOR", "CLICOLOR_FORCE", "PAGER
 AUTHOR = "Ada Example"
 EMAIL = "ada@example.invalid"
 DATE = "2026-01-02T03:04:05+00:00"
+
+NO_POSTGRES = "no PostgreSQL"
 
 _numbers = itertools.count()
 
@@ -99,10 +101,18 @@ def postgres_server() -> Iterator[PostgresServer]:
         # Nothing here lives long enough to need vacuuming, which would only disturb what is being timed.
         server = PostgresServer.start(fsync=False, options={"autovacuum": "off"})
     except PostgresUnavailable as unavailable:
-        # Skipped in one place and with one text, so that the summary tells it in one line.
-        pytest.skip(f"no PostgreSQL: {unavailable.reason}")
+        pytest.skip(f"{NO_POSTGRES}: {unavailable.reason}")
     with server:
         yield server
+
+
+@pytest.hookimpl(wrapper=True)
+def pytest_runtest_makereport() -> Generator[None, pytest.TestReport, pytest.TestReport]:
+    """Tell in one line that there is no PostgreSQL: pytest puts skips of one place and reason together."""
+    report = yield
+    if report.skipped and isinstance(report.longrepr, tuple) and NO_POSTGRES in report.longrepr[2]:
+        report.longrepr = (__file__, 1, report.longrepr[2])
+    return report
 
 
 @pytest.fixture(scope="session")

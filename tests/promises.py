@@ -136,6 +136,14 @@ PROMISES: dict[str, Promise] = {
         "Renewing a lapsed claim that another holds is stale, and the holder is named.",
         "tests/contract/test_leases.py::test_renewing_a_lapsed_claim_that_another_holds_is_stale_and_names_the_holder",
     ),
+    "leases.renewals-are-not-overtaken": Promise(
+        "A renewal that has begun is not overtaken by the end of the lease.",
+        "tests/contract/test_leases.py::test_a_renewal_that_has_begun_is_not_overtaken_by_the_end_of_the_lease",
+    ),
+    "claims.quick-grants-are-the-same": Promise(
+        "A grant that needed no judging is the same as one that was judged, in the store and in the journal.",
+        "tests/contract/test_quick_grants.py::test_a_quick_grant_is_the_same_as_one_that_was_judged",
+    ),
     "leases.released-is-forgotten": Promise(
         "What was taken again and given back is no lapsed claim any more.",
         "tests/contract/test_leases.py::test_a_lapse_is_forgotten_once_the_claim_was_taken_and_released_again",
@@ -367,5 +375,45 @@ PROMISES: dict[str, Promise] = {
     "settings.mistakes-are-named": Promise(
         "An unknown key in the settings is refused with the nearest known one.",
         "tests/unit/test_config.py::test_an_unknown_key_is_refused_with_the_nearest_known_one",
+    ),
+    "state.no-update-is-lost": Promise(
+        "Of many appends in the same instant, every one survives.",
+        "tests/contract/test_state.py::test_no_append_of_a_crowd_is_lost",
+    ),
+    "state.never-overwritten-by-accident": Promise(
+        "A key that somebody wrote is not overwritten by one who has not seen that.",
+        "tests/contract/test_state.py::test_an_existing_key_is_not_overwritten_by_accident",
+    ),
+    "state.steps-go-one-way": Promise(
+        "A key with steps never goes back, whoever asks.",
+        "tests/contract/test_state.py::test_steps_are_never_taken_back",
+    ),
+    "numbers.distinct": Promise(
+        "No two sessions get the same number, and there is no gap.",
+        "tests/contract/test_numbers.py::test_a_crowd_gets_distinct_numbers_without_a_gap",
+    ),
+    "numbers.above-every-branch": Promise(
+        "A number is above all that stand in any branch.",
+        "tests/contract/test_numbers.py::test_a_number_is_above_all_that_stand_in_any_branch",
+    ),
+    "slots.ports-are-distinct-and-free": Promise(
+        "Ports of many sessions are distinct, and each can be bound.",
+        "tests/contract/test_slots.py::test_a_crowd_gets_distinct_ports_that_can_be_bound",
+    ),
+    "slots.no-starving": Promise(
+        "A large wish at the head of the line is not starved by small ones.",
+        "tests/contract/test_slots.py::test_a_large_wish_at_the_head_is_not_starved_by_small_ones",
+    ),
+    "slots.end-with-the-session": Promise(
+        "A slot ends with its session at the latest.",
+        "tests/contract/test_slots.py::test_slots_end_with_their_session",
+    ),
+    "once.runs-once": Promise(
+        "Of many callers with one key, one runs the command.",
+        "tests/acceptance/test_slots_cli.py::test_many_at_once_run_it_once",
+    ),
+    "once.crash-is-no-success": Promise(
+        "A crash is told apart from success and from failure.",
+        "tests/contract/test_once.py::test_a_crash_is_told_apart_from_success_and_failure",
     ),
 }

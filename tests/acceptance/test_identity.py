@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
+import os
 import subprocess
 from typing import TYPE_CHECKING
 
-from tests.acceptance.calling import Shell
+from tests.acceptance.calling import INTERLOCK, Shell, eventually
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -90,6 +91,7 @@ def test_a_session_that_is_over_is_stale_and_its_successor_is_the_next_generatio
     old.refuse("SESSION_OVER", "claim", "a", exit=4)
     old.refuse("SESSION_OVER", "leave", exit=4)
     assert old.ask("claims")["claims"] == []  # looking is free
+    assert old.ask("status")["you"] is None
 
 
 def test_a_session_text_that_is_none_is_malformed(shell: Shell) -> None:
@@ -147,6 +149,37 @@ def test_outside_the_registered_shell_nobody_is_its_agent(shell: Shell) -> None:
         other.kill()
 
     assert mine["holder"] == "someone"
+
+
+def test_a_registered_shell_whose_lease_ran_out_is_told_so_and_never_taken_for_the_person(
+    shell: Shell,
+) -> None:
+    (shell.folder / "interlock.toml").write_text('[sessions]\nlease = "1s"\n', encoding="utf-8")
+    script = """
+    interlock join ann --pid $$ && interlock claim x --ttl 1s && read go
+    for try in 1 2; do interlock claim a; echo $?; done
+    interlock status
+    interlock join ann && interlock claim a && interlock status
+    """
+    path = f"{os.path.dirname(INTERLOCK)}:{os.environ['PATH']}"
+    with subprocess.Popen(
+        ["sh", "-c", script],
+        cwd=shell.folder,
+        env={**os.environ, "PATH": path},
+        stdin=subprocess.PIPE,
+        stdout=subprocess.PIPE,
+        stderr=subprocess.STDOUT,
+        text=True,
+    ) as registered:
+        eventually(lambda: "x" in shell.holders())
+        shell.ask("claim", "x", "--as", "bob", "--wait", "30s")
+        told, _ = registered.communicate("go\n", timeout=60)
+
+    assert told.count("[SESSION_OVER]") == 2
+    assert told.count("\n4\n") == 2
+    assert "the session of ann is over" in told
+    assert "joined ann, generation 2" in told
+    assert "you are ann (generation 2)" in told
 
 
 def test_join_as_somebody_else_contradicts_itself(shell: Shell) -> None:

@@ -115,7 +115,7 @@ def test_what_looks_the_same_is_pointed_out_until_it_is_forced(shell: Shell) -> 
     assert [one["id"] for one in shell.ask("task", "show", "T1")["similar"]] == ["T3"]
     keyed = shell.ask("task", "add", "Login", "--key", "login")
     again = shell.ask("task", "add", "Something else", "--key", "login")
-    assert (again["task"], again["new"]) == (keyed["task"], False)
+    assert (again["task"]["id"], again["task"]["title"], again["new"]) == (keyed["task"]["id"], "Login", False)
 
 
 def test_blocking_unblocking_dropping_and_rings(shell: Shell) -> None:

@@ -2,18 +2,21 @@
 
 from __future__ import annotations
 
+import sqlite3
 import sys
+import threading
 from subprocess import Popen
 from typing import TYPE_CHECKING
 
+import psycopg
 import pytest
 
 from interlock.config import Settings
 from interlock.domain.claims import epoch_of
 from interlock.errors import Held, InterlockError, Stale
-from interlock.operations import sessions
+from interlock.operations import claims, held, sessions
 from interlock.values import replace
-from tests.support import MINUTE, SECOND, granted
+from tests.support import MINUTE, SECOND, Background, granted, refused
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -248,12 +251,12 @@ def test_renewing_what_one_never_held_is_refused(site: Site) -> None:
     ann, bob = site.agent("ann"), site.agent("bob")
     bob.take("src")
 
-    with pytest.raises(Held) as held:
+    with pytest.raises(Held) as theirs:
         ann.renew("src")
     with pytest.raises(InterlockError) as free:
         ann.renew("docs")
 
-    assert (held.value.code, held.value.exit_code) == ("CLAIM_HELD", 3)
+    assert (theirs.value.code, theirs.value.exit_code) == ("CLAIM_HELD", 3)
     assert (free.value.code, free.value.exit_code) == ("NOT_HELD", 1)
 
 
@@ -292,6 +295,59 @@ def test_the_token_of_a_lapsed_claim_opens_nothing(site: Site) -> None:
         ann.check("src/a.py", claim.token)
 
     assert caught.value.code == "LEASE_OVER"
+
+
+@pytest.mark.parametrize("is_claimed_again", [True, False], ids=["claim", "renew"])
+def test_a_renewal_that_has_begun_is_not_overtaken_by_the_end_of_the_lease(
+    site: Site, monkeypatch: pytest.MonkeyPatch, is_claimed_again: bool
+) -> None:
+    ann, bob = site.agent("ann"), site.agent("bob")
+    claim = ann.take("src", ttl_ms=10 * SECOND)
+    site.clock.advance(10 * SECOND - 1)
+    has_begun, may_go_on = threading.Event(), threading.Event()
+    module, name = (claims, "_grant") if is_claimed_again else (held, "held_by")
+    original = getattr(module, name)
+
+    def slow(*arguments: object) -> object:
+        has_begun.set()
+        assert may_go_on.wait(30)
+        return original(*arguments)
+
+    monkeypatch.setattr(module, name, slow)
+    again = (
+        (lambda: ann.take("src", ttl_ms=10 * SECOND)) if is_claimed_again else (lambda: ann.renew("src")[0])
+    )
+    renewal = Background(again)
+    assert has_begun.wait(30)
+    site.clock.advance(1)  # by now the lease would be over
+
+    rival = Background(lambda: bob.claim("src"))
+    rival.join(0.2)
+    assert rival.is_running, "it has to wait for the verdict"
+    may_go_on.set()
+
+    assert renewal.result().token == claim.token
+    assert refused(rival.result())[0].holder == "ann"
+    assert [claim.agent for claim in site.claims()] == ["ann"]
+
+
+@pytest.mark.own_database
+def test_a_lapsed_claim_gives_way_even_if_its_session_knows_nothing_of_it(site: Site) -> None:
+    ann, bob = site.agent("ann"), site.agent("bob")
+    ann.take("src", ttl_ms=10 * SECOND)
+    with_far_lapse = "UPDATE sessions SET lapses_at = lapses_at + 999999999 WHERE agent = 'ann'"
+    if site.is_postgres:
+        with psycopg.connect(site.place, options="-c search_path=interlock") as connection:
+            connection.execute(with_far_lapse)
+    else:
+        with sqlite3.connect(site.place) as database:
+            database.execute(with_far_lapse)
+        database.close()
+    site.clock.advance(11 * SECOND)
+
+    bob.take("src")
+
+    assert site.kinds().count("claim.lapsed") == 1
 
 
 # -------------------------------------------------------------------------------------------- sessions

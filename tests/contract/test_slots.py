@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import random
 import socket
 import subprocess
 import sys
@@ -15,6 +16,7 @@ from interlock.domain.slots import Slot, SlotRefused, SlotTaken
 from interlock.errors import Held, InterlockError, Malformed, Stale
 from interlock.operations import leases, slots
 from interlock.rebuilding import rebuild_store
+from interlock.runners.ports import is_port_free
 from interlock.testing.repositories import git
 from tests.contract.crowd import ask_crowd
 from tests.support import MINUTE, SECOND, SQLITE_ONLY, Background, opened, wait_until
@@ -42,7 +44,6 @@ context = open_context(Path(sys.argv[1]), sys.argv[2], settings=Settings(slots=(
 bob = sessions.join(context, "bob").session
 slots.take_slot(context, bob, slots.wish_for(context, "gpu"), 60_000)
 """
-FEW_PORTS = Settings(slots=(("port", {"range": (28_700, 28_703)}),))
 
 
 def ask(
@@ -78,6 +79,15 @@ def stand_in_line(
     waiter = Background(lambda: ask(agent, kind, amount=amount, wait_ms=LONG_MS))
     wait_until(lambda: agent.name in site.line() or not waiter.is_running)
     return waiter
+
+
+def four_free_ports() -> int:
+    """The first of four ports in a row that nobody uses now."""
+    dice = random.Random()  # other tests look for theirs at the same time
+    while True:
+        first = dice.randrange(30_000, 32_000)
+        if all(is_port_free(first + step) for step in range(4)):
+            return first
 
 
 def can_listen(port: int) -> bool:
@@ -147,16 +157,17 @@ def test_two_workspaces_have_ports_of_their_own(site: Site, tmp_path: Path) -> N
 
 
 def test_a_port_that_another_program_uses_is_not_given_out(site: Site) -> None:
-    ann = site.agent("ann", settings=FEW_PORTS)
+    first = four_free_ports()
+    ann = site.agent("ann", settings=Settings(slots=(("port", {"range": (first, first + 3)}),)))
     with closing(socket.socket()) as server:
-        server.bind(("127.0.0.1", 28_701))
+        server.bind(("127.0.0.1", first + 1))
         server.listen()
         places = [take(ann, "port", name=name).place for name in ("a", "b", "c")]
         refused = is_refused(ann, "port", name="d")
 
-    assert sorted(places) == ["28700", "28702", "28703"]
+    assert sorted(places) == [str(first + step) for step in (0, 2, 3)]
     assert (refused.left, len(refused.holders)) == (1, 3)
-    assert take(ann, "port", name="d").place == "28701"
+    assert take(ann, "port", name="d").place == str(first + 1)
 
 
 def test_a_crowd_gets_distinct_ports_that_can_be_bound(live_site: Site) -> None:

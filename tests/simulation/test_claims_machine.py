@@ -95,6 +95,7 @@ class ClaimsMachine(RuleBasedStateMachine):
         self.context = self.open()
         self.sessions: dict[str, Session] = {}
         self.grants: list[Grant] = []
+        self.over: dict[int, Grant] = {}
         self.lost: dict[tuple[str, str], tuple[str, int]] = {}
         self.tokens = [0]
         for name in ("ann", "bob", "cid"):
@@ -175,6 +176,7 @@ class ClaimsMachine(RuleBasedStateMachine):
         live = self.live()
         for grant in self.grants:
             if grant not in live:
+                self.over[grant.token] = grant
                 self.lost[grant.name, grant.pattern.text] = (grant.mode, grant.ttl_ms)
         self.grants = live
 
@@ -433,12 +435,14 @@ class ClaimsMachine(RuleBasedStateMachine):
 
         assert self.now <= before
         assert all(seen_at <= self.now for seen_at in self.seen().values())
-        stored = {row[2] for row in self.look("claims_all")}
+        stored = {int(str(row[2])) for row in self.look("claims_all")}
         for grant in list(self.grants):
             if grant.token not in stored:
                 assert grant not in live
                 self.lost[grant.name, grant.pattern.text] = (grant.mode, grant.ttl_ms)
                 self.grants.remove(grant)
+        for token in stored - {grant.token for grant in self.grants}:
+            self.grants.append(self.over.pop(token))
         assert set(live) <= set(self.live())
         assert alive <= {name for name in self.sessions if self.is_alive(name)}
 

@@ -169,7 +169,8 @@ def _build_command(command: Command, name: str) -> click.Command:
             [argument.key],
             nargs=-1 if argument.is_many or argument.is_rest else 1,
             required=not argument.is_optional,
-            default="" if argument.is_optional and not argument.is_many else None,
+            # Only where there is one: a default of None would do for a required argument.
+            **({"default": ""} if argument.is_optional and not argument.is_many else {}),
             metavar=argument.shown,
             type=click.UNPROCESSED if argument.is_rest else None,
         )

@@ -10,6 +10,7 @@ if TYPE_CHECKING:
 def join(desk: Desk, name: str, role: str, pid: str) -> int:
     """Begin or attach to a session and show it."""
     from interlock.errors import Malformed, NotAllowed
+    from interlock.operations.sessions import forsaken_ancestor
     from interlock.operations.sessions import join as join_session
     from interlock.views.claims import joined_json
 
@@ -21,7 +22,7 @@ def join(desk: Desk, name: str, role: str, pid: str) -> int:
         raise NotAllowed(
             f"--as {caller.name} contradicts `join {name}`", code="NOT_YOUR_SESSION", hint="leave out --as"
         )
-    process = context.processes.identify(int(pid)) if pid else None
+    process = context.processes.identify(int(pid)) if pid else forsaken_ancestor(context, name)
     joined = join_session(context, name, role=role, process=process)
     session = joined.session
     word = "joined" if joined.is_new else "attached to"

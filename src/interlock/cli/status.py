@@ -4,6 +4,8 @@ from __future__ import annotations
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
+    from typing import Any
+
     from interlock.cli.main import Desk
 
 
@@ -16,7 +18,7 @@ def status(desk: Desk) -> int:
     from interlock.views.claims import claim_json, session_json, waiter_json
 
     house = desk.house
-    me = desk.known_session()
+    me, over = _who_am_i(desk)
     sessions = [session_json(one, house.store) for one in live_sessions(house.context)]
     claims = [claim_json(one, house.store) for one in list_claims(house.context)]
     waiters = [waiter_json(one, house.store) for one in house.store.view(describe_line)]
@@ -24,9 +26,7 @@ def status(desk: Desk) -> int:
     table = desk.terminal.table
     parts = [
         f"repository {house.checkout.root}",
-        f"you are {me.agent} (generation {me.generation})"
-        if me
-        else "you have no session; claiming begins one",
+        f"you are {me.agent} (generation {me.generation})" if me else over,
         table(
             f"{len(sessions)} here",
             ["agent", "generation", "kind", "role", "machine", "seen"],
@@ -58,3 +58,13 @@ def status(desk: Desk) -> int:
     }
     desk.terminal.answer(answer, "\n".join(parts))
     return 0
+
+
+def _who_am_i(desk: Desk) -> tuple[Any, str]:
+    """The caller's session, or why there is none: whoever lost it wants to look around all the more."""
+    from interlock.errors import Stale
+
+    try:
+        return desk.known_session(), "you have no session; claiming begins one"
+    except Stale as error:
+        return None, error.message

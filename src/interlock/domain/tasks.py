@@ -7,6 +7,8 @@ every task, however unimportant, is some day the oldest.
 
 from __future__ import annotations
 
+from heapq import heappop, heappush
+
 from interlock.domain.agents import check_label, check_text
 from interlock.errors import Malformed, NotAllowed
 from interlock.values import replace, value
@@ -233,17 +235,20 @@ def in_order(after: Mapping[str, tuple[str, ...]]) -> list[str]:
     for task, befores in after.items():
         for before in befores:
             behind.setdefault(before, []).append(task)
-    free = [task for task in after if not left[task]]
-    for task in free:  # grows while it is walked
+    place = {task: at for at, task in enumerate(after)}
+    free = [(place[task], task) for task in after if not left[task]]
+    found: list[str] = []
+    while free:  # a heap: of those that are free, the first in the order given
+        _, task = heappop(free)
+        found.append(task)
         for waiting in behind.get(task, ()):
             left[waiting] -= 1
             if not left[waiting]:
-                free.append(waiting)
-    if len(free) < len(after):
-        done = set(free)
-        rings = (find_loop(after, task) for task in after if task not in done)
+                heappush(free, (place[waiting], waiting))
+    if len(found) < len(after):
+        rings = (find_loop(after, task) for task in after if left[task])
         raise ring_error(next(ring for ring in rings if ring))
-    return free
+    return found
 
 
 def ring_error(ring: tuple[str, ...]) -> Malformed:

@@ -187,7 +187,9 @@ def end_session(tx: Change, session: Session, kind: str, facts: dict[str, object
     _return_tasks(tx, session, is_own_will=kind == "session.left")
     for slot in tx.all("slots_of", session=session.id):
         free_slot(tx, session, slot, kind)
-    tx.run("processes_drop", session=session.id)
+    if kind == "session.left":
+        # Of a session that ended without its will the processes go on, and must not be taken for the person.
+        tx.run("processes_drop", session=session.id)
     if tx.run("session_end", session=session.id):
         tx.record(kind, session.agent, session.id, {"generation": session.generation, **facts})
     tx.frees = True

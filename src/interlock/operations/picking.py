@@ -19,7 +19,7 @@ from interlock.operations.held import live_claims
 from interlock.operations.leases import end_if_gone, is_dead, touch
 from interlock.operations.task_rows import pattern_pairs, task_from, who, whole
 from interlock.operations.tasks import count_tasks, lessons_in
-from interlock.values import value
+from interlock.values import replace, value
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -200,10 +200,16 @@ class _Walk:
         tx.run("task_take", task=task.id, owner=self._me.agent, session=self._me.id)
         facts: dict[str, object] = {"task": task.id, "attempt": task.attempt + 1, "base": self._start}
         tx.record("task.taken", *who(self._me), facts)
-        found = tx.one("task_get", task=task.id)
-        assert found is not None
-        lessons = lessons_in(tx, task.id) if task.attempt else ()
-        return Picked(task=whole(tx, task_from(found)), claims=claims, lessons=lessons)
+        taken = replace(
+            whole(tx, task),
+            state=ACTIVE,
+            owner=self._me.agent,
+            session=self._me.id,
+            attempt=task.attempt + 1,
+            taken_at=tx.now,
+            why="",
+        )
+        return Picked(task=taken, claims=claims, lessons=lessons_in(tx, task.id) if task.attempt else ())
 
     def _claim(self, task: Task) -> tuple[Claim, ...] | None:
         """Claims on what a task declares, which end with the session, as the task does."""

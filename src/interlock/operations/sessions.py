@@ -215,7 +215,9 @@ def known_session(context: Context, caller: Caller) -> Joined | None:
     """The session this caller already belongs to; nothing is begun."""
     registered = _registered_ancestor(context)
     if registered is not None:
-        agent, session_id = registered
+        _, agent, session_id, is_over = registered
+        if is_over:
+            raise session_over(agent)
         known = context.secrets.load(agent)
         if known is None or known.session != session_id:
             raise NotAllowed(
@@ -243,8 +245,17 @@ def _as_claimed(joined: Joined, caller: Caller) -> Joined:
     return joined
 
 
-def _registered_ancestor(context: Context) -> tuple[str, str] | None:
-    """The agent and session of the nearest parent process that was registered and still counts."""
+def forsaken_ancestor(context: Context, name: str) -> Process | None:
+    """The ancestor whose session of this name ran out: once its child joins anew, it stands for that."""
+    registered = _registered_ancestor(context)
+    if registered is None:
+        return None
+    process, agent, _, is_over = registered
+    return process if is_over and agent == name else None
+
+
+def _registered_ancestor(context: Context) -> tuple[Process, str, str, bool] | None:
+    """The nearest parent process that was registered, its agent and session, and whether that is over."""
     chain = context.processes.ancestry()
     if not chain:
         return None
@@ -258,10 +269,10 @@ def _registered_ancestor(context: Context) -> tuple[str, str] | None:
     )
     if not rows:
         return None
-    sessions = {(row[0], row[1]): (row[3], row[2]) for row in rows if row[4] is None}
+    sessions = {(row[0], row[1]): (row[3], row[2], row[4] is not None) for row in rows}
     for process in chain:
         if (process.pid, process.started) in sessions:
-            return sessions[process.pid, process.started]
+            return process, *sessions[process.pid, process.started]
     return None
 
 

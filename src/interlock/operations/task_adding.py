@@ -101,7 +101,8 @@ def add_in(
     tx.frees = tx.frees or not open_before
     found = tx.one("task_get", task=task_id)
     assert found is not None
-    return Added(task=whole(tx, task_from(found)), similar=similar, is_new=True)
+    task = task_from(found)
+    return Added(task=whole(tx, task) if new.after else task, similar=similar, is_new=True)
 
 
 def _open_before(tx: Change, after: Sequence[str]) -> list[str]:
