@@ -30,8 +30,8 @@ _TASK = """
 INSERT INTO tasks (repository, id, title, body, kind, state, role, priority, rank, paths, owner, session,
                    attempt, failures, lapses, max_attempts, lineage, check_command, output, key, labels, why,
                    next_action, head, result, waits_for, created_at, ready_at, taken_at)
-VALUES (?, ?, ?, '', 'chore', 'ready', ?, 0, ?, '[]', '', '', 0, 0, 0, 3, ?, '', '', NULL, '[]', '', '', '', '',
-        0, ?, ?, 0)
+VALUES (?, ?, ?, '', 'chore', 'ready', ?, 0, ?, '[]', '', '',
+        0, 0, 0, 3, ?, '', '', NULL, '[]', '', '', '', '', 0, ?, ?, 0)
 """
 
 

@@ -416,4 +416,62 @@ PROMISES: dict[str, Promise] = {
         "A crash is told apart from success and from failure.",
         "tests/contract/test_once.py::test_a_crash_is_told_apart_from_success_and_failure",
     ),
+    "tasks.one-owner": Promise(
+        "Of many processes that ask for the next task at once, no two get the same one.",
+        "tests/contract/test_task_races.py::test_fifty_tasks_go_to_fifty_of_sixty_four",
+    ),
+    "tasks.no-shared-path": Promise(
+        "No two active tasks ever have overlapping paths.",
+        "tests/contract/test_task_races.py::test_no_two_active_tasks_ever_have_overlapping_paths",
+    ),
+    "tasks.end-once-in-order": Promise(
+        "Every task ends exactly once and after those it waits for, however many owners are killed.",
+        "tests/simulation/test_faults_tasks.py"
+        "::test_every_task_ends_exactly_once_and_in_order_while_owners_are_killed",
+    ),
+    "tasks.return-with-their-history": Promise(
+        "The task of a dead owner returns, and its successor is told what happened.",
+        "tests/contract/test_tasks.py::test_the_task_of_a_dead_owner_returns_with_its_history",
+    ),
+    "tasks.nothing-starves": Promise(
+        "A task of any priority is some day the first.",
+        "tests/unit/domain/test_tasks.py::test_nothing_starves",
+    ),
+    "tasks.rings-are-shown": Promise(
+        "Tasks that would wait for each other are refused and shown.",
+        "tests/contract/test_tasks.py::test_a_ring_is_refused_and_shown_and_changes_nothing",
+    ),
+    "tasks.one-key-one-task": Promise(
+        "Adding the same key again gives the same task, also at the same instant.",
+        "tests/contract/test_task_races.py::test_one_key_added_by_many_at_once_is_one_task",
+    ),
+    "tasks.block-by-hand-stays": Promise(
+        "A task that somebody blocked by hand stays blocked when its dependencies are done.",
+        "tests/contract/test_tasks.py::test_a_block_by_hand_outlasts_its_dependencies",
+    ),
+    "tasks.lists-are-read-once": Promise(
+        "A checklist that was written by us or read in before adds nothing.",
+        "tests/acceptance/test_tasks_cli.py"
+        "::test_the_list_is_a_table_json_or_a_checklist_that_can_be_read_in_again",
+    ),
+    "tasks.lists-are-whole": Promise(
+        "A checklist with one bad item adds nothing.",
+        "tests/contract/test_tasks.py::test_a_list_with_one_bad_item_adds_nothing",
+    ),
+    "evidence.checks-run-on-the-commit": Promise(
+        "An uncommitted fix does not make a check pass.",
+        "tests/contract/test_evidence.py::test_an_uncommitted_fix_does_not_pass_the_check",
+    ),
+    "evidence.empty-branches-are-no-work": Promise(
+        "A branch without a commit of its own is no evidence, not even when others have landed meanwhile.",
+        "tests/contract/test_evidence.py::test_a_branch_without_a_commit_of_its_own_is_no_work",
+    ),
+    "evidence.paths-inside-claims": Promise(
+        "Work outside the task's claims is not believed, landed or not.",
+        "tests/contract/test_evidence.py::test_landed_work_outside_the_claims_is_not_believed_either",
+    ),
+    "evidence.checks-end": Promise(
+        "A check that hangs is killed with all its children.",
+        "tests/contract/test_evidence.py::test_a_check_that_hangs_is_killed_with_all_its_children",
+    ),
 }

@@ -14,7 +14,20 @@ if TYPE_CHECKING:
     from pathlib import Path
 
 FIELDS = {
-    *("id", "title", "body", "state", "owner", "session", "kind", "role", "priority", "paths", "after", "attempt"),
+    *(
+        "id",
+        "title",
+        "body",
+        "state",
+        "owner",
+        "session",
+        "kind",
+        "role",
+        "priority",
+        "paths",
+        "after",
+        "attempt",
+    ),
     *("failures", "lapses", "max_attempts", "lineage", "branch", "head", "check", "output", "key", "labels"),
     *("why", "next_action", "result", "created", "taken"),
 }
@@ -22,11 +35,15 @@ FIELDS = {
 
 def test_a_task_from_its_beginning_to_its_end(shell: Shell) -> None:
     """One story: add, next, a report that is not believed, a commit, a landing, the next one."""
-    added = shell.ask("task", "add", "Parse dates", "--path", "src/dates.py", "--check", "test -s src/dates.py")
+    added = shell.ask(
+        "task", "add", "Parse dates", "--path", "src/dates.py", "--check", "test -s src/dates.py"
+    )
     assert set(added) == {"ok", "task", "similar", "new"}
     assert set(added["task"]) == FIELDS
     assert (added["task"]["id"], added["task"]["state"], added["new"]) == ("T1", "ready", True)
-    after = shell.ask("task", "add", "Release", "--after", "T1", "--kind", "chore", "--priority", "-2")["task"]
+    after = shell.ask("task", "add", "Release", "--after", "T1", "--kind", "chore", "--priority", "-2")[
+        "task"
+    ]
     assert (after["state"], after["after"], after["why"]) == ("blocked", ["T1"], "waits for T1")
 
     taken = shell.ask("next", "--as", "ann")
@@ -38,7 +55,11 @@ def test_a_task_from_its_beginning_to_its_end(shell: Shell) -> None:
     assert shell.holders() == {"src/dates.py": "ann"}
 
     nothing = shell.ask("next", "--as", "bob", exit=5)
-    assert (nothing["code"], nothing["task"], nothing["counts"]) == ("NO_TASK", None, {"active": 1, "blocked": 1})
+    assert (nothing["code"], nothing["task"], nothing["counts"]) == (
+        "NO_TASK",
+        None,
+        {"active": 1, "blocked": 1},
+    )
 
     reported = shell.ask("done", "T1", "--as", "ann")
     assert reported["task"]["state"] == "reported"
@@ -115,7 +136,11 @@ def test_what_looks_the_same_is_pointed_out_until_it_is_forced(shell: Shell) -> 
     assert [one["id"] for one in shell.ask("task", "show", "T1")["similar"]] == ["T3"]
     keyed = shell.ask("task", "add", "Login", "--key", "login")
     again = shell.ask("task", "add", "Something else", "--key", "login")
-    assert (again["task"]["id"], again["task"]["title"], again["new"]) == (keyed["task"]["id"], "Login", False)
+    assert (again["task"]["id"], again["task"]["title"], again["new"]) == (
+        keyed["task"]["id"],
+        "Login",
+        False,
+    )
 
 
 def test_blocking_unblocking_dropping_and_rings(shell: Shell) -> None:
@@ -184,7 +209,9 @@ def test_the_list_is_a_table_json_or_a_checklist_that_can_be_read_in_again(shell
     before = shell.position()
     assert shell.ask("task", "import", "TASKS.md") == {"ok": True, "tasks": [], "known": 2, "skipped": []}
     assert shell.position() == before
-    (shell.folder / "TASKS.md").write_text(written + "- [ ] Party (after: T2)\n- [ ] Call f(x)  (label: v1)\n")
+    (shell.folder / "TASKS.md").write_text(
+        written + "- [ ] Party (after: T2)\n- [ ] Call f(x)  (label: v1)\n"
+    )
     more = shell.ask("task", "import", "TASKS.md")
     assert [(task["id"], task["after"]) for task in more["tasks"]] == [("T3", ["T2"]), ("T4", [])]
     (shell.folder / "ring.md").write_text("- [ ] a (after: b)\n- [ ] b (after: a)\n- [ ] c\n")

@@ -54,7 +54,7 @@ def test_a_removed_file_is_forgotten(file: Path, memory: str) -> None:
     assert read_settings(str(file.parent), memory) == Settings()
 
 
-@pytest.mark.parametrize("rubbish", [b"", b"rubbish", b"\xe9\x01\x00\x00\x00", b"(\x00", os.urandom(64)])
+@pytest.mark.parametrize("rubbish", [b"", b"rubbish", b"\xe9\x01\x00\x00\x00", b"(\x00", bytes(range(64))])
 def test_a_spoilt_memory_is_passed_over(file: Path, memory: str, rubbish: bytes) -> None:
     file.write_text("[claims]\nttl = '5m'\n")
     Path(memory).write_bytes(rubbish)

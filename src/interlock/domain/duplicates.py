@@ -81,7 +81,7 @@ _NO_ISSUES = frozenset(
 _CERTAIN = 0.8
 _WITH_PATHS = 0.6
 _SWAPPED = 0.85  # where each of the two has words of its own
-_MOST_WORDS = 6
+_MOST_WORDS = 3  # nearly the same titles have nearly the same longest words
 _LONG = 7  # letters of a word in which one slip is passed over
 
 

@@ -145,6 +145,8 @@ def release(
     def work(tx: Change) -> tuple[str, ...]:
         living(tx, session)
         held = held_by(tx, session.id)
+        if patterns is None and not held:
+            _refuse_sleeper(tx, session)
         chosen = held.values() if patterns is None else [_held(tx, session, held, one) for one in patterns]
         claims = [claim for same in chosen for claim in _of_token(same, token, session)]
         for claim in claims:
@@ -162,6 +164,18 @@ def release(
         return tuple(dict.fromkeys(claim.pattern for claim in claims))
 
     return context.change(work)
+
+
+def _refuse_sleeper(tx: Reading, session: Session) -> None:
+    """Tell a session that holds nothing any more, because its leases ran out, that it does not."""
+    lost = [row for row in tx.all("lapsed_of", agent=session.agent) if row[5] >= session.started_at]
+    if lost:
+        raise Stale(
+            f"the lease of {session.agent} on {lost[-1][0]} is over, and nothing else is held",
+            code="LEASE_OVER",
+            hint="look at what changed meanwhile, then claim anew before changing anything",
+            pattern=lost[-1][0],
+        )
 
 
 def _held(tx: Reading, session: Session, held: dict[Identity, list[Claim]], pattern: Pattern) -> list[Claim]:
@@ -190,6 +204,8 @@ def renew(context: Context, session: Session, patterns: Sequence[Pattern] | None
     def work(tx: Change) -> Taken:
         me = living(tx, session)
         held = held_by(tx, session.id)
+        if patterns is None and not held:
+            _refuse_sleeper(tx, me)
         if patterns is None:
             return Taken(granted=tuple(_renew_one(tx, me, claim) for same in held.values() for claim in same))
         granted: list[Claim] = []

@@ -1,9 +1,8 @@
 """Taking the next task: the best one whose paths are free, together with its paths, or waiting for one.
 
 Ready tasks are walked in their order, a page at a time, along an index; nothing else is looked at. What a
-task declares is judged like any claim, in the same transaction. A pattern that was found in the way once is
-remembered for the rest of the walk, so that a thousand tasks behind one held folder cost one look at the
-claims.
+task declares is judged like any claim, in the same transaction. Once a task was refused, what others hold is
+remembered for the rest of the walk, so that a thousand tasks behind one held folder are passed over quickly.
 """
 
 from __future__ import annotations
@@ -14,7 +13,7 @@ from itertools import islice
 from interlock.domain.claims import EXCLUSIVE, Claim, Refused, Request, areas_of
 from interlock.domain.patterns import Branch, ancestors, below, branches_overlap
 from interlock.domain.tasks import ACTIVE
-from interlock.operations.claims import living, take_in
+from interlock.operations.claims import is_over, living, take_in
 from interlock.operations.held import live_claims
 from interlock.operations.leases import end_if_gone, is_dead, touch
 from interlock.operations.task_rows import pattern_pairs, task_from, who, whole
@@ -130,8 +129,10 @@ class _Walk:
         self._context = context
         self._me = me
         self._start = start
-        self._in_the_way: dict[str, list[Branch]] = {}
+        self._in_the_way: dict[str, set[Branch]] = {}
         self._keys: list[str] = []  # the same keys, sorted
+        self._is_crowded = False
+        self._dead: dict[str, bool] = {}
         self.held_up: list[str] = []
         for row in tx.all("tasks_of_session", session=me.id):
             # One session may be at work on several tasks, but not on one path for two of them.
@@ -151,20 +152,39 @@ class _Walk:
     def _find_among(self, some: dict[str, str]) -> Picked | None:
         """The first of these tasks (id → declared paths) that can be had: others may be taking them, too."""
         tx = self._tx
-        while free := [task_id for task_id, stored in some.items() if not self._is_in_the_way(stored)]:
+        while some:
+            free = [task_id for task_id, stored in some.items() if not self._is_in_the_way(stored)]
+            if self._is_crowded and free:
+                self._look_ahead([some[task_id] for task_id in free])
+                free = [task_id for task_id in free if not self._is_in_the_way(some[task_id])]
             self.held_up += [task_id for task_id in some if task_id not in free]
             tx.hold()
-            row = tx.one("task_lock_ready", ids=free)
+            row = tx.one("task_lock_ready", ids=free) if free else None
             if row is None:
                 return None
             picked = self._take(task_from(row))
             if picked is not None:
                 return picked
             tx.let_go()
+            self._is_crowded = True
             self.held_up.append(row[0])
             some = {task_id: some[task_id] for task_id in free if task_id != row[0]}
-        self.held_up += some
         return None
+
+    def _look_ahead(self, stored: Iterable[str]) -> None:
+        """Remember all that others hold near these paths: where one was in the way, more will be."""
+        branches = [
+            branch for one in stored for pattern in self._patterns(one) for branch in pattern.branches
+        ]
+        for row in self._tx.near("claims_near", branches, self._me.id):
+            if row[6] != self._me.id and not is_over(row, self._tx.now) and not self._is_dead(row[6]):
+                self._remember([Branch(key=row[0], rest=row[1])])
+
+    def _is_dead(self, session: str) -> bool:
+        """Whether judging would end this session: then what it holds is in nobody's way."""
+        if session not in self._dead:
+            self._dead[session] = is_dead(self._tx, session, self._context.processes)
+        return self._dead[session]
 
     def _patterns(self, stored: str) -> tuple[Pattern, ...]:
         pattern_of = self._context.repository.pattern_of
@@ -174,7 +194,7 @@ class _Walk:
         for branch in branches:
             if branch.key not in self._in_the_way:
                 insort(self._keys, branch.key)
-            self._in_the_way.setdefault(branch.key, []).append(branch)
+            self._in_the_way.setdefault(branch.key, set()).add(branch)
 
     def _is_in_the_way(self, stored: str) -> bool:
         """Whether something that is known to be held overlaps these declared paths."""
@@ -219,12 +239,7 @@ class _Walk:
         self._tx.lock_areas(areas_of(patterns))
         request = Request(patterns=patterns, mode=EXCLUSIVE, ttl_ms=self._me.lease_ms, task=task.id)
         outcome = take_in(self._tx, self._context, self._me, request)
-        if not isinstance(outcome, Refused):
-            return outcome.granted
-        for refusal in outcome.refused:
-            held = self._tx.all("claims_of", session=refusal.session)
-            self._remember(Branch(key=row[0], rest=row[1]) for row in held if row[3] == refusal.held)
-        return None
+        return None if isinstance(outcome, Refused) else outcome.granted
 
 
 def ready_in_order(reading: Reading, role: str) -> Iterator[tuple[str, str]]:
@@ -240,11 +255,13 @@ def ready_in_order(reading: Reading, role: str) -> Iterator[tuple[str, str]]:
 
 def _line(reading: Reading, role: str) -> Iterator[tuple[int, int, str, str]]:
     """The ready tasks of one role: (rank, length of the id, id, declared paths), page by page."""
-    rank, last = -(2**62), ""
-    while rows := reading.all("tasks_ready_after", role=role, rank=rank, id=last, limit=_PAGE):
+    rank, last, limit = -(2**62), "", _FIRST_LOOK
+    while rows := reading.all("tasks_ready_after", role=role, rank=rank, id=last, limit=limit):
         for task_id, rank, paths in rows:
             yield rank, len(task_id), task_id, paths
-        last = rows[-1][0]
+        if len(rows) < limit:
+            return
+        last, limit = rows[-1][0], _PAGE
 
 
 def wait_for_task(

@@ -23,7 +23,8 @@ _PREPARING = 0x494C434B  # the lock for creating and upgrading, the same in ever
 # when a table was small enough to be read as a whole.
 _SESSION_SETTINGS = (
     "SET search_path TO interlock; SET plan_cache_mode TO force_generic_plan; SET enable_seqscan TO off; "
-    "SET lock_timeout TO {wait_ms}"
+    # A client that froze inside its transaction holds locks that nobody else can take from it.
+    "SET lock_timeout TO {wait_ms}; SET idle_in_transaction_session_timeout TO 300000"
 )
 
 

@@ -13,19 +13,34 @@ from interlock.errors import Malformed
 
 def task(**facts: object) -> Task:
     base: dict[str, object] = {
-        "id": "T1", "title": "Parse dates", "body": "", "kind": "", "state": "ready", "role": "",
-        "priority": 0, "rank": 0, "stored_paths": "[]", "owner": "", "session": "", "attempt": 0,
-
-            "failures": 0,
-            "lapses": 0,
-            "max_attempts": 3,
-            "lineage": "T1",
-            "check": "",
-            "output": "",
-            "key": ""
-        ,
-        "labels": (), "why": "", "next_action": "", "head": "", "result": "", "waits_for": 0,
-        "created_at": 0, "ready_at": 0, "taken_at": 0,
+        "id": "T1",
+        "title": "Parse dates",
+        "body": "",
+        "kind": "",
+        "state": "ready",
+        "role": "",
+        "priority": 0,
+        "rank": 0,
+        "stored_paths": "[]",
+        "owner": "",
+        "session": "",
+        "attempt": 0,
+        "failures": 0,
+        "lapses": 0,
+        "max_attempts": 3,
+        "lineage": "T1",
+        "check": "",
+        "output": "",
+        "key": "",
+        "labels": (),
+        "why": "",
+        "next_action": "",
+        "head": "",
+        "result": "",
+        "waits_for": 0,
+        "created_at": 0,
+        "ready_at": 0,
+        "taken_at": 0,
     }
     return Task(**{**base, **facts})  # type: ignore[arg-type]
 
