@@ -16,12 +16,12 @@ from interlock.store.secrets import SecretFiles
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from collections.abc import Callable
+    from collections.abc import Callable, Iterator
     from typing import Any
 
     from interlock.clock import Clock
     from interlock.config import Settings
-    from interlock.domain.journal import Verdict
+    from interlock.domain.journal import Entry, Verdict
     from interlock.git.layout import Checkout
     from interlock.git.witness import GitWitness
     from interlock.store.postgres import PostgresStore
@@ -332,34 +332,53 @@ def _notice_restore(house: House) -> None:
     if found and found[0].hash == tail.hash:
         return
     from interlock.operations.repositories import begin_epoch, newest_epoch
-    from interlock.store.mirror import read_journal, set_aside
+    from interlock.store.mirror import set_aside
 
     # The epoch first: whoever dies in between leaves a file that is noticed once more.
     try:
-        begin_epoch(house.store, newest_epoch(read_journal(house.mirror.journal_path)), "store.restored", {})
+        begin_epoch(house.store, newest_epoch(_readable(house.mirror.journal_path)), "store.restored", {})
         set_aside(house.mirror.journal_path)
     except FileNotFoundError:
         return  # another process noticed it first
+
+
+def _readable(journal: str) -> Iterator[Entry]:
+    """The entries of a journal file up to the first line that is none."""
+    from interlock.store.mirror import read_journal
+
+    try:
+        yield from read_journal(journal)
+    except ValueError:
+        return
 
 
 def follows_this_store(house: House) -> bool:
     """Whether the journal file here is the copy of this very store; one of another store is kept aside."""
     from interlock.store.mirror import set_aside
 
-    path = os.path.join(house.folder, FOLLOWED)
-    row = house.store.view(lambda reading: reading.one("meta_get", key="store_id"))
-    store_id = str(row[0]) if row else ""
-    try:
-        with open(path, encoding="ascii", errors="replace") as file:
-            followed = file.read().strip()
-    except OSError:
-        followed = ""
+    store_id = store_id_of(house.store)
+    followed = read_followed(house.folder)
     if followed == store_id:
         return True
     if followed and os.path.exists(house.mirror.journal_path):
         set_aside(house.mirror.journal_path)
     note_followed(house.folder, store_id)
     return not followed
+
+
+def store_id_of(store: AnyStore) -> str:
+    """What tells this store from every other."""
+    row = store.view(lambda reading: reading.one("meta_get", key="store_id"))
+    return str(row[0]) if row else ""
+
+
+def read_followed(folder: str) -> str:
+    """The id of the store that the journal file in this folder is the copy of, if it is known."""
+    try:
+        with open(os.path.join(folder, FOLLOWED), encoding="ascii", errors="replace") as file:
+            return file.read().strip()
+    except OSError:
+        return ""
 
 
 def note_followed(folder: str, store_id: str) -> None:

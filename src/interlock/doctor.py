@@ -18,15 +18,17 @@ from interlock.domain.patterns import parse
 from interlock.errors import InterlockError, Malformed, StoreCorrupt
 from interlock.git.layout import find_checkout
 from interlock.git.repository import reads_case_insensitively
-from interlock.rebuilding import Rebuilt, rebuild_store
+from interlock.rebuilding import Rebuilt, rebuild_store, repair_store
 from interlock.values import value
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Callable
-    from typing import Any
+    from typing import Any, TypeVar
 
     from interlock.config import Settings
+
+    T = TypeVar("T")
 
 _NETWORK = ("nfs", "nfs4", "cifs", "smb3", "9p", "fuse.sshfs", "afs", "ceph", "glusterfs")
 
@@ -86,9 +88,11 @@ def _open_sound(cwd: str) -> House:
 
 def _repair(cwd: str) -> Check:
     try:
-        rebuilt = rebuild_here(cwd)
+        rebuilt = _with_place(cwd, repair_store)
     except InterlockError as error:
         return _bad("rebuild", error)
+    if rebuilt is None:
+        return _good("rebuild", "another process has just repaired the store")
     kept = f"the broken store is kept as {rebuilt.kept}" if rebuilt.kept else "nothing was left of the store"
     difference = (
         f"; {rebuilt.unreadable} lines of it could not be used and are kept" if rebuilt.unreadable else ""
@@ -107,6 +111,11 @@ def rebuild_here(cwd: str) -> Rebuilt:
         Malformed: the state is in PostgreSQL, which has its own backups.
         StoreCorrupt: there is no journal to build from.
     """
+    return _with_place(cwd, rebuild_store)
+
+
+def _with_place(cwd: str, build: Callable[..., T]) -> T:
+    """Build the store of the repository at `cwd`, if it is where a store can be built."""
     checkout = find_checkout(cwd)
     folder = checkout.state_folder
     settings = read_settings(checkout.root)
@@ -121,7 +130,7 @@ def rebuild_here(cwd: str) -> Rebuilt:
     ignore_case = settings.claims_ignore_case
     if ignore_case is None:
         ignore_case = reads_case_insensitively(checkout)
-    return rebuild_store(folder, repository_id, ignore_case=ignore_case, wait_ms=settings.store_wait_ms)
+    return build(folder, repository_id, ignore_case=ignore_case, wait_ms=settings.store_wait_ms)
 
 
 def _good(name: str, found: str, *, is_enforced: bool = True) -> Check:

@@ -9,11 +9,12 @@ file open goes on with the new one.
 from __future__ import annotations
 
 import os
+from contextlib import contextmanager
 
-from interlock.bootstrap import STORE_NAME, note_followed
-from interlock.domain.journal import as_line, check_chain
+from interlock.bootstrap import STORE_NAME, note_followed, read_followed, store_id_of
+from interlock.domain.journal import START, as_line, check_chain
 from interlock.domain.patterns import parse
-from interlock.errors import StoreCorrupt
+from interlock.errors import StoreCorrupt, StoreError
 from interlock.operations.numbers import follow_number
 from interlock.operations.once import follow_once
 from interlock.operations.repositories import newest_epoch
@@ -21,11 +22,12 @@ from interlock.operations.slots import follow_slot
 from interlock.operations.state import follow_state
 from interlock.operations.task_replay import TaskAccount
 from interlock.store.fairness import FairLock
-from interlock.store.mirror import Mirror, read_journal, set_aside
+from interlock.store.mirror import read_journal, set_aside
 from interlock.values import value
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
+    from collections.abc import Generator
     from typing import Any
 
     from interlock.domain.journal import Entry
@@ -66,24 +68,47 @@ def rebuild_store(folder: str, repository_id: str, *, ignore_case: bool, wait_ms
         StoreCorrupt: there is no journal to build from.
         StoreError: the store is of a newer program, or stayed locked.
     """
-    from interlock.store import sqlite_errors
-
     path = os.path.join(folder, STORE_NAME)
-    old = _open_old(path, repository_id, wait_ms)
+    with _alone(path, repository_id, wait_ms) as old:
+        return _rebuild(path, repository_id, old, ignore_case=ignore_case)
+
+
+def repair_store(
+    folder: str, repository_id: str, *, ignore_case: bool, wait_ms: int = 30_000
+) -> Rebuilt | None:
+    """As `rebuild_store`, but nothing when another process has mended the store meanwhile."""
+    path = os.path.join(folder, STORE_NAME)
+    with _alone(path, repository_id, wait_ms) as old:
+        if old is not None and not old.find_damage():
+            return None
+        return _rebuild(path, repository_id, old, ignore_case=ignore_case)
+
+
+@contextmanager
+def _alone(path: str, repository_id: str, wait_ms: int) -> Generator[SqliteStore | None]:
+    """The sole right to replace the file, and the store that is in it now, if that can be read."""
+    from interlock.store import sqlite_errors
+    from interlock.store.sqlite import file_at
+
     lock = FairLock(path + ".lock")
+    old = None
     try:
-        if not lock.acquire(wait_ms / 1000):
-            raise sqlite_errors.busy(path)
-        if old is not None:  # what it still knows and its copy does not
-            Mirror(folder, old, {}).sync(wait_seconds=1.0)
-            old.close()
-        return _rebuild(path, repository_id, ignore_case=ignore_case)
+        while True:
+            before = file_at(path)
+            old = _open_old(path, repository_id, wait_ms)
+            if not lock.acquire(wait_ms / 1000):
+                raise sqlite_errors.busy(path)
+            if file_at(path) == before:
+                break
+            lock.release()  # another process has just put a new file there: look at that
+        yield old
     finally:
+        if old is not None:
+            old.close()
         lock.close()
 
 
 def _open_old(path: str, repository_id: str, wait_ms: int) -> SqliteStore | None:
-    """The old store, if it can be read at all."""
     from interlock.store.sqlite import SqliteStore
 
     try:
@@ -92,25 +117,28 @@ def _open_old(path: str, repository_id: str, wait_ms: int) -> SqliteStore | None
         return None
 
 
-def _rebuild(path: str, repository_id: str, *, ignore_case: bool) -> Rebuilt:
+def _rebuild(path: str, repository_id: str, old: SqliteStore | None, *, ignore_case: bool) -> Rebuilt:
     from interlock.store.sqlite import SqliteStore
 
     folder = os.path.dirname(path)
     journal = os.path.join(folder, "journal.jsonl")
-    entries, unreadable = _readable(journal)
+    entries, unreadable = _all_entries(journal, folder, old)
     if not entries:
         raise StoreCorrupt(
             f"there is no journal at {journal} to rebuild from",
             code="NO_JOURNAL",
             hint="restore a backup of the folder, or remove it to begin anew",
         )
+    if old is not None:
+        old.close()  # before its file is put aside, so that its log is emptied into it
     new = f"{path}.rebuilding"
     _remove_database(new)
     store = SqliteStore(new, repository_id, is_fresh=True)
     try:
         rebuilt = store.change(lambda tx: _replay(tx, entries, ignore_case=ignore_case))
-        row = store.view(lambda reading: reading.one("meta_get", key="store_id"))
-        store_id = str(row[0]) if row else ""
+        store_id = read_followed(folder) or store_id_of(store)
+        # It goes on where the old one ended, and so does the copy of its journal.
+        store.change(lambda tx: tx.run("meta_set", key="store_id", value=store_id))
     finally:
         store.close()  # the last to close empties the log into the file
     if unreadable:  # what cannot be trusted is kept, but no longer followed
@@ -124,8 +152,27 @@ def _rebuild(path: str, repository_id: str, *, ignore_case: bool) -> Rebuilt:
     return Rebuilt(kept=os.path.basename(kept), unreadable=unreadable, **rebuilt)
 
 
-def _readable(journal: str) -> tuple[list[Entry], int]:
-    """The longest stretch of whole, unbroken entries from the start, and how many lines come behind it."""
+def _all_entries(journal: str, folder: str, old: SqliteStore | None) -> tuple[list[Entry], int]:
+    """What the copy tells and, behind that, the old store; and how many lines of the copy cannot be used."""
+    entries, lines = [], 0
+    if old is None or store_id_of(old) == read_followed(folder):  # else it is the copy of another store
+        entries, lines = _read_copy(journal)
+    good = _whole(entries)
+    unreadable = lines - len(good)
+    if old is not None:
+        try:
+            while page := old.entries(len(good), 1000):
+                whole = _whole(page, after=len(good), head=good[-1].hash if good else START)
+                good += whole
+                if len(whole) < len(page):
+                    break
+        except StoreError:
+            pass  # damaged from here on
+    return good, unreadable
+
+
+def _read_copy(journal: str) -> tuple[list[Entry], int]:
+    """The entries of the copy up to the first line that is none, and how many lines there are."""
     entries: list[Entry] = []
     lines = 0
     try:
@@ -134,14 +181,20 @@ def _readable(journal: str) -> tuple[list[Entry], int]:
         entries.extend(read_journal(journal))
     except (OSError, ValueError):
         pass
+    return entries, lines
+
+
+def _whole(entries: list[Entry], *, after: int = 0, head: str = START) -> list[Entry]:
+    """The longest stretch from the start whose chain is whole."""
     low, high = 0, len(entries)
-    while low < high:  # the longest prefix whose chain is whole
-        middle = (low + high + 1) // 2
-        if check_chain(entries[:middle]).trouble:
+    middle = high  # mostly all of it is
+    while low < high:
+        if check_chain(entries[:middle], after=after, head=head).trouble:
             high = middle - 1
         else:
             low = middle
-    return entries[:low], lines - low
+        middle = (low + high + 1) // 2
+    return entries[:low]
 
 
 def set_database_aside(path: str) -> str:

@@ -193,6 +193,17 @@ def test_lines_that_cannot_be_trusted_are_kept_but_not_followed(used: Shell) -> 
     assert used.ask("journal", "--verify")["trouble"] == []
 
 
+def test_a_sound_store_is_rebuilt_even_when_its_copy_is_spoiled(used: Shell) -> None:
+    held = used.holders()
+    (used.state / "journal.jsonl").write_text("nothing of ours\n", encoding="utf-8")
+
+    rebuilt = used.ask("store", "rebuild")["rebuilt"]
+
+    assert (rebuilt["entries"], rebuilt["unreadable"]) == (12, 1)
+    assert used.holders() == held
+    assert used.ask("journal", "--verify")["trouble"] == []
+
+
 def test_without_a_journal_there_is_nothing_to_rebuild_from(used: Shell) -> None:
     (used.state / "journal.jsonl").unlink()
     (used.state / "store.db").write_bytes(os.urandom(20_000))

@@ -1,4 +1,4 @@
-"""Lets real processes race for tasks, round after round, and checks each round: one task, one owner, no overlap.
+"""Lets real processes race for tasks, round after round: one task, one owner, no overlap.
 
 Started as a program of its own, so that it can fork: it has no threads yet. The racers sleep on one pipe; one
 write wakes them all. Even and odd rounds have pipes of their own, so that a quick racer cannot run twice.

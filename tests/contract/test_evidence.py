@@ -1,8 +1,9 @@
-"""Done is what was seen: commits on the task's branch, paths inside its claims, checks run by us on that commit."""
+"""Done is what was seen: commits on the task's branch, paths inside its claims, checks run by us."""
 
 from __future__ import annotations
 
 import os
+import resource
 import time
 from typing import TYPE_CHECKING
 
@@ -264,7 +265,11 @@ def running(mark: str) -> list[str]:
 def test_a_check_may_say_very_much_and_only_its_end_is_kept(bench: Bench) -> None:
     bench.begin(check="head -c 200000000 /dev/zero | tr '\\0' x; echo; echo the end; exit 3")
     bench.commit(src__a_py="1")
+    before = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
     _, _, missing = bench.done()
+    assert (
+        resource.getrusage(resource.RUSAGE_SELF).ru_maxrss - before < 50_000
+    )  # KiB: it is never all in memory
     assert missing.endswith("the end")
     assert len(missing) < 5000
 

@@ -110,6 +110,45 @@ def test_a_hundred_lapsed_sessions_do_not_stand_in_the_way(site: Site) -> None:
     assert bob.is_refused("src").holder == "ann"
 
 
+def test_a_session_knows_of_its_own_lapse_before_the_sweep_comes_to_it(site: Site) -> None:
+    crowd = site.context(settings=Settings(session_lease_ms=10 * SECOND))
+    for number in range(60):  # more than one sweep looks at
+        sessions.join(crowd, f"a{number}")
+    ann = site.agent("ann")
+    ann.take("src", ttl_ms=11 * SECOND)
+    site.clock.advance(12 * SECOND)
+
+    with pytest.raises(Stale) as caught:
+        ann.release("src")
+
+    assert caught.value.code == "LEASE_OVER"
+
+
+def test_what_a_session_wrote_while_it_was_being_ended_holds_nothing(site: Site) -> None:
+    ann, bob = site.agent("ann"), site.agent("bob")
+    claim = ann.take("src")
+    ann.leave()
+    late = {
+        "key": "src",
+        "token": claim.token,
+        "branch": 0,
+        "rest": None,
+        "session": ann.session.id,
+        "pattern": "src",
+        "kind": "literal",
+        "mode": "exclusive",
+        "ttl_ms": MINUTE,
+        "granted_at": site.now(),
+        "task": "",
+        "note": "",
+    }
+    bob.context.store.change(lambda tx: tx.run("claim_add", **late))
+
+    assert site.claims() == []
+    bob.take("src/a.py")
+    assert [row[6] for row in site.rows("claims_all")] == [bob.session.id]
+
+
 # -------------------------------------------------------------------------------------------- renewing
 
 
@@ -164,6 +203,20 @@ def test_a_refused_claim_counts_as_a_sign_of_life(site: Site) -> None:
 
     site.clock.advance(9 * MINUTE)
     assert bob.is_refused("src").holder == "ann"
+
+
+def test_a_sign_of_life_does_not_bring_back_what_had_lapsed_before(site: Site) -> None:
+    ann, bob = site.agent("ann"), site.agent("bob")
+    ann.take("short", ttl_ms=10 * SECOND)
+    ann.take("long", ttl_ms=20 * MINUTE)
+    site.clock.advance(MINUTE)
+
+    ann.shows_life()
+
+    assert ann.holds() == ["long"]
+    assert site.kinds().count("claim.lapsed") == 1
+    bob.take("short")
+    assert bob.is_refused("long").until == site.now() + 20 * MINUTE
 
 
 def test_a_claim_taken_long_after_the_last_sign_of_life_keeps_its_whole_lease(site: Site) -> None:
@@ -368,10 +421,11 @@ def test_a_session_that_nobody_swept_away_knows_by_itself_that_it_is_over(site: 
     ann = site.agent("ann", settings=Settings(session_lease_ms=MINUTE))
     site.clock.advance(MINUTE)
 
-    with pytest.raises(Stale) as caught:
-        ann.claim("src")
-
-    assert caught.value.code == "SESSION_OVER"
+    for act in (lambda: ann.claim("src"), ann.shows_life):
+        with pytest.raises(Stale) as caught:
+            act()
+        assert caught.value.code == "SESSION_OVER"
+    assert site.kinds().count("session.lapsed") == 1
 
 
 def test_a_session_that_is_over_is_not_among_the_living(site: Site) -> None:

@@ -1,4 +1,4 @@
-"""The work queue on both stores: adding, waiting for others, taking with its paths, failing, returning, ending."""
+"""The work queue on both stores: adding, waiting, taking with its paths, failing, returning, ending."""
 
 from __future__ import annotations
 

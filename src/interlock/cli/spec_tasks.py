@@ -95,6 +95,14 @@ TASK_COMMANDS: tuple[Command, ...] = (
         examples=("interlock task after T7 T3",),
     ),
     Command(
+        path="task plan",
+        handler="tasks:plan",
+        summary="Say what a task will change; others that look like the same work are pointed out.",
+        arguments=(_TASK, Argument(name="paths", help="what it will change", is_many=True)),
+        options=(Option(name="--force", help="go on though another looks like it", is_flag=True),),
+        examples=("interlock task plan T7 src/dates.py 'tests/dates/**'",),
+    ),
+    Command(
         path="task block",
         handler="tasks:block",
         summary="Keep a task from being offered, with a reason.",

@@ -249,6 +249,18 @@ def after(desk: Desk, task: str, before: str) -> int:
     return _answer_task(desk, add_dependency(desk.house.context, desk.session(), task, before))
 
 
+def plan(desk: Desk, task: str, paths: tuple[str, ...], force: bool) -> int:
+    """Say what a task will change, or show what looks like it."""
+    from interlock.operations.task_adding import LooksAlike, declare_paths
+
+    context = desk.house.context
+    patterns = [context.repository.pattern(text) for text in paths]
+    outcome = declare_paths(context, desk.session(), task, patterns, force=force)
+    if isinstance(outcome, LooksAlike):
+        return _point_out(desk, outcome.similar)
+    return _answer_task(desk, outcome.task)
+
+
 def block(desk: Desk, task: str, why: str) -> int:
     """Keep a task from being offered."""
     from interlock.operations.tasks import block_task

@@ -6,8 +6,8 @@ import json
 
 from interlock.domain.duplicates import Lookalike, best_first, likeness, signs_of
 from interlock.domain.patterns import branches_overlap
-from interlock.domain.tasks import BLOCKED, DONE, DROPPED, OVER, READY, check_new, rank_of
-from interlock.errors import Malformed
+from interlock.domain.tasks import BLOCKED, DONE, DROPPED, OVER, READY, NewTask, check_new, rank_of
+from interlock.errors import Malformed, NotAllowed
 from interlock.operations.task_rows import get_in, id_order, pattern_pairs, task_from, who, whole
 from interlock.values import value
 
@@ -18,7 +18,7 @@ if TYPE_CHECKING:
     from interlock.domain.agents import Session
     from interlock.domain.duplicates import Likeness
     from interlock.domain.patterns import Pattern
-    from interlock.domain.tasks import NewTask, Task
+    from interlock.domain.tasks import Task
     from interlock.operations.context import Context
     from interlock.ports.store import Change, Reading, Row
 
@@ -103,6 +103,47 @@ def add_in(
     assert found is not None
     task = task_from(found)
     return Added(task=whole(tx, task) if new.after else task, similar=similar, is_new=True)
+
+
+def declare_paths(
+    context: Context,
+    author: Session | None,
+    task_id: str,
+    patterns: Sequence[Pattern],
+    *,
+    force: bool = False,
+) -> Added | LooksAlike:
+    """Say what a task that nobody has taken yet will change, or which tasks look like the same work.
+
+    Raises:
+        Malformed: there is no such task.
+        NotAllowed: somebody is at work on it already, or it is over.
+    """
+
+    def work(tx: Change) -> Added | LooksAlike:
+        task = get_in(tx, task_id)
+        if task.state not in (READY, BLOCKED):
+            raise NotAllowed(
+                f"{task_id} is {task.state}: its paths are settled",
+                code="TASK_WRONG_STATE",
+                hint=f"claim what else it needs: interlock claim PATH --task {task_id}",
+            )
+        signs = signs_of(task.title, task.body, (branch.key for one in patterns for branch in one.branches))
+        planned = NewTask(title=task.title, body=task.body)
+        found = _find_alike(tx, context, planned, patterns, signs, task.lineage)
+        similar = tuple(one for one in found if one.task != task_id)
+        if similar and not force:
+            return LooksAlike(similar=similar)
+        stored = [[one.text, one.kind] for one in patterns]
+        tx.run("task_set_paths", task=task_id, paths=json.dumps(stored, ensure_ascii=False))
+        for sign in signs:
+            tx.run("task_sign_add", sign=sign, task=task_id)
+        for one in similar:
+            tx.run("task_link_add", task=task_id, other=one.task, reason=one.reason)
+        tx.record("task.planned", *who(author), {"task": task_id, "paths": stored})
+        return Added(task=whole(tx, get_in(tx, task_id)), similar=similar, is_new=False)
+
+    return context.change(work, areas=ADDING)
 
 
 def _open_before(tx: Change, after: Sequence[str]) -> list[str]:

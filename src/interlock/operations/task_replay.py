@@ -48,6 +48,8 @@ class TaskAccount:
             return
         if entry.kind == "task.waits":
             self.after.append((facts["task"], facts["after"]))
+        elif entry.kind == "task.planned":
+            task["paths"] = facts["paths"]
         else:
             self._move(task, entry, facts)
 
@@ -120,6 +122,8 @@ class TaskAccount:
         ]
         for sign in signs_of(task["title"], task["body"], keys):
             tx.run("arrive_task_signs", sign=sign, task=name)
+        for other, reason in task.get("similar", ()):
+            tx.run("arrive_task_links", task=name, other=other, reason=reason)
 
 
 _FRESH: dict[str, Any] = {

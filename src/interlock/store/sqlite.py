@@ -70,7 +70,7 @@ class SqliteStore:
             self.db, self.base = open_database(
                 self.path, self.clock, self._lock, self.wait_seconds, is_fresh=is_fresh
             )
-            self._file = _file_at(self.path)
+            self._file = file_at(self.path)
             self.db.execute(f"PRAGMA wal_autocheckpoint={self._checkpoint_pages}")
             self.db.execute("PRAGMA synchronous=FULL")
 
@@ -110,7 +110,7 @@ class SqliteStore:
         while True:
             if not self._lock.acquire(wait_seconds):
                 raise sqlite_errors.busy(self.path)
-            if self._file == _file_at(self.path):
+            if self._file == file_at(self.path):
                 return
             self._lock.release()
             self._follow_file()
@@ -148,7 +148,7 @@ class SqliteStore:
     def view(self, look: Callable[[Reading], T]) -> T:
         with self._guard, sqlite_errors.translated(self.path):
             self._leave_parent()
-            if self._file != _file_at(self.path):
+            if self._file != file_at(self.path):
                 self._follow_file()
             deadline = time.monotonic() + self.wait_seconds
             reading = SqliteReading(self)
@@ -329,7 +329,7 @@ class SqliteChange(SqliteReading):
         self.has_recorded = True
 
 
-def _file_at(path: str) -> tuple[int, int] | None:
+def file_at(path: str) -> tuple[int, int] | None:
     """What tells this file from another that was put in its place."""
     try:
         found = os.stat(path)

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from itertools import pairwise
+
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
@@ -143,8 +145,7 @@ def test_each_stands_behind_those_it_waits_for_or_the_ring_is_a_ring(
     except Malformed as refused:
         ring = refused.facts["cycle"]
         assert ring[0] == ring[-1]
-        assert all(later in after[one] for one, later in zip(ring, ring[1:], strict=False))
-        assert " → ".join(ring) in refused.message
+        assert all(later in after[one] for one, later in pairwise(ring))
     else:
         assert sorted(order) == sorted(after)
         for task, befores in after.items():

@@ -173,3 +173,6 @@ INSERT INTO task_links (repository, task, other, reason) VALUES (:repository, :t
 
 -- arrive_task_counts: from another store
 INSERT INTO task_counts (repository, last) VALUES (:repository, :last);
+
+-- task_set_paths: what it will change
+UPDATE tasks SET paths = :paths WHERE repository = :repository AND id = :task;
