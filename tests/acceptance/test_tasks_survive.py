@@ -1,4 +1,4 @@
-"""Tasks come along when the store is rebuilt from its journal or moved, and their paths can be planned later."""
+"""Tasks come along when the store is rebuilt or moved, and their paths can be planned later."""
 
 from __future__ import annotations
 
