@@ -474,4 +474,68 @@ PROMISES: dict[str, Promise] = {
         "A check that hangs is killed with all its children.",
         "tests/contract/test_evidence.py::test_a_check_that_hangs_is_killed_with_all_its_children",
     ),
+    "cli.one-answer": Promise(
+        "Every command with --json answers with exactly one JSON object, also when it is interrupted.",
+        "tests/acceptance/test_interrupts.py::test_a_waiter_that_is_stopped_leaves_the_line_at_once",
+    ),
+    "cli.bad-input-changes-nothing": Promise(
+        "A call that is refused for what it says has changed nothing.",
+        "tests/acceptance/test_bad_input.py::test_patterns_that_cannot_be_claimed_change_nothing",
+    ),
+    "cli.empty-is-not-none": Promise(
+        "An option whose value was empty by mistake is never taken for one that was not given.",
+        "tests/acceptance/test_bad_input.py::test_a_value_that_was_empty_by_mistake_is_never_taken_for_none",
+    ),
+    "cli.no-strange-letters": Promise(
+        "Names and notes of others cannot steer the terminal of whoever looks at them.",
+        "tests/acceptance/test_bad_input.py::test_control_characters_of_others_do_not_reach_the_terminal",
+    ),
+    "cli.readers-agree": Promise(
+        "The quick reader of a call and click hear the same.",
+        "tests/integration/test_command_reading.py::test_both_readers_hear_the_same",
+    ),
+    "demo.touches-nothing": Promise(
+        "The demo leaves the repository, store and session it was started in alone.",
+        "tests/acceptance/test_help_and_demo.py::test_the_demo_keeps_its_promises_and_touches_nothing_around_it",
+    ),
+    "sessions.lost-is-told": Promise(
+        "A registered process whose session ran out is told so, and never taken for the person.",
+        "tests/acceptance/test_identity.py::test_a_registered_shell_whose_lease_ran_out_is_told_so_and_never_taken_for_the_person",
+    ),
+    "claims.tokens-die-with-the-session": Promise(
+        "A token is refused once its grant is over, also when its session is gone altogether.",
+        "tests/acceptance/test_bad_input.py::test_numbers_and_ids_that_are_none_change_nothing",
+    ),
+    "paths.one-file-one-name": Promise(
+        "A file has one name from every folder, worktree, link and spelling.",
+        "tests/integration/test_git_paths.py::test_a_file_has_one_name_from_every_folder",
+    ),
+    "paths.one-home": Promise(
+        "A file in a submodule is claimed in the submodule alone.",
+        "tests/integration/test_git_paths.py::test_a_file_in_a_submodule_belongs_to_the_submodule",
+    ),
+    "repository.never-the-one-around": Promise(
+        "A broken repository is told, and never taken for the one around it.",
+        "tests/integration/test_git_layout.py::test_a_broken_repository_is_told_and_never_taken_for_the_one_around_it",
+    ),
+    "journal.copies-are-proved": Promise(
+        "An edit or a cut shows in every copy of the journal, not only in the store.",
+        "tests/acceptance/test_journal.py::test_an_edited_copy_is_found",
+    ),
+    "store.never-in-two": Promise(
+        "When it cannot be known where the store is, every command stops.",
+        "tests/acceptance/test_broken_stores.py::test_a_pointer_to_the_store_that_says_nothing_stops_every_command",
+    ),
+    "store.moved-is-out-of-use": Promise(
+        "A store that was moved away answers nobody any more, not even those who only look.",
+        "tests/acceptance/test_store_move.py::test_the_old_store_answers_that_it_has_moved_even_to_those_who_only_look",
+    ),
+    "store.rebuild-loses-nothing": Promise(
+        "What is granted while a store is rebuilt is in the new one.",
+        "tests/acceptance/test_moving_under_traffic.py::test_every_grant_around_a_rebuild_is_in_the_new_store",
+    ),
+    "waiting.leaves-at-once": Promise(
+        "Whoever is stopped while waiting leaves the line at once.",
+        "tests/acceptance/test_interrupts.py::test_a_waiter_that_is_stopped_leaves_the_line_at_once",
+    ),
 }

@@ -96,6 +96,8 @@ def test_a_server_that_does_not_answer_is_told_at_once_and_without_the_password(
     assert time.monotonic() - began < 10
     assert "127.0.0.1:1" in answer["message"]
     assert "hunter2" not in str(answer)
+    unreadable = used.where(INTERLOCK_STORE="postgresql://ann:hunter2@[::x/interlock")
+    assert "hunter2" not in str(unreadable.refuse("STORE_UNREACHABLE", "claims", exit=1))
 
 
 @pytest.mark.parametrize("place", ["/proc/store.db", "/dev/null/store.db", "/not/there/store.db"])

@@ -82,6 +82,8 @@ _CERTAIN = 0.8
 _WITH_PATHS = 0.6
 _SWAPPED = 0.85  # where each of the two has words of its own
 _MOST_WORDS = 3  # nearly the same titles have nearly the same longest words
+_NO_WORDS = {number: " " for number in range(128) if not chr(number).isalnum() and chr(number) != "_"}
+_NO_IDS = str.maketrans("(),;[]<>\"'`|", " " * 12)
 _LONG = 7  # letters of a word in which one slip is passed over
 
 
@@ -105,6 +107,8 @@ def words_of(text: str) -> frozenset[str]:
 
 
 def _split(text: str) -> list[str]:
+    if text.isascii():
+        return text.lower().translate(_NO_WORDS).split()
     letters = (letter if letter.isalnum() or letter == "_" else " " for letter in text.lower())
     return "".join(letters).split()
 
@@ -121,9 +125,10 @@ _PLAIN_COMMON = frozenset(_plain(word) for word in _COMMON)
 
 def issues_of(text: str) -> frozenset[str]:
     """The issue ids that a text names: `#123`, `ABC-123`, `owner/repo#123`, `…/issues/123`."""
-    for mark in "(),;[]<>\"'`|":
-        text = text.replace(mark, " ")
-    return frozenset(issue for word in text.split() if (issue := _issue(word.strip(".:!?*_/"))))
+    if "#" not in text and "-" not in text and "/" not in text:
+        return frozenset()
+    words = text.translate(_NO_IDS).split()
+    return frozenset(issue for word in words if (issue := _issue(word.strip(".:!?*_/"))))
 
 
 def _issue(word: str) -> str:

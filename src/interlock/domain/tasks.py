@@ -184,6 +184,8 @@ def check_new(task: NewTask) -> NewTask:
             code="OUT_OF_RANGE",
             hint="0 and 3 are the defaults",
         )
+    if title == task.title and not task.after and not task.labels:
+        return task
     return replace(task, title=title, after=_once(task.after), labels=_once(task.labels))
 
 

@@ -48,7 +48,7 @@ class Picked:
 
 @value
 class NothingReady:
-    """There is no task to take: how many there are in each state, and which wait for paths that are held."""
+    """There is no task to take: how many are in each open state, and which wait for paths that are held."""
 
     counts: dict[str, int]
     held_up: tuple[str, ...]

@@ -24,7 +24,7 @@ if TYPE_CHECKING:
 
 # Two who add the same work at once must see each other. Ids are given out one by one anyway.
 ADDING = {"//task-add": True}
-_MOST_ALIKE = 40  # a word that more tasks share tells little
+_MOST_ALIKE = 20  # a word that more tasks share tells little
 
 
 @value
@@ -93,8 +93,7 @@ def add_in(
     task_id = _insert(tx, new, patterns, lineage, len(open_before), place)
     for before in new.after:
         tx.run("task_after_add", task=task_id, after=before)
-    for sign in signs:
-        tx.run("task_sign_add", sign=sign, task=task_id)
+    tx.run("task_signs_add", task=task_id, signs=json.dumps(signs))
     for one in similar:
         tx.run("task_link_add", task=task_id, other=one.task, reason=one.reason)
     tx.record("task.added", *who(author), _facts(task_id, new, patterns, lineage or task_id, similar))
@@ -136,8 +135,8 @@ def declare_paths(
             return LooksAlike(similar=similar)
         stored = [[one.text, one.kind] for one in patterns]
         tx.run("task_set_paths", task=task_id, paths=json.dumps(stored, ensure_ascii=False))
-        for sign in signs:
-            tx.run("task_sign_add", sign=sign, task=task_id)
+        forget_signs(tx, context, task)
+        tx.run("task_signs_add", task=task_id, signs=json.dumps(signs))
         for one in similar:
             tx.run("task_link_add", task=task_id, other=one.task, reason=one.reason)
         tx.record("task.planned", *who(author), {"task": task_id, "paths": stored})
@@ -187,12 +186,26 @@ def _find_alike(
 
 
 def _candidates(tx: Reading, signs: Sequence[str]) -> list[Row]:
-    """Tasks that are not over and share a sign; of a sign that very many share, the newest."""
+    """Tasks that are not over and share a sign; words that very many share are passed over."""
     names: dict[str, None] = {}
-    for sign in signs:
-        names.update(dict.fromkeys(row[0] for row in tx.all("tasks_with_sign", sign=sign, limit=_MOST_ALIKE)))
+    for sign, sharing in _sharing(tx, signs).items():
+        if len(sharing) < _MOST_ALIKE or sign[0] in "=#/":
+            names.update(dict.fromkeys(sharing))
     rows = [tx.one("task_get", task=name) for name in names]
     return [row for row in rows if row is not None and row[4] not in OVER]
+
+
+def _sharing(tx: Reading, signs: Sequence[str]) -> dict[str, list[str]]:
+    """Each sign and the tasks that have it, the newest of very many."""
+    limit = _MOST_ALIKE * len(signs)
+    rows = tx.all("tasks_with_signs", signs=list(signs), limit=limit)
+    if len(rows) == limit:  # some of them are common: ask for each
+        one_by_one = {sign: tx.all("tasks_with_sign", sign=sign, limit=_MOST_ALIKE) for sign in signs}
+        return {sign: [row[0] for row in found] for sign, found in one_by_one.items()}
+    sharing: dict[str, list[str]] = {}
+    for sign, task_id in rows:
+        sharing.setdefault(sign, []).append(task_id)
+    return sharing
 
 
 def _shares_path(context: Context, patterns: Sequence[Pattern], stored: str) -> bool:
@@ -222,13 +235,15 @@ def _insert(
         role=new.role,
         priority=new.priority,
         rank=rank_of(tx.now + place, new.priority),
-        paths=json.dumps([[one.text, one.kind] for one in patterns], ensure_ascii=False),
+        paths=json.dumps([[one.text, one.kind] for one in patterns], ensure_ascii=False)
+        if patterns
+        else "[]",
         max_attempts=new.max_attempts,
         lineage=lineage or task_id,
         check=new.check,
         output=new.output,
         key=new.key or None,
-        labels=json.dumps(list(new.labels), ensure_ascii=False),
+        labels=json.dumps(new.labels, ensure_ascii=False) if new.labels else "[]",
         why="",
         next_action=new.next_action,
         waits_for=waits_for,

@@ -89,6 +89,8 @@ def whole(reading: Reading, task: Task) -> Task:
 def with_after(task: Task, after: Sequence[tuple[str, str]]) -> Task:
     """The task with those it waits for, each with its state."""
     why = task.why
+    if not after:
+        return task
     if task.state == BLOCKED and not why:
         waits = [
             before if state != "dropped" else f"{before} (dropped)"

@@ -84,7 +84,7 @@ def list_tasks(context: Context, states: Sequence[str] = ()) -> list[Task]:
 
 
 def count_tasks(context: Context) -> dict[str, int]:
-    """How many tasks are in each state."""
+    """How many tasks are in each state that is not over."""
     return dict(context.store.view(lambda reading: reading.all("tasks_count")))
 
 
@@ -393,7 +393,8 @@ def finish_on_word(context: Context, session: Session, task_id: str, result: str
     def work(tx: Change) -> Task:
         living(tx, session)
         task = owned(tx, session, task_id)
-        finish(tx, context, replace(task, result=result or task.result), session, head="", evidence=())
-        return whole(tx, get_in(tx, task_id))
+        ended = replace(task, result=result or task.result)
+        finish(tx, context, ended, session, head="", evidence=())
+        return whole(tx, replace(ended, state=DONE, head="", why="", next_action=""))
 
     return context.change(work)

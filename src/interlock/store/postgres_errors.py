@@ -45,7 +45,8 @@ def translate(error: psycopg.Error, url: str) -> InterlockError:
         if start in _WORDS:
             code, words, hint = _WORDS[start]
             return StoreError(f"the store {place} {words}", code=code, hint=hint)
-    told = str(error).strip().splitlines()[0][:200] if str(error).strip() else "no answer"
+    # The driver repeats an address that it cannot read, with all that is in it.
+    told = str(error).strip().splitlines()[0].replace(url, place)[:200] if str(error).strip() else "no answer"
     if not state or state.startswith(("08", "57P")):
         return StoreTransient(
             f"the store {place} cannot be reached: {told}",

@@ -34,8 +34,10 @@ CREATE TABLE tasks (
 );
 -- length(id): T9 was added before T10.
 CREATE INDEX tasks_ready ON tasks (repository, role, rank, length(id), id) WHERE state = 'ready';
-CREATE INDEX tasks_of_session ON tasks (session) WHERE state IN ('active', 'reported', 'landing');
-CREATE INDEX tasks_by_state ON tasks (repository, state);
+-- Each index holds the tasks of some states only, so that those which are over cost nothing any more.
+CREATE INDEX tasks_in_hand ON tasks (repository, session, state) WHERE state IN ('active', 'reported', 'landing');
+CREATE INDEX tasks_aside ON tasks (repository, state)
+WHERE state IN ('blocked', 'review', 'waiting_for_person', 'failed', 'dead');
 CREATE UNIQUE INDEX tasks_by_key ON tasks (repository, key) WHERE key IS NOT NULL;
 
 CREATE TABLE task_after (

@@ -23,3 +23,7 @@ ORDER BY rank, length(id), id LIMIT :limit;
 SELECT coalesce(position, 0), number, at, kind, agent, session, data, coalesce(hash, '') FROM journal
 WHERE repository = :repository AND kind >= 'task.' AND kind < 'task/' AND (data::json) ->> 'task' = :task
 ORDER BY number;
+
+-- task_signs_add: what it can be found by, given as a JSON list
+INSERT INTO task_signs (repository, sign, task)
+SELECT :repository, s.sign, :task FROM json_array_elements_text(:signs ::json) AS s (sign) ON CONFLICT DO NOTHING;

@@ -49,18 +49,27 @@ WHERE repository = :repository AND state = 'ready' AND role = :role
   AND (rank, length(id), id) > (:rank, length(:id), :id)
 ORDER BY rank, length(id), id LIMIT :limit;
 
--- tasks_count: how many tasks are in each state
-SELECT state, count(*) FROM tasks WHERE repository = :repository GROUP BY state ORDER BY state;
+-- tasks_count: how many tasks are in each state that is not over
+SELECT state, count(*) FROM tasks WHERE repository = :repository AND state = 'ready' AND role >= '' GROUP BY state
+UNION ALL
+SELECT state, count(*) FROM tasks
+WHERE repository = :repository AND state IN ('active', 'reported', 'landing') AND session > '' GROUP BY state
+UNION ALL
+SELECT state, count(*) FROM tasks
+WHERE repository = :repository AND state IN ('blocked', 'review', 'waiting_for_person', 'failed', 'dead')
+GROUP BY state;
 
 -- tasks_owners: the sessions that are at work on something
-SELECT DISTINCT t.session FROM tasks t
-WHERE t.repository = :repository AND t.state IN ('active', 'reported');
+SELECT DISTINCT session FROM tasks
+WHERE repository = :repository AND state IN ('active', 'reported', 'landing') AND session > ''
+  AND state <> 'landing';
 
 -- tasks_of_session: what a session has in hand, or on its way to the target branch
 SELECT id, title, body, kind, state, role, priority, rank, paths, owner, session, attempt, failures, lapses,
        max_attempts, lineage, check_command, output, key, labels, why, next_action, head, result, waits_for,
        created_at, ready_at, taken_at
-FROM tasks WHERE session = :session AND state IN ('active', 'reported', 'landing');
+FROM tasks
+WHERE repository = :repository AND state IN ('active', 'reported', 'landing') AND session = :session;
 
 -- task_take: somebody is at work on it
 UPDATE tasks SET state = 'active', owner = :owner, session = :session, attempt = attempt + 1, taken_at = :now, why = ''
@@ -91,8 +100,8 @@ UPDATE tasks SET waits_for = :waits_for WHERE repository = :repository AND id = 
 -- task_after_drop: a task waits for another no longer
 DELETE FROM task_after WHERE repository = :repository AND task = :task AND after = :after;
 
--- task_sign_add: what it can be found by
-INSERT INTO task_signs (repository, sign, task) VALUES (:repository, :sign, :task) ON CONFLICT DO NOTHING;
+-- tasks_with_signs: who shares any of these signs
+SELECT sign, task FROM task_signs WHERE repository = :repository AND sign IN (:*signs) LIMIT :limit;
 
 -- tasks_with_sign: the newest tasks that share a sign
 SELECT task FROM task_signs WHERE repository = :repository AND sign = :sign ORDER BY task DESC LIMIT :limit;
