@@ -5,6 +5,7 @@ from __future__ import annotations
 import itertools
 import os
 import shutil
+import signal
 import subprocess
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -32,6 +33,10 @@ EMAIL = "ada@example.invalid"
 DATE = "2026-01-02T03:04:05+00:00"
 
 NO_POSTGRES = "no PostgreSQL"
+
+# A run in the background or under nohup ignores these, and would hand that down to every command it starts.
+signal.signal(signal.SIGINT, signal.default_int_handler)
+signal.signal(signal.SIGHUP, signal.SIG_DFL)
 
 _numbers = itertools.count()
 

@@ -338,6 +338,23 @@ def test_a_lapse_is_forgotten_once_the_claim_was_taken_and_released_again(site: 
     assert ann.holds() == []
 
 
+def test_a_sleeper_that_renews_or_releases_everything_is_told_that_nothing_is_left(site: Site) -> None:
+    ann = site.agent("ann")
+    ann.take("src", ttl_ms=10 * SECOND)
+    site.clock.advance(10 * SECOND)
+
+    for act in (ann.renew, ann.release):
+        with pytest.raises(Stale) as caught:
+            act()
+        assert (caught.value.code, caught.value.facts) == ("LEASE_OVER", {"pattern": "src"})
+
+
+def test_a_session_that_never_held_anything_may_renew_and_release_nothing(site: Site) -> None:
+    ann = site.agent("ann")
+
+    assert (ann.renew(), ann.release()) == ((), ())
+
+
 def test_the_token_of_a_lapsed_claim_opens_nothing(site: Site) -> None:
     ann, bob = site.agent("ann"), site.agent("bob")
     claim = ann.take("src", ttl_ms=10 * SECOND)

@@ -10,6 +10,7 @@ from __future__ import annotations
 import os
 import shutil
 import tempfile
+from contextlib import suppress
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -96,7 +97,7 @@ class ClaimsMachine(RuleBasedStateMachine):
         self.sessions: dict[str, Session] = {}
         self.grants: list[Grant] = []
         self.over: dict[int, Grant] = {}
-        self.lost: dict[tuple[str, str], tuple[str, int]] = {}
+        self.lost: dict[tuple[str, str], tuple[Grant, int]] = {}
         self.tokens = [0]
         for name in ("ann", "bob", "cid"):
             self.join(name)
@@ -176,9 +177,20 @@ class ClaimsMachine(RuleBasedStateMachine):
         live = self.live()
         for grant in self.grants:
             if grant not in live:
-                self.over[grant.token] = grant
-                self.lost[grant.name, grant.pattern.text] = (grant.mode, grant.ttl_ms)
+                self.lose(grant)
         self.grants = live
+
+    def lose(self, grant: Grant) -> None:
+        """Remember a grant that is over, and since when."""
+        ((*_, seen_at, _, _, _),) = self.look("session_get", session=grant.session)
+        self.over[grant.token] = grant
+        ended_at = max(grant.granted_at, int(str(seen_at))) + grant.ttl_ms
+        self.lost[grant.name, grant.pattern.text] = (grant, ended_at)
+
+    def has_lost_all(self, name: str) -> bool:
+        """Whether a session that holds nothing now held something before."""
+        started_at = self.sessions[name].started_at
+        return any(who == name and ended >= started_at for (who, _), (_, ended) in self.lost.items())
 
     def grant(self, name: str, pattern: Pattern, mode: str, ttl_ms: int, token: int) -> None:
         """The store granted this: again, or anew under a higher token than any before."""
@@ -333,11 +345,11 @@ class ClaimsMachine(RuleBasedStateMachine):
                 self.grant(name, pattern, grant.mode, grant.ttl_ms, grant.token)
             return
         lost = self.lost.get((name, text))
-        if lost is None or not self.is_free_for(name, pattern, lost[0]):
+        if lost is None or not self.is_free_for(name, pattern, lost[0].mode):
             self.refuses_not_held(name, pattern, act)
             return
         (claim,) = act().granted
-        self.grant(name, pattern, *lost, claim.token)
+        self.grant(name, pattern, lost[0].mode, lost[0].ttl_ms, claim.token)
         del self.lost[name, text]
 
     @precondition(lambda self: self.grants)
@@ -347,7 +359,14 @@ class ClaimsMachine(RuleBasedStateMachine):
             return
         self.settle()
         own = [grant for grant in self.grants if grant.session == self.sessions[name].id]
+        if not own and self.has_lost_all(name):
+            self.refuses(Stale, "LEASE_OVER", lambda: held.renew(self.context, self.sessions[name], None))
+            return
 
+        if not own and self.has_lost(name):
+            with suppress(Stale):  # told so, if it was this session that lost it
+                assert held.renew(self.context, self.sessions[name], None).granted == ()
+            return
         granted = held.renew(self.context, self.sessions[name], None).granted
 
         assert {claim.token for claim in granted} == {grant.token for grant in own}
@@ -380,11 +399,21 @@ class ClaimsMachine(RuleBasedStateMachine):
             return
         self.settle()
         own = [grant for grant in self.grants if grant.session == self.sessions[name].id]
+        if not own and self.has_lost_all(name):
+            self.refuses(Stale, "LEASE_OVER", lambda: held.release(self.context, self.sessions[name], None))
+            return
 
+        if not own and self.has_lost(name):
+            with suppress(Stale):
+                assert held.release(self.context, self.sessions[name], None) == ()
+            return
         freed = held.release(self.context, self.sessions[name], None)
 
         assert sorted(freed) == sorted({grant.pattern.text for grant in own})
         self.forget(name, own)
+
+    def has_lost(self, name: str) -> bool:
+        return any(agent == name for agent, _ in self.lost)
 
     def forget(self, name: str, grants: Iterable[Grant]) -> None:
         for grant in grants:
@@ -439,7 +468,7 @@ class ClaimsMachine(RuleBasedStateMachine):
         for grant in list(self.grants):
             if grant.token not in stored:
                 assert grant not in live
-                self.lost[grant.name, grant.pattern.text] = (grant.mode, grant.ttl_ms)
+                self.lose(grant)
                 self.grants.remove(grant)
         for token in stored - {grant.token for grant in self.grants}:
             self.grants.append(self.over.pop(token))
