@@ -62,6 +62,21 @@ def seal(
     return digest(f"{previous}\n{position}\n{number}\n{at}\n{kind}\n{agent}\n{session}\n{data}")
 
 
+def entry_from(row: tuple[Any, ...]) -> Entry:
+    """An entry from its row."""
+    position, number, at, kind, agent, session, data, sealed = row
+    return Entry(
+        position=position,
+        number=number,
+        at=at,
+        kind=kind,
+        agent=agent,
+        session=session,
+        data=data,
+        hash=sealed,
+    )
+
+
 def as_line(entry: Entry) -> str:
     """The entry as one line of `journal.jsonl`, without the line's end."""
     head = _encode({"agent": entry.agent, "at": rfc3339(entry.at), "at_ms": entry.at, "hash": entry.hash})

@@ -7,6 +7,8 @@ has not been heard of for a few seconds is passed over.
 
 from __future__ import annotations
 
+from abc import ABC, abstractmethod
+
 from interlock.operations.leases import drop_waiter, is_dead, is_touch_due, session_from
 
 TYPE_CHECKING = False
@@ -23,7 +25,7 @@ ALIVE_MS = 3000  # a waiter that has not been heard of for so long is passed ove
 _FORGET_MS = 60_000
 
 
-class Place:
+class Place(ABC):
     """One caller's place in a line; the methods without a body say what it waits for."""
 
     def __init__(
@@ -47,33 +49,33 @@ class Place:
         self._alive_ms = alive_ms
         self._now = 0
 
+    @abstractmethod
     def judge(self, tx: Change) -> Any:
         """Take it if it can be had, and tell the outcome either way."""
-        raise NotImplementedError
 
+    @abstractmethod
     def has_ended(self, outcome: Any) -> bool:
         """Whether there is nothing more to wait for."""
-        raise NotImplementedError
 
+    @abstractmethod
     def timed_out(self, outcome: Any) -> Any:
         """The last outcome, told as the end of a wait that was too short."""
-        raise NotImplementedError
 
+    @abstractmethod
     def wishes(self) -> tuple[str, str, list[tuple[str, str | None, str]]]:
         """Mode and task, then what stands in the line: (key, rest, text for people) each."""
-        raise NotImplementedError
 
+    @abstractmethod
     def areas(self) -> dict[str, bool]:
         """What must not change while it is judged."""
-        raise NotImplementedError
 
+    @abstractmethod
     def ends(self, outcome: Any) -> list[int]:
         """The instants at which something in the way ends by itself."""
-        raise NotImplementedError
 
+    @abstractmethod
     def blockers(self, reading: Reading) -> set[str]:
         """The sessions that are in the way, by a cheap look."""
-        raise NotImplementedError
 
     def stand(self) -> Any:
         """Wait until it is had, or for as long as was allowed."""

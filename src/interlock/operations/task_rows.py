@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import json
 
-from interlock.domain.journal import Entry
 from interlock.domain.tasks import BLOCKED, DONE, READY, Task, check_transition, rank_of
 from interlock.errors import Malformed
 from interlock.values import replace
@@ -104,21 +103,6 @@ def with_after(task: Task, after: Sequence[tuple[str, str]]) -> Task:
 def who(session: Session | None) -> tuple[str, str]:
     """Who acts, as the journal wants it."""
     return (session.agent, session.id) if session else ("", "")
-
-
-def entry_of(row: Row) -> Entry:
-    """An entry of the journal from its row."""
-    position, number, at, kind, agent, session, data, sealed = row
-    return Entry(
-        position=position,
-        number=number,
-        at=at,
-        kind=kind,
-        agent=agent,
-        session=session,
-        data=data,
-        hash=sealed,
-    )
 
 
 def move_task(

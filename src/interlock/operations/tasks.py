@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from interlock.domain.agents import check_text
+from interlock.domain.journal import entry_from
 from interlock.domain.tasks import (
     ACTIVE,
     AT_WORK,
@@ -24,7 +25,6 @@ from interlock.errors import Malformed, NotAllowed, Stale
 from interlock.operations.claims import living
 from interlock.operations.leases import sweep_if_due
 from interlock.operations.task_rows import (
-    entry_of,
     get_in,
     move_task,
     task_from,
@@ -100,7 +100,7 @@ def task_history(context: Context, task_id: str) -> list[Entry]:
 
 def history_in(reading: Reading, task_id: str) -> list[Entry]:
     """Everything that happened to a task, in order, as one transaction sees it."""
-    return [entry_of(row) for row in reading.all("task_entries", task=task_id)]
+    return [entry_from(row) for row in reading.all("task_entries", task=task_id)]
 
 
 def lessons_in(reading: Reading, task_id: str) -> tuple[Lesson, ...]:

@@ -13,14 +13,13 @@ from typing import cast
 
 from interlock.clock import SystemClock
 from interlock.domain.claims import areas_of
-from interlock.domain.journal import START, Entry, encode_data, seal
+from interlock.domain.journal import START, Entry, encode_data, entry_from, seal
 from interlock.domain.patterns import ancestors, below
 from interlock.errors import StoreTransient
 from interlock.ids import digest, short_id
 from interlock.store.postgres_call import PreparedCall
 from interlock.store.postgres_errors import is_retriable, translate, without_password
 from interlock.store.postgres_schema import connect, prepare_schema
-from interlock.store.sqlite import entry_from
 from interlock.store.sqlite_schema import moved_away
 from interlock.store.statements import for_psycopg, read_statements
 from interlock.store.wake import ENTRY, FREED

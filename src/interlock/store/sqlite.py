@@ -14,7 +14,7 @@ import sqlite3
 import time
 
 from interlock.clock import SystemClock
-from interlock.domain.journal import START, Entry, encode_data, seal
+from interlock.domain.journal import START, Entry, encode_data, entry_from, seal
 from interlock.domain.patterns import ancestors, below
 from interlock.store import sqlite_errors
 from interlock.store.fairness import FairLock, retry_until
@@ -336,18 +336,3 @@ def file_at(path: str) -> tuple[int, int] | None:
     except FileNotFoundError:
         return None
     return found.st_dev, found.st_ino
-
-
-def entry_from(row: Row) -> Entry:
-    """An entry from its row."""
-    position, number, at, kind, agent, session, data, sealed = row
-    return Entry(
-        position=position,
-        number=number,
-        at=at,
-        kind=kind,
-        agent=agent,
-        session=session,
-        data=data,
-        hash=sealed,
-    )
