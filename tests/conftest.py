@@ -104,7 +104,9 @@ def postgres_server() -> Iterator[PostgresServer]:
     """One PostgreSQL server for all tests of a worker; without one, the tests that need it are skipped."""
     try:
         # Nothing here lives long enough to need vacuuming, which would only disturb what is being timed.
-        server = PostgresServer.start(fsync=False, options={"autovacuum": "off"})
+        # Shared memory as files among the data: a server that is killed leaves nothing in /dev/shm.
+        options = {"autovacuum": "off", "dynamic_shared_memory_type": "mmap"}
+        server = PostgresServer.start(fsync=False, options=options)
     except PostgresUnavailable as unavailable:
         pytest.skip(f"{NO_POSTGRES}: {unavailable.reason}")
     with server:
