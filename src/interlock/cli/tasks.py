@@ -62,7 +62,6 @@ def add(
         next_action=next,
     )
     house = desk.house
-    check_kind(desk, new)
     outcome = add_task(house.context, desk.session(), new, force=force)
     if isinstance(outcome, LooksAlike):
         return _point_out(desk, outcome.similar)
@@ -73,14 +72,6 @@ def add(
     answer = {"ok": True, "task": task, "similar": similar, "new": outcome.is_new}
     desk.terminal.answer(answer, f"{word} {task['id']} {task['title']} ({task['state']}{why})")
     return 0
-
-
-def check_kind(desk: Desk, new: NewTask) -> None:
-    """Refuse a kind of which nobody has said what it must show, before it stands in the queue."""
-    from interlock.domain.evidence import needed
-
-    if new.kind:
-        needed(new.kind, desk.house.settings.tasks_evidence)
 
 
 def _point_out(desk: Desk, similar: tuple[Likeness, ...]) -> int:

@@ -151,23 +151,25 @@ def check_ttl(ttl_ms: int, max_ttl_ms: int) -> None:
 
 
 def find_cycle(start: str, blockers_of: Callable[[str], Iterable[str]]) -> tuple[str, ...]:
-    """The ring of sessions that would wait for each other for ever if `start` began to wait, or nothing."""
-    trail: list[str] = []
-    seen: set[str] = set()
-
-    def walk(session: str) -> bool:
-        trail.append(session)
-        for blocker in blockers_of(session):
+    """The ring of those that wait for each other through `start`, or nothing."""
+    came_from: dict[str, str] = {}
+    to_see = [start]
+    while to_see:  # no recursion: chains can be long
+        waiter = to_see.pop()
+        for blocker in blockers_of(waiter):
             if blocker == start:
-                return True
-            if blocker not in seen:
-                seen.add(blocker)
-                if walk(blocker):
-                    return True
-        trail.pop()
-        return False
+                return _trail(came_from, waiter, start)
+            if blocker not in came_from:
+                came_from[blocker] = waiter
+                to_see.append(blocker)
+    return ()
 
-    return (*trail, start) if walk(start) else ()
+
+def _trail(came_from: dict[str, str], last: str, start: str) -> tuple[str, ...]:
+    trail = [start, last]
+    while trail[-1] != start:
+        trail.append(came_from[trail[-1]])
+    return tuple(reversed(trail)) if last != start else (start, start)
 
 
 def areas_of(patterns: Sequence[Pattern]) -> dict[str, bool]:

@@ -10,6 +10,7 @@ from __future__ import annotations
 from heapq import heappop, heappush
 
 from interlock.domain.agents import check_label, check_text
+from interlock.domain.claims import find_cycle
 from interlock.errors import Malformed, NotAllowed
 from interlock.values import replace, value
 
@@ -206,24 +207,7 @@ def _once(words: tuple[str, ...]) -> tuple[str, ...]:
 
 def find_loop(after: Mapping[str, tuple[str, ...]], start: str) -> tuple[str, ...]:
     """The ring of tasks that wait for each other through `start`, or nothing."""
-    came_from: dict[str, str] = {}
-    to_see = [start]
-    while to_see:  # no recursion: chains of tasks can be long
-        task = to_see.pop()
-        for before in after.get(task, ()):
-            if before == start:
-                return _trail(came_from, task, start)
-            if before not in came_from:
-                came_from[before] = task
-                to_see.append(before)
-    return ()
-
-
-def _trail(came_from: Mapping[str, str], last: str, start: str) -> tuple[str, ...]:
-    trail = [start, last]
-    while trail[-1] != start:
-        trail.append(came_from[trail[-1]])
-    return tuple(reversed(trail)) if last != start else (start, start)
+    return find_cycle(start, lambda task: after.get(task, ()))
 
 
 def in_order(after: Mapping[str, tuple[str, ...]]) -> list[str]:

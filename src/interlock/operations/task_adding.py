@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 
 from interlock.domain.duplicates import Lookalike, best_first, likeness, signs_of
+from interlock.domain.evidence import needed
 from interlock.domain.patterns import branches_overlap
 from interlock.domain.tasks import BLOCKED, DONE, DROPPED, OVER, READY, NewTask, check_new, rank_of
 from interlock.errors import Malformed, NotAllowed
@@ -80,7 +81,10 @@ def add_in(
 
     Raises:
         Malformed: a dependency or the parent is unknown, or was dropped.
+        SettingsError: nobody has said what a task of this kind must show.
     """
+    if new.kind:
+        needed(new.kind, context.settings.tasks_evidence)
     known = tx.one("task_by_key", key=new.key) if new.key else None
     if known is not None:
         return Added(task=whole(tx, task_from(known)), similar=(), is_new=False)
