@@ -10,8 +10,9 @@ from typing import TYPE_CHECKING
 import pytest
 
 from interlock.config import read_settings
+from interlock.domain.tasks import NewTask
 from interlock.errors import NotAllowed, SettingsError, Stale
-from interlock.operations import evidence, picking, sessions, tasks
+from interlock.operations import evidence, picking, sessions, task_adding, tasks
 from interlock.testing.repositories import git
 from interlock.values import replace
 from tests.contract.queueing import add
@@ -350,10 +351,20 @@ def test_the_settings_say_what_counts(bench: Bench) -> None:
 
 
 def test_a_kind_that_nobody_described_is_an_error_and_changes_nothing(bench: Bench) -> None:
-    bench.begin(kind="video")
+    with pytest.raises(SettingsError):
+        bench.begin(kind="video")
+    assert tasks.list_tasks(bench.agent.context) == []
+
+
+def test_a_kind_that_is_described_no_more_is_an_error_and_changes_nothing(bench: Bench) -> None:
+    context = bench.agent.context
+    settings = replace(context.settings, tasks_evidence={"video": ("check",)})
+    described = replace(context, settings=settings)
+    task_adding.add_task(described, bench.agent.session, NewTask(title="Cut the film", kind="video"))
+    picking.next_task(described, bench.agent.session)
     with pytest.raises(SettingsError):
         bench.done()
-    assert tasks.get_task(bench.agent.context, "T1").state == "active"
+    assert tasks.get_task(context, "T1").state == "active"
 
 
 def test_anybody_may_ask_again_for_what_was_reported_but_not_report_it(bench: Bench, live_site: Site) -> None:
