@@ -5,7 +5,7 @@ from __future__ import annotations
 import os
 
 from interlock.config import read_settings
-from interlock.errors import StoreError
+from interlock.errors import RepositoryError, StoreError
 from interlock.git.layout import find_checkout
 from interlock.git.repository import GitRepository, reads_case_insensitively
 from interlock.ids import is_uuid, new_uuid
@@ -22,6 +22,7 @@ if TYPE_CHECKING:
     from interlock.clock import Clock
     from interlock.config import Settings
     from interlock.domain.journal import Entry, Verdict
+    from interlock.flows.site import Site
     from interlock.git.layout import Checkout
     from interlock.git.witness import GitWitness
     from interlock.store.postgres import PostgresStore
@@ -67,7 +68,30 @@ class House:
         if added and self.settings.journal_in_git and self.checkout.common_dir:
             from interlock.git.journal_ref import commit_journal
 
-            commit_journal(self.checkout, self.mirror.journal_path)
+            commit_journal(self.checkout.home_checkout, self.mirror.journal_path)
+
+    def site(self, tell: Callable[[str], None] = lambda _: None) -> Site:
+        """Where undertakings of several steps take place.
+
+        Raises:
+            RepositoryError: there is no git here.
+        """
+        from interlock.flows.site import Site
+
+        if not self.checkout.common_dir:
+            raise RepositoryError(
+                "this needs a git repository, and there is none here",
+                code="NO_GIT_HERE",
+                hint="run `git init`; claims, tasks and state work without it",
+            )
+        from interlock.git.settings import find_flips
+
+        site = Site(context=self.context, here=self.checkout, home=self.checkout.home_checkout, tell=tell)
+        if find_flips(site.home):
+            from interlock.flows.upkeep import mend_flips
+
+            mend_flips(site)
+        return site
 
     def witness(self) -> GitWitness:
         """Who looks for the evidence of a task."""
@@ -84,7 +108,7 @@ class House:
             said = ended.output + ended.trouble
             return Checked(exit_code=ended.exit_code, output=said, is_late=ended.is_late)
 
-        return GitWitness(self.checkout, run)
+        return GitWitness(self.checkout.home_checkout, run)
 
     def verify(self) -> Verdict:
         """Check the journal's chain, and every copy of it that is here."""
@@ -97,7 +121,7 @@ class House:
         if self.settings.journal_in_git and self.checkout.common_dir:
             from interlock.git.journal_ref import REF, read_journal_ref
 
-            copies.append((REF, read_journal_ref(self.checkout)))
+            copies.append((REF, read_journal_ref(self.checkout.home_checkout)))
         return verify(self.context, copies, mirrored=mirrored)
 
     def close(self) -> None:
@@ -152,7 +176,7 @@ def store_place(checkout: Checkout, settings: Settings) -> str:
     if "://" in place:
         return place
     # A path means the same from every folder and in every worktree: it counts from where the git folder is.
-    base = os.path.dirname(checkout.common_dir) if checkout.common_dir else checkout.root
+    base = os.path.dirname(checkout.home_dir) if checkout.home_dir else checkout.root
     return os.path.join(base, place or os.path.join(checkout.state_folder, STORE_NAME))
 
 

@@ -18,7 +18,7 @@ if TYPE_CHECKING:
 FILE_NAME = "interlock.toml"
 EVIDENCE = ("commit", "paths", "check", "output")
 _NO_EVIDENCE: Mapping[str, tuple[str, ...]] = {}
-_CACHE_FORM = 3  # raise it when what is remembered changes its form
+_CACHE_FORM = 4  # raise it when what is remembered changes its form
 _MOST = 1_000_000_000
 _FILE_KIND, _REGULAR = 0o170000, 0o100000  # what `stat` would call S_IFMT and S_IFREG, without its import
 
@@ -47,6 +47,28 @@ class Settings:
     slots: tuple[tuple[str, dict[str, Any]], ...] = ()
     tasks_check_limit_ms: int = 10 * 60_000
     tasks_evidence: Mapping[str, tuple[str, ...]] = _NO_EVIDENCE
+    workspace_folder: str = ""
+    workspace_kind: str = "worktree"
+    workspace_copy: tuple[str, ...] = ()
+    workspace_link: tuple[str, ...] = ()
+    workspace_install: tuple[str, ...] = ()
+    workspace_generate: tuple[str, ...] = ()
+    workspace_check: str = ""
+    workspace_slots: tuple[tuple[str, str], ...] = ()
+    workspace_caches: tuple[str, ...] = ()
+    workspace_floor_bytes: int = 0
+    workspace_limit_ms: int = 15 * 60_000
+    target: str = ""
+    remote: str = ""
+    landing_checks: tuple[dict[str, Any], ...] | None = None
+    landing_check_limit_ms: int = 30 * 60_000
+    landing_style: str = "merge"
+    landing_batch: int = 8
+    landing_gate: tuple[str, ...] = ()
+    landing_resident: bool = True
+    landing_integrate: Mapping[str, Any] | None = None
+    hot: tuple[tuple[str, dict[str, Any]], ...] = ()
+    deploys: tuple[tuple[str, dict[str, Any]], ...] = ()
 
 
 def _text(found: object, where: str) -> str:
@@ -193,6 +215,88 @@ def _evidence(found: object, where: str) -> dict[str, tuple[str, ...]]:
     return read
 
 
+def _one_of(*words: str) -> Callable[[object, str], str]:
+    def read(found: object, where: str) -> str:
+        if not isinstance(found, str) or found not in words:
+            raise _wrong(where, f"one of {', '.join(words)}", found)
+        return found
+
+    return read
+
+
+def _bytes(found: object, where: str) -> int:
+    """A size such as 500M or 2G; a plain number counts bytes."""
+    text = str(found).strip().upper().removesuffix("B") if not isinstance(found, bool) else ""
+    factor = {"K": 1 << 10, "M": 1 << 20, "G": 1 << 30, "T": 1 << 40}.get(text[-1:], 1)
+    digits = text if factor == 1 else text[:-1].strip()
+    if not digits.isdecimal() or not digits.isascii() or len(digits) > 15:
+        raise _wrong(where, "a size such as 500M or 2G", found)
+    return int(digits) * factor
+
+
+def _count(found: object, where: str) -> int:
+    if isinstance(found, bool) or not isinstance(found, int) or not 0 <= found <= 100:
+        raise _wrong(where, "a whole number from 0 to 100", found)
+    return found
+
+
+def _checks(found: object, where: str) -> tuple[dict[str, Any], ...]:
+    """Commands, or tables with `run` and perhaps `name`, `limit` and `retries`."""
+    if not isinstance(found, list):
+        raise _wrong(where, 'a list of commands, as in checks = ["make test"], or [] for none', found)
+    known = {"run": _text, "name": _text, "limit": _length, "retries": _count}
+    checks: list[dict[str, Any]] = []
+    for item in _listed(found):
+        check = {"run": _text(item, where)} if isinstance(item, str) else _table(item, where, known)
+        if "run" not in check:
+            raise _wrong(where, "given a command: run = …", item)
+        check.setdefault("name", check["run"])
+        if any(check["name"] == other["name"] for other in checks):
+            raise _wrong(where, "a list of checks with different names", check["name"])
+        checks.append(check)
+    return tuple(checks)
+
+
+def _hot_class(found: object, where: str) -> dict[str, Any]:
+    """The name of a class, or a table with it and what that class needs."""
+    known: dict[str, Callable[[object, str], Any]] = {
+        "class": _one_of(*HOT_CLASSES),
+        "command": _text,
+        "validate": _text,
+        "pattern": _text,
+        "begin": _text,
+        "end": _text,
+    }
+    if isinstance(found, str):
+        found = {"class": found}
+    read = _table(found, where, known)
+    if "class" not in read:
+        raise _wrong(where, f"given a class, one of {', '.join(HOT_CLASSES)}", found)
+    if (read["class"] == "generated") != ("command" in read):
+        raise _wrong(where, "given a command if, and only if, its class is generated", found)
+    return read
+
+
+def _deploy(found: object, where: str) -> dict[str, Any]:
+    known = {"paths": _texts, "verify": _text, "limit": _length, "branch": _text}
+    return _table(found, where, known)
+
+
+def _integrate(found: object, where: str) -> dict[str, Any]:
+    known = {"title": _text, "role": _text, "check": _text, "after": _one_of("batch", "wave")}
+    return {"title": "Look at what landed as a whole", "after": "wave", **_table(found, where, known)}
+
+
+def _exports(found: object, where: str) -> tuple[tuple[str, str], ...]:
+    """Names of environment variables, each with the kind of slot whose place it holds."""
+    pairs = tuple((name, _text(kind, f"{where}.{name}")) for name, kind in _pairs(found, where).items())
+    for name, _ in pairs:
+        if not name.replace("_", "a").isalnum() or not name.isascii() or name[:1].isdigit():
+            raise _wrong(where, "names of environment variables, each with a kind of slot", name)
+    return pairs
+
+
+HOT_CLASSES = ("union", "sorted-set", "keyed-map", "counter", "generated")
 REDUCERS = ("append", "union", "max", "min", "sum", "merge")
 ANY_NAME = "*"  # in the table below: a key that may have any name, each with a section of its own
 
@@ -216,6 +320,52 @@ KNOWN: dict[str, dict[str, tuple[str, Callable[[object, str], Any], str]]] = {
     "tasks": {
         "check_limit": ("tasks_check_limit_ms", _length, "how long the check of a task may run"),
         "evidence": ("tasks_evidence", _evidence, "kind of task → what must be seen before it is done"),
+    },
+    "workspace": {
+        "folder": ("workspace_folder", _text, "where workspaces lie; counts from the repository's root"),
+        "kind": ("workspace_kind", _one_of("worktree", "clone"), "`worktree` or `clone`"),
+        "copy": ("workspace_copy", _texts, "ignored files that a workspace needs a copy of, such as .env"),
+        "link": ("workspace_link", _texts, "ignored folders that workspaces share by a link"),
+        "install": ("workspace_install", _texts, "commands that fetch what the project depends on"),
+        "generate": ("workspace_generate", _texts, "commands that make what is not under git"),
+        "check": ("workspace_check", _text, "the smoke check that a new workspace must pass"),
+        "slots": ("workspace_slots", _exports, "environment variable → kind of slot leased with it"),
+        "caches": (
+            "workspace_caches",
+            _texts,
+            "what can be made again and may be evicted when disk is short",
+        ),
+        "disk_floor": ("workspace_floor_bytes", _bytes, "free space below which caches are evicted"),
+        "limit": ("workspace_limit_ms", _length, "how long each command of this section may run"),
+    },
+    "landing": {
+        "target": ("target", _text, "the branch that work lands on"),
+        "remote": (
+            "remote",
+            _text,
+            "the remote whose target branch counts; `none` for this repository's own",
+        ),
+        "checks": ("landing_checks", _checks, "what must pass on the merged tree; `[]` for nothing"),
+        "check_limit": ("landing_check_limit_ms", _length, "how long a check may run that does not say"),
+        "style": ("landing_style", _one_of("merge", "rebase", "squash"), "`merge`, `rebase` or `squash`"),
+        "batch": ("landing_batch", _size, "how many entries are tested together"),
+        "gate": ("landing_gate", _texts, "patterns whose changes a person must approve"),
+        "resident": ("landing_resident", _boolean, "whether the queue runs by itself when nobody waits"),
+        "integrate": (
+            "landing_integrate",
+            _integrate,
+            "opens a task for the whole after a `batch` or `wave`",
+        ),
+    },
+    "hot": {
+        ANY_NAME: (
+            "hot",
+            _hot_class,
+            "pattern → `union`, `sorted-set`, `keyed-map`, `counter` or `generated`, or a table with `class`",
+        ),
+    },
+    "deploy": {
+        ANY_NAME: ("deploys", _deploy, "`paths` it is made of, `verify` command, `limit`, `branch`"),
     },
     "rules": {"file": ("rules_file", _text, "the rules every session reads")},
     "state": {

@@ -16,6 +16,9 @@ from interlock.bootstrap import (
 from interlock.config import read_settings
 from interlock.domain.patterns import parse
 from interlock.errors import InterlockError, Malformed, StoreCorrupt
+from interlock.flows.nesting import look_at_nesting
+from interlock.flows.strays import look_at_strays
+from interlock.flows.upkeep import look_at_locks, look_at_settings, look_at_worktrees
 from interlock.git.layout import find_checkout
 from interlock.git.repository import reads_case_insensitively
 from interlock.rebuilding import Rebuilt, rebuild_store, repair_store
@@ -27,6 +30,8 @@ if TYPE_CHECKING:
     from typing import Any, TypeVar
 
     from interlock.config import Settings
+    from interlock.flows.findings import Finding
+    from interlock.flows.site import Site
 
     T = TypeVar("T")
 
@@ -67,7 +72,7 @@ def examine(cwd: str, *, fix: bool = False) -> list[Check]:
         return [*checks, _bad("store", error)]
     if fix:
         _close_secrets(house)
-    return checks + [_run(name, look, house) for name, look in _LOOKS]
+    return checks + [_run(name, look, house) for name, look in _LOOKS] + _look_at_git(house, fix=fix)
 
 
 def _check_patterns(settings: Settings) -> None:
@@ -253,6 +258,37 @@ def _look_at_fences(house: House) -> Check:
         hint="agents must run `interlock claim` before they change a file",
     )
 
+
+def _look_at_git(house: House, *, fix: bool) -> list[Check]:
+    """What all worktrees share. A setting that makes git refuse everything is mended in any case."""
+    if not house.checkout.common_dir:
+        return []
+    mended: list[str] = []
+    site = house.site(mended.append)
+
+    def judged(name: str, look: Callable[[Site, bool], Finding]) -> Check:
+        found = look(site, fix)
+        texts = [*mended, found.found] if name == _GIT_LOOKS[0][0] and not fix else [found.found]
+        return Check(
+            name=name,
+            is_ok=found.is_ok,
+            is_enforced=found.is_ok and found.is_enforced,
+            found="; ".join(texts),
+            hint=found.hint,
+        )
+
+    return [
+        _run(name, lambda _, name=name, look=look: judged(name, look), house) for name, look in _GIT_LOOKS
+    ]
+
+
+_GIT_LOOKS: tuple[tuple[str, Callable[[Site, bool], Finding]], ...] = (
+    ("git settings", look_at_settings),
+    ("worktrees", look_at_worktrees),
+    ("lock files", look_at_locks),
+    ("nested worktrees", look_at_nesting),
+    ("stray work", look_at_strays),
+)
 
 _LOOKS: tuple[tuple[str, Callable[[House], Check]], ...] = (
     ("store", _look_at_store),

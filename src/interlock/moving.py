@@ -24,7 +24,8 @@ if TYPE_CHECKING:
 
 _TASKS = ("tasks", "task_after", "task_signs", "task_links", "task_counts")
 _STATE = ("state", "state_versions", "numbers", "slots", "slot_places", "once")
-_CARRIED = ("repositories", "sessions", "processes", "claims", "lapsed", *_TASKS, *_STATE)
+_RECORDS = ("records", "record_counts", "verdicts", "runners")
+_CARRIED = ("repositories", "sessions", "processes", "claims", "lapsed", *_TASKS, *_STATE, *_RECORDS)
 
 
 @value
@@ -172,6 +173,10 @@ _COLUMNS = {
     "slot_places": "kind workspace name place",
     "once": "key run agent session machine boot_id namespace pid started child_pid child_started command"
     " begun_at done_at exit_code output",
+    "records": "noun id state key data",
+    "record_counts": "noun last",
+    "verdicts": "tree check_key data",
+    "runners": "name holder agent token until boot_id namespace pid started",
     "journal": "position number at kind agent session data hash",
 }
 _INSTANTS = frozenset(

@@ -17,6 +17,8 @@ from interlock.domain.patterns import parse
 from interlock.errors import StoreCorrupt, StoreError
 from interlock.operations.numbers import follow_number
 from interlock.operations.once import follow_once
+from interlock.operations.records import KEYS as RECORDED
+from interlock.operations.records import follow_record
 from interlock.operations.repositories import newest_epoch
 from interlock.operations.slots import follow_slot
 from interlock.operations.state import follow_state
@@ -272,6 +274,8 @@ def _replay(tx: Change, entries: list[Entry], *, ignore_case: bool) -> dict[str,
         account.add(entry)
         if entry.kind in _FOLLOWED:
             _FOLLOWED[entry.kind](tx, entry)
+        elif entry.kind.partition(".")[0] in RECORDED:
+            follow_record(tx, entry)
     tx.run("repository_add", ignore_case=int(account.ignore_case))
     for session, (entry, facts) in account.sessions.items():
         tx.run("session_add", session=session, agent=entry.agent, **facts)

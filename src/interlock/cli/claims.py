@@ -240,14 +240,15 @@ def who(desk: Desk, path: str) -> int:
     rows = [claim_json(item, house.store) for item in list_claims(house.context, (pattern,))]
     entry = last_word_on(house.context, pattern)
     is_path = pattern.kind == "literal"
-    change: dict[str, str] = house.context.repository.last_change(pattern.text) if is_path else {}
+    change: dict[str, Any] = house.context.repository.last_change(pattern.text) if is_path else {}
     lines = [f"{row['holder']} holds {in_one_line(row['pattern'])} until {row['until']}" for row in rows]
     lines = lines or ["nobody holds it"]
     if entry is not None:
         last = entry_json(entry)
         lines.append(f"last in the journal: {last['kind']} by {last['agent']} at {last['at']}")
     if change:
-        by = change["agent"] or change["author"]
+        task = f" for {change['task']}" if change["task"] else ""
+        by = f"{change['agent'] or change['author']}{task}"
         told = f"last changed by {by} at {change['at']}: {change['commit'][:12]} {change['subject']}"
         lines.append(in_one_line(told))
     answer = {

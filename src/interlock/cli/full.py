@@ -17,6 +17,13 @@ if TYPE_CHECKING:
     from interlock.cli.spec import Option
 
 _NOUNS = {
+    "deploy": "One deploy at a time to a target, and never an old one: deploy TARGET -- CMD; deploy history.",
+    "gate": "What waits for a person.",
+    "queue": "The way onto the target branch.",
+    "rescue": "Work that was saved before something was removed.",
+    "stash": "Changes put aside, for each checkout its own.",
+    "stray": "Changes that lie in the wrong checkout.",
+    "workspace": "A checkout and a branch of its own for each task.",
     "number": "Distinct numbers, as for migrations: number KIND gives one, number list KIND shows all.",
     "slot": "Ports, names and amounts that one session holds at a time.",
     "state": "Shared values under keys, each with a version.",

@@ -170,6 +170,11 @@ class Desk:
             person=person_name(),
         )
 
+    def caller_name(self) -> str:
+        """The name under which this call does what needs no session."""
+        caller = self.caller()
+        return caller.name or caller.agent_variable or caller.person
+
     def session(self) -> Any:
         """The session that acts; begun if there is none."""
         from interlock.operations.sessions import identify

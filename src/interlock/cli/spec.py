@@ -8,8 +8,10 @@ help, completion and the explanation of a mistake, is click's work on the same t
 from __future__ import annotations
 
 from interlock.cli.forms import Argument, Command, Option
+from interlock.cli.spec_landings import LANDING_COMMANDS
 from interlock.cli.spec_state import STATE_COMMANDS
 from interlock.cli.spec_tasks import TASK_COMMANDS
+from interlock.cli.spec_workspaces import WORKSPACE_COMMANDS
 
 __all__ = ["COMMANDS", "COMMON", "Argument", "Command", "Option"]
 
@@ -199,4 +201,6 @@ COMMANDS: tuple[Command, ...] = (
     ),
     *TASK_COMMANDS,
     *STATE_COMMANDS,
+    *WORKSPACE_COMMANDS,
+    *LANDING_COMMANDS,
 )

@@ -8,22 +8,43 @@ from interlock.errors import RepositoryError
 from interlock.values import value
 
 OUTSIDE_GIT = ".interlock"
+HOME_POINTER = "interlock-home"  # in the git directory of a clone: where its home is
 
 
 @value
 class Checkout:
-    """One working tree and its repository. Outside git, `git_dir` and `common_dir` are empty."""
+    """One working tree and its repository. Outside git, `git_dir` and `common_dir` are empty.
+
+    A workspace that is a clone has a repository of its own, and a `home`: the common directory of the one it
+    was made from, where the state is.
+    """
 
     root: str
     git_dir: str
     common_dir: str
+    home: str = ""
+
+    @property
+    def home_dir(self) -> str:
+        """The common git directory of the repository that the state belongs to."""
+        return self.home or self.common_dir
 
     @property
     def state_folder(self) -> str:
-        """Where the state of the repository lives, shared by all its worktrees."""
-        if self.common_dir:
-            return os.path.join(self.common_dir, "interlock")
+        """Where the state of the repository lives, shared by all its worktrees and workspaces."""
+        if self.home_dir:
+            return os.path.join(self.home_dir, "interlock")
         return os.path.join(self.root, OUTSIDE_GIT)
+
+    @property
+    def home_checkout(self) -> Checkout:
+        """The main checkout of the repository that the state belongs to; itself outside of git."""
+        if not self.home_dir:
+            return self
+        # A bare repository has no main checkout: git then works in the repository itself.
+        is_beside = os.path.basename(self.home_dir) == ".git"
+        root = os.path.dirname(self.home_dir) if is_beside else self.home_dir
+        return Checkout(root=root, git_dir=self.home_dir, common_dir=self.home_dir)
 
 
 def find_checkout(start: str) -> Checkout:
@@ -111,7 +132,16 @@ def _checked(root: str, git_dir: str) -> Checkout:
     common_dir = os.path.realpath(os.path.join(git_dir, common)) if common else git_dir
     if not is_git_dir(common_dir) or not os.path.lexists(os.path.join(git_dir, "HEAD")):
         raise _broken(root, f"{git_dir} lacks HEAD, objects or refs")
-    return Checkout(root=root, git_dir=git_dir, common_dir=common_dir)
+    home = _first_line(os.path.join(common_dir, HOME_POINTER))
+    if home and not is_git_dir(home):
+        raise RepositoryError(
+            f"the workspace at {root} belongs to a repository that is gone: {home}",
+            code="HOME_GONE",
+            hint=f"if it was moved, write its git directory into {os.path.join(common_dir, HOME_POINTER)}",
+        )
+    return Checkout(
+        root=root, git_dir=git_dir, common_dir=common_dir, home=os.path.realpath(home) if home else ""
+    )
 
 
 def _broken(root: str, why: str) -> RepositoryError:

@@ -83,7 +83,7 @@ def _root_above(real: str, text: str, checkout: Checkout) -> str:
     folder = real
     while folder != checkout.root:
         other = _other_checkout(folder)
-        if other is not None and other.common_dir == checkout.common_dir:
+        if other is not None and other.home_dir == checkout.home_dir:
             return folder
         if other is not None and folder != real and folder.startswith(checkout.root.rstrip("/") + "/"):
             # As with git itself, a file has one home: two agents must not hold it under two names.

@@ -8,6 +8,8 @@ from interlock.git.paths import pattern_from
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
+    from typing import Any
+
     from interlock.domain.numbers import NumbersFound
     from interlock.git.layout import Checkout
 
@@ -55,19 +57,22 @@ class GitRepository:
             raise unknown
         return commit
 
-    def last_change(self, path: str) -> dict[str, str]:
-        """Who last committed a change to a path; empty when nobody did."""
+    def last_change(self, path: str) -> dict[str, Any]:
+        """Who last committed a change to a path, as its trailers tell; empty when nobody did."""
         from interlock.git.run import run_in  # noqa: PLC0415
+        from interlock.git.trailers import read_trailers  # noqa: PLC0415
 
         if not self.checkout.common_dir:
             return {}
-        form = "%H%x00%an%x00%aI%x00%s%x00%(trailers:key=Interlock-Agent,valueonly)"
+        form = "%H%x00%an%x00%aI%x00%s%x00%B"
         found = run_in(self.checkout, "log", "-1", f"--format={form}", "--", f":(top,literal){path}")
         parts = found.text.strip("\n").split("\0")
         if found.exit_code or len(parts) < 5:
             return {}
-        commit, author, at, subject, agent = parts[:5]
-        return {"commit": commit, "author": author, "at": at, "subject": subject, "agent": agent.strip()}
+        commit, author, at, subject, message = parts[:5]
+        told = read_trailers(message)
+        whose = {"agent": told.agent, "session": told.session, "task": told.task, "tokens": list(told.tokens)}
+        return {"commit": commit, "author": author, "at": at, "subject": subject, **whose}
 
     def numbers_in(self, path: str) -> NumbersFound:
         """The numbers that stand where `path` has its `{n}`: in branches, and in working trees."""

@@ -16,6 +16,7 @@ _TABLES = (
     *("sessions", "processes", "claims", "lapsed", "waiters", "waiter_paths", "journal"),
     *("tasks", "task_after", "task_signs", "task_links", "task_counts"),
     *("state", "state_versions", "numbers", "slots", "slot_places", "once"),
+    *("records", "record_counts", "verdicts", "runners"),
 )
 
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import Protocol
+from typing import Any, Protocol
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -31,8 +31,8 @@ class Repository(Protocol):
         """The full id of a commit that exists."""
         ...
 
-    def last_change(self, path: str) -> dict[str, str]:
-        """Who last committed a change to a path; empty when nobody did."""
+    def last_change(self, path: str) -> dict[str, Any]:
+        """Who last committed a change to a path, as its trailers tell; empty when nobody did."""
         ...
 
     def numbers_in(self, path: str) -> NumbersFound:

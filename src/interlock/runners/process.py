@@ -139,3 +139,20 @@ class _Tail:
     def text(self) -> str:
         """What was kept."""
         return bytes(self._kept[-_MOST_OUTPUT:]).decode("utf-8", "replace")
+
+
+def start_detached(command: Sequence[str], *, cwd: str, log: str, without: Sequence[str] = ()) -> int:
+    """Start a process that goes on without us, in a session of its own, its output in a file; tells its pid."""
+    environment = {name: text for name, text in os.environ.items() if name not in without}
+    with open(log, "ab") as file:
+        process = subprocess.Popen(  # noqa: S603 - a list of arguments, no shell
+            list(command),
+            cwd=cwd,
+            env={**environment, "PWD": cwd},
+            stdin=subprocess.DEVNULL,
+            stdout=file,
+            stderr=file,
+            start_new_session=True,
+        )
+    process.returncode = 0  # nobody will wait for it: the system does when we are gone
+    return process.pid

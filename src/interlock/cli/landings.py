@@ -1,0 +1,185 @@
+"""The commands about landing: land, queue list, run, show, eject, resume."""
+
+from __future__ import annotations
+
+from interlock.clock import parse_duration
+from interlock.errors import InterlockError, TimedOut
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from typing import Any
+
+    from interlock.cli.main import Desk
+    from interlock.domain.landings import Landing
+
+_MEANT = {"landed": 0, "bounced": 1, "ejected": 1, "held": 7}
+
+
+def land(desk: Desk, branch: str, task: str, wait: bool) -> int:
+    """Submit a branch, and with --wait see it through."""
+    from interlock.flows.submitting import submit_branch
+    from interlock.loops.queue import is_shared
+    from interlock.views.landings import landing_json
+
+    house = desk.house
+    site = house.site(desk.terminal.note)
+    session = desk.session()
+    submitted = submit_branch(site, session, house.witness(), branch, task, is_shared=is_shared(site))
+    landing, stop = submitted.landing, None
+    if wait and landing.state != "held":
+        landing, stop = _see_through(desk, site, session, landing)
+    elif landing.state != "held":
+        _leave_to_resident(site)
+    code = _MEANT.get(landing.state, 0)
+    if stop is not None and landing.state not in _MEANT:
+        raise stop
+    answer: dict[str, Any] = {"ok": code == 0, "landing": landing_json(landing), "new": submitted.is_new}
+    if code:
+        answer |= _refusal(landing)
+        if not desk.terminal.is_json:
+            desk.terminal.complain(answer["message"], answer["hint"], answer["code"])
+            if landing.output:
+                desk.terminal.note(landing.output)
+    desk.terminal.answer(answer, _in_words(landing))
+    return code
+
+
+def _refusal(landing: Landing) -> dict[str, Any]:
+    if landing.state == "held":
+        hint = f"a person decides with `interlock gate approve {landing.id}`"
+        return {"code": "WAITS_FOR_PERSON", "message": f"{landing.id} {landing.reason}", "hint": hint}
+    task = f"; `interlock task show {landing.bounce_task}` tells what to do" if landing.bounce_task else ""
+    return {
+        "code": landing.code or "BOUNCED",
+        "message": f"{landing.id} {landing.state}: {landing.reason}",
+        "hint": f"mend it and land again{task}",
+    }
+
+
+def _in_words(landing: Landing) -> str:
+    if landing.state == "landed":
+        notes = "".join(f"\n{note}" for note in landing.notes)
+        flaky = f"\nflaky: {', '.join(landing.flaky)}" if landing.flaky else ""
+        return f"{landing.id} landed on {landing.target} as {landing.commit[:12]}{flaky}{notes}"
+    return f"{landing.id} is {landing.state} ({landing.branch} at {landing.head[:12]})"
+
+
+def _see_through(
+    desk: Desk, site: Any, session: Any, landing: Landing
+) -> tuple[Landing, InterlockError | None]:
+    """Run the queue, or watch whoever does, until the entry has ended."""
+    from interlock.cli.main import heed_signals
+    from interlock.loops.waiting import see_through
+
+    heed_signals()
+    return see_through(site, session, landing.id, lambda stage: desk.terminal.note(f"{landing.id}: {stage}"))
+
+
+def _leave_to_resident(site: Any) -> None:
+    if site.settings.landing_resident:
+        from interlock.loops.resident import start_resident
+
+        start_resident(site)
+
+
+def run_queue(desk: Desk, drain: bool, wait: str) -> int:
+    """Run the queue until it is empty, or for ever."""
+    from interlock.cli.main import heed_signals
+    from interlock.loops.waiting import run_until
+    from interlock.operations.landings import list_landings
+    from interlock.views.landings import landing_json
+
+    heed_signals()
+    site = desk.house.site(desk.terminal.note)
+    before = {one.id for one in list_landings(site.context)}
+    wait_ms = parse_duration(wait, what="--wait") if wait else 0
+    stop = run_until(site, desk.caller_name(), is_drained=drain, wait_ms=wait_ms)
+    ended = [landing_json(one) for one in list_landings(site.context, ()) if one.id in before]
+    if isinstance(stop, TimedOut):
+        raise stop
+    answer: dict[str, Any] = {"ok": stop is None, "landings": ended}
+    if stop is not None:
+        answer |= {"code": stop.code, "message": stop.message, "hint": stop.hint, **stop.facts}
+        if not desk.terminal.is_json:
+            desk.terminal.complain(stop.message, stop.hint, stop.code)
+    lines = [f"{one['id']} {one['state']}" + (f": {one['reason']}" if one["reason"] else "") for one in ended]
+    desk.terminal.answer(answer, "\n".join(lines) or "nothing to land")
+    return stop.exit_code if stop is not None else 0
+
+
+def list_all(desk: Desk, all: bool, conflicts: bool) -> int:
+    """Show the queue, or which open branches conflict."""
+    from interlock.domain.landings import OPEN
+    from interlock.git.target import find_target
+    from interlock.operations.landings import get_queue, list_landings
+    from interlock.views.landings import landing_json, queue_json
+
+    house = desk.house
+    desk.show_life()
+    site = house.site()
+    if conflicts:
+        return _show_conflicts(desk, site)
+    rows = [landing_json(one) for one in list_landings(site.context, () if all else OPEN)]
+    queue = get_queue(site.context, find_target(site.home, site.settings).branch)
+    columns = ["id", "state", "agent", "task", "branch", "stage", "reason"]
+    cells = [[str(row[name] or "") for name in columns] for row in rows]
+    title = f"{len(rows)} on the way to {queue.target}" + (
+        f" (paused: {queue.reason})" if queue.reason else ""
+    )
+    answer = {"ok": True, "landings": rows, "queue": queue_json(queue)}
+    desk.terminal.answer(answer, desk.terminal.table(title, columns, cells))
+    return 0
+
+
+def _show_conflicts(desk: Desk, site: Any) -> int:
+    from interlock.flows.conflicts import foresee
+
+    found = foresee(site)
+    lines = [
+        f"{one['one']} and {one['other']} conflict in {', '.join(one['paths'])}" for one in found["conflicts"]
+    ]
+    lines += [f"hot: {one['path']} ({one['branches']} branches)" for one in found["hot"]]
+    lines.append("order: " + " ".join(found["order"]) if found["order"] else "no open branches")
+    desk.terminal.answer({"ok": True, **found}, "\n".join(lines))
+    return 0
+
+
+def show(desk: Desk, landing: str) -> int:
+    """Show one entry whole."""
+    from interlock.cli.terminal import in_one_line
+    from interlock.operations.landings import get_landing
+    from interlock.views.landings import landing_json
+
+    row = landing_json(get_landing(desk.house.context, landing))
+    lines = [
+        f"{key:<13} {in_one_line(str(row[key]))}"
+        for key in row
+        if row[key] not in (None, [], "") and key != "output"
+    ]
+    text = "\n".join(lines) + (f"\n\n{row['output']}" if row["output"] else "")
+    desk.terminal.answer({"ok": True, "landing": row}, text)
+    return 0
+
+
+def eject(desk: Desk, landing: str, why: str) -> int:
+    """Take an entry out of the queue."""
+    from interlock.loops.waiting import eject as take_out
+    from interlock.views.landings import landing_json
+
+    site = desk.house.site()
+    ended = take_out(site, desk.session(), landing, why or "taken out")
+    desk.terminal.answer(
+        {"ok": True, "landing": landing_json(ended)}, f"{landing} is ejected; {ended.branch} stays"
+    )
+    return 0
+
+
+def resume(desk: Desk, why: str) -> int:
+    """Go on after a pause."""
+    from interlock.loops.waiting import resume as go_on
+    from interlock.views.landings import queue_json
+
+    site = desk.house.site()
+    queue = go_on(site, desk.session(), why)
+    desk.terminal.answer({"ok": True, "queue": queue_json(queue)}, f"the queue goes on from {queue.tip[:12]}")
+    return 0

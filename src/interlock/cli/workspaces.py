@@ -1,0 +1,111 @@
+"""The commands about workspaces: open, list, close, prune, env."""
+
+from __future__ import annotations
+
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from interlock.cli.main import Desk
+
+
+def open_one(desk: Desk, task: str, kind: str, offline: bool) -> int:
+    """Open a workspace for a task; its folder is the answer."""
+    from interlock.flows.workspaces import open_workspace
+    from interlock.views.workspaces import workspace_json
+
+    house = desk.house
+    site = house.site(desk.terminal.note)
+    opened = open_workspace(site, desk.session(), task, kind=kind, is_offline=offline)
+    row = workspace_json(opened.workspace)
+    for note in opened.notes:
+        desk.terminal.note(note)
+    before = [*opened.branches, *opened.rescues]
+    if before:
+        desk.terminal.note(f"earlier attempts left: {', '.join(before)}")
+    answer = {
+        "ok": True,
+        "workspace": row,
+        "new": opened.is_new,
+        "notes": list(opened.notes),
+        "branches": list(opened.branches),
+        "rescues": list(opened.rescues),
+    }
+    desk.terminal.answer(answer, opened.workspace.path)
+    return 0
+
+
+def list_all(desk: Desk, all: bool) -> int:
+    """List workspaces with what one wants to know before closing any."""
+    from interlock.flows.surveying import survey
+    from interlock.views.workspaces import surveyed_json
+
+    house = desk.house
+    desk.show_life()
+    site = house.site()
+    rows = [surveyed_json(one) for one in survey(site, with_closed=all)]
+    columns = ["id", "task", "agent", "state", "age", "size", "holder", "base", "path"]
+    cells = [[str(row["text"][column]) for column in columns] for row in rows]
+    for row in rows:
+        del row["text"]
+    title = f"{len(rows)} workspace{'' if len(rows) == 1 else 's'}"
+    desk.terminal.answer({"ok": True, "workspaces": rows}, desk.terminal.table(title, columns, cells))
+    return 0
+
+
+def close(desk: Desk, workspace: str, force: bool) -> int:
+    """Close a workspace; what was saved is named."""
+    from interlock.flows.workspaces import close_workspace, find_workspace
+    from interlock.views.workspaces import workspace_json
+
+    site = desk.house.site(desk.terminal.note)
+    found = find_workspace(site, workspace)
+    closed = close_workspace(site, desk.session(), found, force=force)
+    lines = [f"closed {closed.workspace.id}"]
+    if closed.rescue:
+        lines.append(f"saved as {closed.rescue}: interlock rescue restore {closed.rescue}")
+    lines += closed.notes
+    answer = {
+        "ok": True,
+        "workspace": workspace_json(closed.workspace),
+        "rescue": closed.rescue or None,
+        "merged": closed.is_merged,
+        "notes": list(closed.notes),
+    }
+    desk.terminal.answer(answer, "\n".join(lines))
+    return 0
+
+
+def prune(desk: Desk, dry_run: bool) -> int:
+    """Close what is finished or forsaken."""
+    from interlock.flows.surveying import evict_caches
+    from interlock.flows.workspaces import prune as prune_all
+
+    site = desk.house.site(desk.terminal.note)
+    found = prune_all(site, desk.session(), is_dry=dry_run)
+    evicted = [] if dry_run else evict_caches(site)
+    rows = [
+        {
+            "id": one.id,
+            "path": one.path,
+            "outcome": outcome,
+            "closed": closed is not None,
+            "rescue": (closed.rescue or None) if closed else None,
+        }
+        for one, outcome, closed in found
+    ]
+    lines = [f"{row['id']}: {row['outcome']}" for row in rows]
+    lines += [f"evicted {path} ({size:,} bytes)" for path, size in evicted]
+    caches = [{"path": path, "bytes": size} for path, size in evicted]
+    desk.terminal.answer(
+        {"ok": True, "workspaces": rows, "evicted": caches}, "\n".join(lines) or "nothing to do"
+    )
+    return 0
+
+
+def environment(desk: Desk, workspace: str) -> int:
+    """Print the environment of a workspace for a shell."""
+    from interlock.flows.workspaces import find_workspace, shell_environment
+
+    found = find_workspace(desk.house.site(), workspace)
+    desk.terminal.answer({"ok": True, "environment": found.environment}, shell_environment(found))
+    return 0

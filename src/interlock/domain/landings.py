@@ -1,0 +1,103 @@
+"""Landings: the way of one branch onto the target branch, the states it goes through, and what a queue knows."""
+
+from __future__ import annotations
+
+from interlock.errors import SettingsError
+from interlock.values import value
+
+QUEUED = "queued"
+TESTING = "testing"
+HELD = "held"
+LANDED = "landed"
+BOUNCED = "bounced"
+EJECTED = "ejected"
+
+STATES = (QUEUED, TESTING, LANDED, BOUNCED, EJECTED, HELD)
+OPEN = (QUEUED, TESTING, HELD)
+
+MERGE = "merge"
+REBASE = "rebase"
+SQUASH = "squash"
+
+MOST_OUTPUT = 8000  # of what a failing check said: the end of it, where the reason mostly stands
+
+
+@value
+class Landing:
+    """One entry of the queue. Instants are the calendar's, in milliseconds."""
+
+    id: str
+    branch: str
+    head: str
+    target: str
+    agent: str
+    session: str
+    holder: str  # the session of the entry itself, which holds the claims meanwhile
+    state: str
+    submitted_at: int
+    machine: str
+    home: str
+    subject: str = ""
+    task: str = ""
+    attempt: int = 0
+    paths: list[str] = []  # noqa: RUF012 - never changed
+    stage: str = ""
+    base: str = ""
+    tree: str = ""
+    commit: str = ""
+    reason: str = ""
+    code: str = ""
+    output: str = ""
+    pair: str = ""
+    gate: str = ""  # why a person must decide; empty when nobody must
+    approved_by: str = ""
+    approved_head: str = ""
+    flaky: list[str] = []  # noqa: RUF012
+    notes: list[str] = []  # noqa: RUF012
+    bounce_task: str = ""
+    is_settled: bool = False
+    ended_at: int = 0
+
+
+@value
+class Move:
+    """A move of the target branch that is about to be made: written down before, settled after."""
+
+    before: str
+    after: str
+    entries: list[str]
+    commits: list[str]
+
+
+@value
+class Queue:
+    """What is known of a target branch: where we left it, why we stopped, and the move under way."""
+
+    id: str
+    target: str
+    state: str = "running"  # or paused
+    tip: str = ""
+    reason: str = ""
+    code: str = ""
+    move: dict[str, object] = {}  # noqa: RUF012
+    tests: int = 0
+    landed: int = 0
+
+
+def holder_name(landing_id: str) -> str:
+    """The agent's name under which an entry holds its claims."""
+    return f"landing-{landing_id}"
+
+
+def halves(count: int) -> int:
+    """How many of a red batch to try first: the larger half, so that two become one and one."""
+    return (count + 1) // 2
+
+
+def no_checks() -> SettingsError:
+    """Nobody has said how the target is tested, and saying nothing is no answer."""
+    return SettingsError(
+        "no checks are declared for what lands",
+        code="NO_CHECKS",
+        hint='name them in interlock.toml: [landing] checks = ["make test"]; or say checks = [] for none',
+    )

@@ -1,0 +1,179 @@
+"""What the target would be with an entry on it: git's own merge, hot files by their class, in the style wanted."""
+
+from __future__ import annotations
+
+from interlock.domain.landings import REBASE, SQUASH
+from interlock.domain.patterns import covers_branch
+from interlock.git import trials
+from interlock.git.trials import Clash
+from interlock.merge.classes import HotClass, class_of
+from interlock.merge.hot import merge_hot
+from interlock.merge.results import Merged, Regenerate
+from interlock.values import value
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from collections.abc import Callable, Mapping
+
+    from interlock.config import Settings
+    from interlock.domain.landings import Landing
+    from interlock.flows.site import Site
+
+    # What a command makes of a file on a tree: (tree, path, command) → content, or what went wrong.
+    Regenerator = Callable[[str, str, str], bytes | str]
+
+
+@value
+class Candidate:
+    """The target as it would be, with one more entry on it."""
+
+    landing: Landing
+    before: str
+    commit: str
+    tree: str
+    notes: tuple[str, ...] = ()
+
+    @property
+    def is_empty(self) -> bool:
+        """Whether the target has all of it already."""
+        return self.commit == self.before
+
+
+def hot_classes(settings: Settings) -> list[HotClass]:
+    """The classes of hot files that the settings name, in their order."""
+    return [
+        HotClass(
+            pattern=pattern, kind=options["class"], options={k: v for k, v in options.items() if k != "class"}
+        )
+        for pattern, options in settings.hot
+    ]
+
+
+def class_for(site: Site, classes: list[HotClass], path: str) -> HotClass | None:
+    """The class of a path, if it is hot."""
+    pattern_of = site.context.repository.pattern_of
+
+    def is_match(pattern: str, wanted: str) -> bool:
+        (branch,) = pattern_of(wanted, "literal").branches
+        return any(covers_branch(one, branch) for one in pattern_of(pattern, "glob").branches)
+
+    return class_of(path, classes, is_match) if classes else None
+
+
+def combine(
+    site: Site, settings: Settings, tip: str, landing: Landing, regenerate: Regenerator
+) -> Candidate | Clash:
+    """Put an entry on a tip, or say what clashes.
+
+    Raises:
+        RepositoryError: the two have nothing in common, or git cannot do it.
+    """
+    home = site.home
+    tried = trials.try_merge(home, tip, landing.head)
+    contents, generated, notes, clash = _merge_hot_files(site, settings, tip, landing)
+    if isinstance(tried, Clash):
+        left = [path for path in tried.paths if path not in contents and path not in generated]
+        if left or clash:
+            return Clash(
+                paths=tuple(left) or (clash.paths if clash else ()), reasons=clash.reasons if clash else ()
+            )
+    elif clash:
+        return clash
+    tree = trials.with_contents(home, tried.tree, contents)
+    for path, command in generated.items():
+        made = regenerate(tree, path, command)
+        if isinstance(made, str):
+            return Clash(paths=(path,), reasons=(f"{path} cannot be generated: {made}",))
+        tree = trials.with_contents(home, tree, {path: made})
+    if tree == trials.told(home, "rev-parse", f"{tip}^{{tree}}"):
+        return Candidate(landing=landing, before=tip, commit=tip, tree=tree, notes=("it is there already",))
+    return _commit(site, settings, tip, landing, tree, tuple(notes))
+
+
+def _merge_hot_files(
+    site: Site, settings: Settings, tip: str, landing: Landing
+) -> tuple[dict[str, bytes | None], dict[str, str], list[str], Clash | None]:
+    """What becomes of hot files that both sides changed; git alone would lose one of two equal changes."""
+    contents: dict[str, bytes | None] = {}
+    generated: dict[str, str] = {}
+    notes: list[str] = []
+    classes = hot_classes(settings)
+    hot = [(path, one) for path in landing.paths if (one := class_for(site, classes, path))]
+    base = trials.merge_base(site.home, tip, landing.head) if hot else ""
+    for path, one in hot:
+        before, ours, theirs = (
+            trials.blob_at(site.home, commit, path) for commit in (base, tip, landing.head)
+        )
+        if before == ours and one.kind != "generated":
+            continue
+        outcome = merge_hot(one.kind, before, ours, theirs, path, one.options)
+        if isinstance(outcome, Merged):
+            contents[path] = outcome.content
+            notes += outcome.notes
+        elif isinstance(outcome, Regenerate):
+            contents[path] = outcome.provisional
+            generated[path] = str(one.options["command"])
+        else:
+            return {}, {}, [], Clash(paths=(path,), reasons=(f"{path}: {outcome.reason}", *outcome.details))
+    return contents, generated, notes, None
+
+
+def _commit(
+    site: Site, settings: Settings, tip: str, landing: Landing, tree: str, notes: tuple[str, ...]
+) -> Candidate:
+    home, style = site.home, settings.landing_style
+    base = trials.merge_base(home, tip, landing.head)
+    own = trials.own_commits(home, base, landing.head)
+    if style == REBASE:
+        if base == tip and trials.told(home, "rev-parse", f"{landing.head}^{{tree}}") == tree:
+            return Candidate(landing=landing, before=tip, commit=landing.head, tree=tree, notes=notes)
+        last = trials.replay(home, tip, own, lambda commit: trials.message_of(home, commit))
+        if isinstance(last, str) and trials.told(home, "rev-parse", f"{last}^{{tree}}") == tree:
+            return Candidate(landing=landing, before=tip, commit=last, tree=tree, notes=notes)
+        notes = (*notes, "its commits could not be replayed one by one, so it landed as one")
+    if style in (SQUASH, REBASE):
+        message = _squash_message(site, landing, own)
+        commit = trials.commit_of(home, tree, [tip], message, author_of=landing.head)
+    else:
+        message = _with_trailers(f"Land {landing.branch}: {landing.subject}", _own_trailers(landing))
+        commit = trials.commit_of(home, tree, [tip, landing.head], message, author_of=landing.head)
+    return Candidate(landing=landing, before=tip, commit=commit, tree=tree, notes=notes)
+
+
+def _own_trailers(landing: Landing) -> list[str]:
+    known = {"Landing": landing.id, "Agent": landing.agent, "Session": landing.session, "Task": landing.task}
+    return [f"Interlock-{name}: {text}" for name, text in known.items() if text]
+
+
+def _squash_message(site: Site, landing: Landing, own: list[str]) -> str:
+    """One message for all commits of a branch: what each said, and every trailer once."""
+    home = site.home
+    trailers = [*trials.trailers_of(home, own)]
+    trailers += [line for line in _own_trailers(landing) if line not in trailers]
+    messages = [_without_trailers(trials.message_of(home, commit), trailers) for commit in own]
+    if len(messages) == 1:
+        return _with_trailers(messages[0], trailers)
+    listed = "\n".join(f"* {message.splitlines()[0]}" for message in messages if message)
+    bodies = "\n\n".join(message for message in messages if len(message.splitlines()) > 1)
+    text = "\n\n".join(part for part in (landing.subject or landing.branch, listed, bodies) if part)
+    return _with_trailers(text, trailers)
+
+
+def _without_trailers(message: str, trailers: list[str]) -> str:
+    lines = message.rstrip().splitlines()
+    while lines and (lines[-1] in trailers or not lines[-1].strip()):
+        lines.pop()
+    return "\n".join(lines)
+
+
+def _with_trailers(message: str, trailers: list[str]) -> str:
+    return message.rstrip() + "\n\n" + "\n".join(trailers) + "\n" if trailers else message.rstrip() + "\n"
+
+
+def validators(site: Site, settings: Settings, paths: list[str]) -> Mapping[str, str]:
+    """The commands that the settings name for hot files among these paths."""
+    classes = hot_classes(settings)
+    found = {path: class_for(site, classes, path) for path in paths}
+    return {
+        path: str(one.options["validate"]) for path, one in found.items() if one and "validate" in one.options
+    }

@@ -1,0 +1,483 @@
+"""Commits of chosen paths: under one lock, only what the caller's live claims cover, and with trailers.
+
+Everything is judged while the lock is held, right before git commits: what is committed is exactly what was
+judged, whatever others add or stage meanwhile. A crash between git's commit and the journal's entry loses
+nothing: who made a commit is read from its trailers, the entry only tells when.
+"""
+
+from __future__ import annotations
+
+import os
+import re
+import shlex
+
+from interlock.domain.agents import check_label
+from interlock.domain.patterns import covers_branch, has_special
+from interlock.errors import (
+    Held,
+    InterlockError,
+    Malformed,
+    NotAllowed,
+    PatternError,
+    RepositoryError,
+    Stale,
+    StoreError,
+)
+from interlock.git import commits as git
+from interlock.git.index_locks import wait_for_index
+from interlock.git.lock import git_lock, under_lock
+from interlock.git.trailers import Trailers, find_posing_line, with_trailers
+from interlock.git.undoing import find_undone
+from interlock.operations.held import check, held_by
+from interlock.operations.leases import renew_session
+from interlock.values import value
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    from interlock.domain.agents import Session
+    from interlock.domain.claims import Claim
+    from interlock.domain.patterns import Pattern
+    from interlock.flows.site import Site
+    from interlock.git.commits import Changed, Found, PrivateIndex, Sight
+    from interlock.git.run import Output
+    from interlock.operations.context import Context
+    from interlock.ports.store import Reading
+
+_ATTEMPTS = 5
+_INDEX_ATTEMPTS = 50  # others' git may be quicker to lock it each time
+_TAIL = 2000  # characters of what hooks said
+_HOOK_SAID_NO = 1  # as git ends then; with what is its own trouble it ends with 128
+_MOST_NAMED = 50  # paths in an answer, an error or an entry
+_WORK_BRANCH = re.compile(r"interlock/(.+)-\d+/work")
+
+
+@value
+class Wish:
+    """What is to be committed: paths from the root, and what to say about them."""
+
+    paths: tuple[str, ...]
+    message: str
+    task: str = ""
+    may_undo: bool = False
+
+
+@value
+class Made:
+    """A commit that was made. `left_alone` counts what others have staged and still have."""
+
+    commit: str
+    branch: str
+    subject: str
+    paths: tuple[str, ...]
+    trailers: Trailers
+    changed_by_hooks: tuple[str, ...] = ()
+    left_alone: int = 0
+
+
+@value
+class _Plan:
+    """What was judged, ready to be committed."""
+
+    sight: Sight
+    changes: tuple[Changed, ...]
+    left_alone: int
+    trailers: Trailers
+
+
+def make_wish(
+    site: Site, paths: Sequence[str], cwd: str, *, message: str, task: str = "", may_undo: bool = False
+) -> Wish:
+    """A wish that makes sense, with its paths as typed in a folder.
+
+    Raises:
+        Malformed: there is no message, or it bears trailers that only we write; a path leads out of here.
+    """
+    if not message.strip():
+        raise Malformed(
+            "there is no message", code="NO_MESSAGE", hint="interlock commit -m 'What and why' PATH"
+        )
+    if posing := find_posing_line(message):
+        raise Malformed(
+            f"the message says {posing.strip()[:80]!r}, which is only for interlock to say",
+            code="MESSAGE_POSES",
+            hint="leave these lines out: they are added with what is provably so",
+        )
+    if task:
+        check_label(task, "task")
+    inside = tuple(dict.fromkeys(git.path_from(text, site.here, cwd) for text in paths))
+    return Wish(paths=inside, message=message, task=task, may_undo=may_undo)
+
+
+def commit(site: Site, session: Session, wish: Wish) -> Made:
+    """Commit only these paths, or say why not.
+
+    Raises:
+        NotAllowed: a changed path is not claimed.
+        Held: another session holds one.
+        Stale: a lease is over, or the commit would undo what landed meanwhile.
+        InterlockError: there is nothing to commit, or a hook refused it.
+    """
+    with git_lock(site.common_dir, f"commit by {session.agent}", on_wait=site.tell):
+        if verb := git.operation_under_way(site.here):
+            raise RepositoryError(
+                f"a {verb} is under way in this checkout, which no commit of single paths can go into",
+                code="OPERATION_IN_PROGRESS",
+                hint=f"finish it with `git {verb} --continue`, or end it with `git {verb} --abort`",
+            )
+        wait_for_index(site.here)
+        for _ in range(_ATTEMPTS):
+            made = _try_once(site, session, wish)
+            if made is not None:
+                break
+        else:
+            raise Stale(
+                "HEAD moved again and again while this was being committed",
+                code="HEAD_MOVED",
+                hint="others commit here without interlock; try again",
+            )
+    _tell_journal(site, session, made)
+    _bring_home(site, made)
+    return made
+
+
+def _try_once(site: Site, session: Session, wish: Wish) -> Made | None:
+    """One attempt; nothing when HEAD moved in the middle of it."""
+    with git.PrivateIndex(site.here) as index:
+        plan = _plan(site, session, wish, index)
+        hooks = git.hooks_of(site.here)
+        before = git.snapshot(site.here) if hooks else {}
+        renew_session(site.context.store, session)  # hooks may take long, and nobody can speak meanwhile
+        message = with_trailers(wish.message, plan.trailers)
+        said = git.make_commit(site.here, index, message, under_lock(site.common_dir))
+        made = None if said.exit_code else git.find_made(site.here, session.id, plan.sight.head)
+    _show_life_after(site, session)
+    touched = tuple(_touched(site, before, plan)) if hooks else ()
+    if said.exit_code:
+        if git.head_of(site.here) != plan.sight.head:
+            return None
+        raise _refused(said, hooks, touched)
+    if made is None:
+        return None  # others moved HEAD on to something else
+    return _accept(site, session, wish, plan, made, touched)
+
+
+def _plan(site: Site, session: Session, wish: Wish, index: PrivateIndex) -> _Plan:
+    """Judge what would be committed.
+
+    Raises:
+        InterlockError: it may not be, as `commit` says.
+    """
+    sight = git.look_at(site.here, wish.paths)
+    _check_named(site, wish, sight)
+    changes, others = index.fill(sight)
+    if not changes:
+        raise InterlockError(
+            f"nothing has changed at {_some(wish.paths)}",
+            code="NOTHING_TO_COMMIT",
+            hint="`git status` shows what has; what was committed already needs no second commit",
+        )
+    claims = judge(site.context, session, [change.path for change in changes])
+    if not wish.may_undo:
+        _refuse_undoing(site, session, sight, changes)
+    _warn_of_stale(site, session, sight, others)
+    work = _WORK_BRANCH.fullmatch(sight.branch)
+    task = wish.task or (work[1] if work else "") or next((one.task for one in claims if one.task), "")
+    tokens = tuple(sorted({claim.token for claim in claims}))
+    trailers = Trailers(agent=session.agent, session=session.id, task=task, tokens=tokens)
+    return _Plan(sight=sight, changes=tuple(changes), left_alone=len(others), trailers=trailers)
+
+
+def _check_named(site: Site, wish: Wish, sight: Sight) -> None:
+    """Refuse a path that is not there and never was, and one that git ignores."""
+    quiet = [path for path in wish.paths if path != "." and not _at_or_below(sight.paths, path)]
+    if not quiet:
+        return
+    tracked = tuple(git.tracked_among(site.here, quiet))
+    for path in quiet:
+        if _at_or_below(tracked, path):
+            continue
+        full = os.path.join(site.here.root, path)
+        if not os.path.lexists(full):
+            raise Malformed(
+                f"there is no {path}, and git knows of none",
+                code="NO_SUCH_PATH",
+                hint="check the spelling; of what was renamed, name both the old and the new path",
+            )
+        if os.path.islink(full) or not os.path.isdir(full):
+            raise Malformed(
+                f"git ignores {path}",
+                code="PATH_IGNORED",
+                hint=f"if it belongs under git: git add --force {shlex.quote(path)}, then commit it",
+            )
+
+
+def _at_or_below(paths: Sequence[str], folder: str) -> bool:
+    return any(path == folder or path.startswith(f"{folder}/") for path in paths)
+
+
+def judge(context: Context, session: Session, paths: Sequence[str]) -> list[Claim]:
+    """The session's live claims that cover these paths; what is free needs none.
+
+    Raises:
+        NotAllowed: one is not claimed.
+        Held: another session holds one.
+        Stale: the lease on one is over.
+    """
+    held = context.store.view(lambda reading: held_by(reading, session.id))
+    mine = [(claim, _pattern_of(context, claim)) for same in held.values() for claim in same]
+    used: dict[int, Claim] = {}
+    for path in paths:
+        wanted = _wanted(context, path)
+        covering = [claim for claim, pattern in mine if _covers(pattern, wanted)]
+        if covering:
+            newest = max(covering, key=lambda claim: claim.token)
+            used[newest.token] = newest
+        else:
+            _judge_uncovered(context, session, path, wanted)
+    return list(used.values())
+
+
+def _pattern_of(context: Context, claim: Claim) -> Pattern:
+    return context.repository.pattern_of(claim.pattern, claim.kind)
+
+
+def _wanted(context: Context, path: str) -> Pattern:
+    """What must be held to change a path: itself, or its folder where the name can be in no pattern."""
+    while True:
+        try:
+            return context.repository.pattern_of(path or ".", "literal")
+        except PatternError:
+            path = os.path.dirname(path)
+
+
+def _covers(held: Pattern, wanted: Pattern) -> bool:
+    return all(any(covers_branch(mine, one) for mine in held.branches) for one in wanted.branches)
+
+
+def _judge_uncovered(context: Context, session: Session, path: str, wanted: Pattern) -> None:
+    standing = check(context, session, wanted)
+    if standing.state in ("held", "free"):
+        return
+    holder = standing.claim
+    facts: dict[str, object] = {"path": path}
+    if holder is not None:
+        facts |= {"holder": holder.agent, "until_at": holder.until, "task": holder.task or None}
+    if lost := context.store.view(lambda reading: _lapsed(context, reading, session, wanted)):
+        now_held = f"; {holder.agent} holds {holder.pattern} now" if holder is not None else ""
+        raise Stale(
+            f"the lease of {session.agent} on {lost} is over{now_held}",
+            code="LEASE_OVER",
+            hint="look at what changed meanwhile, then claim it anew before committing anything",
+            **facts,
+        )
+    if holder is not None:
+        raise Held(
+            f"{path} is held by {holder.agent}: it is not {session.agent}'s to commit",
+            code="CLAIM_HELD",
+            hint="leave it out; `interlock claims` shows who holds what",
+            **facts,
+        )
+    raise NotAllowed(
+        f"{path} has changed, but {session.agent} holds no claim on it",
+        code="NOT_CLAIMED",
+        hint=f"if the change is yours: {_how_to_claim(context, path)}; else leave it out",
+        **facts,
+    )
+
+
+def _lapsed(context: Context, reading: Reading, session: Session, wanted: Pattern) -> str:
+    """What this agent held over this path and lost, without having taken it again."""
+    for row in reading.all("lapsed_of", agent=session.agent):
+        if _covers(context.repository.pattern_of(row[0], row[1]), wanted):
+            return str(row[0])
+    return ""
+
+
+def _how_to_claim(context: Context, path: str) -> str:
+    if os.path.islink(os.path.join(context.repository.root, path)):
+        # A link as typed means what it leads to; a glob means the link itself.
+        folder, _, name = path.rpartition("/")
+        return shlex.join(["interlock", "claim", f":/{folder}{'/' if folder else ''}[{name[0]}]{name[1:]}"])
+    return shlex.join(["interlock", "claim", f":/{path}", *(["--literal"] if has_special(path) else [])])
+
+
+def _refuse_undoing(site: Site, session: Session, sight: Sight, changes: Sequence[Changed]) -> None:
+    undone = find_undone(site.here, sight.head, changes, session.id)
+    if not undone:
+        return
+    first = undone[0]
+    more = f", and {len(undone) - 1} more" if len(undone) > 1 else ""
+    landed = f"{first.commits[0][:12]} by {first.author}: {first.subject}"
+    raise Stale(
+        f"{first.path} would be as it was before {landed}{more}",
+        code="WOULD_REVERT",
+        hint=(
+            "an old copy was probably put on a new base: see `git diff HEAD -- PATH`, take what landed with "
+            "`git checkout HEAD -- PATH` and do your change again; if undoing is what you want, say --revert"
+        ),
+        undone=[
+            {"path": one.path, "commits": list(one.commits[:_MOST_NAMED]), "subject": one.subject}
+            for one in undone[:_MOST_NAMED]
+        ],
+    )
+
+
+def _warn_of_stale(site: Site, session: Session, sight: Sight, others: Sequence[Changed]) -> None:
+    """Tell what is staged beside these paths and would undo what landed, should anybody commit it."""
+    undone = find_undone(site.here, sight.head, others, session.id) if others else []
+    if undone:
+        names = _some([one.path for one in undone])
+        site.tell(f"left alone: what is staged of {names} would undo what landed; see `git diff --cached`")
+
+
+def _accept(
+    site: Site, session: Session, wish: Wish, plan: _Plan, made: Found, touched: tuple[str, ...]
+) -> Made | None:
+    """Look at what git made of it, and take it back if it is more than was judged."""
+    if made.parent != plan.sight.head:
+        # Somebody committed between our look and git's: this tree knows nothing of that commit.
+        if git.take_back(site.here, made):
+            return None
+        raise _stuck(made)
+    if made.trailers != plan.trailers:
+        raise _trailers_gone() if git.take_back(site.here, made) else _stuck(made)
+    committed = git.changes_between(site.here, made.parent, made.id)
+    judged = {change.path for change in plan.changes}
+    added = [one.path for one in committed if one.path not in judged]
+    foreign = [path for path in added if not _is_wanted(site.context, session, wish, path)]
+    if foreign:
+        raise _added(foreign) if git.take_back(site.here, made) else _stuck(made)
+    _bring_index_up(site, committed)
+    return Made(
+        commit=made.id,
+        branch=plan.sight.branch,
+        subject=wish.message.strip().split("\n")[0],
+        paths=tuple(one.path for one in committed),
+        trailers=made.trailers,
+        changed_by_hooks=tuple(path for path in touched if path not in {one.path for one in committed}),
+        left_alone=plan.left_alone,
+    )
+
+
+def _is_wanted(context: Context, session: Session, wish: Wish, path: str) -> bool:
+    """Whether a hook may have added this path: it was named, if only by its folder, and is covered."""
+    if not any(folder == "." or _at_or_below((path,), folder) for folder in wish.paths):
+        return False
+    try:
+        judge(context, session, [path])
+    except InterlockError:
+        return False
+    return True
+
+
+def _bring_index_up(site: Site, committed: Sequence[Changed]) -> None:
+    """Let the real index follow. The commit stands whatever happens here, so trouble is only told."""
+    trouble = ""
+    for _ in range(_INDEX_ATTEMPTS):
+        try:
+            wait_for_index(site.here)
+        except RepositoryError as error:
+            trouble = error.message
+            break
+        trouble = git.update_index(site.here, committed)
+        if not trouble:
+            return
+    site.tell(f"committed, but the index did not follow ({trouble}); mend it: git reset --quiet -- PATH…")
+
+
+def _touched(site: Site, before: dict[str, tuple[int, ...]], plan: _Plan) -> list[str]:
+    """What changed on disk or in the index while the hooks ran, beyond what was to be committed."""
+    after = git.snapshot(site.here)
+    judged = {change.path for change in plan.changes}
+    paths = {path for path in before.keys() | after.keys() if before.get(path) != after.get(path)}
+    return sorted(paths - judged)
+
+
+def _show_life_after(site: Site, session: Session) -> None:
+    try:
+        renew_session(site.context.store, session)
+    except (Stale, StoreError) as error:
+        site.tell(f"after the hooks: {error.message}")
+
+
+def _refused(said: Output, hooks: list[str], touched: tuple[str, ...]) -> InterlockError:
+    last = said.text.splitlines()[-1][:200] if said.text else "without a word"
+    facts: dict[str, object] = {
+        "output": said.text[-_TAIL:],
+        "changed_by_hooks": list(touched[:_MOST_NAMED]),
+    }
+    if hooks and said.exit_code == _HOOK_SAID_NO:
+        return InterlockError(
+            f"a commit hook ({', '.join(hooks)}) refused it: {last}",
+            code="HOOK_REFUSED",
+            hint="mend what it complains about and commit again; nothing was committed",
+            **facts,
+        )
+    return RepositoryError(
+        f"git did not commit: {last}", code="COMMIT_FAILED", hint="nothing was committed", **facts
+    )
+
+
+def _added(paths: list[str]) -> InterlockError:
+    return InterlockError(
+        f"a commit hook added {_some(paths)}, which was not to be committed; the commit was taken back",
+        code="HOOK_ADDED_PATHS",
+        hint="claim and name these paths too, or let the hook change files without adding them",
+        paths=paths[:_MOST_NAMED],
+    )
+
+
+def _trailers_gone() -> InterlockError:
+    return InterlockError(
+        "a commit hook changed the trailers that tell whose commit it is; the commit was taken back",
+        code="HOOK_CHANGED_TRAILERS",
+        hint="let the hook keep the lines that begin with Interlock-, each as it is",
+    )
+
+
+def _stuck(made: Found) -> Stale:
+    return Stale(
+        f"commit {made.id[:12]} holds more than was judged, and somebody committed on top of it already",
+        code="HEAD_MOVED",
+        hint=f"look at it: git show {made.id[:12]}",
+        commit=made.id,
+    )
+
+
+def _some(paths: Sequence[str]) -> str:
+    return ", ".join(paths[:3]) + (f" and {len(paths) - 3} more" if len(paths) > 3 else "")
+
+
+def _as_text(name: str) -> str:
+    """A name that every store can hold: bytes that are no text are shown escaped."""
+    return name.encode("utf-8", "backslashreplace").decode()
+
+
+def _bring_home(site: Site, made: Made) -> None:
+    """Let the repository have what a clone committed on a branch of ours, so that it outlives the clone."""
+    if not site.here.home or not _WORK_BRANCH.fullmatch(made.branch):
+        return
+    from interlock.git.checkouts import bring_back  # noqa: PLC0415 - few workspaces are clones
+
+    try:
+        bring_back(site.home, site.here.root, made.branch)
+    except InterlockError as error:
+        site.tell(f"committed here, but not yet in the repository this is a clone of: {error.message}")
+
+
+def _tell_journal(site: Site, session: Session, made: Made) -> None:
+    """Write the entry. The commit is made and bears its trailers: a store that fails now is only told of."""
+    facts = {
+        "commit": made.commit,
+        "branch": _as_text(made.branch),
+        "paths": [_as_text(path) for path in made.paths[:_MOST_NAMED]],
+        "path_count": len(made.paths),
+        "task": made.trailers.task,
+        "tokens": list(made.trailers.tokens),
+    }
+    try:
+        site.context.change(lambda tx: tx.record("commit.made", session.agent, session.id, facts))
+    except StoreError as error:
+        site.tell(f"committed, but not in the journal: {error.message}")

@@ -1,0 +1,189 @@
+"""Saving what exists only in one checkout, and bringing it back."""
+
+from __future__ import annotations
+
+import os
+
+from interlock.errors import Malformed, RepositoryError
+from interlock.git import checkouts
+from interlock.git.rescue_places import CLONE, MAIN, WORKTREE, Place
+from interlock.git.rescue_restoring import restore_rescue
+from interlock.git.rescue_taking import take_rescue
+from interlock.git.rescues import Rescue, drop_rescue, find_rescue, get_rescue, list_rescues
+from interlock.git.run import ask, run_git
+from interlock.values import value
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from typing import Any
+
+    from interlock.domain.agents import Session
+    from interlock.domain.workspaces import Workspace
+    from interlock.flows.site import Site
+    from interlock.ports.store import Change
+
+_DETACHED = "rescue-"
+
+
+@value
+class Restored:
+    """Where saved work is now, and what could not be as it was."""
+
+    rescue: Rescue
+    path: str
+    notes: tuple[str, ...]
+
+
+def place_of(site: Site, path: str) -> Place:
+    """A checkout of this repository: the main one, a linked worktree, or a clone.
+
+    Raises:
+        RepositoryError: the folder is none.
+    """
+    git_dir = checkouts.private_git_dir(site.home, path)
+    if not git_dir:
+        raise RepositoryError(
+            f"{path} is no checkout of this repository",
+            code="NO_CHECKOUT",
+            hint="`git worktree list` and `interlock workspace list` show those that are",
+        )
+    if os.path.realpath(git_dir) == site.common_dir:
+        return Place(root=path, git_dir=site.common_dir, kind=MAIN)
+    return Place(
+        root=path, git_dir=git_dir, kind=CLONE if os.path.isdir(os.path.join(path, ".git")) else WORKTREE
+    )
+
+
+def save_checkout(
+    site: Site,
+    session: Session | None,
+    path: str,
+    reason: str,
+    *,
+    workspace: Workspace | None = None,
+    force: bool = False,
+    **more: Any,
+) -> str:
+    """Save what is at stake in a checkout; the id of the rescue, or nothing when nothing is.
+
+    Raises:
+        RepositoryError: something cannot be saved; nothing may be deleted then.
+    """
+    facts: dict[str, Any] = {
+        "reason": reason,
+        "agent": workspace.agent if workspace else session.agent if session else "",
+        "session": workspace.session if workspace else session.id if session else "",
+        "task": workspace.task if workspace else "",
+        "workspace": workspace.id if workspace else "",
+        "by": session.agent if session else "",
+        **more,
+    }
+    rescue_id = _next_id(site)
+    saved = take_rescue(site.common_dir, place_of(site, path), rescue_id, facts, force=force)
+    if saved is None:
+        return ""
+    who = (session.agent, session.id) if session else ("", "")
+
+    def record(tx: Change) -> None:
+        told = {"rescue": saved.id, "commit": saved.commit, "files": saved.files, "bytes": saved.bytes}
+        tx.record("rescue.saved", *who, {**facts, **told})
+
+    site.context.change(record)
+    return saved.id
+
+
+def _next_id(site: Site) -> str:
+    """An id that no rescue here has: the store counts, and git has the last word."""
+
+    def count(tx: Change) -> int:
+        row = tx.one("record_next", noun="rescue")
+        assert row is not None
+        return row[0]
+
+    while True:
+        rescue_id = f"R{site.context.change(count)}"
+        if find_rescue(site.common_dir, rescue_id) is None:
+            return rescue_id
+
+
+def saved_work(site: Site) -> list[Rescue]:
+    """All that was saved, the oldest first."""
+    return list_rescues(site.common_dir)
+
+
+def restore(site: Site, session: Session, rescue_id: str, into: str, folder: str) -> Restored:
+    """Bring saved work back into a clean checkout, or into a new one below `folder`.
+
+    Raises:
+        RepositoryError: there is no such rescue, or the checkout has work of its own.
+    """
+    rescue = get_rescue(site.common_dir, rescue_id)
+    path = os.path.realpath(into) if into else os.path.join(folder, f"{_DETACHED}{rescue_id}")
+    if not os.path.lexists(path):
+        _make_room(site, rescue, path)
+    elif not into:
+        raise Malformed(
+            f"{path} is there already",
+            code="PATH_TAKEN",
+            hint="name another folder with --into, or remove that one",
+        )
+    elif _head_of(path) != rescue.head and rescue.head:
+        _go_to(site, path, rescue.head)
+    restored = restore_rescue(site.common_dir, rescue_id, place_of(site, path))
+    site.context.change(
+        lambda tx: tx.record(
+            "rescue.restored", session.agent, session.id, {"rescue": rescue_id, "path": path}
+        )
+    )
+    return Restored(rescue=rescue, path=path, notes=tuple(restored.notes))
+
+
+def _make_room(site: Site, rescue: Rescue, path: str) -> None:
+    """A fresh checkout at the commit that the saved work was based on."""
+    os.makedirs(os.path.dirname(path), exist_ok=True)
+    if rescue.kind == CLONE or not rescue.head:
+        checkouts.add_detached_clone(site.home, path, rescue.head, rescue.ref)
+    else:
+        checkouts.add_detached_worktree(site.home, path, rescue.head)
+    if rescue.head:
+        checkouts.write_files(path)
+
+
+def _head_of(path: str) -> str:
+    found = run_git("rev-parse", "--verify", "--quiet", "HEAD^{commit}", cwd=path)
+    return found.text.strip()
+
+
+def _go_to(site: Site, path: str, head: str) -> None:
+    """Stand a clean checkout on the commit that the saved work was based on."""
+    from interlock.git.rescue_stakes import is_anything_at_stake
+
+    place = place_of(site, path)
+    if is_anything_at_stake(site.common_dir, place):
+        raise RepositoryError(
+            f"{path} has work of its own, which must not be mixed with what comes back",
+            code="CHECKOUT_DIRTY",
+            hint="commit it or put it aside (interlock stash save), or restore into a new folder with --into",
+        )
+    if place.kind == CLONE and not ask(checkouts.clone_at(path), "cat-file", "-t", head):
+        run_git("fetch", "--quiet", "--no-tags", "home", head, cwd=path)
+    found = run_git("checkout", "--quiet", "--detach", head, cwd=path)
+    if found.exit_code:
+        raise RepositoryError(
+            f"{path} cannot go to {head[:12]}: {found.trouble[-300:]}",
+            code="GIT_FAILED",
+            hint="restore elsewhere: --into",
+        )
+
+
+def drop(site: Site, session: Session, rescue_id: str) -> Rescue:
+    """Forget saved work for good.
+
+    Raises:
+        RepositoryError: there is none of this id.
+    """
+    rescue = get_rescue(site.common_dir, rescue_id)
+    drop_rescue(site.common_dir, rescue_id)
+    facts = {"rescue": rescue_id, "commit": rescue.commit}
+    site.context.change(lambda tx: tx.record("rescue.dropped", session.agent, session.id, facts))
+    return rescue

@@ -1,0 +1,181 @@
+"""Submitting a branch to the landing queue: its evidence seen, its head pinned, its claims handed to the entry."""
+
+from __future__ import annotations
+
+import re
+
+from interlock.domain.landings import no_checks
+from interlock.domain.patterns import covers_branch
+from interlock.domain.tasks import DONE, LANDING
+from interlock.errors import Malformed, NotAllowed, RepositoryError
+from interlock.flows.combining import class_for, hot_classes
+from interlock.git import advancing, checkouts, trials
+from interlock.git.run import ask, run_in
+from interlock.git.target import fetch_target, find_target
+from interlock.operations import landings as operations
+from interlock.operations.evidence import conclude
+from interlock.values import value
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from interlock.domain.agents import Session
+    from interlock.domain.landings import Landing
+    from interlock.flows.site import Site
+    from interlock.git.target import Target
+    from interlock.ports.evidence import Witness
+
+_TASK_BRANCH = re.compile(r"interlock/(?P<task>[^/]+)-\d+/work")
+
+
+@value
+class Submitted:
+    """An entry, and whether it is new."""
+
+    landing: Landing
+    is_new: bool
+
+
+def submit_branch(
+    site: Site, session: Session, witness: Witness, branch: str, task_id: str, *, is_shared: bool
+) -> Submitted:
+    """Enter a branch into the queue.
+
+    Raises:
+        RepositoryError: there is no such branch, or it shares nothing with the target.
+        NotAllowed: it is empty, its evidence is missing, or it changes what its author does not hold.
+    """
+    if site.settings.landing_checks is None:
+        raise no_checks()
+    target = find_target(site.home, site.settings)
+    named = branch or _current_branch(site)
+    if named == target.branch:
+        raise NotAllowed(
+            f"{named} is the target branch itself",
+            code="TARGET_ITSELF",
+            hint="commit on a branch of your own: interlock workspace open TASK",
+        )
+    _bring_home(site, named)
+    head = ask(site.home, "rev-parse", "--verify", "--quiet", f"refs/heads/{named}^{{commit}}")
+    if not head:
+        raise RepositoryError(
+            f"there is no branch {named[:200]!r}",
+            code="UNKNOWN_BRANCH",
+            hint="`git branch` shows those there are",
+        )
+    task = task_id or _task_of(named)
+    trouble = fetch_target(site.home, target)
+    if trouble:
+        site.tell(f"{target.remote} cannot be reached now ({trouble}); the queue will ask again")
+    if task:
+        _see_evidence(site, session, witness, task, head)
+    wish = _describe(site, target, named, head, task)
+    advancing.pin(site.home, target, head, is_shared=is_shared)
+    landing, is_new = operations.submit(site.context, session, wish, site.wall_ms())
+    return Submitted(landing=landing, is_new=is_new)
+
+
+def _current_branch(site: Site) -> str:
+    branch = ask(site.here, "symbolic-ref", "--quiet", "--short", "HEAD")
+    if not branch:
+        raise Malformed(
+            "this checkout is on no branch", code="NO_BRANCH", hint="name the branch: interlock land BRANCH"
+        )
+    return branch
+
+
+def _task_of(branch: str) -> str:
+    found = _TASK_BRANCH.fullmatch(branch)
+    return found["task"] if found else ""
+
+
+def _bring_home(site: Site, branch: str) -> None:
+    """What was committed in a clone must be here before it can land."""
+    from interlock.domain.workspaces import CLONE
+    from interlock.operations.workspaces import is_here, list_workspaces
+
+    if site.here.home:
+        checkouts.bring_back(site.home, site.here.root, branch)
+        return
+    for one in list_workspaces(site.context):
+        if one.branch == branch and one.kind == CLONE and is_here(site.context, one, site.common_dir):
+            checkouts.bring_back(site.home, one.path, branch)
+
+
+def _see_evidence(site: Site, session: Session, witness: Witness, task_id: str, head: str) -> None:
+    """The task must be proved on exactly this head.
+
+    Raises:
+        NotAllowed: something is missing, and is named.
+    """
+    concluded = conclude(
+        site.context, witness, session, task_id, on_step=lambda name: site.tell(f"evidence: {name}")
+    )
+    task = concluded.task
+    if task.state == DONE and not task.head:
+        return
+    missing = next((proof for proof in concluded.proofs if not proof.is_seen), None)
+    if missing is not None or task.state not in (LANDING, DONE):
+        found = missing.found if missing else f"it is {task.state}"
+        raise NotAllowed(
+            f"{task_id} is not proved: {found}",
+            code="EVIDENCE_MISSING",
+            hint=missing.hint if missing else f"`interlock task show {task_id}` tells more",
+            task=task_id,
+        )
+    if task.head and task.head != head:
+        raise NotAllowed(
+            f"{task_id} was proved at {task.head[:12]}, and the branch is at {head[:12]}",
+            code="EVIDENCE_MISSING",
+            hint=f"interlock done {task_id}, then land again",
+        )
+
+
+def _describe(site: Site, target: Target, branch: str, head: str, task: str) -> operations.Submission:
+    home = site.home
+    tip = ask(home, "rev-parse", "--verify", "--quiet", f"{target.remote_ref or target.ref}^{{commit}}")
+    base = trials.merge_base(home, tip, head) if tip else ""
+    if tip and not base:
+        raise RepositoryError(
+            f"{branch} has no common ancestor with {target.branch}",
+            code="NO_COMMON_ANCESTOR",
+            hint=f"begin it from {target.branch}, and bring the work there",
+        )
+    paths = trials.changed_between(home, base, head) if base else []
+    if not paths:
+        what = "has all of it already" if base == head else "would not change by it"
+        raise NotAllowed(
+            f"{branch} brings nothing: {target.branch} {what}",
+            code="EMPTY_BRANCH",
+            hint="commit the work there first: interlock commit",
+        )
+    classes = hot_classes(site.settings)
+    return operations.Submission(
+        branch=branch,
+        head=head,
+        target=target.branch,
+        paths=tuple(paths),
+        hot=frozenset(path for path in paths if class_for(site, classes, path)),
+        subject=ask(home, "show", "-s", "--format=%s", head)[:200],
+        machine=site.context.processes.machine,
+        home=site.common_dir,
+        task=task,
+        gate=_gate(site, paths),
+    )
+
+
+def _gate(site: Site, paths: list[str]) -> str:
+    """Why a person must decide: the first path that the settings say so of."""
+    pattern_of = site.context.repository.pattern_of
+    for text in site.settings.landing_gate:
+        for path in paths:
+            (branch,) = pattern_of(path, "literal").branches
+            if any(covers_branch(one, branch) for one in pattern_of(text, "glob").branches):
+                return f"waits for a person: it changes {path} ({text})"
+    return ""
+
+
+def show_commits(site: Site, landing: Landing) -> str:
+    """What an entry would bring, for a person who decides."""
+    target = find_target(site.home, site.settings)
+    tip = ask(site.home, "rev-parse", "--verify", "--quiet", f"{target.remote_ref or target.ref}^{{commit}}")
+    return run_in(site.home, "diff", "--stat", f"{tip}...{landing.head}").text.rstrip()

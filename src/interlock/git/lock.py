@@ -1,0 +1,104 @@
+"""One lock for git's racy verbs, keyed on the common git directory: the kernel lets go of it when its holder dies."""
+
+from __future__ import annotations
+
+import fcntl
+import json
+import os
+import time
+from contextlib import contextmanager
+
+from interlock.errors import TimedOut
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from collections.abc import Callable, Generator
+
+_NAME = "git.lock"
+_VARIABLE = "INTERLOCK_GIT_LOCK"  # tells what is started under the lock that it is
+_LIMIT_SECONDS = 600.0  # a commit under it runs the user's hooks, and those may test
+_FIRST_SLEEP, _LONGEST_SLEEP = 0.002, 0.05
+
+
+def under_lock(common_dir: str) -> dict[str, str]:
+    """What to put into the environment of programs that run while this process holds the lock.
+
+    Such a program would wait for a lock that is let go only after it has ended; so it is refused at once.
+    """
+    return {_VARIABLE: f"{os.getpid()}:{common_dir}"}
+
+
+@contextmanager
+def git_lock(
+    common_dir: str,
+    purpose: str,
+    *,
+    limit_seconds: float = _LIMIT_SECONDS,
+    on_wait: Callable[[str], None] = lambda _: None,
+) -> Generator[None]:
+    """Be the only one of us that makes git do something racy in this repository.
+
+    `on_wait` hears once who is in the way.
+
+    Raises:
+        TimedOut: somebody has held it all the time.
+    """
+    folder = os.path.join(common_dir, "interlock")
+    os.makedirs(folder, exist_ok=True)
+    file = os.open(os.path.join(folder, _NAME), os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o666)
+    try:
+        if os.environ.get(_VARIABLE) == f"{_holder_pid(file)}:{common_dir}":
+            limit_seconds = 0.0
+        _wait_for(file, purpose, limit_seconds, on_wait)
+        _note(file, {"pid": os.getpid(), "purpose": purpose})
+        yield
+    finally:
+        os.close(file)  # and with it the lock
+
+
+def _wait_for(file: int, purpose: str, limit_seconds: float, on_wait: Callable[[str], None]) -> None:
+    deadline = time.monotonic() + limit_seconds
+    sleep = _FIRST_SLEEP
+    has_told = False
+    while True:
+        try:
+            fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        except BlockingIOError:
+            holder = _holder(file)
+            if time.monotonic() >= deadline:
+                length = (
+                    f"for more than {limit_seconds:g} seconds" if limit_seconds else "runs this very program"
+                )
+                raise TimedOut(
+                    f"git is busy: {holder} {length}",
+                    code="GIT_BUSY",
+                    hint="wait for it, or end that process if it hangs; the lock ends with it",
+                    holder=holder,
+                ) from None
+            if not has_told and deadline - time.monotonic() < limit_seconds - 1:
+                on_wait(f"{purpose} waits for {holder}")
+                has_told = True
+            time.sleep(sleep)
+            sleep = min(sleep * 1.5, _LONGEST_SLEEP)
+        else:
+            return
+
+
+def _note(file: int, holder: dict[str, object]) -> None:
+    os.ftruncate(file, 0)
+    os.pwrite(file, json.dumps(holder).encode(), 0)
+
+
+def _holder(file: int) -> str:
+    try:
+        told = json.loads(os.pread(file, 1000, 0))
+        return f"process {int(told['pid'])} ({told['purpose']})"
+    except (ValueError, KeyError, TypeError):
+        return "another process"
+
+
+def _holder_pid(file: int) -> int:
+    try:
+        return int(json.loads(os.pread(file, 1000, 0))["pid"])
+    except (ValueError, KeyError, TypeError):
+        return 0

@@ -1,0 +1,180 @@
+"""Whoever waits for the queue runs it: seeing one entry through, draining it, or serving it for as long as asked."""
+
+from __future__ import annotations
+
+import time
+
+from interlock.domain.landings import EJECTED, OPEN, TESTING
+from interlock.errors import InterlockError, NotAllowed, Stale, TimedOut
+from interlock.git import advancing
+from interlock.git.run import ask
+from interlock.git.target import find_target
+from interlock.loops.queue import LEASE_MS, QueueRunner, drain, is_shared, queue_name, start_running
+from interlock.operations import landings as operations
+from interlock.operations.leases import touch
+from interlock.operations.runners import RunnerBusy, RunnerLease, end_runner, wait_for_runner
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+    from interlock.domain.agents import Session
+    from interlock.domain.landings import Landing, Queue
+    from interlock.flows.site import Site
+
+_IDLE_SECONDS = 2.0
+_LOOK_SECONDS = 0.5
+
+
+def see_through(
+    site: Site, session: Session, landing_id: str, on_stage: Callable[[str], None]
+) -> tuple[Landing, InterlockError | None]:
+    """Run the queue until an entry has ended, or watch whoever runs it; tells why it stopped early."""
+    shown = ""
+
+    def look() -> Landing:
+        nonlocal shown
+        found = operations.get_landing(site.context, landing_id)
+        stage = found.stage or found.state
+        if stage != shown:
+            on_stage(stage)
+            shown = stage
+        return found
+
+    while True:
+        landing = look()
+        if landing.state not in OPEN or landing.state == "held":
+            return landing, None
+        runner = start_running(site, session, lambda _: _stay(site, session, look))
+        if isinstance(runner, RunnerBusy):
+            operations.wait_until(
+                site.context,
+                lambda: look().state not in OPEN,
+                lambda: _stay(site, session, look),
+                _LOOK_SECONDS,
+            )
+            continue
+        try:
+            stop = drain(runner, lambda: look().state not in OPEN)
+        except Stale:
+            continue  # overtaken: whoever did goes on with it
+        finally:
+            runner.close()
+        landing = look()
+        if stop is not None or landing.state in OPEN:
+            return landing, stop or _nothing_to_do(landing)
+
+
+def _stay(site: Site, session: Session, look: Callable[[], Landing]) -> None:
+    """Waiting is a sign of life, if the session still lives; the entry does not depend on it."""
+    look()
+    try:
+        touch(site.context.store, session)
+    except InterlockError:
+        return
+
+
+def _nothing_to_do(landing: Landing) -> InterlockError:
+    return InterlockError(
+        f"{landing.id} is still {landing.state}: {landing.reason or 'its commits are not here'}",
+        code=landing.code or "NOT_LANDED",
+        hint="`interlock queue list` shows what it waits for",
+    )
+
+
+def run_until(site: Site, who: str, *, is_drained: bool, wait_ms: int = 0) -> InterlockError | None:
+    """Run the queue until nothing is left to do, or until a signal; tells why it stopped early."""
+    while True:
+        target = find_target(site.home, site.settings)
+        lease = wait_for_runner(
+            site.context, who, queue_name(target.branch), LEASE_MS, wait_ms if is_drained else 10**9
+        )
+        if isinstance(lease, RunnerBusy):
+            if wait_ms:
+                return TimedOut(
+                    f"{lease.agent} runs the queue", code="QUEUE_BUSY", hint="wait longer", holder=lease.agent
+                )
+            return None  # it is being drained by somebody else
+        runner = QueueRunner(site, who, lease, target)
+        try:
+            stop = drain(runner)
+        except Stale as error:
+            stop = error
+        finally:
+            runner.close()
+        if is_drained:
+            return stop
+        if stop is not None:
+            site.tell(f"{stop.message} ({stop.hint})")
+        operations.wait_until(site.context, lambda: False, lambda: None, _IDLE_SECONDS)
+        time.sleep(0.01)
+
+
+def eject(site: Site, session: Session, landing_id: str, why: str) -> Landing:
+    """Take an entry out of the queue: its author may, and anybody once the author has gone.
+
+    Raises:
+        NotAllowed: it is another's, or it is being moved onto the target just now.
+    """
+    landing = operations.get_landing(site.context, landing_id)
+    target = find_target(site.home, site.settings)
+    if landing.session != session.id and session.kind != "person" and landing.agent != session.agent:
+        raise NotAllowed(
+            f"{landing_id} is {landing.agent}'s",
+            code="NOT_YOURS",
+            hint=f"ask {landing.agent}, or a person at a terminal",
+            holder=landing.agent,
+        )
+    lease = None
+    if landing.state == TESTING:  # whoever tests it must have let go, or its landing could be on its way
+        got = wait_for_runner(site.context, session, queue_name(target.branch), LEASE_MS, 10_000)
+        if isinstance(got, RunnerBusy):
+            raise NotAllowed(
+                f"{landing_id} is being tested by {got.agent}",
+                code="LANDING_BUSY",
+                hint="wait for the verdict, or end that process",
+                holder=got.agent,
+            )
+        lease = got
+    try:
+        return _eject(site, session, landing_id, why, lease)
+    finally:
+        if lease is not None:
+            end_runner(site.context, lease)
+
+
+def _eject(site: Site, session: Session, landing_id: str, why: str, lease: RunnerLease | None) -> Landing:
+    target = find_target(site.home, site.settings)
+    queue = operations.get_queue(site.context, target.branch)
+    if queue.move and landing_id in queue.move.get("entries", []):  # type: ignore[operator] # pyright: ignore
+        raise NotAllowed(
+            f"{landing_id} is on its way onto {target.branch}",
+            code="LANDING_BUSY",
+            hint="`interlock queue run --drain` settles it",
+        )
+    ended = operations.bounce(
+        site.context,
+        lease,
+        landing_id,
+        reason=f"{session.agent}: {why}",
+        code="EJECTED",
+        hint="",
+        wall_ms=site.wall_ms(),
+        state=EJECTED,
+    )
+    advancing.unpin(site.home, target, ended.head, is_shared=is_shared(site))
+    return ended
+
+
+def resume(site: Site, session: Session, why: str) -> Queue:
+    """Go on after a pause, from where the target is now."""
+    target = find_target(site.home, site.settings)
+    tip = ask(site.home, "rev-parse", "--verify", "--quiet", f"{target.remote_ref or target.ref}^{{commit}}")
+    site.context.change(
+        lambda tx: tx.record(
+            "queue.resuming", session.agent, session.id, {"target": target.branch, "tip": tip, "why": why}
+        )
+    )
+    return operations.change_queue(
+        site.context, None, target.branch, "resumed", state="running", reason="", code="", tip=tip
+    )

@@ -1,0 +1,62 @@
+"""One order out of two: where what the candidate adds stands among what the target has."""
+
+from __future__ import annotations
+
+from itertools import pairwise
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from collections.abc import Hashable, Sequence
+    from typing import TypeVar
+
+    Name = TypeVar("Name", bound=Hashable)
+
+
+def weave(base: Sequence[Name], ours: Sequence[Name], theirs: Sequence[Name]) -> list[Name]:
+    """All distinct names of both sides: in the target's order, each new one after its predecessor.
+
+    What both sides add at the same place stands target first. Only when the candidate alone rearranged what
+    was there is its order taken instead.
+    """
+    in_base, in_ours, in_theirs = set(base), set(ours), set(theirs)
+    common = in_base & in_ours & in_theirs
+    before, now, then = ([name for name in side if name in common] for side in (base, ours, theirs))
+    if now == before and then != before:
+        return _insert(list(dict.fromkeys(theirs)), ours, in_base, is_first=True)
+    return _insert(list(dict.fromkeys(ours)), theirs, in_base, is_first=False)
+
+
+def _insert(order: list[Name], others: Sequence[Name], in_base: set[Name], *, is_first: bool) -> list[Name]:
+    """Put each of the others that is missing after the one before it; `is_first` before rival additions."""
+    after: dict[Name | None, list[Name]] = {}
+    present = set(order)
+    anchor: Name | None = None
+    for name in dict.fromkeys(others):
+        if name in present:
+            anchor = name
+        else:
+            after.setdefault(anchor, []).append(name)
+    settled = in_base.union(others)
+    woven: list[Name] = []
+    pending = after.pop(None, [])
+    for name in order:
+        # Rival additions are new names of the skeleton that stand where these would go. They let those pass
+        # that are older than themselves.
+        if pending and (is_first or name in settled or pending[0] in in_base):
+            woven += pending
+            pending = []
+        woven.append(name)
+        if name in after:
+            pending = pending + after.pop(name)
+    return woven + pending
+
+
+def is_sorted(names: Sequence[str]) -> bool:
+    """Whether these texts stand in order, which two are the least to show."""
+    return len(names) > 1 and all(a <= b for a, b in pairwise(names))
+
+
+def weave_names(base: Sequence[str], ours: Sequence[str], theirs: Sequence[str]) -> list[str]:
+    """As `weave`, but what is sorted on both sides stays so."""
+    woven = weave(base, ours, theirs)
+    return sorted(woven) if is_sorted(ours) and is_sorted(theirs) else woven

@@ -1,0 +1,42 @@
+"""Notices: what a session must hear of, kept until it was told, and told once."""
+
+from __future__ import annotations
+
+from interlock.operations import records
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from interlock.operations.context import Context
+    from interlock.ports.store import Change, Reading
+
+_NOUN = "notice"
+_MOST = 20
+
+
+def add_notice(tx: Change, session: str, text: str) -> None:
+    """Leave word for a session."""
+    document = {"id": records.next_id(tx, _NOUN), "state": "new", "session": session, "text": text[:1000]}
+    records.put(tx, _NOUN, document, "left")
+
+
+def has_notices(reading: Reading, session: str) -> list[records.Document]:
+    """What a session has not been told yet."""
+    return [one for one in records.by_key(reading, _NOUN, session) if one["state"] == "new"]
+
+
+def take_notices(context: Context, session: str) -> list[str]:
+    """What a session must hear of now; it is told once."""
+    waiting = context.store.view(lambda reading: has_notices(reading, session))
+    if not waiting:
+        return []
+
+    def work(tx: Change) -> list[str]:
+        told: list[str] = []
+        for one in has_notices(tx, session)[:_MOST]:
+            locked = records.lock(tx, _NOUN, one["id"])
+            if locked is not None and locked["state"] == "new":
+                records.put(tx, _NOUN, {**locked, "state": "told"}, "told")
+                told.append(str(locked["text"]))
+        return told
+
+    return context.change(work)

@@ -1,0 +1,104 @@
+"""Records: workspaces, landings, deploys and queues, each kept whole, and every change of it in the journal.
+
+An entry about a record tells all of it, so that the newest entry is enough to build it again.
+"""
+
+from __future__ import annotations
+
+import json
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from collections.abc import Mapping, Sequence
+    from typing import Any
+
+    from interlock.domain.agents import Session
+    from interlock.domain.journal import Entry
+    from interlock.ports.store import Change, Reading
+
+    Document = dict[str, Any]
+
+# noun → the field by which its records are found beside their id
+KEYS = {
+    "workspace": "task",
+    "landing": "target",
+    "deploy": "target",
+    "queue": "target",
+    "notice": "session",
+}
+LETTERS = {"workspace": "W", "landing": "L", "deploy": "D", "notice": "N"}
+
+
+def next_id(tx: Change, noun: str) -> str:
+    """An id that was never given out: W1, L2, D3."""
+    row = tx.one("record_next", noun=noun)
+    assert row is not None
+    return f"{LETTERS[noun]}{row[0]}"
+
+
+def find(reading: Reading, noun: str, id: str) -> Document | None:
+    """One record, if there is such a one."""
+    row = reading.one("record_get", noun=noun, id=id)
+    return json.loads(row[0]) if row else None
+
+
+def lock(tx: Change, noun: str, id: str) -> Document | None:
+    """One record, held still until the transaction ends."""
+    row = tx.one("record_lock", noun=noun, id=id)
+    return json.loads(row[0]) if row else None
+
+
+def all_of(reading: Reading, noun: str, states: Sequence[str] = ()) -> list[Document]:
+    """All records of a noun in the order of their ids, or those in these states."""
+    if states:
+        rows = reading.all("records_in", noun=noun, states=list(states))
+    else:
+        rows = reading.all("records_all", noun=noun)
+    return [json.loads(row[0]) for row in rows]
+
+
+def by_key(reading: Reading, noun: str, key: str) -> list[Document]:
+    """The records of a noun that are found by a key: a task, a target."""
+    return [json.loads(row[0]) for row in reading.all("records_of", noun=noun, key=key)]
+
+
+def put(
+    tx: Change,
+    noun: str,
+    document: Mapping[str, Any],
+    verb: str,
+    session: Session | None = None,
+    **more: object,
+) -> None:
+    """Write a record as it is now, and the entry that tells of it."""
+    _write(tx, noun, document)
+    who = (session.agent, session.id) if session is not None else ("", "")
+    tx.record(f"{noun}.{verb}", *who, {noun: dict(document), **more})
+
+
+def put_quietly(tx: Change, noun: str, document: Mapping[str, Any]) -> None:
+    """Write a record whose change tells nobody anything."""
+    _write(tx, noun, document)
+
+
+def _write(tx: Change, noun: str, document: Mapping[str, Any]) -> None:
+    tx.run(
+        "record_put",
+        noun=noun,
+        id=document["id"],
+        state=document["state"],
+        key=document[KEYS[noun]],
+        data=json.dumps(dict(document), ensure_ascii=True, separators=(",", ":")),
+    )
+
+
+def follow_record(tx: Change, entry: Entry) -> None:
+    """Do again what an entry of the journal tells."""
+    noun = entry.kind.partition(".")[0]
+    document: Document | None = entry.facts().get(noun)
+    if noun not in KEYS or document is None:
+        return
+    _write(tx, noun, document)
+    digits = str(document["id"])[1:]
+    if noun in LETTERS and digits.isdecimal():
+        tx.run("record_count_at_least", noun=noun, last=int(digits))

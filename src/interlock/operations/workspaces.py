@@ -1,0 +1,208 @@
+"""Workspaces as the store knows them: begun, open, closing, closed; each step one transaction.
+
+What lies on the disk follows the record: it is written before anything is made, and changed to `closed` only
+after everything is gone. Whoever finds one that was left half way, by a process that has ended, can go on.
+"""
+
+from __future__ import annotations
+
+from interlock.domain.agents import Process
+from interlock.domain.tasks import OVER, branch_of
+from interlock.domain.workspaces import CLOSED, CLOSING, FAILED, OPEN, OPENING, THERE, Workspace, folder_name
+from interlock.errors import Held, Malformed, NotAllowed
+from interlock.operations import records
+from interlock.operations.claims import living
+from interlock.operations.task_rows import get_in
+from interlock.values import as_dict, replace
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+    from interlock.domain.agents import Session
+    from interlock.domain.tasks import Task
+    from interlock.operations.context import Context
+    from interlock.ports.store import Change, Reading
+
+_NOUN = "workspace"
+
+
+def workspace_from(document: records.Document) -> Workspace:
+    """A workspace from its record."""
+    return Workspace(**document)
+
+
+def list_workspaces(context: Context, *, with_closed: bool = False) -> list[Workspace]:
+    """All workspaces that are there, or were."""
+    states = () if with_closed else THERE
+    found = context.store.view(lambda reading: records.all_of(reading, _NOUN, states))
+    return [workspace_from(document) for document in found]
+
+
+def begin(
+    context: Context,
+    session: Session,
+    task_id: str,
+    *,
+    home: str,
+    kind: str,
+    place: Callable[[str], str],
+    wall_ms: int,
+) -> Workspace:
+    """Enter a workspace that is about to be made; one that is there already is given back as it stands.
+
+    `place` tells the path for a folder's name; names that lie there already are passed over.
+
+    Raises:
+        Held: another session is at work on the task.
+        NotAllowed: the task is over.
+    """
+
+    def work(tx: Change) -> Workspace:
+        living(tx, session)
+        task = get_in(tx, task_id)
+        _check_free(tx, context, session, task)
+        attempt = max(task.attempt, 1)
+        for known in _of_task(tx, task_id):
+            is_same = known.attempt == attempt and is_here(context, known, home)
+            if known.state in THERE and is_same:
+                return _adopt(tx, known, session)
+        taken = {workspace_from(one).path.rpartition("/")[2] for one in records.all_of(tx, _NOUN, THERE)}
+        name = folder_name(task_id, session.agent, taken)
+        made = Workspace(
+            id=records.next_id(tx, _NOUN),
+            task=task_id,
+            attempt=attempt,
+            agent=session.agent,
+            session=session.id,
+            machine=context.processes.machine,
+            home=home,
+            kind=kind,
+            path=place(name),
+            branch=branch_of(task_id, attempt),
+            state=OPENING,
+            opened_at=wall_ms,
+            process=as_dict(context.processes.current()),
+        )
+        records.put(tx, _NOUN, as_dict(made), "begun", session)
+        return made
+
+    return context.change(work, areas={"//workspaces": True})
+
+
+def _check_free(tx: Change, context: Context, session: Session, task: Task) -> None:
+    if task.state in OVER:
+        raise NotAllowed(
+            f"{task.id} is {task.state}",
+            code="TASK_WRONG_STATE",
+            hint="add a new task for what is left to do",
+            state=task.state,
+        )
+    if not task.session or task.session == session.id:
+        return
+    from interlock.operations.leases import end_if_gone  # noqa: PLC0415 - rarely needed
+
+    if not end_if_gone(tx, task.session, context.processes):
+        raise Held(
+            f"{task.owner} is at work on {task.id}",
+            code="TASK_HELD",
+            hint="`interlock next` gives you another task",
+            holder=task.owner,
+            task=task.id,
+        )
+
+
+def _of_task(reading: Reading, task_id: str) -> list[Workspace]:
+    return [workspace_from(document) for document in records.by_key(reading, _NOUN, task_id)]
+
+
+def _adopt(tx: Change, known: Workspace, session: Session) -> Workspace:
+    """The workspace of the same attempt, now of this session: whoever had it before has ended."""
+    if known.session == session.id or known.state != OPEN:
+        return known
+    now = replace(known, session=session.id, agent=session.agent)
+    records.put(tx, _NOUN, as_dict(now), "adopted", session)
+    return now
+
+
+def is_here(context: Context, workspace: Workspace, home: str) -> bool:
+    """Whether a workspace belongs to this very clone on this very machine."""
+    return workspace.machine == context.processes.machine and workspace.home == home
+
+
+def earlier(context: Context, task_id: str) -> list[Workspace]:
+    """The workspaces in which this task was tried before, and that are closed."""
+    return [
+        one for one in context.store.view(lambda r: _of_task(r, task_id)) if one.state in (CLOSED, FAILED)
+    ]
+
+
+def change_state(
+    context: Context, workspace: Workspace, verb: str, session: Session | None, **fields: object
+) -> Workspace:
+    """Write the next step of a workspace down.
+
+    Raises:
+        NotAllowed: it is not in the state in which the caller saw it.
+    """
+
+    def work(tx: Change) -> Workspace:
+        document = records.lock(tx, _NOUN, workspace.id)
+        if document is None or document["state"] != workspace.state:
+            raise NotAllowed(
+                f"{workspace.id} is {document['state'] if document else 'gone'} by now",
+                code="WORKSPACE_BUSY",
+                hint="`interlock workspace list` shows how it stands",
+            )
+        now = replace(workspace_from(document), **fields)
+        records.put(tx, _NOUN, as_dict(now), verb, session)
+        return now
+
+    return context.change(work)
+
+
+def take_over(context: Context, workspace: Workspace, state: str) -> Workspace | None:
+    """Go on with what another process left half way, if that has ended; nothing if it is still at it."""
+
+    def work(tx: Change) -> Workspace | None:
+        document = records.lock(tx, _NOUN, workspace.id)
+        if document is None or document["state"] not in (OPENING, CLOSING):
+            return None
+        now = workspace_from(document)
+        if now.machine != context.processes.machine or not is_forsaken(context, now):
+            return None
+        now = replace(now, state=state, process=as_dict(context.processes.current()))
+        records.put_quietly(tx, _NOUN, as_dict(now))
+        return now
+
+    return context.change(work)
+
+
+def is_forsaken(context: Context, workspace: Workspace) -> bool:
+    """Whether the process that was making or removing it has provably ended, or is this one."""
+    process = workspace.process
+    if not process:
+        return True
+    known = Process(**process)  # type: ignore[arg-type] # pyright: ignore[reportArgumentType]
+    return known == context.processes.current() or context.processes.is_gone(known)
+
+
+def is_held(context: Context, workspace: Workspace) -> bool:
+    """Whether the session that has it still lives."""
+    from interlock.operations.leases import is_dead  # noqa: PLC0415
+
+    def look(reading: Reading) -> bool:
+        row = reading.one("session_get", session=workspace.session)
+        is_over = row is None or row[12] is not None or row[9] + row[7] <= reading.now
+        return not is_over and not is_dead(reading, workspace.session, context.processes)
+
+    return context.store.view(look)
+
+
+def unknown_workspace(text: str) -> Malformed:
+    """There is no such workspace."""
+    return Malformed(
+        f"there is no workspace {text[:80]!r}",
+        code="UNKNOWN_WORKSPACE",
+        hint="`interlock workspace list` shows them; name one by its id, its task or its folder",
+    )

@@ -1,0 +1,1 @@
+-- What SQLite says differently about records: nothing so far.

@@ -1,0 +1,166 @@
+"""What tests of rescues share: a repository with worktrees and clones, and a whole picture of a checkout."""
+
+from __future__ import annotations
+
+import os
+import shutil
+import stat
+import subprocess
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from interlock.git.rescue_places import CLONE, WORKTREE, Place
+from interlock.git.rescue_restoring import Restored, restore_rescue
+from interlock.git.rescue_taking import take_rescue
+from interlock.values import value
+
+if TYPE_CHECKING:
+    from interlock.git.rescues import Rescue
+
+IGNORED = "*.ignored\nignored/\n"
+STATE = ("MERGE_HEAD", "MERGE_MSG", "CHERRY_PICK_HEAD", "REVERT_HEAD", "ORIG_HEAD", "BISECT_LOG", "logs/HEAD")
+
+
+def git(folder: Path | str, *arguments: str, is_checked: bool = True, stdin: bytes | None = None) -> str:
+    """Run git as a person would."""
+    done = subprocess.run(
+        ["git", "-c", "protocol.file.allow=always", *arguments],
+        cwd=folder,
+        input=stdin,
+        capture_output=True,
+        timeout=60,
+        env={**os.environ, "GIT_OPTIONAL_LOCKS": "0", "GIT_EDITOR": "true"},
+    )
+    assert not is_checked or not done.returncode, (arguments, done.stderr.decode("utf-8", "replace"))
+    return done.stdout.decode("utf-8", "surrogateescape")
+
+
+@value
+class Picture:
+    """Everything that must be the same after a rescue and its restoration."""
+
+    tree: dict[bytes, tuple[str, int, bytes]]
+    index: str
+    status: str
+    head: str
+    branch: str
+    state: dict[str, bytes]
+
+
+def picture(place: Place) -> Picture:
+    git_dir = Path(place.git_dir)
+    states = {name: (git_dir / name).read_bytes() for name in STATE if (git_dir / name).is_file()}
+    for folder in ("rebase-merge", "rebase-apply", "sequencer"):
+        for path in sorted((git_dir / folder).rglob("*")):
+            if path.is_file():
+                states[str(path.relative_to(git_dir))] = path.read_bytes()
+    return Picture(
+        tree=tree_of(place.root),
+        index=git(place.root, "ls-files", "--stage", "-v", "-z"),
+        status=git(place.root, "status", "--porcelain=v2", "-z"),
+        head=git(place.root, "rev-parse", "--verify", "--quiet", "HEAD", is_checked=False),
+        branch=git(place.root, "symbolic-ref", "--quiet", "HEAD", is_checked=False),
+        state=states,
+    )
+
+
+def tree_of(root: str) -> dict[bytes, tuple[str, int, bytes]]:
+    """All files, links and empty folders, without what is ignored and without the outermost `.git`."""
+    found: dict[bytes, tuple[str, int, bytes]] = {}
+    top = os.fsencode(root)
+
+    def visit(folder: bytes, prefix: bytes) -> None:
+        for name in sorted(os.listdir(folder)):
+            path, full = prefix + name, os.path.join(folder, name)
+            if path == b".git" or name.endswith(b".ignored") or name == b"ignored":
+                continue
+            seen = os.lstat(full)
+            if stat.S_ISLNK(seen.st_mode):
+                found[path] = ("link", 0, os.readlink(full))
+            elif stat.S_ISDIR(seen.st_mode):
+                if is_submodule(full):
+                    visit_submodule(full, path)
+                    continue
+                if not os.listdir(full):
+                    found[path] = ("folder", stat.S_IMODE(seen.st_mode), b"")
+                visit(full, path + b"/")
+            elif stat.S_ISREG(seen.st_mode):
+                with open(full, "rb") as file:
+                    found[path] = ("file", stat.S_IMODE(seen.st_mode), file.read())
+
+    def is_submodule(full: bytes) -> bool:
+        return os.path.isfile(os.path.join(full, b".git"))
+
+    def visit_submodule(full: bytes, path: bytes) -> None:
+        for inner, entry in tree_of(os.fsdecode(full)).items():
+            found[path + b"/" + inner] = entry
+
+    visit(top, b"")
+    return found
+
+
+class Scene:
+    """A home repository in a folder, from which workspaces come and go."""
+
+    def __init__(self, folder: Path) -> None:
+        self.folder = folder
+        self.repository = folder / "home"
+        self.home = str(self.repository / ".git")
+        self._count = 0
+        self.repository.mkdir(parents=True)
+        git(self.repository, "init", "--quiet")
+        (self.repository / ".gitignore").write_text(IGNORED)
+        (self.repository / "a.txt").write_text("one\ntwo\nthree\n")
+        (self.repository / "sub").mkdir()
+        (self.repository / "sub/b.txt").write_text("b\n")
+        (self.repository / "run.sh").write_text("#!/bin/sh\n")
+        (self.repository / "run.sh").chmod(0o755)
+        (self.repository / "way").symlink_to("a.txt")
+        self.commit(self.repository, "Begin")
+
+    def commit(self, where: Path | str, message: str) -> str:
+        git(where, "add", "--all")
+        git(where, "commit", "--quiet", "--allow-empty", "-m", message)
+        return git(where, "rev-parse", "HEAD").strip()
+
+    def open(self, kind: str, at: str = "main") -> Place:
+        self._count += 1
+        root = self.folder / f"{kind}{self._count}"
+        if kind == WORKTREE:
+            git(self.repository, "worktree", "add", "--quiet", "--detach", str(root), at)
+            return Place(root=str(root), git_dir=f"{self.home}/worktrees/{root.name}", kind=WORKTREE)
+        git(self.folder, "clone", "--quiet", "--shared", str(self.repository), str(root))
+        return Place(root=str(root), git_dir=str(root / ".git"), kind=CLONE)
+
+    def close(self, place: Place) -> None:
+        if place.kind == WORKTREE:
+            git(self.repository, "worktree", "remove", "--force", "--force", place.root, is_checked=False)
+        shutil.rmtree(place.root, ignore_errors=True)
+        git(self.repository, "worktree", "prune")
+
+    def gc(self, *how: str) -> None:
+        git(self.repository, "reflog", "expire", "--expire=now", "--all")
+        git(self.repository, "gc", "--quiet", "--prune=now", *how)
+
+    def rescue(self, place: Place, rescue_id: str = "r1", *, force: bool = False) -> Rescue:
+        taken = take_rescue(self.home, place, rescue_id, {"reason": "test"}, force=force)
+        assert taken is not None
+        return taken
+
+    def restore(self, kind: str, rescue_id: str = "r1") -> tuple[Place, Restored]:
+        place = self.open(kind)
+        return place, restore_rescue(self.home, rescue_id, place)
+
+    def comes_back(self, place: Place, *how: str) -> tuple[Place, Restored]:
+        """Rescue, remove, collect garbage, restore, and be sure that nothing is different."""
+        before = picture(place)
+        self.rescue(place)
+        assert picture(place) == before  # looking changes nothing
+        self.close(place)
+        self.gc(*how)
+        fresh, restored = self.restore(place.kind)
+        after = picture(fresh)
+        assert after.tree == before.tree
+        assert after.index == before.index
+        assert after == before
+        return fresh, restored
