@@ -10,7 +10,9 @@ import sys
 import time
 from typing import TYPE_CHECKING
 
+from bench.commits import bench_commit
 from bench.fresh import bench_command, bench_lean
+from bench.landings import bench_landings
 from bench.postgres_claims import bench_postgres_insert, bench_postgres_lock, server_version
 from bench.sizes import FULL, QUICK, TINY
 from bench.sqlite_claims import bench_burst, bench_claim, bench_many
@@ -35,6 +37,8 @@ BENCHES: dict[str, Bench] = {
     "next": bench_next,
     "command": bench_command,
     "lean": bench_lean,
+    "landings": bench_landings,
+    "commit": bench_commit,
 }
 NOTE = "Only the ratios count: both sides were measured in the same run, in turns, and medians were taken."
 

@@ -47,14 +47,14 @@ def bench_command(sizes: Sizes, lots: random.Random) -> Iterator[Row | Skipped]:
     """The CPU time of `interlock claim`, with and without settings, against a Python that does nothing."""
     place = quickest_place()
     with scratch(place) as folder:
-        python, script = _install(Path(folder, "environment"))
-        plain, with_settings = (_repository(Path(folder, name)) for name in ("plain", "with-settings"))
+        python, script = install(Path(folder, "environment"))
+        plain, with_settings = (make_repository(Path(folder, name)) for name in ("plain", "with-settings"))
         Path(with_settings, "interlock.toml").write_text(_SETTINGS, encoding="utf-8")
         candidates = {
             "plain": _claims_in(plain, [script]),
             "with settings": _claims_in(with_settings, [script]),
             "as module": _claims_in(plain, [python, "-m", "interlock"]),
-            "pass": lambda: cpu_of_child([python, "-c", "pass"], _environment(), plain),
+            "pass": lambda: cpu_of_child([python, "-c", "pass"], plain_environment(), plain),
         }
         found = medians(candidates, sizes.process_rounds, lots, warm=3)
     for name, how in (
@@ -66,7 +66,7 @@ def bench_command(sizes: Sizes, lots: random.Random) -> Iterator[Row | Skipped]:
         yield Row(what=what, unit="ms", ours=found[name], peer=found["pass"], aim=at_most(5))
 
 
-def _install(folder: Path) -> tuple[str, str]:
+def install(folder: Path) -> tuple[str, str]:
     """A Python and a command in an environment with interlock and nothing else, as users have it.
 
     What else is installed in ours, such as the test tools, makes every start slower and the ratio too good.
@@ -81,13 +81,13 @@ def _install(folder: Path) -> tuple[str, str]:
     return str(python), str(script)
 
 
-def _repository(folder: Path) -> str:
+def make_repository(folder: Path) -> str:
     """An empty git repository."""
-    subprocess.run(["git", "init", "--quiet", str(folder)], check=True, env=_environment(), timeout=30)
+    subprocess.run(["git", "init", "--quiet", str(folder)], check=True, env=plain_environment(), timeout=30)
     return str(folder)
 
 
-def _environment() -> dict[str, str]:
+def plain_environment() -> dict[str, str]:
     """A plain one: switches of the caller such as PYTHONDONTWRITEBYTECODE would change what is measured."""
     kept = {name: os.environ[name] for name in ("PATH", "HOME", "TMPDIR") if name in os.environ}
     return {**kept, "LC_ALL": "C.UTF-8", "INTERLOCK_AGENT": "bench"}
@@ -97,7 +97,7 @@ def _claims_in(repository: str, command: list[str]) -> Callable[[], float]:
     """The CPU time of a command that claims another path each time."""
     numbers = count()
     part = "-".join(Path(word).name for word in command)
-    environment = _environment()
+    environment = plain_environment()
     return lambda: cpu_of_child(
         [*command, "claim", f"src/{part}/f{next(numbers)}.py"], environment, folder=repository
     )
@@ -110,7 +110,7 @@ def bench_lean(sizes: Sizes, lots: random.Random) -> Iterator[Row | Skipped]:
         yield Skipped(what=what.format("held or not"), reason=f"{_LEAN} is not there")
         return
     with scratch(quickest_place()) as folder:
-        python, _ = _install(Path(folder, "environment"))
+        python, _ = install(Path(folder, "environment"))
         repository = new_uuid()
         store = open_sqlite(folder, repository)
         fill(store, sizes.lean_claims)
@@ -119,9 +119,9 @@ def bench_lean(sizes: Sizes, lots: random.Random) -> Iterator[Row | Skipped]:
         held = [*question, holder(5), "src/p000/m00/file05.py"]
         not_held = [*question, holder(5), "src/p000/m00/file06.py"]
         candidates = {
-            "held": lambda: cpu_of_child(held, _environment(), folder, expected=_HELD),
-            "not held": lambda: cpu_of_child(not_held, _environment(), folder, expected=_NOT_HELD),
-            "pass": lambda: cpu_of_child([*bare, "-c", "pass"], _environment(), folder),
+            "held": lambda: cpu_of_child(held, plain_environment(), folder, expected=_HELD),
+            "not held": lambda: cpu_of_child(not_held, plain_environment(), folder, expected=_NOT_HELD),
+            "pass": lambda: cpu_of_child([*bare, "-c", "pass"], plain_environment(), folder),
         }
         found = medians(candidates, sizes.process_rounds, lots, warm=3)
         store.close()

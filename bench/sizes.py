@@ -19,6 +19,9 @@ class Sizes:
     clients: tuple[int, ...]  # the last number is the one that aims are judged at
     process_rounds: int  # fresh processes of each kind
     lean_claims: int  # live claims while the lean decision is measured
+    tree_files: int  # files of the repository that checkouts and landings are measured in
+    branches: int  # that land
+    commit_files: int  # in the repository that is committed to
 
 
 FULL = Sizes(
@@ -32,6 +35,9 @@ FULL = Sizes(
     clients=(1, 8, 32),
     process_rounds=80,
     lean_claims=1000,
+    commit_files=10_000,
+    tree_files=10_000,
+    branches=200,
 )
 
 QUICK = Sizes(
@@ -45,6 +51,9 @@ QUICK = Sizes(
     clients=(1, 8, 32),
     process_rounds=8,
     lean_claims=1000,
+    commit_files=10_000,
+    tree_files=2_000,
+    branches=40,
 )
 
 TINY = Sizes(
@@ -58,4 +67,7 @@ TINY = Sizes(
     clients=(1, 2),
     process_rounds=1,
     lean_claims=20,
+    commit_files=20,
+    tree_files=30,
+    branches=4,
 )

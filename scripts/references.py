@@ -159,6 +159,8 @@ _NOT_YET = {"rules_file": "checked, but not used by any command yet"}
 _VARIABLES = {
     "INTERLOCK_AGENT": "the agent to act as, where `--as` is not given",
     "INTERLOCK_SESSION": "the session to act for, as `id:secret`; what `join` shows for its children",
+    "INTERLOCK_TASK": "in the environment of a workspace: its task",
+    "INTERLOCK_WORKSPACE": "in the environment of a workspace: its id",
     "INTERLOCK_STORE": "where the store is, a path or a `postgresql://` URL; stands above the settings",
 }
 
@@ -462,6 +464,10 @@ def _told_by(node: ast.AST, place: _Place) -> Iterator[Told]:
             for one in place.codes(code):
                 message = f"{GAP} {place.text(why)}"
                 yield Told(one, known.makers[_name_of(node.func)], message, place.text(hint))
+        case ast.Call() if {"reason", "code"} <= {one.arg for one in node.keywords}:
+            given = {one.arg: one.value for one in node.keywords}  # what an entry of the queue went back for
+            for code in place.codes(given["code"]):
+                yield Told(code, 1, place.text(given["reason"]), place.text(given.get("hint")))
         case ast.Tuple(elts=[code, words, hint]) if place.codes(code) and not place.codes(words):
             message = f"the store {GAP} {place.text(words)}"
             yield Told(place.codes(code)[0], errors.StoreError.exit_code, message, place.text(hint))

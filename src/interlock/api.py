@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, TypeVar
 
 from interlock.api_state import Numbers, SharedState, Slots
 from interlock.api_tasks import Tasks
+from interlock.api_work import Landings, Workspaces
 from interlock.bootstrap import House, open_house, person_name
 from interlock.clock import parse_duration, rfc3339
 from interlock.domain.agents import Session
@@ -126,6 +127,16 @@ class Interlock:
     def numbers(self) -> Numbers:
         """Numbers that nobody else gets."""
         return Numbers(self._house, lambda: self.session)
+
+    @property
+    def workspaces(self) -> Workspaces:
+        """Checkouts made for tasks, and the work that was saved from them."""
+        return Workspaces(self._house, lambda: self.session)
+
+    @property
+    def landings(self) -> Landings:
+        """The way onto the target branch."""
+        return Landings(self._house, lambda: self.session)
 
     @property
     def credentials(self) -> str:

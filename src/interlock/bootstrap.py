@@ -84,10 +84,10 @@ class House:
                 code="NO_GIT_HERE",
                 hint="run `git init`; claims, tasks and state work without it",
             )
-        from interlock.git.settings import find_flips
+        from interlock.git.settings import note_shape
 
         site = Site(context=self.context, here=self.checkout, home=self.checkout.home_checkout, tell=tell)
-        if find_flips(site.home):
+        if not note_shape(site.home):
             from interlock.flows.upkeep import mend_flips
 
             mend_flips(site)

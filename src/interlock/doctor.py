@@ -17,6 +17,7 @@ from interlock.config import read_settings
 from interlock.domain.patterns import parse
 from interlock.errors import InterlockError, Malformed, StoreCorrupt
 from interlock.flows.nesting import look_at_nesting
+from interlock.flows.site import Site
 from interlock.flows.strays import look_at_strays
 from interlock.flows.upkeep import look_at_locks, look_at_settings, look_at_worktrees
 from interlock.git.layout import find_checkout
@@ -31,7 +32,6 @@ if TYPE_CHECKING:
 
     from interlock.config import Settings
     from interlock.flows.findings import Finding
-    from interlock.flows.site import Site
 
     T = TypeVar("T")
 
@@ -261,19 +261,19 @@ def _look_at_fences(house: House) -> Check:
 
 def _look_at_git(house: House, *, fix: bool) -> list[Check]:
     """What all worktrees share. A setting that makes git refuse everything is mended in any case."""
-    if not house.checkout.common_dir:
+    checkout = house.checkout
+    if not checkout.common_dir:
         return []
-    mended: list[str] = []
-    site = house.site(mended.append)
+    # Not by `house.site`, which would remember what it sees: who only looks leaves no trace.
+    site = Site(context=house.context, here=checkout, home=checkout.home_checkout)
 
     def judged(name: str, look: Callable[[Site, bool], Finding]) -> Check:
         found = look(site, fix)
-        texts = [*mended, found.found] if name == _GIT_LOOKS[0][0] and not fix else [found.found]
         return Check(
             name=name,
             is_ok=found.is_ok,
             is_enforced=found.is_ok and found.is_enforced,
-            found="; ".join(texts),
+            found=found.found,
             hint=found.hint,
         )
 
@@ -283,9 +283,9 @@ def _look_at_git(house: House, *, fix: bool) -> list[Check]:
 
 
 _GIT_LOOKS: tuple[tuple[str, Callable[[Site, bool], Finding]], ...] = (
+    ("lock files", look_at_locks),
     ("git settings", look_at_settings),
     ("worktrees", look_at_worktrees),
-    ("lock files", look_at_locks),
     ("nested worktrees", look_at_nesting),
     ("stray work", look_at_strays),
 )

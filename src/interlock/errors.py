@@ -8,6 +8,7 @@
     ├── Stale                      4  the caller's lease, version, generation or base is no longer current
     ├── TimedOut                   5  waited as long as was allowed
     ├── NotAllowed                 6  a role, rule, fence or missing secret forbids it
+    ├── WaitsForPerson             7  a person must decide
     ├── RepositoryError            1  no repository, or one that cannot be used
     └── StoreError                 1  the store cannot be opened, read or written
         ├── StoreCorrupt              not a store, truncated or damaged
@@ -73,6 +74,12 @@ class NotAllowed(InterlockError):
     """A role, a rule, a fence or a missing secret forbids it."""
 
     exit_code = 6
+
+
+class WaitsForPerson(InterlockError):
+    """A person must decide."""
+
+    exit_code = 7
 
 
 class RepositoryError(InterlockError):

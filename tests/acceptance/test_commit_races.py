@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import contextlib
 import os
+import random
 import signal
 import subprocess
 import time
@@ -123,7 +125,8 @@ def test_nobody_commits_the_untracked_file_of_another(shell: Shell) -> None:
     assert (refused["holder"], refused["path"]) == ("bob", "theirs.txt")
     assert refused["until"].endswith("Z")
     assert shell.git("status", "--porcelain") == "?? mine.txt\n?? theirs.txt\n"
-    shell.refuse("NOT_CLAIMED", "commit", "-m", "It", "theirs.txt", "mine.txt", "--as", "cyd", exit=6)
+    shell.ask("release", "--all", "--as", "bob")
+    shell.refuse("NOT_CLAIMED", "commit", "-m", "It", "theirs.txt", "--as", "ann", exit=6)
 
 
 def test_a_stale_tree_on_a_fetched_base_does_not_delete_what_a_peer_landed(
@@ -182,6 +185,37 @@ def test_a_commit_that_is_killed_in_a_hook_is_in_nobodys_way(shell: Shell, is_wh
     assert files_of_commits(shell, "HEAD~2") == [["ann.txt"], ["bob.txt"]]
     assert shell.git("status", "--porcelain") == ""
     assert not list((shell.folder / ".git").glob("interlock-index-*"))
+
+
+@pytest.mark.slow
+def test_commits_killed_at_any_moment_leave_nothing_half_done(shell: Shell) -> None:
+    seed = random.SystemRandom().randrange(1_000_000)
+    print(f"seed {seed}")
+    lots = random.Random(seed)
+    base = shell.git("rev-parse", "HEAD").strip()
+    for name in ("ann", "bob"):
+        shell.ask("claim", f"{name}.txt", "--as", name)
+    for number in range(12):
+        write(shell, "ann.txt", f"{number}\n")
+        write(shell, "bob.txt", f"{number}\n")
+        killed = subprocess.Popen(
+            [INTERLOCK, "commit", "-m", "Mine", "ann.txt", "--as", "ann"],
+            cwd=shell.folder,
+            start_new_session=True,
+            stdout=subprocess.DEVNULL,
+            stderr=subprocess.DEVNULL,
+        )
+        time.sleep(lots.uniform(0.05, 0.4))
+        with contextlib.suppress(ProcessLookupError):
+            os.killpg(killed.pid, signal.SIGKILL)
+        killed.wait(10)
+        shell.ask("commit", "-m", "Mine", "bob.txt", "--as", "bob")
+        assert shell.git("status", "--porcelain") in ("", " M ann.txt\n", "?? ann.txt\n")
+
+    files = files_of_commits(shell, base)
+    assert files.count(["bob.txt"]) == 12
+    assert all(paths in (["ann.txt"], ["bob.txt"]) for paths in files)
+    assert shell.git("fsck", "--no-dangling", "--no-progress") == ""
 
 
 def test_a_hook_can_ask_interlock_but_not_commit_with_it(shell: Shell) -> None:

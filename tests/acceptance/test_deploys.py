@@ -307,6 +307,34 @@ def test_one_session_deploys_once_at_a_time_as_well(shop: Shell) -> None:
     assert shop.holders() == {}
 
 
+def test_who_was_overtaken_has_not_made_anything_live(shop: Shell) -> None:
+    with shop.start("deploy", "prod", "--json", "--", "sh", "-c", f"touch live.txt; {BLOCK}") as slow:
+        eventually((shop.folder / "live.txt").exists)
+        house = open_house(str(shop.folder))
+        held = next(entry for entry in house.store.entries(0) if entry.kind == "runner.taken")
+        me = {"boot_id": "far", "namespace": "far", "pid": 1, "started": 1, "until": 2**50}
+        token = held.facts()["token"] + 1
+        house.store.change(
+            lambda tx: tx.run("runner_put", name="deploy:prod", holder="x", agent="bob", token=token, **me)
+        )
+        house.close()
+        (shop.folder / "barrier").touch()
+        ended = slow.end()
+    assert (ended.exit, ended.answer()["code"], ended.answer()["holder"]) == (4, "RUNNER_OVERTAKEN", "bob")
+    assert states(shop) == ["failed"]
+
+
+def test_of_many_at_once_no_two_overlap(shop: Shell) -> None:
+    script = "mkdir barrier && cp src/app.txt live.txt && rmdir barrier"
+    agents = [shop.where(INTERLOCK_AGENT=f"a{number}") for number in range(4)]
+    running = [agent.start("deploy", "prod", "--json", "--", "sh", "-c", script) for agent in agents]
+
+    ended = [one.end() for one in running]
+
+    assert [one.exit for one in ended] == [0] * 4, ended
+    assert states(shop) == ["superseded"] * 3 + ["live"]
+
+
 def test_a_killed_deploy_is_told_by_the_next_one(shop: Shell) -> None:
     script = "echo $$ > barrier; echo at it; while :; do sleep 0.05; done"
     with shop.start("deploy", "prod", "--", "sh", "-c", script) as first:
@@ -352,6 +380,8 @@ def test_who_holds_the_target_by_hand_keeps_others_off_and_may_deploy(shop: Shel
 def test_calls_that_make_no_sense_change_nothing(shop: Shell) -> None:
     shop.refuse("BAD_TARGET", "deploy", "a/b", "--", "true")
     shop.refuse("BAD_TARGET", "deploy", "pro*", "--", "true")
+    assert shop.run("deploy", "prod").exit == 2
+    assert shop.run("deploy").exit == 2
     shop.refuse("NO_PROGRAM", "deploy", "prod", "--", "no-such-program")
     shop.refuse("BAD_DURATION", "deploy", "prod", "--wait", "soon", "--", "true")
     inner = shop.sh("interlock deploy prod -- interlock deploy prod --json -- true")
@@ -372,6 +402,19 @@ def test_another_branch_may_be_what_is_deployed(shop: Shell) -> None:
     shop.git("push", "--quiet", "origin", "HEAD:release")
 
     assert shop.ask("deploy", "beta", "--", "true")["ok"]
+
+
+def test_a_workspace_that_is_a_clone_is_judged_like_any_checkout(shop: Shell, tmp_path: Path) -> None:
+    shop.git("clone", "--quiet", "--shared", "--origin", "home", ".", str(tmp_path / "clone"))
+    clone = shop.at(tmp_path / "clone")
+    (clone.folder / ".git" / "interlock-home").write_text(f"{shop.folder}/.git\n")
+    assert clone.ask("deploy", "prod", *SHIP)["ok"]
+    push_elsewhere(shop, tmp_path)
+
+    clone.refuse("BEHIND", "deploy", "prod", *SHIP, exit=4)
+    assert clone.ask("sync", "--update", "merge")["behind"] == 0
+    assert clone.ask("deploy", "prod", *SHIP)["ok"]
+    assert states(shop) == ["superseded", "live"]
 
 
 def test_without_a_remote_the_branch_here_counts(shell: Shell) -> None:

@@ -17,7 +17,7 @@ from interlock.flows.syncing import sync
 from interlock.git.layout import HOME_POINTER
 from interlock.git.lock import git_lock
 from interlock.operations import records, sessions
-from interlock.operations.task_adding import add_task
+from interlock.operations.task_adding import Added, add_task
 from interlock.testing.repositories import git
 from interlock.values import replace
 from tests.acceptance.calling import Shell, fingerprint
@@ -378,7 +378,9 @@ def test_the_check_of_the_task_is_the_one_that_counts(
 ) -> None:
     site = stand(repository)
     ann = sessions.join(site.context, "ann").session
-    task = add_task(site.context, ann, NewTask(title="Do it", check="echo of the task")).task
+    added = add_task(site.context, ann, NewTask(title="Do it", check="echo of the task"))
+    assert isinstance(added, Added)
+    task = added.task
     branch_off(repository, f"interlock/{task.id}-1/work")
     push(tmp_path, "theirs\n", "theirs.txt")
     site = with_settings(site, landing_checks=({"run": "exit 1", "name": "of the queue"},))
@@ -395,19 +397,19 @@ def test_the_check_of_the_task_is_the_one_that_counts(
     assert update(site, "merge", is_checked=False).checks == ()
 
 
-def test_an_update_waits_for_gits_lock(repository: Path, origin: Path, tmp_path: Path, stand: Stand) -> None:
-    branch_off(repository)
-    push(tmp_path, "theirs\n", "theirs.txt")
-    site = with_settings(stand(repository))
+def test_an_update_waits_for_gits_lock(repository: Path, stand: Stand) -> None:
+    git(repository, "worktree", "add", "--quiet", "-b", "work", "../work")
+    work = repository.parent / "work"
+    commit(repository, "theirs\n", "theirs.txt")
     heard: list[str] = []
-    site = replace(site, tell=heard.append)
+    site = replace(stand(work), tell=heard.append)
     session = sessions.join(site.context, "ann").session
     with git_lock(site.common_dir, "a test"):
         running = Background(lambda: updating.update(site, session, "merge"))
         wait_until(lambda: bool(heard))
-        assert not (repository / "theirs.txt").exists()
+        assert not (work / "theirs.txt").exists()
     assert running.result().position.behind == 0
-    assert (repository / "theirs.txt").exists()
+    assert (work / "theirs.txt").exists()
 
 
 def test_the_command_ends_with_four_when_behind(repository: Path, origin: Path, tmp_path: Path) -> None:

@@ -13,8 +13,9 @@ if TYPE_CHECKING:
     from typing import Any
 
     from interlock.cli.main import Desk
-    from interlock.domain.claims import Refused
+    from interlock.domain.claims import Claim, Refused
     from interlock.domain.patterns import Pattern
+    from interlock.ports.store import Reading
 
 
 def claim(
@@ -51,11 +52,31 @@ def claim(
     from interlock.views.claims import outcome_json
 
     answer, code = outcome_json(outcome, house.store)
+    if not code:
+        answer |= save_former_work(desk, session, outcome.granted)
     if code and not desk.terminal.is_json:
         _complain(desk, answer)
     else:
         desk.terminal.answer(answer, _granted_text(answer))
     return code
+
+
+def save_former_work(desk: Desk, session: Any, granted: tuple[Claim, ...]) -> dict[str, str]:
+    """Save what former holders, whose leases ran out, left on these paths; tells it as part of the answer."""
+    house = desk.house
+
+    def has_lapsed(reading: Reading) -> bool:
+        return reading.one("lapsed_of_others", agent=session.agent) is not None
+
+    if not house.checkout.common_dir or not house.store.view(has_lapsed):
+        return {}
+    from interlock.flows.takeovers import save_former_work as save
+
+    taken = save(house.site(), session, granted)
+    if taken is None:
+        return {}
+    desk.terminal.note(taken.note)
+    return {"rescued": taken.rescue} if taken.rescue else {}
 
 
 def _take(desk: Desk, session: Any, request: Request, wait_ms: int) -> Any:

@@ -11,19 +11,20 @@ _STDERR = 2
 
 def git(desk: Desk, words: tuple[str, ...]) -> int:
     """Judge a call of git, then hand over to it; ends as git does."""
-    from contextlib import nullcontext
-
     from interlock.flows.guarding import check_git
-    from interlock.git.lock import git_lock
+    from interlock.git.lock import git_lock, under_lock
     from interlock.git.run import hand_over
 
     cwd = desk.cwd
     site = desk.house.site(desk.terminal.note)
     verdict = check_git(site, desk.known_session(), cwd, words)
     is_json = desk.terminal.is_json
-    lock = git_lock(site.common_dir, f"git {verdict.verb}", on_wait=desk.terminal.note)
-    with lock if verdict.is_racy else nullcontext():
-        code = hand_over(words, cwd=cwd, out=_STDERR if is_json else None)
+    out = _STDERR if is_json else None
+    if verdict.is_racy:
+        with git_lock(site.common_dir, f"git {verdict.verb}", on_wait=desk.terminal.note):
+            code = hand_over(words, cwd=cwd, out=out, variables=under_lock(site.common_dir))
+    else:
+        code = hand_over(words, cwd=cwd, out=out)
     if is_json:
         answer = {"ok": code == 0, "exit": code, "verb": verdict.verb, "reach": verdict.kind}
         failed = {

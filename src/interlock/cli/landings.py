@@ -18,7 +18,7 @@ _MEANT = {"landed": 0, "bounced": 1, "ejected": 1, "held": 7}
 def land(desk: Desk, branch: str, task: str, wait: bool) -> int:
     """Submit a branch, and with --wait see it through."""
     from interlock.flows.submitting import submit_branch
-    from interlock.loops.queue import is_shared
+    from interlock.loops.settling import is_shared
     from interlock.views.landings import landing_json
 
     house = desk.house
@@ -29,7 +29,7 @@ def land(desk: Desk, branch: str, task: str, wait: bool) -> int:
     if wait and landing.state != "held":
         landing, stop = _see_through(desk, site, session, landing)
     elif landing.state != "held":
-        _leave_to_resident(site)
+        _leave_to_resident(desk, site)
     code = _MEANT.get(landing.state, 0)
     if stop is not None and landing.state not in _MEANT:
         raise stop
@@ -69,17 +69,22 @@ def _see_through(
 ) -> tuple[Landing, InterlockError | None]:
     """Run the queue, or watch whoever does, until the entry has ended."""
     from interlock.cli.main import heed_signals
-    from interlock.loops.waiting import see_through
+    from interlock.loops.waiting import has_more, see_through
 
     heed_signals()
-    return see_through(site, session, landing.id, lambda stage: desk.terminal.note(f"{landing.id}: {stage}"))
+    seen = see_through(site, session, landing.id, lambda stage: desk.terminal.note(f"{landing.id}: {stage}"))
+    if has_more(site):  # whoever submitted meanwhile relies on the one who ran the queue
+        _leave_to_resident(desk, site)
+    return seen
 
 
-def _leave_to_resident(site: Any) -> None:
+def _leave_to_resident(desk: Desk, site: Any) -> None:
     if site.settings.landing_resident:
         from interlock.loops.resident import start_resident
 
-        start_resident(site)
+        trouble = start_resident(site)
+        if trouble:
+            desk.terminal.note(f"{trouble}; `interlock queue run --drain` lands it")
 
 
 def run_queue(desk: Desk, drain: bool, wait: str) -> int:
@@ -111,12 +116,14 @@ def list_all(desk: Desk, all: bool, conflicts: bool) -> int:
     """Show the queue, or which open branches conflict."""
     from interlock.domain.landings import OPEN
     from interlock.git.target import find_target
+    from interlock.loops.settling import settle_here
     from interlock.operations.landings import get_queue, list_landings
     from interlock.views.landings import landing_json, queue_json
 
     house = desk.house
     desk.show_life()
-    site = house.site()
+    site = house.site(desk.terminal.note)
+    settle_here(site)
     if conflicts:
         return _show_conflicts(desk, site)
     rows = [landing_json(one) for one in list_landings(site.context, () if all else OPEN)]
@@ -133,14 +140,10 @@ def list_all(desk: Desk, all: bool, conflicts: bool) -> int:
 
 def _show_conflicts(desk: Desk, site: Any) -> int:
     from interlock.flows.conflicts import foresee
+    from interlock.views.landings import conflicts_text
 
     found = foresee(site)
-    lines = [
-        f"{one['one']} and {one['other']} conflict in {', '.join(one['paths'])}" for one in found["conflicts"]
-    ]
-    lines += [f"hot: {one['path']} ({one['branches']} branches)" for one in found["hot"]]
-    lines.append("order: " + " ".join(found["order"]) if found["order"] else "no open branches")
-    desk.terminal.answer({"ok": True, **found}, "\n".join(lines))
+    desk.terminal.answer({"ok": True, **found}, conflicts_text(found))
     return 0
 
 

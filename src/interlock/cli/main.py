@@ -113,6 +113,7 @@ class Desk:
         self.folder = folder
         self._name = name
         self._house: Any = None
+        self._session_id = ""
 
     @property
     def house(self) -> Any:
@@ -140,8 +141,17 @@ class Desk:
         if self._house is not None:
             try:
                 self._house.settle()
+                self._tell_notices()
             except (InterlockError, OSError, ValueError):
                 return
+
+    def _tell_notices(self) -> None:
+        """Say what the acting session must hear of; with --json `status` tells it."""
+        if self._session_id and not self.terminal.is_json:
+            from interlock.operations.notices import take_notices
+
+            for text in take_notices(self._house.context, self._session_id):
+                self.terminal.note(f"notice: {text}")
 
     @property
     def cwd(self) -> str:
@@ -179,7 +189,9 @@ class Desk:
         """The session that acts; begun if there is none."""
         from interlock.operations.sessions import identify
 
-        return identify(self.house.context, self.caller()).session
+        session = identify(self.house.context, self.caller()).session
+        self._session_id = session.id
+        return session
 
     def show_life(self) -> None:
         """Looking counts as a sign of life; whoever has no session, or a dead one, may look all the same."""
@@ -193,4 +205,5 @@ class Desk:
         from interlock.operations.sessions import known_session
 
         joined = known_session(self.house.context, self.caller())
+        self._session_id = joined.session.id if joined else ""
         return joined.session if joined else None

@@ -16,10 +16,10 @@ WORKSPACE_COMMANDS: tuple[Command, ...] = (
             Option(name="--kind", help="worktree, or clone: a repository of its own", metavar="K"),
             Option(name="--offline", help="begin from what was fetched last", is_flag=True),
         ),
-        examples=("interlock workspace open T7", "cd $(interlock workspace open T7 --kind clone)"),
+        examples=("interlock workspace open T7", "interlock workspace open T7 --kind clone"),
         details=(
             "It lies beside the repository, begins at the freshly fetched target branch, and is made runnable\n"
-            "by the [workspace] section of interlock.toml. The answer on stdout is its folder."
+            "by the [workspace] section of interlock.toml. The answer is its folder: cd $(interlock workspace open T7)"
         ),
     ),
     Command(
@@ -52,7 +52,8 @@ WORKSPACE_COMMANDS: tuple[Command, ...] = (
         handler="workspaces:environment",
         summary="The environment of a workspace, to be taken in by a shell.",
         arguments=(Argument(name="workspace", help="its id, task or folder; here", is_optional=True),),
-        examples=('eval "$(interlock workspace env W3)"',),
+        examples=("interlock workspace env W3",),
+        details='In a shell: eval "$(interlock workspace env W3)"',
     ),
     Command(
         path="rescue list",
@@ -114,7 +115,7 @@ WORKSPACE_COMMANDS: tuple[Command, ...] = (
             Option(name="--revert", help="undo what landed meanwhile, if that is meant", is_flag=True),
         ),
         examples=("interlock commit -m 'Parse dates' src/dates.py tests/test_dates.py",),
-        details="Your own commit hooks and signing run as always. `interlock who PATH` reads the trailers back.",
+        details="Your commit hooks and signing run as always. `interlock who PATH` reads the trailers back.",
     ),
     Command(
         path="git",

@@ -13,6 +13,7 @@ def status(desk: Desk) -> int:
     """Show who is here, what is held and who waits."""
     from interlock.operations.held import list_claims
     from interlock.operations.journal import last_position
+    from interlock.operations.notices import take_notices
     from interlock.operations.sessions import live_sessions
     from interlock.operations.waiting import describe_line
     from interlock.views.claims import claim_json, session_json, waiter_json
@@ -22,6 +23,8 @@ def status(desk: Desk) -> int:
     sessions = [session_json(one, house.store) for one in live_sessions(house.context)]
     claims = [claim_json(one, house.store) for one in list_claims(house.context)]
     waiters = [waiter_json(one, house.store) for one in house.store.view(describe_line)]
+    workspaces, landings, slots = _work(desk)
+    notices = take_notices(house.context, me.id) if me else []
     position = last_position(house.context)
     table = desk.terminal.table
     parts = [
@@ -45,6 +48,25 @@ def status(desk: Desk) -> int:
             ["agent", "patterns", "since"],
             [[one["agent"], " ".join(one["patterns"]), one["since"]] for one in waiters],
         ),
+        table(
+            f"{len(workspaces)} workspace{'' if len(workspaces) == 1 else 's'}",
+            ["id", "task", "agent", "state", "path"],
+            [[str(one[key]) for key in ("id", "task", "agent", "state", "path")] for one in workspaces],
+        ),
+        table(
+            f"{len(landings)} on the way",
+            ["id", "state", "agent", "branch", "reason"],
+            [
+                [str(one[key] or "") for key in ("id", "state", "agent", "branch", "reason")]
+                for one in landings
+            ],
+        ),
+        table(
+            f"{len(slots)} slot{'' if len(slots) == 1 else 's'} taken",
+            ["id", "holder", "until"],
+            [[str(one[key]) for key in ("id", "holder", "until")] for one in slots],
+        ),
+        *(f"notice: {text}" for text in notices),
         f"journal at {position}",
     ]
     answer = {
@@ -54,10 +76,29 @@ def status(desk: Desk) -> int:
         "sessions": sessions,
         "claims": claims,
         "waiters": waiters,
+        "workspaces": workspaces,
+        "landings": landings,
+        "slots": slots,
+        "notices": notices,
         "journal": {"position": position},
     }
     desk.terminal.answer(answer, "\n".join(parts))
     return 0
+
+
+def _work(desk: Desk) -> tuple[list[dict[str, Any]], list[dict[str, Any]], list[dict[str, Any]]]:
+    """What is worked on beside claims: workspaces, landings, slots."""
+    from interlock.operations.landings import list_landings
+    from interlock.operations.slots import list_slots
+    from interlock.operations.workspaces import list_workspaces
+    from interlock.views.landings import landing_json
+    from interlock.views.slots import slot_json
+    from interlock.views.workspaces import workspace_json
+
+    context, store = desk.house.context, desk.house.store
+    workspaces = [workspace_json(one) for one in list_workspaces(context)]
+    landings = [landing_json(one) for one in list_landings(context)]
+    return workspaces, landings, [slot_json(one, store) for one in list_slots(context)]
 
 
 def _who_am_i(desk: Desk) -> tuple[Any, str]:

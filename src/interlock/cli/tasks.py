@@ -321,6 +321,10 @@ def _hand_over(desk: Desk, picked: Picked) -> int:
     lines += _told(before, "  before: ", "  work there: ")
     lines += [f"  next: {in_one_line(task['next_action'])}"] if task["next_action"] else []
     answer = {"ok": True, "task": task, "claims": claims, "resumed": picked.is_resumed, **before}
+    if picked.claims and not picked.is_resumed:
+        from interlock.cli.claims import save_former_work
+
+        answer |= save_former_work(desk, desk.session(), picked.claims)
     desk.terminal.answer(answer, "\n".join(lines))
     return 0
 

@@ -2,10 +2,21 @@
 
 from __future__ import annotations
 
-
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from interlock.cli.main import Desk
+    from interlock.flows.site import Site
+
+
+def _settle(site: Site) -> None:
+    """Close first what has landed meanwhile, perhaps by another machine's doing."""
+    from interlock.errors import InterlockError
+    from interlock.loops.settling import settle_here
+
+    try:
+        settle_here(site)
+    except InterlockError as error:
+        site.tell(error.message)
 
 
 def open_one(desk: Desk, task: str, kind: str, offline: bool) -> int:
@@ -15,6 +26,7 @@ def open_one(desk: Desk, task: str, kind: str, offline: bool) -> int:
 
     house = desk.house
     site = house.site(desk.terminal.note)
+    _settle(site)
     opened = open_workspace(site, desk.session(), task, kind=kind, is_offline=offline)
     row = workspace_json(opened.workspace)
     for note in opened.notes:
@@ -36,12 +48,16 @@ def open_one(desk: Desk, task: str, kind: str, offline: bool) -> int:
 
 def list_all(desk: Desk, all: bool) -> int:
     """List workspaces with what one wants to know before closing any."""
+    from interlock.flows.closing import mend
     from interlock.flows.surveying import survey
     from interlock.views.workspaces import surveyed_json
 
     house = desk.house
     desk.show_life()
-    site = house.site()
+    site = house.site(desk.terminal.note)
+    for told in mend(site):
+        desk.terminal.note(told)
+    _settle(site)
     rows = [surveyed_json(one) for one in survey(site, with_closed=all)]
     columns = ["id", "task", "agent", "state", "age", "size", "holder", "base", "path"]
     cells = [[str(row["text"][column]) for column in columns] for row in rows]
@@ -54,12 +70,16 @@ def list_all(desk: Desk, all: bool) -> int:
 
 def close(desk: Desk, workspace: str, force: bool) -> int:
     """Close a workspace; what was saved is named."""
-    from interlock.flows.workspaces import close_workspace, find_workspace
+    from interlock.flows.closing import close_workspace, mend
+    from interlock.flows.workspaces import find_workspace
     from interlock.views.workspaces import workspace_json
 
     site = desk.house.site(desk.terminal.note)
+    session = desk.session()
+    for told in mend(site, session):
+        desk.terminal.note(told)
     found = find_workspace(site, workspace)
-    closed = close_workspace(site, desk.session(), found, force=force)
+    closed = close_workspace(site, session, found, force=force)
     lines = [f"closed {closed.workspace.id}"]
     if closed.rescue:
         lines.append(f"saved as {closed.rescue}: interlock rescue restore {closed.rescue}")
@@ -77,10 +97,11 @@ def close(desk: Desk, workspace: str, force: bool) -> int:
 
 def prune(desk: Desk, dry_run: bool) -> int:
     """Close what is finished or forsaken."""
+    from interlock.flows.closing import prune as prune_all
     from interlock.flows.surveying import evict_caches
-    from interlock.flows.workspaces import prune as prune_all
 
     site = desk.house.site(desk.terminal.note)
+    _settle(site)
     found = prune_all(site, desk.session(), is_dry=dry_run)
     evicted = [] if dry_run else evict_caches(site)
     rows = [

@@ -19,7 +19,6 @@ SUPERSEDED = "superseded"
 
 STATES = (RUNNING, VERIFYING, LIVE, FAILED, SUPERSEDED)
 UNDER_WAY = (RUNNING, VERIFYING)
-UNLANDED = ("queued", "testing", "held")  # states of an entry of the landing queue that has yet to land
 
 LONGEST_COMMAND = 1000
 LONGEST_OUTPUT = 2000

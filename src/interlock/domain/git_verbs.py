@@ -187,7 +187,7 @@ def _judge_rm(call: Call) -> _Judged:
 
 
 def _judge_mv(call: Call) -> _Judged:
-    if call.has("n", "dry-run"):
+    if call.has("n", "dry-run") or not call.paths:
         return _NOTHING
     return _by_paths(call.paths, "it moves the files of everybody", "git mv -- PATH TO")
 

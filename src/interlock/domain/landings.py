@@ -1,9 +1,13 @@
-"""Landings: the way of one branch onto the target branch, the states it goes through, and what a queue knows."""
+"""Landings: the way of a branch onto the target branch, its states, and what a queue knows."""
 
 from __future__ import annotations
 
 from interlock.errors import SettingsError
 from interlock.values import value
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from typing import Any
 
 QUEUED = "queued"
 TESTING = "testing"
@@ -38,6 +42,7 @@ class Landing:
     machine: str
     home: str
     subject: str = ""
+    author: dict[str, str] = {}  # noqa: RUF012 - never changed; who wrote the head: name, mail, date
     task: str = ""
     attempt: int = 0
     paths: list[str] = []  # noqa: RUF012 - never changed
@@ -56,6 +61,7 @@ class Landing:
     notes: list[str] = []  # noqa: RUF012
     bounce_task: str = ""
     is_settled: bool = False
+    is_integrated: bool = False
     ended_at: int = 0
 
 
@@ -79,7 +85,8 @@ class Queue:
     tip: str = ""
     reason: str = ""
     code: str = ""
-    move: dict[str, object] = {}  # noqa: RUF012
+    move: dict[str, Any] = {}  # noqa: RUF012
+    late: list[dict[str, object]] = []  # noqa: RUF012 - moves of runners that were cut off: a push may still arrive
     tests: int = 0
     landed: int = 0
 
@@ -94,10 +101,12 @@ def halves(count: int) -> int:
     return (count + 1) // 2
 
 
-def no_checks() -> SettingsError:
+def no_checks(branch: str = "") -> SettingsError:
     """Nobody has said how the target is tested, and saying nothing is no answer."""
+    where = f" in the interlock.toml of {branch}" if branch else ""
+    then = f"; and commit it on {branch}" if branch else ""
     return SettingsError(
-        "no checks are declared for what lands",
+        f"no checks are declared{where} for what lands",
         code="NO_CHECKS",
-        hint='name them in interlock.toml: [landing] checks = ["make test"]; or say checks = [] for none',
+        hint=f'say in interlock.toml: [landing] checks = ["make test"], or checks = [] for none{then}',
     )

@@ -13,9 +13,12 @@ from interlock.errors import InterlockError, RepositoryError
 from interlock.flows.preparing import prepare
 from interlock.flows.workspaces import workspaces_folder
 from interlock.git import checkouts
+from interlock.git.removing import private_git_dir, remove_checkout
 from interlock.git.run import PLACES, run_git
+from interlock.git.submodules import fill_submodules
 from interlock.ids import digest
 from interlock.operations.landings import known_verdict, remember_verdict
+from interlock.runners.orphans import end_orphans
 from interlock.runners.process import Child
 from interlock.values import as_dict, value
 
@@ -26,9 +29,12 @@ if TYPE_CHECKING:
 
     from interlock.config import Settings
     from interlock.flows.site import Site
+    from interlock.runners.process import Ended
 
 _NOBODY = (*PLACES, "INTERLOCK_SESSION", "INTERLOCK_AGENT", "INTERLOCK_STORE")
 _NOT_FOUND = (126, 127)
+_MARK = "INTERLOCK_BENCH"  # in the environment of everything that runs there
+_PREPARED = b"prepared\n"
 
 
 @value
@@ -54,6 +60,10 @@ class Bench:
         self._lock = -1
         self.path = ""
         self.runs = 0
+
+    @property
+    def _mark(self) -> dict[str, str]:
+        return {_MARK: self.path}
 
     def close(self) -> None:
         """Let others use the checkout; it stays for the next time."""
@@ -96,8 +106,7 @@ class Bench:
         on_check(check["name"])
         verdict, is_lasting = self._run_with_retries(check, commit)
         data = json.dumps({**as_dict(verdict), "flaky": list(verdict.flaky)}) if is_lasting else ""
-        if data:
-            remember_verdict(self._site.context, self._target, tree, key, data, has_run=True)
+        remember_verdict(self._site.context, self._target, tree, key, data)
         return verdict
 
     def _run_with_retries(self, check: Mapping[str, Any], commit: str) -> tuple[Verdict, bool]:
@@ -114,29 +123,40 @@ class Bench:
 
     def _run(self, check: Mapping[str, Any], commit: str) -> tuple[Verdict, bool]:
         """Run one check; and whether what it says is worth remembering, or came from a broken machine."""
-        self.go_to(commit)
-        self.runs += 1
         limit_ms = int(check.get("limit", self._settings.landing_check_limit_ms))
         name = str(check["name"])
-        child = Child(["/bin/sh", "-c", str(check["run"])], cwd=self.path, without=_NOBODY)
-        ended = child.wait(limit_ms / 1000, self._on_tick)
+        ended = self._start(str(check["run"]), commit, limit_ms)
+        self.runs += 1
         output = (ended.output + ended.trouble)[-MOST_OUTPUT:]
 
         def failed(reason: str) -> Verdict:
             return Verdict(is_green=False, check=name, exit=ended.exit_code, output=output, reason=reason)
 
         if ended.is_late:
-            return failed(f"`{name}` took longer than {duration_text(limit_ms)}"), False
+            return failed(f"`{name}` took longer than {duration_text(limit_ms)} and was ended"), False
         dirtied = self._dirtied(commit)
         if dirtied:
-            return failed(f"`{name}` changed tracked files: {', '.join(dirtied[:5])}"), True
+            more = f" and {len(dirtied) - 5} more" if len(dirtied) > 5 else ""
+            return failed(f"`{name}` changed tracked files: {', '.join(dirtied[:5])}{more}"), True
+        if ended.exit_code < 0:
+            return failed(f"`{name}` was ended by signal {-ended.exit_code}"), False
         if ended.exit_code:
-            is_lasting = ended.exit_code > 0 and ended.exit_code not in _NOT_FOUND
-            return failed(f"`{name}` ended with {ended.exit_code}"), is_lasting
+            return failed(f"`{name}` ended with {ended.exit_code}"), ended.exit_code not in _NOT_FOUND
         return Verdict(is_green=True), True
 
+    def _start(self, command: str, commit: str, limit_ms: int) -> Ended:
+        """Run a command on exactly this commit, and let nothing of it live on."""
+        self.go_to(commit)
+        child = Child(["/bin/sh", "-c", command], cwd=self.path, environment=self._mark, without=_NOBODY)
+        try:
+            return child.wait(limit_ms / 1000, self._on_tick)
+        finally:
+            end_orphans(_MARK, self.path)  # also what left the process group
+
     def _dirtied(self, commit: str) -> list[str]:
-        found = run_git("status", "--porcelain", "-z", "--untracked-files=no", cwd=self.path)
+        found = run_git("status", "--porcelain", "-z", "--untracked-files=no", "--no-renames", cwd=self.path)
+        if found.exit_code:
+            return [".git"]
         head = run_git("rev-parse", "HEAD", cwd=self.path).text.strip()
         changed = [item[3:] for item in found.text.split("\0") if item]
         return changed or (["HEAD"] if head != commit else [])
@@ -146,10 +166,8 @@ class Bench:
         from interlock.git.trials import commit_of
 
         commit = commit_of(self._site.home, tree, [], "to generate from")
-        self.go_to(commit)
         limit_ms = self._settings.landing_check_limit_ms
-        child = Child(["/bin/sh", "-c", command], cwd=self.path, without=_NOBODY)
-        ended = child.wait(limit_ms / 1000, self._on_tick)
+        ended = self._start(command, commit, limit_ms)
         if ended.is_late or ended.exit_code:
             said = (ended.output + ended.trouble)[-1000:].strip()
             ending = (
@@ -170,14 +188,18 @@ class Bench:
         Raises:
             RepositoryError: git cannot.
         """
-        if not self.path:
+        if self._lock < 0:
             self._settle_down(commit)
-        for words in (
-            ("checkout", "--quiet", "--force", "--detach", commit),
-            ("reset", "--quiet", "--hard", commit),
-            ("clean", "-ffdq"),
-        ):
-            found = run_git(*words, cwd=self.path, limit_seconds=1800)
+        self._unlock()
+        for words in (("checkout", "--quiet", "--force", "--detach", commit), ("clean", "-ffdq")):
+            # The user's hooks are for the user's checkouts: none of them may make this one fail.
+            found = run_git(
+                *("-c", "core.hooksPath=/dev/null", *words),
+                cwd=self.path,
+                limit_seconds=1800,
+                variables=self._mark,
+                on_tick=self._on_tick,
+            )
             if found.exit_code:
                 raise RepositoryError(
                     f"the queue cannot check {commit[:12]} out: {found.trouble[-300:]}",
@@ -195,18 +217,34 @@ class Bench:
             name = f".queue-{self._target.replace('/', '%')}" + (f"-{number}" if number > 1 else "")
             self.path = os.path.join(folder, name)
             self._lock = _lock_alone(self.path + ".lock")
-        if not checkouts.private_git_dir(self._site.home, self.path) or not os.path.isdir(self.path):
+        # What a runner that was killed had started there may still be at it, and would write among our files.
+        end_orphans(_MARK, self.path)
+        git_dir = private_git_dir(self._site.home, self.path)
+        if not git_dir or not os.path.isdir(self.path) or os.pread(self._lock, 100, 0) != _PREPARED:
             self._make(commit)
 
+    def _unlock(self) -> None:
+        """Take away the lock that a git of a check left when it was killed: nobody else works here."""
+        git_dir = private_git_dir(self._site.home, self.path)
+        lock = os.path.join(git_dir, "index.lock")
+        if git_dir and os.path.lexists(lock):
+            os.unlink(lock)
+
     def _make(self, commit: str) -> None:
-        checkouts.remove_checkout(self._site.home, self.path)
+        os.ftruncate(self._lock, 0)
+        remove_checkout(self._site.home, self.path)
         checkouts.add_detached_worktree(self._site.home, self.path, commit)
         checkouts.write_files(self.path)
         try:
-            prepare(self._settings, self._site.home.root, self.path, {}, self._site.tell, self._on_tick)
+            fill_submodules(self._site.home, self.path, is_clone=False)
+            prepare(
+                self._settings, self._site.home.root, self.path, self._mark, self._site.tell, self._on_tick
+            )
         except InterlockError:
-            checkouts.remove_checkout(self._site.home, self.path)
+            remove_checkout(self._site.home, self.path)
             raise
+        # Only now: one that was cut off half way would make every check red.
+        os.pwrite(self._lock, _PREPARED, 0)
 
 
 def _lock_alone(path: str) -> int:

@@ -1,11 +1,11 @@
-"""What the target would be with an entry on it: git's own merge, hot files by their class, in the style wanted."""
+"""What the target would be with an entry on it: git's merge, hot files by class, in the style wanted."""
 
 from __future__ import annotations
 
 from interlock.domain.landings import REBASE, SQUASH
 from interlock.domain.patterns import covers_branch
 from interlock.git import trials
-from interlock.git.trials import Clash
+from interlock.git.trials import Author, Clash, Committer
 from interlock.merge.classes import HotClass, class_of
 from interlock.merge.hot import merge_hot
 from interlock.merge.results import Merged, Regenerate
@@ -13,7 +13,7 @@ from interlock.values import value
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from collections.abc import Callable, Mapping
+    from collections.abc import Callable, Mapping, Sequence
 
     from interlock.config import Settings
     from interlock.domain.landings import Landing
@@ -21,6 +21,16 @@ if TYPE_CHECKING:
 
     # What a command makes of a file on a tree: (tree, path, command) → content, or what went wrong.
     Regenerator = Callable[[str, str, str], bytes | str]
+
+
+@value
+class Recipe:
+    """By what entries are put onto the target, the same for a whole round."""
+
+    settings: Settings
+    classes: list[HotClass]
+    committer: Committer
+    regenerate: Regenerator
 
 
 @value
@@ -37,6 +47,16 @@ class Candidate:
     def is_empty(self) -> bool:
         """Whether the target has all of it already."""
         return self.commit == self.before
+
+
+def recipe_for(site: Site, settings: Settings, regenerate: Regenerator) -> Recipe:
+    """What a round combines by: the target's settings, and who commits here."""
+    return Recipe(
+        settings=settings,
+        classes=hot_classes(settings),
+        committer=trials.committer_of(site.home),
+        regenerate=regenerate,
+    )
 
 
 def hot_classes(settings: Settings) -> list[HotClass]:
@@ -60,9 +80,7 @@ def class_for(site: Site, classes: list[HotClass], path: str) -> HotClass | None
     return class_of(path, classes, is_match) if classes else None
 
 
-def combine(
-    site: Site, settings: Settings, tip: str, landing: Landing, regenerate: Regenerator
-) -> Candidate | Clash:
+def combine(site: Site, recipe: Recipe, tip: str, landing: Landing) -> Candidate | Clash:
     """Put an entry on a tip, or say what clashes.
 
     Raises:
@@ -70,7 +88,9 @@ def combine(
     """
     home = site.home
     tried = trials.try_merge(home, tip, landing.head)
-    contents, generated, notes, clash = _merge_hot_files(site, settings, tip, landing)
+    contents, generated, notes, clash = merge_hot_files(
+        site, recipe.classes, tip, landing.head, landing.paths
+    )
     if isinstance(tried, Clash):
         left = [path for path in tried.paths if path not in contents and path not in generated]
         if left or clash:
@@ -81,29 +101,29 @@ def combine(
         return clash
     tree = trials.with_contents(home, tried.tree, contents)
     for path, command in generated.items():
-        made = regenerate(tree, path, command)
+        made = recipe.regenerate(tree, path, command)
         if isinstance(made, str):
             return Clash(paths=(path,), reasons=(f"{path} cannot be generated: {made}",))
         tree = trials.with_contents(home, tree, {path: made})
-    if tree == trials.told(home, "rev-parse", f"{tip}^{{tree}}"):
+    if tree == trials.tree_of(home, tip):
         return Candidate(landing=landing, before=tip, commit=tip, tree=tree, notes=("it is there already",))
-    return _commit(site, settings, tip, landing, tree, tuple(notes))
+    return _commit(site, recipe, tip, landing, tree, tuple(notes))
 
 
-def _merge_hot_files(
-    site: Site, settings: Settings, tip: str, landing: Landing
+def merge_hot_files(
+    site: Site, classes: list[HotClass], tip: str, head: str, paths: Sequence[str]
 ) -> tuple[dict[str, bytes | None], dict[str, str], list[str], Clash | None]:
-    """What becomes of hot files that both sides changed; git alone would lose one of two equal changes."""
+    """What becomes of hot files that both sides changed; git alone would lose one of two equal changes.
+
+    Tells the contents, the commands of those that have to be generated, notes, and what cannot be merged.
+    """
     contents: dict[str, bytes | None] = {}
     generated: dict[str, str] = {}
     notes: list[str] = []
-    classes = hot_classes(settings)
-    hot = [(path, one) for path in landing.paths if (one := class_for(site, classes, path))]
-    base = trials.merge_base(site.home, tip, landing.head) if hot else ""
+    hot = [(path, one) for path in paths if (one := class_for(site, classes, path))]
+    base = trials.merge_base(site.home, tip, head) if hot else ""
     for path, one in hot:
-        before, ours, theirs = (
-            trials.blob_at(site.home, commit, path) for commit in (base, tip, landing.head)
-        )
+        before, ours, theirs = (trials.blob_at(site.home, commit, path) for commit in (base, tip, head))
         if before == ours and one.kind != "generated":
             continue
         outcome = merge_hot(one.kind, before, ours, theirs, path, one.options)
@@ -119,24 +139,26 @@ def _merge_hot_files(
 
 
 def _commit(
-    site: Site, settings: Settings, tip: str, landing: Landing, tree: str, notes: tuple[str, ...]
+    site: Site, recipe: Recipe, tip: str, landing: Landing, tree: str, notes: tuple[str, ...]
 ) -> Candidate:
-    home, style = site.home, settings.landing_style
+    home, style, committer = site.home, recipe.settings.landing_style, recipe.committer
+    if style not in (SQUASH, REBASE):
+        message = _with_trailers(f"Land {landing.branch}: {landing.subject}", _own_trailers(landing))
+        author = Author(**landing.author) if landing.author else trials.author_of(home, landing.head)
+        commit = trials.commit_of(home, tree, [tip, landing.head], message, author, committer)
+        return Candidate(landing=landing, before=tip, commit=commit, tree=tree, notes=notes)
     base = trials.merge_base(home, tip, landing.head)
     own = trials.own_commits(home, base, landing.head)
     if style == REBASE:
-        if base == tip and trials.told(home, "rev-parse", f"{landing.head}^{{tree}}") == tree:
+        if base == tip and trials.tree_of(home, landing.head) == tree:
             return Candidate(landing=landing, before=tip, commit=landing.head, tree=tree, notes=notes)
-        last = trials.replay(home, tip, own, lambda commit: trials.message_of(home, commit))
-        if isinstance(last, str) and trials.told(home, "rev-parse", f"{last}^{{tree}}") == tree:
+        last = trials.replay(home, tip, own, lambda commit: trials.message_of(home, commit), committer)
+        if isinstance(last, str) and trials.tree_of(home, last) == tree:
             return Candidate(landing=landing, before=tip, commit=last, tree=tree, notes=notes)
         notes = (*notes, "its commits could not be replayed one by one, so it landed as one")
-    if style in (SQUASH, REBASE):
-        message = _squash_message(site, landing, own)
-        commit = trials.commit_of(home, tree, [tip], message, author_of=landing.head)
-    else:
-        message = _with_trailers(f"Land {landing.branch}: {landing.subject}", _own_trailers(landing))
-        commit = trials.commit_of(home, tree, [tip, landing.head], message, author_of=landing.head)
+    author = trials.author_of(home, landing.head)
+    message = _squash_message(site, landing, own, author)
+    commit = trials.commit_of(home, tree, [tip], message, author, committer)
     return Candidate(landing=landing, before=tip, commit=commit, tree=tree, notes=notes)
 
 
@@ -145,11 +167,16 @@ def _own_trailers(landing: Landing) -> list[str]:
     return [f"Interlock-{name}: {text}" for name, text in known.items() if text]
 
 
-def _squash_message(site: Site, landing: Landing, own: list[str]) -> str:
-    """One message for all commits of a branch: what each said, and every trailer once."""
+def _squash_message(site: Site, landing: Landing, own: list[str], author: Author) -> str:
+    """One message for all commits of a branch: what each said, who else wrote it, and every trailer once."""
     home = site.home
     trailers = [*trials.trailers_of(home, own)]
-    trailers += [line for line in _own_trailers(landing) if line not in trailers]
+    others = dict.fromkeys(
+        f"Co-authored-by: {one.name} <{one.mail}>"
+        for one in (trials.author_of(home, commit) for commit in own)
+        if one.mail != author.mail
+    )
+    trailers += [line for line in (*others, *_own_trailers(landing)) if line not in trailers]
     messages = [_without_trailers(trials.message_of(home, commit), trailers) for commit in own]
     if len(messages) == 1:
         return _with_trailers(messages[0], trailers)
@@ -170,10 +197,10 @@ def _with_trailers(message: str, trailers: list[str]) -> str:
     return message.rstrip() + "\n\n" + "\n".join(trailers) + "\n" if trailers else message.rstrip() + "\n"
 
 
-def validators(site: Site, settings: Settings, paths: list[str]) -> Mapping[str, str]:
+def validators(site: Site, classes: list[HotClass], paths: Sequence[str]) -> Mapping[str, str]:
     """The commands that the settings name for hot files among these paths."""
-    classes = hot_classes(settings)
-    found = {path: class_for(site, classes, path) for path in paths}
+    wanted = [one for one in classes if "validate" in one.options]
+    found = {path: class_for(site, classes, path) for path in dict.fromkeys(paths)} if wanted else {}
     return {
         path: str(one.options["validate"]) for path, one in found.items() if one and "validate" in one.options
     }

@@ -12,23 +12,19 @@ import re
 import shlex
 
 from interlock.domain.agents import check_label
-from interlock.domain.patterns import covers_branch, has_special
 from interlock.errors import (
-    Held,
     InterlockError,
     Malformed,
-    NotAllowed,
-    PatternError,
     RepositoryError,
     Stale,
     StoreError,
 )
+from interlock.flows.covering import cover
 from interlock.git import commits as git
-from interlock.git.index_locks import wait_for_index
 from interlock.git.lock import git_lock, under_lock
+from interlock.git.stale_locks import wait_for_index, wait_for_locks
 from interlock.git.trailers import Trailers, find_posing_line, with_trailers
 from interlock.git.undoing import find_undone
-from interlock.operations.held import check, held_by
 from interlock.operations.leases import renew_session
 from interlock.values import value
 
@@ -37,13 +33,10 @@ if TYPE_CHECKING:
     from collections.abc import Sequence
 
     from interlock.domain.agents import Session
-    from interlock.domain.claims import Claim
-    from interlock.domain.patterns import Pattern
     from interlock.flows.site import Site
     from interlock.git.commits import Changed, Found, PrivateIndex, Sight
     from interlock.git.run import Output
     from interlock.operations.context import Context
-    from interlock.ports.store import Reading
 
 _ATTEMPTS = 5
 _INDEX_ATTEMPTS = 50  # others' git may be quicker to lock it each time
@@ -126,7 +119,8 @@ def commit(site: Site, session: Session, wish: Wish) -> Made:
                 code="OPERATION_IN_PROGRESS",
                 hint=f"finish it with `git {verb} --continue`, or end it with `git {verb} --abort`",
             )
-        wait_for_index(site.here)
+        wait_for_locks(site.here)
+        git.finish_cut_off(site.here)
         for _ in range(_ATTEMPTS):
             made = _try_once(site, session, wish)
             if made is not None:
@@ -144,7 +138,7 @@ def commit(site: Site, session: Session, wish: Wish) -> Made:
 
 def _try_once(site: Site, session: Session, wish: Wish) -> Made | None:
     """One attempt; nothing when HEAD moved in the middle of it."""
-    with git.PrivateIndex(site.here) as index:
+    with git.PrivateIndex(site.here) as index:  # until the real one has followed: it tells where we were
         plan = _plan(site, session, wish, index)
         hooks = git.hooks_of(site.here)
         before = git.snapshot(site.here) if hooks else {}
@@ -152,15 +146,23 @@ def _try_once(site: Site, session: Session, wish: Wish) -> Made | None:
         message = with_trailers(wish.message, plan.trailers)
         said = git.make_commit(site.here, index, message, under_lock(site.common_dir))
         made = None if said.exit_code else git.find_made(site.here, session.id, plan.sight.head)
+        committed = _accept(site, session, wish, plan, made) if made is not None else None
     _show_life_after(site, session)
-    touched = tuple(_touched(site, before, plan)) if hooks else ()
-    if said.exit_code:
-        if git.head_of(site.here) != plan.sight.head:
-            return None
+    touched = _touched(site, before, plan) if hooks else []
+    if said.exit_code and git.head_of(site.here) == plan.sight.head:
         raise _refused(said, hooks, touched)
-    if made is None:
-        return None  # others moved HEAD on to something else
-    return _accept(site, session, wish, plan, made, touched)
+    if made is None or committed is None:
+        return None
+    paths = tuple(one.path for one in committed)
+    return Made(
+        commit=made.id,
+        branch=plan.sight.branch,
+        subject=wish.message.strip().split("\n")[0],
+        paths=paths,
+        trailers=made.trailers,
+        changed_by_hooks=tuple(path for path in touched if path not in paths),
+        left_alone=plan.left_alone,
+    )
 
 
 def _plan(site: Site, session: Session, wish: Wish, index: PrivateIndex) -> _Plan:
@@ -178,7 +180,7 @@ def _plan(site: Site, session: Session, wish: Wish, index: PrivateIndex) -> _Pla
             code="NOTHING_TO_COMMIT",
             hint="`git status` shows what has; what was committed already needs no second commit",
         )
-    claims = judge(site.context, session, [change.path for change in changes])
+    claims = cover(site.context, session, [change.path for change in changes])
     if not wish.may_undo:
         _refuse_undoing(site, session, sight, changes)
     _warn_of_stale(site, session, sight, others)
@@ -217,92 +219,6 @@ def _at_or_below(paths: Sequence[str], folder: str) -> bool:
     return any(path == folder or path.startswith(f"{folder}/") for path in paths)
 
 
-def judge(context: Context, session: Session, paths: Sequence[str]) -> list[Claim]:
-    """The session's live claims that cover these paths; what is free needs none.
-
-    Raises:
-        NotAllowed: one is not claimed.
-        Held: another session holds one.
-        Stale: the lease on one is over.
-    """
-    held = context.store.view(lambda reading: held_by(reading, session.id))
-    mine = [(claim, _pattern_of(context, claim)) for same in held.values() for claim in same]
-    used: dict[int, Claim] = {}
-    for path in paths:
-        wanted = _wanted(context, path)
-        covering = [claim for claim, pattern in mine if _covers(pattern, wanted)]
-        if covering:
-            newest = max(covering, key=lambda claim: claim.token)
-            used[newest.token] = newest
-        else:
-            _judge_uncovered(context, session, path, wanted)
-    return list(used.values())
-
-
-def _pattern_of(context: Context, claim: Claim) -> Pattern:
-    return context.repository.pattern_of(claim.pattern, claim.kind)
-
-
-def _wanted(context: Context, path: str) -> Pattern:
-    """What must be held to change a path: itself, or its folder where the name can be in no pattern."""
-    while True:
-        try:
-            return context.repository.pattern_of(path or ".", "literal")
-        except PatternError:
-            path = os.path.dirname(path)
-
-
-def _covers(held: Pattern, wanted: Pattern) -> bool:
-    return all(any(covers_branch(mine, one) for mine in held.branches) for one in wanted.branches)
-
-
-def _judge_uncovered(context: Context, session: Session, path: str, wanted: Pattern) -> None:
-    standing = check(context, session, wanted)
-    if standing.state in ("held", "free"):
-        return
-    holder = standing.claim
-    facts: dict[str, object] = {"path": path}
-    if holder is not None:
-        facts |= {"holder": holder.agent, "until_at": holder.until, "task": holder.task or None}
-    if lost := context.store.view(lambda reading: _lapsed(context, reading, session, wanted)):
-        now_held = f"; {holder.agent} holds {holder.pattern} now" if holder is not None else ""
-        raise Stale(
-            f"the lease of {session.agent} on {lost} is over{now_held}",
-            code="LEASE_OVER",
-            hint="look at what changed meanwhile, then claim it anew before committing anything",
-            **facts,
-        )
-    if holder is not None:
-        raise Held(
-            f"{path} is held by {holder.agent}: it is not {session.agent}'s to commit",
-            code="CLAIM_HELD",
-            hint="leave it out; `interlock claims` shows who holds what",
-            **facts,
-        )
-    raise NotAllowed(
-        f"{path} has changed, but {session.agent} holds no claim on it",
-        code="NOT_CLAIMED",
-        hint=f"if the change is yours: {_how_to_claim(context, path)}; else leave it out",
-        **facts,
-    )
-
-
-def _lapsed(context: Context, reading: Reading, session: Session, wanted: Pattern) -> str:
-    """What this agent held over this path and lost, without having taken it again."""
-    for row in reading.all("lapsed_of", agent=session.agent):
-        if _covers(context.repository.pattern_of(row[0], row[1]), wanted):
-            return str(row[0])
-    return ""
-
-
-def _how_to_claim(context: Context, path: str) -> str:
-    if os.path.islink(os.path.join(context.repository.root, path)):
-        # A link as typed means what it leads to; a glob means the link itself.
-        folder, _, name = path.rpartition("/")
-        return shlex.join(["interlock", "claim", f":/{folder}{'/' if folder else ''}[{name[0]}]{name[1:]}"])
-    return shlex.join(["interlock", "claim", f":/{path}", *(["--literal"] if has_special(path) else [])])
-
-
 def _refuse_undoing(site: Site, session: Session, sight: Sight, changes: Sequence[Changed]) -> None:
     undone = find_undone(site.here, sight.head, changes, session.id)
     if not undone:
@@ -332,10 +248,8 @@ def _warn_of_stale(site: Site, session: Session, sight: Sight, others: Sequence[
         site.tell(f"left alone: what is staged of {names} would undo what landed; see `git diff --cached`")
 
 
-def _accept(
-    site: Site, session: Session, wish: Wish, plan: _Plan, made: Found, touched: tuple[str, ...]
-) -> Made | None:
-    """Look at what git made of it, and take it back if it is more than was judged."""
+def _accept(site: Site, session: Session, wish: Wish, plan: _Plan, made: Found) -> list[Changed] | None:
+    """Look at what git made of it, and let the index follow; take it back if it is more than was judged."""
     if made.parent != plan.sight.head:
         # Somebody committed between our look and git's: this tree knows nothing of that commit.
         if git.take_back(site.here, made):
@@ -350,15 +264,7 @@ def _accept(
     if foreign:
         raise _added(foreign) if git.take_back(site.here, made) else _stuck(made)
     _bring_index_up(site, committed)
-    return Made(
-        commit=made.id,
-        branch=plan.sight.branch,
-        subject=wish.message.strip().split("\n")[0],
-        paths=tuple(one.path for one in committed),
-        trailers=made.trailers,
-        changed_by_hooks=tuple(path for path in touched if path not in {one.path for one in committed}),
-        left_alone=plan.left_alone,
-    )
+    return committed
 
 
 def _is_wanted(context: Context, session: Session, wish: Wish, path: str) -> bool:
@@ -366,7 +272,7 @@ def _is_wanted(context: Context, session: Session, wish: Wish, path: str) -> boo
     if not any(folder == "." or _at_or_below((path,), folder) for folder in wish.paths):
         return False
     try:
-        judge(context, session, [path])
+        cover(context, session, [path])
     except InterlockError:
         return False
     return True
@@ -402,11 +308,11 @@ def _show_life_after(site: Site, session: Session) -> None:
         site.tell(f"after the hooks: {error.message}")
 
 
-def _refused(said: Output, hooks: list[str], touched: tuple[str, ...]) -> InterlockError:
+def _refused(said: Output, hooks: list[str], touched: list[str]) -> InterlockError:
     last = said.text.splitlines()[-1][:200] if said.text else "without a word"
     facts: dict[str, object] = {
         "output": said.text[-_TAIL:],
-        "changed_by_hooks": list(touched[:_MOST_NAMED]),
+        "changed_by_hooks": touched[:_MOST_NAMED],
     }
     if hooks and said.exit_code == _HOOK_SAID_NO:
         return InterlockError(
@@ -459,7 +365,7 @@ def _bring_home(site: Site, made: Made) -> None:
     """Let the repository have what a clone committed on a branch of ours, so that it outlives the clone."""
     if not site.here.home or not _WORK_BRANCH.fullmatch(made.branch):
         return
-    from interlock.git.checkouts import bring_back  # noqa: PLC0415 - few workspaces are clones
+    from interlock.git.checkouts import bring_back
 
     try:
         bring_back(site.home, site.here.root, made.branch)

@@ -37,7 +37,11 @@ def open_workspaces(site: Site) -> list[records.Document]:
     """The workspaces of this repository that are open on this machine."""
     machine = site.context.processes.machine
     found = site.context.store.view(lambda reading: records.all_of(reading, "workspace", ("open",)))
-    return [one for one in found if one["machine"] == machine and os.path.isdir(one["path"])]
+    return [
+        one
+        for one in found
+        if one["machine"] == machine and one["home"] == site.common_dir and os.path.isdir(one["path"])
+    ]
 
 
 def is_owner(workspace: records.Document, session: Session) -> bool:

@@ -16,7 +16,7 @@ from interlock.config import read_settings
 from interlock.domain.claims import Refused
 from interlock.domain.deploys import LONGEST_COMMAND, LONGEST_OUTPUT, deploy_target
 from interlock.domain.once import exit_status
-from interlock.errors import Held, InterlockError, Malformed, Stale, TimedOut
+from interlock.errors import Held, InterlockError, Malformed, Stale, StoreError, TimedOut
 from interlock.flows.syncing import behind_error, changes_in, commits_in, dirty_error, find_position, offline
 from interlock.flows.updating import run_shell
 from interlock.git.run import ask, run_in
@@ -24,6 +24,7 @@ from interlock.git.target import find_target
 from interlock.operations import deploys
 from interlock.operations.runners import RunnerBusy, renew_runner, wait_for_runner
 from interlock.runners.passing import check_command, run_through
+from interlock.runners.process import Ended
 from interlock.values import replace
 
 TYPE_CHECKING = False
@@ -35,7 +36,6 @@ if TYPE_CHECKING:
     from interlock.domain.deploys import Deploy, DeployTarget
     from interlock.flows.site import Site
     from interlock.operations.runners import RunnerLease
-    from interlock.runners.process import Ended
 
 TARGET_VARIABLE = "INTERLOCK_DEPLOY_TARGET"
 COMMIT_VARIABLE = "INTERLOCK_DEPLOY_COMMIT"
@@ -109,8 +109,11 @@ class _Hold:
         Raises:
             Stale: somebody took over; going on would be a second deploy at the same time.
         """
-        self.lease = renew_runner(self.site.context, self.lease)
-        deploys.stay_alive(self.site.context, self.session)
+        try:
+            self.lease = renew_runner(self.site.context, self.lease)
+            deploys.stay_alive(self.site.context, self.session)
+        except StoreError:
+            return  # a store that is away for a moment is no reason to stop half way; the end is checked
 
     def take_claim(self) -> None:
         """Take the claim as well, which somebody may hold by hand to keep everybody off.
@@ -127,7 +130,7 @@ class _Hold:
             if not isinstance(outcome, Refused):
                 return
             if outcome.cycle or left <= _SLICE_MS:
-                raise _kept_off(self.target, outcome)
+                raise _kept_off(self.target, outcome, has_waited=self._wait_ms > 0)
             self.tick()
 
     def _on_wait(self, refused: Refused) -> None:
@@ -152,7 +155,7 @@ def _busy(target: DeployTarget, busy: RunnerBusy, *, has_waited: bool) -> Interl
     )
 
 
-def _kept_off(target: DeployTarget, refused: Refused) -> InterlockError:
+def _kept_off(target: DeployTarget, refused: Refused, *, has_waited: bool) -> InterlockError:
     first = refused.refused[0]
     facts = {"holder": first.holder, "until_at": first.until, "held": first.held, "target": target.name}
     message = f"{first.holder} holds {first.held}" + (f": {first.note}" if first.note else "")
@@ -160,16 +163,18 @@ def _kept_off(target: DeployTarget, refused: Refused) -> InterlockError:
         ring = " → ".join(refused.cycle)
         hint = "release what the others wait for, then deploy"
         return Held(f"{message}, and waits for you ({ring})", code="WAIT_CYCLE", hint=hint, **facts)
-    if refused.code == "WAIT_TIMED_OUT":
+    if has_waited:
         return TimedOut(message, code="WAIT_TIMED_OUT", hint="ask them, or wait longer with --wait", **facts)
     return Held(message, code="CLAIM_HELD", hint="ask them, or stand in line with --wait 30m", **facts)
 
 
 def _end_orphan(site: Site, child: Process | None) -> None:
     """End what a killed deploy left running: two at once are what a lease is there to prevent."""
+    if child is None:
+        return
     processes = site.context.processes
     here = processes.current()
-    if child is None or (child.boot_id, child.namespace) != (here.boot_id, here.namespace):
+    if (child.boot_id, child.namespace) != (here.boot_id, here.namespace):
         return
     for number in (signal.SIGTERM, signal.SIGKILL):
         give_up_at = time.monotonic() + _GRACE_SECONDS
@@ -210,7 +215,7 @@ def _judge(site: Site, settings: Settings, target: DeployTarget) -> str:
             commits=commits_in(site.here, f"{position.tip}..{position.head}"),
         )
     is_inside = deploys.inside(site.context, target.paths)
-    if dirty := [path for _, path in changes_in(site.here) if is_inside(path)]:
+    if dirty := [path for path in changes_in(site.here, with_untracked=True) if is_inside(path)]:
         raise dirty_error(dirty, "commit and land it, or put it aside: `interlock stash save`")
     deploys.check_landed(site.context, target, position.target)
     _check_not_older(site, target, position.head)
@@ -246,7 +251,7 @@ def _deploy_alone(site: Site, hold: _Hold, command: Sequence[str], out: int, err
     begun = deploys.begin_deploy(site.context, hold.session, hold.lease, hold.target.name, commit, shown)
     exit_code: int | None = None
 
-    def fail(code: str, reason: str, output: str = "") -> Deploy:
+    def fail(*, code: str, reason: str, output: str = "") -> Deploy:
         tail = output.replace("\0", "\ufffd")[-LONGEST_OUTPUT:]
         return deploys.end_failed(
             site.context, hold.session, begun, code, reason, exit=exit_code, output=tail
@@ -256,40 +261,41 @@ def _deploy_alone(site: Site, hold: _Hold, command: Sequence[str], out: int, err
         ended = _run(hold, begun, command, out, err)
         exit_code = exit_status(ended.exit_code)
         if exit_code:
-            return fail("DEPLOY_FAILED", f"the command ended with {exit_code}", ended.output)
+            reason = f"the command ended with {exit_code}"
+            return fail(code="DEPLOY_FAILED", reason=reason, output=ended.output)
         if moved := _what_moved(site, hold.target, commit):
-            return fail("MOVED_MEANWHILE", moved, ended.output)
+            return fail(code="MOVED_MEANWHILE", reason=moved, output=ended.output)
         if trouble := _verify(hold, begun):
-            return fail("VERIFY_FAILED", *trouble)
+            return fail(code="VERIFY_FAILED", reason=trouble[0], output=trouble[1])
         is_verified = bool(hold.target.verify)
         return deploys.end_live(site.context, hold.session, hold.lease, begun, is_verified=is_verified)
     except Stale as error:
-        fail(error.code, error.message)
+        fail(code=error.code, reason=error.message)
         raise
     except BaseException as error:
-        fail("INTERRUPTED", f"stopped before it was done ({type(error).__name__})")
+        fail(code="INTERRUPTED", reason=f"stopped before it was done ({type(error).__name__})")
         raise
 
 
 def _run(hold: _Hold, begun: Deploy, command: Sequence[str], out: int, err: int) -> Ended:
     """Run the command with all its children, none of which outlives it."""
-    from interlock.runners.process import Ended  # noqa: PLC0415 - a name for one line
-
-    processes, group = hold.site.context.processes, [0]
+    processes, group = hold.site.context.processes, 0
+    child: Process | None = None
 
     def on_start(pid: int) -> None:
-        group[0] = pid
+        nonlocal group, child
+        group = pid
         try:
-            deploys.note_child(hold.site.context, begun, processes.identify(pid))
+            child = processes.identify(pid)
         except Malformed:
-            return  # it has ended already
+            return  # it has ended already, or this system does not tell
+        deploys.note_child(hold.site.context, begun, child)
 
     def on_tick() -> None:
         hold.tick()
-        try:
-            processes.identify(group[0])
-        except Malformed:  # something in the background goes on writing, and would be listened to for ever
-            _signal_group(group[0], signal.SIGKILL)
+        # What it left in the background and goes on writing would be listened to for ever.
+        if child is not None and processes.is_gone(child):
+            _signal_group(group, signal.SIGKILL)
 
     # The shell only hands over: `env` alone would take a program with an equals sign for a variable.
     variables = (f"{TARGET_VARIABLE}={begun.target}", f"{COMMIT_VARIABLE}={begun.commit}")
@@ -300,8 +306,8 @@ def _run(hold: _Hold, begun: Deploy, command: Sequence[str], out: int, err: int)
     except OSError as error:
         return Ended(exit_code=_CANNOT_START, output=f"it could not be started: {error}", trouble="")
     finally:
-        if group[0]:
-            _signal_group(group[0], signal.SIGKILL)
+        if group:
+            _signal_group(group, signal.SIGKILL)
 
 
 def _what_moved(site: Site, target: DeployTarget, commit: str) -> str:
@@ -310,7 +316,7 @@ def _what_moved(site: Site, target: DeployTarget, commit: str) -> str:
     if head != commit:
         return f"HEAD moved from {commit[:12]} to {head[:12]} while the command ran"
     is_inside = deploys.inside(site.context, target.paths)
-    changed = [path for state, path in changes_in(site.here) if state != "??" and is_inside(path)]
+    changed = [path for path in changes_in(site.here, with_untracked=False) if is_inside(path)]
     return f"{changed[0]} changed while the command ran" if changed else ""
 
 

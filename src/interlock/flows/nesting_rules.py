@@ -65,7 +65,7 @@ class Nest:
 
     def is_matched(self, patterns: Iterable[str]) -> bool:
         """Whether one of these globs fits the folder, a folder above it, or the name of one."""
-        from fnmatch import fnmatchcase  # noqa: PLC0415
+        from fnmatch import fnmatchcase
 
         parts = self.folder.split("/")
         above = ["/".join(parts[: length + 1]) for length in range(len(parts))]
@@ -101,7 +101,7 @@ def _json(text: str | None) -> dict[str, Any]:
 
 
 def _toml(text: str | None) -> dict[str, Any]:
-    import tomllib  # noqa: PLC0415
+    import tomllib
 
     try:
         return tomllib.loads(text or "")
@@ -120,7 +120,7 @@ def _section(document: dict[str, Any], *names: str) -> dict[str, Any] | None:
 
 
 def _ini(text: str | None, section: str) -> dict[str, str] | None:
-    from configparser import Error, RawConfigParser  # noqa: PLC0415
+    from configparser import Error, RawConfigParser
 
     reader = RawConfigParser(strict=False)
     try:

@@ -1,4 +1,4 @@
-"""Making a new workspace runnable, as the `[workspace]` section says: copy, link, install, generate, check."""
+"""Making a new workspace runnable as `[workspace]` says: copy, link, install, generate, check."""
 
 from __future__ import annotations
 

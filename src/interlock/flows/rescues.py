@@ -6,10 +6,11 @@ import os
 
 from interlock.errors import Malformed, RepositoryError
 from interlock.git import checkouts
+from interlock.git.removing import private_git_dir
 from interlock.git.rescue_places import CLONE, MAIN, WORKTREE, Place
 from interlock.git.rescue_restoring import restore_rescue
 from interlock.git.rescue_taking import take_rescue
-from interlock.git.rescues import Rescue, drop_rescue, find_rescue, get_rescue, list_rescues
+from interlock.git.rescues import Rescue, drop_rescue, find_rescue, get_rescue, list_rescues, ref_of
 from interlock.git.run import ask, run_git
 from interlock.values import value
 
@@ -40,7 +41,7 @@ def place_of(site: Site, path: str) -> Place:
     Raises:
         RepositoryError: the folder is none.
     """
-    git_dir = checkouts.private_git_dir(site.home, path)
+    git_dir = private_git_dir(site.home, path)
     if not git_dir:
         raise RepositoryError(
             f"{path} is no checkout of this repository",
@@ -69,6 +70,21 @@ def save_checkout(
     Raises:
         RepositoryError: something cannot be saved; nothing may be deleted then.
     """
+    place = place_of(site, path)
+    return save_place(site, session, place, reason, workspace=workspace, force=force, **more)
+
+
+def save_place(
+    site: Site,
+    session: Session | None,
+    place: Place,
+    reason: str,
+    *,
+    workspace: Workspace | None = None,
+    force: bool = False,
+    **more: Any,
+) -> str:
+    """As `save_checkout`, for a checkout that lies where git does not look for it."""
     facts: dict[str, Any] = {
         "reason": reason,
         "agent": workspace.agent if workspace else session.agent if session else "",
@@ -79,7 +95,7 @@ def save_checkout(
         **more,
     }
     rescue_id = _next_id(site)
-    saved = take_rescue(site.common_dir, place_of(site, path), rescue_id, facts, force=force)
+    saved = take_rescue(site.common_dir, place, rescue_id, facts, force=force)
     if saved is None:
         return ""
     who = (session.agent, session.id) if session else ("", "")
@@ -90,6 +106,21 @@ def save_checkout(
 
     site.context.change(record)
     return saved.id
+
+
+def forget_same(site: Site, rescue_id: str, workspace: Workspace) -> None:
+    """Drop an earlier rescue of a workspace that holds exactly the same: its taker was cut off after it."""
+    others = [
+        one
+        for one in saved_work(site)
+        if one.facts.get("workspace") == workspace.id and one.id != rescue_id and "stash" not in one.facts
+    ]
+    for one in others:
+        both = [f"{ref_of(name)}:contents.json" for name in (one.id, rescue_id)]
+        found = ask(site.home, "rev-parse", *both).splitlines()
+        trees = ask(site.home, "rev-parse", *(f"{ref_of(name)}:files" for name in (one.id, rescue_id)))
+        if len(found) == 2 and len(set(found)) == 1 and len(set(trees.splitlines())) <= 1:
+            drop_rescue(site.common_dir, one.id)
 
 
 def _next_id(site: Site) -> str:

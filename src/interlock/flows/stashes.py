@@ -6,6 +6,8 @@ aside is a rescue that knows its checkout.
 
 from __future__ import annotations
 
+from contextlib import contextmanager
+
 from interlock.domain.patterns import branches_overlap
 from interlock.errors import Held, InterlockError, NotAllowed
 from interlock.flows.rescues import place_of, save_checkout, saved_work
@@ -15,9 +17,12 @@ from interlock.git.rescue_stakes import is_anything_at_stake
 from interlock.git.rescues import Rescue, drop_rescue
 from interlock.git.run import git_failed, run_in
 from interlock.operations.held import list_claims
+from interlock.operations.workspaces import list_workspaces
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
+    from collections.abc import Generator
+
     from interlock.domain.agents import Session
     from interlock.flows.site import Site
 
@@ -30,7 +35,7 @@ def save(site: Site, session: Session, message: str) -> Rescue:
         InterlockError: there is nothing to put aside, or a merge or the like is half done.
     """
     root = site.here.root
-    with git_lock(site.common_dir, "stash save"):
+    with _alone(site, "stash save") as is_shared:
         stake = is_anything_at_stake(site.common_dir, place_of(site, root))
         if stake.operation:
             raise NotAllowed(
@@ -42,23 +47,38 @@ def save(site: Site, session: Session, message: str) -> Rescue:
             raise InterlockError(
                 "there is nothing to put aside", code="NOTHING_TO_SAVE", hint="the tree is clean"
             )
-        _check_own(site, session)
+        if is_shared:
+            _check_own(site, session)
         saved = save_checkout(site, session, root, message or "put aside", force=True, stash=root)
         _clear(site)
     return next(one for one in saved_work(site) if one.id == saved)
 
 
+@contextmanager
+def _alone(site: Site, purpose: str) -> Generator[bool]:
+    """Tells whether others may be at work in this checkout; then nobody commits there meanwhile."""
+    is_own = any(one.path == site.here.root for one in list_workspaces(site.context))
+    if is_own:
+        yield False
+        return
+    with git_lock(site.common_dir, purpose):
+        yield True
+
+
 def _check_own(site: Site, session: Session) -> None:
     """In a checkout that several share, the changes of others stay where they are."""
     found = run_in(site.here, "status", "--porcelain=v1", "-z", "--untracked-files=all", "--no-renames")
-    for item in found.text.split("\0"):
-        path = item[3:]
-        if not path:
-            continue
-        (changed,) = site.context.repository.pattern_of(path, "literal").branches
-        for claim in list_claims(site.context, (site.context.repository.pattern_of(path, "literal"),)):
-            held = site.context.repository.pattern_of(claim.pattern, claim.kind)
-            if claim.session != session.id and any(branches_overlap(one, changed) for one in held.branches):
+    pattern_of = site.context.repository.pattern_of
+    others = [
+        (claim, pattern_of(claim.pattern, claim.kind).branches)
+        for claim in list_claims(site.context)
+        if claim.session != session.id
+    ]
+    paths = [item[3:] for item in found.text.split("\0") if item] if others else []
+    for path in paths:
+        (changed,) = pattern_of(path, "literal").branches
+        for claim, held in others:
+            if any(branches_overlap(one, changed) for one in held):
                 raise Held(
                     f"{path} is changed here, and {claim.agent} holds it",
                     code="CLAIM_HELD",
@@ -99,18 +119,17 @@ def restore(site: Site, stash_id: str) -> tuple[Rescue, tuple[str, ...]]:
         )
     stash = chosen[-1]
     place = place_of(site, site.here.root)
-    with git_lock(site.common_dir, "stash restore"):
+    with _alone(site, "stash restore"):
         _check_clean(site)
         head = run_in(site.here, "rev-parse", "HEAD").text.strip()
-        if head != stash.head:
-            raise InterlockError(
-                f"{stash.id} was put aside at {stash.head[:12]}, and this checkout is at {head[:12]} now",
-                code="MOVED_MEANWHILE",
-                hint=f"interlock rescue restore {stash.id} --into ../again, then merge; or git switch back first",
-            )
-        restored = restore_rescue(site.common_dir, stash.id, place)
+        if head == stash.head:
+            notes = tuple(restore_rescue(site.common_dir, stash.id, place).notes)
+        else:
+            from interlock.flows.stash_merging import merge_back
+
+            notes = (merge_back(site, stash, head),)
         drop_rescue(site.common_dir, stash.id)
-    return stash, tuple(restored.notes)
+    return stash, notes
 
 
 def _check_clean(site: Site) -> None:

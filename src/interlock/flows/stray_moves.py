@@ -345,6 +345,7 @@ def _record(
 ) -> None:
     who = (session.agent, session.id) if session else ("", "")
     facts = {
+        "to": ", ".join(dict.fromkeys(one.workspace.id for one in steps)),
         "paths": [{"path": one.stray.path, "from": one.stray.root, "to": one.workspace.id} for one in steps],
         "rescues": [rescue for _, rescue in rescues],
     }

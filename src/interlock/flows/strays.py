@@ -13,7 +13,7 @@ from interlock.errors import PatternError
 from interlock.flows.company import is_owner, open_workspaces
 from interlock.flows.findings import Finding
 from interlock.flows.rescues import place_of
-from interlock.git.rescue_places import open_shadow
+from interlock.git.rescue_shadow import open_shadow
 from interlock.git.run import told
 from interlock.operations.held import list_claims
 from interlock.operations.sessions import live_sessions
@@ -142,7 +142,7 @@ def _belonging(change: Changed, session: Session, own: Sequence[Document], claim
 
 
 def look_at_strays(site: Site, is_fixing: bool) -> Finding:
-    """Changes that lie in the wrong checkout. Moving them changes a workspace in use: that is never done here."""
+    """Changes that lie in the wrong checkout. Moving them would change a workspace in use: it is not done."""
     if not open_workspaces(site):
         return Finding(is_ok=True, found="no workspace is open here")
     strays = [one for one in find_strays(site) if one.state == STRAY]

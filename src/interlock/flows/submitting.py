@@ -1,20 +1,20 @@
-"""Submitting a branch to the landing queue: its evidence seen, its head pinned, its claims handed to the entry."""
+"""Submitting a branch to the landing queue: evidence seen, head pinned, claims handed to the entry."""
 
 from __future__ import annotations
 
 import re
 
-from interlock.domain.landings import no_checks
-from interlock.domain.patterns import covers_branch
 from interlock.domain.tasks import DONE, LANDING
-from interlock.errors import Malformed, NotAllowed, RepositoryError
+from interlock.errors import InterlockError, Malformed, NotAllowed, RepositoryError
 from interlock.flows.combining import class_for, hot_classes
+from interlock.flows.rules import gate_for, settings_at
 from interlock.git import advancing, checkouts, trials
 from interlock.git.run import ask, run_in
 from interlock.git.target import fetch_target, find_target
-from interlock.operations import landings as operations
 from interlock.operations.evidence import conclude
-from interlock.values import value
+from interlock.operations.landing_submitting import Submission, submit
+from interlock.operations.landings import list_landings
+from interlock.values import as_dict, value
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -44,16 +44,10 @@ def submit_branch(
         RepositoryError: there is no such branch, or it shares nothing with the target.
         NotAllowed: it is empty, its evidence is missing, or it changes what its author does not hold.
     """
-    if site.settings.landing_checks is None:
-        raise no_checks()
     target = find_target(site.home, site.settings)
-    named = branch or _current_branch(site)
+    named = (branch or _current_branch(site)).removeprefix("refs/heads/")
     if named == target.branch:
-        raise NotAllowed(
-            f"{named} is the target branch itself",
-            code="TARGET_ITSELF",
-            hint="commit on a branch of your own: interlock workspace open TASK",
-        )
+        raise _target_itself(site, named)
     _bring_home(site, named)
     head = ask(site.home, "rev-parse", "--verify", "--quiet", f"refs/heads/{named}^{{commit}}")
     if not head:
@@ -66,12 +60,24 @@ def submit_branch(
     trouble = fetch_target(site.home, target)
     if trouble:
         site.tell(f"{target.remote} cannot be reached now ({trouble}); the queue will ask again")
+    wish = _describe(site, target, named, head, task)
     if task:
         _see_evidence(site, session, witness, task, head)
-    wish = _describe(site, target, named, head, task)
     advancing.pin(site.home, target, head, is_shared=is_shared)
-    landing, is_new = operations.submit(site.context, session, wish, site.wall_ms())
+    try:
+        landing, is_new = submit(site.context, session, wish, site.wall_ms())
+    except InterlockError:
+        if not any(one.head == head for one in list_landings(site.context)):
+            advancing.unpin(site.home, target, head, is_shared=is_shared)
+        raise
     return Submitted(landing=landing, is_new=is_new)
+
+
+def _target_itself(site: Site, branch: str) -> NotAllowed:
+    hint = "commit on a branch of your own: interlock workspace open TASK, or git switch -c BRANCH"
+    if not site.settings.target:
+        hint += "; if work should land elsewhere, say so under [landing] target in interlock.toml"
+    return NotAllowed(f"{branch} is the target branch itself", code="TARGET_ITSELF", hint=hint)
 
 
 def _current_branch(site: Site) -> str:
@@ -130,17 +136,19 @@ def _see_evidence(site: Site, session: Session, witness: Witness, task_id: str, 
         )
 
 
-def _describe(site: Site, target: Target, branch: str, head: str, task: str) -> operations.Submission:
+def _describe(site: Site, target: Target, branch: str, head: str, task: str) -> Submission:
+    """What the queue has to know of a branch, judged by the rules of the target."""
     home = site.home
     tip = ask(home, "rev-parse", "--verify", "--quiet", f"{target.remote_ref or target.ref}^{{commit}}")
-    base = trials.merge_base(home, tip, head) if tip else ""
-    if tip and not base:
+    settings = settings_at(site, target, tip)
+    base = trials.merge_base(home, tip, head)
+    if not base:
         raise RepositoryError(
             f"{branch} has no common ancestor with {target.branch}",
             code="NO_COMMON_ANCESTOR",
             hint=f"begin it from {target.branch}, and bring the work there",
         )
-    paths = trials.changed_between(home, base, head) if base else []
+    paths = trials.changed_between(home, base, head)
     if not paths:
         what = "has all of it already" if base == head else "would not change by it"
         raise NotAllowed(
@@ -148,30 +156,21 @@ def _describe(site: Site, target: Target, branch: str, head: str, task: str) -> 
             code="EMPTY_BRANCH",
             hint="commit the work there first: interlock commit",
         )
-    classes = hot_classes(site.settings)
-    return operations.Submission(
+    classes = hot_classes(settings)
+    return Submission(
         branch=branch,
         head=head,
         target=target.branch,
         paths=tuple(paths),
         hot=frozenset(path for path in paths if class_for(site, classes, path)),
         subject=ask(home, "show", "-s", "--format=%s", head)[:200],
+        author=as_dict(trials.author_of(home, head)),
         machine=site.context.processes.machine,
         home=site.common_dir,
         task=task,
-        gate=_gate(site, paths),
+        gate=gate_for(site, settings, paths),
+        free=settings.claims_free,
     )
-
-
-def _gate(site: Site, paths: list[str]) -> str:
-    """Why a person must decide: the first path that the settings say so of."""
-    pattern_of = site.context.repository.pattern_of
-    for text in site.settings.landing_gate:
-        for path in paths:
-            (branch,) = pattern_of(path, "literal").branches
-            if any(covers_branch(one, branch) for one in pattern_of(text, "glob").branches):
-                return f"waits for a person: it changes {path} ({text})"
-    return ""
 
 
 def show_commits(site: Site, landing: Landing) -> str:

@@ -7,11 +7,11 @@ import shutil
 import stat
 
 from interlock.domain.patterns import covers_branch
-from interlock.domain.workspaces import OPEN, THERE, Workspace
+from interlock.domain.workspaces import CLONE, OPEN, THERE, Workspace
 from interlock.errors import RepositoryError
-from interlock.git import checkouts
+from interlock.git.removing import remove_tree
 from interlock.git.run import ask, run_in
-from interlock.git.target import find_target, tip_of
+from interlock.git.target import commits_of, find_target, tip_of
 from interlock.operations import workspaces as operations
 from interlock.operations.held import list_claims
 from interlock.runners.inhabitants import processes_in
@@ -21,6 +21,8 @@ TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
+    from interlock.domain.claims import Claim
+    from interlock.domain.patterns import Branch
     from interlock.flows.site import Site
 
 
@@ -35,26 +37,23 @@ class Surveyed:
     is_held: bool
     behind: int | None
     is_stale: bool
-    is_dirty: bool
 
 
 def survey(site: Site, *, with_closed: bool = False) -> list[Surveyed]:
-    """Every workspace with what is known and what is found."""
+    """Every workspace with what is known and what is found.
+
+    git is asked once for all branches, and once or twice for each commit that a workspace stands on.
+    """
+    found = operations.list_workspaces(site.context, with_closed=with_closed)
+    distances = Distances(site, found)
     now = site.wall_ms()
-    try:
-        tip = tip_of(site.home, find_target(site.home, site.settings))
-    except RepositoryError:
-        tip = ""
-    return [
-        _look(site, one, tip, now)
-        for one in operations.list_workspaces(site.context, with_closed=with_closed)
-    ]
+    return [_look(site, one, distances, now) for one in found]
 
 
-def _look(site: Site, one: Workspace, tip: str, now: int) -> Surveyed:
+def _look(site: Site, one: Workspace, distances: Distances, now: int) -> Surveyed:
     is_here = one.state in THERE and operations.is_here(site.context, one, site.common_dir)
     is_there = is_here and os.path.isdir(one.path)
-    behind, touched = _behind(site, one, tip) if is_there else (None, False)
+    behind, touched = distances.of(one) if is_there else (None, False)
     return Surveyed(
         workspace=one,
         is_there=is_there,
@@ -63,53 +62,76 @@ def _look(site: Site, one: Workspace, tip: str, now: int) -> Surveyed:
         is_held=one.state == OPEN and operations.is_held(site.context, one),
         behind=behind,
         is_stale=touched,
-        is_dirty=is_there and _is_dirty(site, one),
     )
 
 
-def _behind(site: Site, one: Workspace, tip: str) -> tuple[int | None, bool]:
-    """How many commits of the target a workspace lacks, and whether they touch what its session claims."""
-    head = ask(site.home, "rev-parse", "--verify", "--quiet", f"refs/heads/{one.branch}") or one.base
-    if not tip or not head:
-        return None, False
-    count = ask(site.home, "rev-list", "--count", f"{head}..{tip}")
-    if not count.isdecimal():
-        return None, False
-    if count == "0":
-        return 0, False
-    changed = run_in(site.home, "diff", "--name-only", "-z", "--no-renames", f"{head}...{tip}").text.split(
-        "\0"
-    )
-    pattern_of = site.context.repository.pattern_of
-    held = [
-        branch
-        for claim in list_claims(site.context)
-        if claim.session == one.session
-        for branch in pattern_of(claim.pattern, claim.kind).branches
-    ]
-    paths = [pattern_of(path, "literal").branches[0] for path in changed if path]
-    return int(count), any(covers_branch(mine, path) for mine in held for path in paths)
+class Distances:
+    """How far workspaces are behind the target: many stand on the same commit, and that is asked once."""
 
+    def __init__(self, site: Site, workspaces: list[Workspace]) -> None:
+        self._site = site
+        self._counts: dict[str, int | None] = {}
+        self._changed: dict[str, list[Branch]] = {}
+        self._claims: list[Claim] | None = None
+        open_ones = [one for one in workspaces if one.state in THERE]
+        self._tip, self._heads = "", {}
+        if open_ones:
+            self._heads = commits_of(site.home, [f"refs/heads/{one.branch}" for one in open_ones])
+            try:
+                self._tip = tip_of(site.home, find_target(site.home, site.settings))
+            except RepositoryError:
+                return
 
-def _is_dirty(site: Site, one: Workspace) -> bool:
-    from interlock.flows.rescues import place_of
-    from interlock.git.rescue_stakes import is_anything_at_stake
+    def of(self, one: Workspace) -> tuple[int | None, bool]:
+        """How many commits of the target a workspace lacks, and whether they touch what it claims."""
+        head = self._heads.get(f"refs/heads/{one.branch}", "") or one.base
+        if one.kind == CLONE and head != one.base:
+            head = one.base  # what its branch is at home may be older than what it took in by a sync
+        if not self._tip or not head:
+            return None, False
+        count = self._count(head)
+        return count, bool(count) and self._touches(one, head)
 
-    try:
-        return bool(is_anything_at_stake(site.common_dir, place_of(site, one.path)))
-    except RepositoryError:
-        return True  # what cannot be read is not known to be safe
+    def _count(self, head: str) -> int | None:
+        if head == self._tip:
+            return 0
+        if head not in self._counts:
+            count = ask(self._site.home, "rev-list", "--count", f"{head}..{self._tip}")
+            self._counts[head] = int(count) if count.isdecimal() else None
+        return self._counts[head]
+
+    def _touches(self, one: Workspace, head: str) -> bool:
+        pattern_of = self._site.context.repository.pattern_of
+        if self._claims is None:
+            self._claims = list_claims(self._site.context)
+        held = [
+            branch
+            for claim in self._claims
+            if claim.session == one.session
+            for branch in pattern_of(claim.pattern, claim.kind).branches
+        ]
+        if not held:
+            return False
+        if head not in self._changed:
+            words = ("diff", "--name-only", "-z", "--no-renames", f"{head}...{self._tip}")
+            names = run_in(self._site.home, *words).text.split("\0")
+            self._changed[head] = [pattern_of(name, "literal").branches[0] for name in names if name]
+        return any(covers_branch(mine, path) for mine in held for path in self._changed[head])
 
 
 def size_of(path: str) -> int:
     """How much room a folder takes; links are not followed."""
     total = 0
-    for folder, _, names in os.walk(path):
-        for name in names:
-            try:
-                total += os.lstat(os.path.join(folder, name)).st_blocks * 512
-            except OSError:
-                continue
+    folders = [path]
+    while folders:
+        try:
+            with os.scandir(folders.pop()) as entries:
+                for entry in entries:
+                    total += entry.stat(follow_symlinks=False).st_blocks * 512
+                    if entry.is_dir(follow_symlinks=False):
+                        folders.append(entry.path)
+        except OSError:
+            continue  # removed meanwhile, or not ours to read
     return total
 
 
@@ -127,7 +149,7 @@ def evict_caches(site: Site) -> list[tuple[str, int]]:
         if shutil.disk_usage(os.path.dirname(path)).free >= floor:
             break
         size = size_of(path)
-        checkouts.remove_tree(path)
+        remove_tree(path)
         evicted.append((path, size))
     return evicted
 

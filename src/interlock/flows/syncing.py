@@ -82,7 +82,7 @@ def find_position(
         base=ask(here, "merge-base", tip, head),
         behind=int(counts[0]),
         ahead=int(counts[1]),
-        changed=tuple(path for state, path in changes_in(here) if state != "??"),
+        changed=tuple(changes_in(here, with_untracked=False)),
         trouble=trouble,
     )
 
@@ -100,11 +100,12 @@ def _bring_here(site: Site, target: Target, tip: str) -> None:
     told(site.here, "-c", "gc.auto=0", *words, "--", site.home.common_dir, f"+{source}:{known}")
 
 
-def changes_in(here: Checkout) -> list[tuple[str, str]]:
-    """What git status tells: two letters of state and a path each; `??` is not under version control."""
-    words = ("status", "--porcelain=v1", "-z", "--untracked-files=all", "--no-renames")
-    entries = told(here, *words).split("\0")
-    return [(entry[:2], entry[3:]) for entry in entries if entry]
+def changes_in(here: Checkout, *, with_untracked: bool) -> list[str]:
+    """The paths that differ from HEAD; with those that are in no commit and not ignored, if they count."""
+    which = "all" if with_untracked else "no"
+    words = ("status", "--porcelain=v1", "-z", f"--untracked-files={which}", "--no-renames")
+    # Another repository below this one shows as a folder.
+    return [entry[3:].rstrip("/") for entry in told(here, *words).split("\0") if entry]
 
 
 def commits_in(here: Checkout, span: str, *paths: str) -> list[dict[str, str]]:

@@ -82,7 +82,7 @@ def update(
         return Update(how=how, before=before.head, position=before)
     with git_lock(site.common_dir, f"sync {before.branch}", on_wait=site.tell):
         # What was found before the lock may have changed while we waited for it.
-        if ask(site.here, "rev-parse", "HEAD") != before.head:
+        if _standing(site.here) != (before.branch, before.head):
             raise _moved(before)
         _check_updatable(site, before)
         _bring_in(site, before, how)
@@ -92,10 +92,14 @@ def update(
     return Update(how=how, before=before.head, position=after, checks=checks)
 
 
+def _standing(here: Checkout) -> tuple[str, str]:
+    return ask(here, "symbolic-ref", "--quiet", "--short", "HEAD"), ask(here, "rev-parse", "HEAD")
+
+
 def _moved(before: Position) -> Stale:
     return Stale(
         f"{before.branch} moved while it was to be updated",
-        code="MOVED_MEANWHILE",
+        code="BRANCH_MOVED",
         hint="somebody works in this checkout just now; sync again",
     )
 
@@ -115,8 +119,7 @@ def _check_updatable(site: Site, position: Position) -> None:
             code="NO_BRANCH_HERE",
             hint="git switch BRANCH first",
         )
-    changed = [path for state, path in changes_in(site.here) if state != "??"]
-    if changed:
+    if changed := changes_in(site.here, with_untracked=False):
         raise dirty_error(
             changed, "commit it with `interlock commit`, or put it aside: `interlock stash save`"
         )
@@ -204,9 +207,7 @@ def _take_back(here: Checkout, before: Position) -> None:
             run_in(
                 here, verb, "--abort", limit_seconds=_UPDATE_SECONDS, variables={"GIT_OPTIONAL_LOCKS": "1"}
             )
-    is_back = ask(here, "rev-parse", "HEAD") == before.head
-    is_back = is_back and ask(here, "symbolic-ref", "--quiet", "--short", "HEAD") == before.branch
-    if not is_back:
+    if _standing(here) != (before.branch, before.head):
         raise RepositoryError(
             f"an update of {before.branch} could not be taken back",
             code="GIT_FAILED",
@@ -230,7 +231,7 @@ def _note_base(site: Site, session: Session, tip: str) -> None:
     found = site.context.change(work)
     if found is None or not found.get("base"):
         return
-    from interlock.git.checkouts import base_ref  # noqa: PLC0415 - only in a workspace
+    from interlock.git.checkouts import base_ref
 
     # A clone borrows its objects: what keeps them at home moves along, unless that would let go of something.
     if not run_in(site.home, "merge-base", "--is-ancestor", found["base"], tip).exit_code:
@@ -270,7 +271,7 @@ def _task_check(site: Site, branch: str) -> str:
     task_id, _, attempt = branch.removeprefix("interlock/").removesuffix("/work").rpartition("-")
     if not task_id or not attempt.isdecimal() or branch != branch_of(task_id, int(attempt)):
         return ""
-    from interlock.operations.tasks import get_task  # noqa: PLC0415 - only for the branch of a task
+    from interlock.operations.tasks import get_task
 
     try:
         return get_task(site.context, task_id).check
@@ -286,7 +287,7 @@ def run_shell(
     environment: Mapping[str, str] | None = None,
 ) -> Checked:
     """Run a line of shell that acts for nobody, and on no repository but the one it stands in."""
-    from interlock.runners.process import Child  # noqa: PLC0415 - only when something is run
+    from interlock.runners.process import Child
 
     without = [name for name in os.environ if name.startswith(("INTERLOCK_", "GIT_"))]
     child = Child(["/bin/sh", "-c", command], cwd=folder, without=without, environment=environment)

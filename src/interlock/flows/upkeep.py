@@ -62,14 +62,17 @@ def mend_flips(site: Site, *, is_thorough: bool = False) -> list[str]:
         return []
     active = tell_active(site.context, _changed_at(os.path.join(site.common_dir, "config")))
     mended = mend_if_flipped(site.home, is_thorough=is_thorough)
-    for line in mended:
 
-        def record(tx: Change, line: str = line) -> None:
-            tx.record("git.mended", "", "", {"what": line, "active": active})
+    def record(tx: Change) -> None:
+        tx.record("git.mended", "", "", {"reason": "; ".join(mended), "active": active})
 
+    # What could not be mended comes again with every command: told each time, written down only when done.
+    if mended and not any(flip.is_certain or is_thorough for flip in find_flips(site.home)):
         site.context.store.change(record)
-        site.tell(f"{line} ({active})")
-    return [f"{line} ({active})" for line in mended]
+    told = [f"{line} ({active})" for line in mended]
+    for line in told:
+        site.tell(line)
+    return told
 
 
 def _changed_at(path: str) -> int:
@@ -87,8 +90,8 @@ def look_at_settings(site: Site, is_fixing: bool) -> Finding:
         active = tell_active(site.context, _changed_at(os.path.join(site.common_dir, "config")))
         hint = "`interlock doctor --fix` puts back what was there before"
         return Finding(is_ok=False, found=f"{'; '.join(flip.told() for flip in left)} ({active})", hint=hint)
-    note_shape(site.home)
     if is_fixing:
+        note_shape(site.home)
         mended += [f"{line} set" for line in set_git_limits(site.home)]
     missing = missing_limits(site.home)
     if mended:

@@ -1,37 +1,35 @@
-"""Opening, closing and looking after workspaces.
+"""Opening workspaces, and finding them again.
 
-Opening: the record is written, the base fetched and pinned, the checkout entered and filled, its slots leased,
-the manifest carried out; only then is it `open`. Closing: what exists nowhere else is rescued, the checkout
-removed, its slots freed; only then is it `closed`. After a crash the record tells how far it was, and
-`mend` goes on: back to nothing for one that was being opened, to the end for one that was being closed.
+The base is fetched, the record written, what is needed pinned, the checkout entered and filled, its slots
+leased, the manifest carried out; only then is it `open`. After a crash the record tells that it was begun,
+and `closing.mend` takes back what there is of it.
 """
 
 from __future__ import annotations
 
 import os
-import shlex
+import time
 
-from interlock.domain.slots import SlotRefused, known_kinds, make_wish, workspace_id
-from interlock.domain.tasks import OVER
-from interlock.domain.workspaces import CLONE, CLOSED, CLOSING, FAILED, KINDS, OPEN, OPENING, Workspace
-from interlock.errors import Held, InterlockError, Malformed, NotAllowed, RepositoryError
-from interlock.flows.preparing import prepare
-from interlock.flows.rescues import save_checkout
+from interlock.domain.workspaces import CLONE, KINDS, OPEN, OPENING, Workspace
+from interlock.errors import Held, Malformed, NotAllowed, RepositoryError
 from interlock.git import checkouts
-from interlock.git.merged import is_merged
 from interlock.git.run import ask
-from interlock.git.target import find_base, find_target, tip_of
-from interlock.operations import slots as slot_operations
+from interlock.git.target import find_base, find_target
 from interlock.operations import workspaces as operations
-from interlock.operations.leases import touch
-from interlock.operations.tasks import get_task
-from interlock.runners.inhabitants import processes_in
-from interlock.values import replace, value
+from interlock.values import value
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
+    from collections.abc import Callable
+
     from interlock.domain.agents import Session
     from interlock.flows.site import Site
+    from interlock.git.target import Base
+
+    Step = Callable[[str], None]
+
+_OURS = "refs/heads/interlock/"
+_LOOK_AGAIN_SECONDS = 0.05
 
 
 @value
@@ -46,24 +44,38 @@ class Opened:
 
 
 @value
-class Closed:
-    """A workspace that is gone, and where what was in it is now."""
+class _Ground:
+    """What a workspace is made from: the base, and the branches of earlier attempts with their heads."""
 
-    workspace: Workspace
-    rescue: str
-    is_merged: bool
-    notes: tuple[str, ...] = ()
+    base: Base
+    earlier: dict[str, str]
+
+    def facts_for(self, site: Site, branch: str) -> dict[str, object]:
+        """What the record says of it; a branch that is there already counts from where it left the target."""
+        head = self.earlier.get(branch, "")
+        base = ask(site.home, "merge-base", self.base.commit, head) if head else ""
+        return {
+            "base": base or self.base.commit,
+            "target": self.base.target.branch,
+            "is_offline": not self.base.is_fresh,
+            "has_new_branch": not head,
+        }
 
 
 def workspaces_folder(site: Site) -> str:
-    """Where workspaces lie: beside the repository, so that no tool walks into them."""
+    """Where workspaces lie: beside the repository, so that no tool walks into them.
+
+    Raises:
+        Malformed: the settings name a folder inside of it.
+    """
     home = site.home
     root = home.root if os.path.basename(home.common_dir) == ".git" else home.common_dir
     named = site.settings.workspace_folder
     if not named:
         return os.path.join(os.path.dirname(root), f"{os.path.basename(root)}.workspaces")
-    folder = os.path.normpath(os.path.join(root, named))
-    if folder == root or folder.startswith(root + "/"):
+    folder = os.path.realpath(os.path.join(root, os.path.expanduser(named)))
+    real = os.path.realpath(root)
+    if folder == real or folder.startswith(real.rstrip("/") + "/"):
         raise Malformed(
             f"[workspace] folder is {folder}, inside the repository, where every tool would walk into it",
             code="WORKSPACE_INSIDE",
@@ -73,9 +85,17 @@ def workspaces_folder(site: Site) -> str:
 
 
 def open_workspace(
-    site: Site, session: Session, task_id: str, *, kind: str = "", is_offline: bool = False
+    site: Site,
+    session: Session,
+    task_id: str,
+    *,
+    kind: str = "",
+    is_offline: bool = False,
+    on_step: Step = lambda _: None,
 ) -> Opened:
     """Make a checkout and a branch for a task, or give back the one that is there.
+
+    `on_step` hears the name of each step after it is done.
 
     Raises:
         RepositoryError: the remote cannot be reached, or git refuses.
@@ -88,35 +108,91 @@ def open_workspace(
             f"{wanted[:40]!r} is no kind of workspace", code="UNKNOWN_KIND", hint="worktree or clone"
         )
     folder = workspaces_folder(site)
-    mend(site, session)
+    _mend(site, session)
+    operations.check_free(site.context, session, task_id)
     target = find_target(site.home, site.settings)
     base = find_base(site.home, target, is_offline=is_offline)
-    begun = operations.begin(
-        site.context,
-        session,
-        task_id,
-        home=site.common_dir,
-        kind=wanted,
-        place=lambda name: _free_place(folder, name),
-        wall_ms=site.wall_ms(),
-    )
-    if begun.state == OPEN and os.path.isdir(begun.path):
-        return Opened(workspace=begun, is_new=False, **_left_before(site, begun))
-    if begun.state != OPENING or not operations.is_forsaken(site.context, begun):
-        raise NotAllowed(
-            f"{begun.id} for {task_id} is being {'opened' if begun.state == OPENING else 'closed'} just now",
-            code="WORKSPACE_BUSY",
-            hint="try again in a moment",
+    ground = _Ground(base=base, earlier=_earlier_branches(site, task_id))
+    while True:
+        begun, is_new = operations.begin(
+            site.context,
+            session,
+            task_id,
+            home=site.common_dir,
+            kind=wanted,
+            place=lambda name: _free_place(folder, name),
+            facts=lambda branch: ground.facts_for(site, branch),
+            wall_ms=site.wall_ms(),
         )
-    begun = replace(begun, base=base.commit, target=target.branch, is_offline=not base.is_fresh)
+        if is_new:
+            return _fill(site, session, begun, ground, on_step)
+        if begun.state == OPEN and os.path.isdir(begun.path):
+            renewed = _renew_slots(site, session, begun)
+            return Opened(workspace=renewed, is_new=False, **_left_before(site, renewed, ground))
+        if begun.state == OPEN:
+            _close_missing(site, session, begun)
+        else:
+            _await_other(site, begun)
+
+
+def _fill(site: Site, session: Session, begun: Workspace, ground: _Ground, on_step: Step) -> Opened:
+    """Make what was begun, or take everything back."""
     try:
-        opened, notes = _make(site, session, begun)
+        on_step("begun")
+        opened, notes = _make(site, session, begun, ground, on_step)
     except BaseException as error:
-        _give_up(site, session, begun, error)
+        from interlock.flows.closing import give_up
+
+        give_up(site, session, begun, error)
         raise
+    base = ground.base
     if not base.is_fresh:
-        notes = (f"OFFLINE: begun from {target.remote}/{target.branch} as it was fetched last", *notes)
-    return Opened(workspace=opened, is_new=True, notes=notes, **_left_before(site, opened))
+        where = f"{base.target.remote}/{base.target.branch}"
+        notes = (f"OFFLINE: begun from {where} as it was fetched last", *notes)
+    return Opened(workspace=opened, is_new=True, notes=notes, **_left_before(site, opened, ground))
+
+
+def _mend(site: Site, session: Session) -> None:
+    """Take up what was left half way; loading what that needs is worth it only if there is anything."""
+    if operations.list_half_way(site.context):
+        from interlock.flows.closing import mend
+
+        for told in mend(site, session):
+            site.tell(told)
+
+
+def _close_missing(site: Site, session: Session, begun: Workspace) -> None:
+    """Somebody removed the folder by hand: what git still knows of it is saved, then a new one is made."""
+    from interlock.flows.closing import close_workspace
+
+    site.tell(f"{begun.path} is gone: {begun.id} is closed, and opened anew")
+    close_workspace(site, session, begun, force=True)
+
+
+def _await_other(site: Site, begun: Workspace) -> None:
+    """Wait while another process opens or closes the same workspace; whoever asks twice gets one answer.
+
+    Raises:
+        NotAllowed: it takes longer than the settings allow one step to take.
+    """
+    site.tell(f"{begun.id} is being {'opened' if begun.state == OPENING else 'closed'} by another process")
+    give_up_at = time.monotonic() + site.settings.workspace_limit_ms / 1000
+    while time.monotonic() < give_up_at:
+        now = operations.find(site.context, begun.id)
+        if now is None or now.state not in operations.HALF_WAY:
+            return
+        if operations.is_forsaken(site.context, now) and _was_mended(site):
+            return
+        time.sleep(_LOOK_AGAIN_SECONDS)
+    raise NotAllowed(
+        f"{begun.id} has been {begun.state} for long", code="WORKSPACE_BUSY", hint="look at that process"
+    )
+
+
+def _was_mended(site: Site) -> bool:
+    from interlock.flows.closing import mend
+
+    return bool(mend(site))
 
 
 def _free_place(folder: str, name: str) -> str:
@@ -128,38 +204,71 @@ def _free_place(folder: str, name: str) -> str:
     return path
 
 
-def _make(site: Site, session: Session, begun: Workspace) -> tuple[Workspace, tuple[str, ...]]:
+def _make(
+    site: Site, session: Session, begun: Workspace, ground: _Ground, on_step: Step
+) -> tuple[Workspace, tuple[str, ...]]:
     from interlock.git.settings import set_git_limits
 
     home = site.home
-    os.makedirs(os.path.dirname(begun.path), exist_ok=True)
+    _make_folder(os.path.dirname(begun.path))
     set_git_limits(home)
-    earlier_head = ask(home, "rev-parse", "--verify", "--quiet", f"refs/heads/{begun.branch}")
-    begun = operations.change_state(
-        site.context,
-        replace(begun, state=OPENING),
-        "based",
-        session,
-        base=begun.base,
-        target=begun.target,
-        is_offline=begun.is_offline,
-        has_new_branch=not earlier_head,
-    )
-    add = checkouts.add_clone if begun.kind == CLONE else checkouts.add_worktree
     site.tell(f"{begun.kind} of {begun.target} at {begun.base[:12]}")
-    add(home, begun.path, begun.branch, earlier_head or begun.base, checkouts.base_ref(begun.id))
+    start = ground.earlier.get(begun.branch) or begun.base
+    if begun.kind == CLONE:
+        refs = {**ground.earlier, begun.target: ground.base.commit}
+        checkouts.pin(home, begun.id, begun.base, (start, *refs.values()))
+        on_step("pinned")
+        checkouts.add_clone(home, begun.path, begun.branch, start, refs)
+    else:
+        checkouts.pin(home, begun.id, begun.base, (start,))
+        on_step("pinned")
+        checkouts.add_worktree(home, begun.path, begun.branch, start, is_new=begun.has_new_branch)
+    on_step("entered")
     checkouts.write_files(begun.path)
-    checkouts.fill_submodules(home, begun.path)
-    leased, environment = _lease_slots(site, session, begun)
-    begun = replace(begun, slots=leased, environment=environment)
-    prepare(
-        site.settings,
-        home.root,
-        begun.path,
-        environment,
-        site.tell,
-        lambda: touch(site.context.store, session),
+    on_step("written")
+    _fill_submodules(site, begun)
+    opened = _make_runnable(site, session, begun, on_step)
+    notes = [_pointers_note(begun.path)]
+    if not begun.has_new_branch:
+        notes.append(f"{begun.branch} was there already: the workspace goes on at {start[:12]}")
+    return opened, tuple(note for note in notes if note)
+
+
+def _make_folder(folder: str) -> None:
+    try:
+        os.makedirs(folder, exist_ok=True)
+        if os.access(folder, os.W_OK | os.X_OK):
+            return
+        trouble = "it may not be written"
+    except OSError as error:
+        trouble = error.strerror or str(error)
+    raise RepositoryError(
+        f"no workspace can be made in {folder}: {trouble}",
+        code="FOLDER_FORBIDDEN",
+        hint="make it writable, or name another: [workspace] folder in interlock.toml",
     )
+
+
+def _fill_submodules(site: Site, begun: Workspace) -> None:
+    if os.path.exists(os.path.join(begun.path, ".gitmodules")):
+        from interlock.git.submodules import fill_submodules
+
+        fill_submodules(site.home, begun.path, is_clone=begun.kind == CLONE)
+
+
+def _make_runnable(site: Site, session: Session, begun: Workspace, on_step: Step) -> Workspace:
+    """Lease slots, carry the manifest out, and write down that it is open."""
+    leased, environment = _lease_slots(site, session, begun)
+    on_step("leased")
+    settings = site.settings
+    steps = (settings.workspace_copy, settings.workspace_link, settings.workspace_install)
+    if any(steps) or settings.workspace_generate or settings.workspace_check:
+        from interlock.flows.preparing import prepare
+        from interlock.operations.leases import touch
+
+        tick = lambda: touch(site.context.store, session)  # noqa: E731 - a sign of life, however long it takes
+        prepare(settings, site.home.root, begun.path, environment, site.tell, tick)
+    on_step("prepared")
     opened = operations.change_state(
         site.context,
         begun,
@@ -170,8 +279,8 @@ def _make(site: Site, session: Session, begun: Workspace) -> tuple[Workspace, tu
         environment=environment,
         process={},
     )
-    notes = _pointers_note(begun.path)
-    return opened, (notes,) if notes else ()
+    on_step("opened")
+    return opened
 
 
 def _pointers_note(path: str) -> str:
@@ -189,18 +298,33 @@ def _pointers_note(path: str) -> str:
     return ""
 
 
+def _renew_slots(site: Site, session: Session, workspace: Workspace) -> Workspace:
+    """Lease anew what ended with the session that had the workspace before."""
+    if not workspace.slots:
+        return workspace
+    leased, environment = _lease_slots(site, session, workspace)
+    if (leased, environment) == (workspace.slots, workspace.environment):
+        return workspace
+    return operations.change_state(
+        site.context, workspace, "adopted", session, slots=leased, environment=environment
+    )
+
+
 def _lease_slots(site: Site, session: Session, begun: Workspace) -> tuple[dict[str, str], dict[str, str]]:
     """Lease what the workspace needs beside files; the variables that tell of it."""
     context = site.context
     leased: dict[str, str] = {}
     environment = {"INTERLOCK_WORKSPACE": begun.id, "INTERLOCK_TASK": begun.task}
+    if not site.settings.workspace_slots:
+        return leased, environment
+    from interlock.domain.slots import SlotRefused, known_kinds, make_wish, workspace_id
+    from interlock.operations.slots import take_slot
+
     place = workspace_id(context.processes.machine, begun.path)
     for variable, kind in site.settings.workspace_slots:
         wish = make_wish(known_kinds(site.settings.slots), kind, name=variable, amount=1, workspace=place)
-        outcome = slot_operations.take_slot(context, session, wish)
+        outcome = take_slot(context, session, wish)
         if isinstance(outcome, SlotRefused):
-            for slot in leased.values():
-                slot_operations.free(context, session, slot)
             holder = outcome.holders[0].agent if outcome.holders else ""
             raise Held(
                 f"no {kind} is left for {variable}: all {outcome.size} are held",
@@ -213,66 +337,29 @@ def _lease_slots(site: Site, session: Session, begun: Workspace) -> tuple[dict[s
     return leased, environment
 
 
-def _left_before(site: Site, workspace: Workspace) -> dict[str, tuple[str, ...]]:
+def _earlier_branches(site: Site, task_id: str) -> dict[str, str]:
+    """The branches of all attempts at a task, with their heads."""
+    form = "--format=%(objectname) %(refname)"
+    lines = ask(site.home, "for-each-ref", form, f"{_OURS}{task_id}-*/work").splitlines()
+    rows = (line.partition(" ") for line in lines)
+    return {ref.removeprefix("refs/heads/"): commit for commit, _, ref in rows}
+
+
+def _left_before(site: Site, workspace: Workspace, ground: _Ground) -> dict[str, tuple[str, ...]]:
     """The branches and rescues of earlier attempts at the same task."""
     tried = operations.earlier(site.context, workspace.task)
-    pattern = f"refs/heads/interlock/{workspace.task}-*"
-    refs = ask(site.home, "for-each-ref", "--format=%(refname:short)", f"{pattern}/work").splitlines()
     rescues = tuple(dict.fromkeys(one.rescue for one in tried if one.rescue))
-    return {"branches": tuple(ref for ref in refs if ref != workspace.branch), "rescues": rescues}
+    branches = tuple(branch for branch in ground.earlier if branch != workspace.branch)
+    return {"branches": branches, "rescues": rescues}
 
 
-def _give_up(site: Site, session: Session | None, begun: Workspace, error: BaseException) -> None:
-    """Take back what was made of a workspace that could not be opened."""
-    why = error.message if isinstance(error, InterlockError) else f"{type(error).__name__}: {error}"
-    try:
-        _remove(site, begun, is_fresh=True)
-        _free_slots(site, begun)
-        ended = site.wall_ms()
-        operations.change_state(
-            site.context,
-            replace(begun, state=OPENING),
-            "failed",
-            session,
-            state=FAILED,
-            why=why[:1000],
-            closed_at=ended,
-        )
-    except InterlockError:
-        return  # `mend` will find it
-
-
-def _remove(site: Site, workspace: Workspace, *, is_fresh: bool) -> None:
-    """Remove the checkout and the pin; of one that was never open, also the branch that was made for it."""
-    home = site.home
-    checkouts.remove_checkout(home, workspace.path)
-    head = workspace.base if is_fresh and workspace.has_new_branch else ""
-    checkouts.drop_branch(home, workspace.branch, head, [checkouts.base_ref(workspace.id)])
-
-
-def _free_slots(site: Site, workspace: Workspace) -> None:
-    """Give back what was leased with a workspace, if it is still held by whoever leased it."""
-    from interlock.operations.leases import session_from
-
-    if not workspace.slots:
-        return
-    row = site.context.store.view(lambda reading: reading.one("session_get", session=workspace.session))
-    if row is None or row[12] is not None:
-        return
-    for slot in workspace.slots.values():
-        try:
-            slot_operations.free(site.context, session_from(row), slot)
-        except InterlockError:
-            continue
-
-
-def find_workspace(site: Site, text: str) -> Workspace:
+def find_workspace(site: Site, text: str, *, with_closed: bool = False) -> Workspace:
     """The workspace that an id, a task or a folder means; without a text, the one we stand in.
 
     Raises:
         Malformed: there is none.
     """
-    known = operations.list_workspaces(site.context)
+    known = operations.list_workspaces(site.context, with_closed=with_closed)
     known = [one for one in known if operations.is_here(site.context, one, site.common_dir)]
     path = os.path.realpath(text) if text else site.here.root
     meant = [one for one in known if one.id == text] or [one for one in known if one.path == path]
@@ -283,164 +370,8 @@ def find_workspace(site: Site, text: str) -> Workspace:
     raise operations.unknown_workspace(text or site.here.root)
 
 
-def close_workspace(
-    site: Site, session: Session | None, workspace: Workspace, *, force: bool = False
-) -> Closed:
-    """Rescue what exists nowhere else, then remove a workspace.
-
-    Raises:
-        Held: another live session has it, or live processes are in it.
-        RepositoryError: something in it can be neither saved nor removed.
-    """
-    if not force:
-        _check_alone(site, session, workspace)
-    if workspace.state != OPEN:
-        taken = operations.take_over(site.context, workspace, CLOSING)
-        if taken is None:
-            raise NotAllowed(
-                f"{workspace.id} is {workspace.state} by another process",
-                code="WORKSPACE_BUSY",
-                hint="try again in a moment",
-            )
-        return _finish_closing(site, session, taken)
-    process = site.context.processes.current()
-    going = operations.change_state(
-        site.context,
-        workspace,
-        "closing",
-        session,
-        state=CLOSING,
-        process={name: getattr(process, name) for name in ("boot_id", "namespace", "pid", "started")},
-    )
-    return _finish_closing(site, session, going)
-
-
-def _check_alone(site: Site, session: Session | None, workspace: Workspace) -> None:
-    is_own = session is not None and workspace.session == session.id
-    if not is_own and operations.is_held(site.context, workspace):
-        raise Held(
-            f"{workspace.agent} is at work in {workspace.id}",
-            code="WORKSPACE_HELD",
-            hint=f"ask {workspace.agent} to close it; --force rescues everything and closes it anyway",
-            holder=workspace.agent,
-            task=workspace.task,
-        )
-    inside = processes_in(workspace.path)
-    if inside:
-        named = ", ".join(f"{pid} ({name})" for pid, name in inside[:5])
-        raise Held(
-            f"{len(inside)} live process{'es are' if len(inside) > 1 else ' is'} in {workspace.path}: {named}",
-            code="WORKSPACE_IN_USE",
-            hint="end them, or close it anyway with --force: everything is rescued first",
-            holder=workspace.agent,
-            processes=[pid for pid, _ in inside],
-        )
-
-
-def _finish_closing(site: Site, session: Session | None, going: Workspace) -> Closed:
-    """The second half, which can be done again: save, remove, free, and write down that it is gone."""
-    home = site.home
-    notes: list[str] = []
-    rescue = going.rescue
-    if os.path.isdir(going.path) and checkouts.private_git_dir(home, going.path):
-        if going.kind == CLONE:
-            checkouts.bring_back(home, going.path, going.branch)
-        saved = save_checkout(site, session, going.path, f"closing {going.id}", workspace=going)
-        if saved:
-            rescue = saved
-            going = operations.change_state(site.context, going, "rescued", session, rescue=rescue)
-    head = ask(home, "rev-parse", "--verify", "--quiet", f"refs/heads/{going.branch}")
-    merged = _is_merged(site, head)
-    _remove(site, going, is_fresh=False)
-    if head and (merged or head == going.base):
-        checkouts.drop_branch(home, going.branch, head)
-        notes.append(f"{going.branch} is {'empty' if head == going.base else 'merged'} and was deleted")
-    elif head:
-        notes.append(f"{going.branch} stays: it is not merged")
-    _free_slots(site, going)
-    closed = operations.change_state(
-        site.context,
-        going,
-        "closed",
-        session,
-        state=CLOSED,
-        is_merged=merged,
-        closed_at=site.wall_ms(),
-        process={},
-        slots={},
-    )
-    return Closed(workspace=closed, rescue=rescue, is_merged=merged, notes=tuple(notes))
-
-
-def _is_merged(site: Site, head: str) -> bool:
-    if not head:
-        return False
-    try:
-        target = find_target(site.home, site.settings)
-    except RepositoryError:
-        return False
-    return is_merged(site.home, head, tip_of(site.home, target))
-
-
-def mend(site: Site, session: Session | None = None) -> list[str]:
-    """Go on with what processes that have ended left half way; tells what was done."""
-    done: list[str] = []
-    for one in operations.list_workspaces(site.context):
-        if one.state == OPEN or not operations.is_here(site.context, one, site.common_dir):
-            continue
-        taken = operations.take_over(site.context, one, one.state)
-        if taken is None:
-            continue
-        if taken.state == CLOSING:
-            _finish_closing(site, session, taken)
-            done.append(f"{taken.id} was half closed, and is closed now")
-        else:
-            _save_half_open(site, session, taken)
-            done.append(f"{taken.id} was half opened, and is taken back")
-    return done
-
-
-def _save_half_open(site: Site, session: Session | None, taken: Workspace) -> None:
-    if os.path.isdir(taken.path) and checkouts.private_git_dir(site.home, taken.path):
-        checkouts.write_files(taken.path)  # a file not written yet is no deletion
-        save_checkout(site, session, taken.path, f"{taken.id} was never opened", workspace=taken)
-    _give_up(site, session, taken, InterlockError("its process ended", code="PROCESS_ENDED"))
-
-
-def prune(
-    site: Site, session: Session, *, is_dry: bool = False
-) -> list[tuple[Workspace, str, Closed | None]]:
-    """Close what is finished or forsaken; of each workspace, what became of it or why it stays."""
-    mend(site, session)
-    found: list[tuple[Workspace, str, Closed | None]] = []
-    for one in operations.list_workspaces(site.context):
-        reason = _reason_to_stay(site, session, one)
-        if reason or is_dry:
-            found.append((one, reason or "would be closed", None))
-            continue
-        try:
-            closed = close_workspace(site, session, one)
-            found.append((one, "rescued and closed" if closed.rescue else "closed", closed))
-        except InterlockError as error:
-            found.append((one, error.message, None))
-    return found
-
-
-def _reason_to_stay(site: Site, session: Session, one: Workspace) -> str:
-    if not operations.is_here(site.context, one, site.common_dir):
-        return "it belongs to another clone or machine"
-    if one.state != OPEN:
-        return f"it is {one.state}"
-    task = get_task(site.context, one.task)
-    if task.state in OVER:
-        return ""
-    if operations.is_held(site.context, one):
-        return "its session lives" if one.session != session.id else "it is yours"
-    if task.session and task.session != one.session and task.attempt == one.attempt:
-        return f"{task.owner} is at work on {one.task}"
-    return ""
-
-
 def shell_environment(workspace: Workspace) -> str:
     """The environment of a workspace as lines for a shell."""
+    import shlex
+
     return "\n".join(f"export {name}={shlex.quote(text)}" for name, text in workspace.environment.items())

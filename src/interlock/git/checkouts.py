@@ -1,14 +1,16 @@
-"""Making and removing checkouts of both kinds: linked worktrees, and clones that borrow the repository's objects.
+"""Making checkouts of both kinds: linked worktrees, and clones that borrow the repository's objects.
 
 git's own races sit behind one lock, held only for what is racy: entering a worktree. Writing its files, which
 takes nearly all of the time, happens after that, side by side.
+
+A clone is an empty repository that is told where to borrow from. git's own `clone --shared` would give it
+refs for every branch at home, and break when one is deleted and pruned there; ours has only what is pinned.
 """
 
 from __future__ import annotations
 
 import os
 import shutil
-import stat
 
 from interlock.errors import RepositoryError
 from interlock.git.layout import HOME_POINTER, Checkout
@@ -17,22 +19,27 @@ from interlock.git.run import ask, git_failed, run_git, run_in, told
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from collections.abc import Sequence
+    from collections.abc import Mapping, Sequence
+
+    from interlock.git.run import Output
 
 _BASES = "refs/interlock/base/"
+_KEPT = "refs/interlock/kept/"
 _CHECKOUT_SECONDS = 1800.0
-# What of the repository's own settings a clone must have, too, so that the same bytes come out of it.
-_CARRIED_SECTIONS = ("user", "author", "committer", "filter", "diff", "merge", "commit", "gpg", "tag", "lfs")
-_CARRIED_CORE = (
-    "autocrlf",
-    "eol",
-    "safecrlf",
-    "ignorecase",
-    "filemode",
-    "symlinks",
-    "attributesfile",
-    "whitespace",
+_TRIES = 20
+_HALF_WRITTEN = ("commondir", "could not lock config file")
+# What of the repository's own settings a clone must have, too, so that the same bytes come out of it and the
+# same person can reach the same remotes.
+_CARRIED_SECTIONS = (
+    *("user", "author", "committer", "filter", "diff", "merge", "commit", "gpg", "tag", "lfs"),
+    *("remote", "url", "credential", "http", "push", "pull", "rebase", "rerere", "i18n"),
 )
+_CARRIED_CORE = (
+    *("autocrlf", "eol", "safecrlf", "ignorecase", "filemode", "symlinks", "attributesfile", "whitespace"),
+    *("excludesfile", "sshcommand", "hookspath", "sparsecheckout", "sparsecheckoutcone", "precomposeunicode"),
+    *("longpaths", "protecthfs", "protectntfs"),
+)
+_SHARED_FILES = ("info/exclude", "info/attributes", "info/sparse-checkout", "shallow")
 
 
 def base_ref(workspace_id: str) -> str:
@@ -40,70 +47,84 @@ def base_ref(workspace_id: str) -> str:
     return _BASES + workspace_id
 
 
-def add_worktree(home: Checkout, path: str, branch: str, start: str, pin: str) -> None:
-    """Enter a worktree on a branch, without its files; the branch is made unless it is there.
+def kept_refs(workspace_id: str) -> str:
+    """Where the refs lie that keep what else a workspace may borrow."""
+    return f"{_KEPT}{workspace_id}/"
+
+
+def pin(home: Checkout, workspace_id: str, base: str, others: Sequence[str] = ()) -> None:
+    """Keep these commits at home as long as the workspace is there.
+
+    Raises:
+        RepositoryError: git refuses.
+    """
+    pins = {base_ref(workspace_id): base}
+    pins |= {f"{kept_refs(workspace_id)}{commit}": commit for commit in others if commit and commit != base}
+    lines = "".join(f"update {ref} {commit}\n" for ref, commit in pins.items())
+    told(home, "update-ref", "--stdin", stdin=lines.encode())
+
+
+def unpin(home: Checkout, workspace_id: str, *, branch: str = "", head: str = "") -> None:
+    """Let go of what a workspace kept; with `head`, also delete its branch if it still stands there."""
+    listed = ask(home, "for-each-ref", "--format=%(refname)", base_ref(workspace_id), kept_refs(workspace_id))
+    pins = [ref for ref in listed.splitlines() if ref == base_ref(workspace_id) or ref.startswith(_KEPT)]
+    if head:
+        drop_branch(home, branch, head)
+    if pins:
+        run_in(home, "update-ref", "--stdin", stdin="".join(f"delete {ref}\n" for ref in pins).encode())
+
+
+def add_worktree(home: Checkout, path: str, branch: str, start: str, *, is_new: bool) -> None:
+    """Enter a worktree on a branch, without its files; with `is_new` the branch is made at `start`.
 
     Raises:
         RepositoryError: git refuses, for instance because the branch is checked out elsewhere.
     """
+    way = ("--no-track", "-b", branch, path, start) if is_new else (path, branch)
     with git_lock(home.common_dir, f"worktree {os.path.basename(path)}"):
-        is_new = not ask(home, "rev-parse", "--verify", "--quiet", f"refs/heads/{branch}")
-        way = ("-b", branch, path, start) if is_new else (path, branch)
-        words = (
-            "worktree",
-            "add",
-            "--quiet",
-            "--no-checkout",
-            "--lock",
-            *(("--no-track",) if is_new else ()),
-            *way,
-        )
-        found = run_in(home, *words)
-        if found.exit_code:
-            raise _refused_checkout(branch, found.trouble)
-    run_in(home, "update-ref", pin, start)
+        found = _enter(home, way)
+        for _ in range(_TRIES):
+            if not found.exit_code or not any(sign in found.trouble for sign in _HALF_WRITTEN):
+                break
+            # Somebody's `git worktree add`, without our lock, was half way; ours may have left the branch.
+            is_left = is_new and bool(ask(home, "rev-parse", "--verify", "--quiet", f"refs/heads/{branch}"))
+            found = _enter(home, (path, branch) if is_left else way)
+    if found.exit_code:
+        raise _refused_checkout(branch, found.trouble)
+
+
+def _enter(home: Checkout, way: Sequence[str]) -> Output:
+    # Locked: `git worktree prune` by anybody leaves the entry alone, even while its folder is away.
+    return run_in(home, "worktree", "add", "--quiet", "--no-checkout", "--lock", *way)
 
 
 def _refused_checkout(branch: str, trouble: str) -> RepositoryError:
     return RepositoryError(
         f"no worktree for {branch}: {trouble[-400:]}",
         code="WORKTREE_REFUSED",
-        hint="`git worktree list` shows where branches are checked out; `interlock doctor --fix` mends old entries",
+        hint="`git worktree list` shows who stands on it; `interlock doctor --fix` mends old entries",
     )
 
 
-def add_clone(home: Checkout, path: str, branch: str, start: str, pin: str) -> None:
+def add_clone(home: Checkout, path: str, branch: str, start: str, refs: Mapping[str, str]) -> None:
     """Make a clone that borrows the repository's objects, on a branch, without its files.
+
+    `refs` are branches at home that it shall know, with their commits; whoever calls has pinned all of them.
 
     Raises:
         RepositoryError: the repository cannot be borrowed from, or git refuses.
     """
-    if ask(home, "config", "--get-regexp", r"^remote\..*\.promisor$"):
-        raise RepositoryError(
-            "this repository is a partial clone: its missing objects cannot be borrowed",
-            code="PARTIAL_CLONE",
-            hint="use --kind worktree, or fetch everything: git fetch --refetch --no-filter",
-        )
-    told(home, "update-ref", pin, start)  # before anything borrows what it keeps
-    words = ("clone", "--quiet", "--shared", "--no-checkout", "--no-tags", "--template=", "--origin", "home")
-    made = run_git(
-        *words, "--", home.common_dir, path, cwd=os.path.dirname(path), limit_seconds=_CHECKOUT_SECONDS
-    )
-    if made.exit_code:
-        raise git_failed(words, made)
-    clone = clone_at(path)
-    _carry_settings(home, clone)
-    told(clone, "update-ref", f"refs/heads/{branch}", start)
+    clone = _make_borrower(home, path)
+    heads = {f"refs/heads/{branch}": start}
+    heads |= {f"refs/remotes/home/{name}": commit for name, commit in refs.items()}
+    told(clone, "update-ref", "--stdin", stdin=_updates(heads))
     told(clone, "symbolic-ref", "HEAD", f"refs/heads/{branch}")
-    _point_home(home, clone)
 
 
-def _point_home(home: Checkout, clone: Checkout) -> None:
-    """Tell a clone where the state is."""
-    with open(
-        os.path.join(clone.git_dir, HOME_POINTER), "w", encoding="utf-8", errors="surrogateescape"
-    ) as file:
-        file.write(home.common_dir + "\n")
+def _updates(refs: Mapping[str, str]) -> bytes:
+    return "".join(f"update {ref} {commit}\n" for ref, commit in refs.items()).encode(
+        "utf-8", "surrogateescape"
+    )
 
 
 def add_detached_worktree(home: Checkout, path: str, commit: str) -> None:
@@ -117,25 +138,19 @@ def add_detached_worktree(home: Checkout, path: str, commit: str) -> None:
 
 
 def add_detached_clone(home: Checkout, path: str, commit: str, keeps: str) -> None:
-    """Make a clone at a commit, or at none, on no branch of ours, without its files; `keeps` is a ref with all of it.
+    """Make a clone at a commit, or at none, without its files; `keeps` is a ref at home with all of it.
 
     Raises:
         RepositoryError: git refuses.
     """
-    words = ("clone", "--quiet", "--shared", "--no-checkout", "--no-tags", "--template=", "--origin", "home")
-    made = run_git(
-        *words, "--", home.common_dir, path, cwd=os.path.dirname(path), limit_seconds=_CHECKOUT_SECONDS
-    )
-    if made.exit_code:
-        raise git_failed(words, made)
-    clone = clone_at(path)
-    _carry_settings(home, clone)
-    run_in(clone, "update-ref", "refs/home/kept", ask(home, "rev-parse", keeps))
+    clone = _make_borrower(home, path)
+    kept = ask(home, "rev-parse", "--verify", "--quiet", keeps)
+    if kept:
+        told(clone, "update-ref", "refs/home/kept", kept)
     if commit:
         told(clone, "update-ref", "--no-deref", "HEAD", commit)
     else:
         told(clone, "symbolic-ref", "HEAD", "refs/heads/unborn")
-    _point_home(home, clone)
 
 
 def clone_at(path: str) -> Checkout:
@@ -144,27 +159,90 @@ def clone_at(path: str) -> Checkout:
     return Checkout(root=path, git_dir=git_dir, common_dir=git_dir)
 
 
-def _carry_settings(home: Checkout, clone: Checkout) -> None:
-    """Give the clone those settings of the repository that change what is written and who writes it."""
-    found = run_in(home, "config", "--local", "--list", "-z")
-    lines = ["[gc]\n\tauto = 0\n[maintenance]\n\tauto = false\n"]
-    for item in found.text.split("\0"):
-        key, _, text = item.partition("\n")
-        section, _, rest = key.partition(".")
-        if section in _CARRIED_SECTIONS or (section == "core" and rest in _CARRIED_CORE):
-            lines.append(_setting(key, text))
-    origin = ask(home, "config", "remote.origin.url")
-    if origin:
-        url = (
-            origin if "://" in origin or ":" in origin.partition("/")[0] else os.path.join(home.root, origin)
+def _make_borrower(home: Checkout, path: str) -> Checkout:
+    """An empty repository that finds the objects of another, is set up alike, and knows where its home is."""
+    settings = _own_settings(home)
+    if any(key.startswith("remote.") and key.endswith(".promisor") for _, key, _ in settings):
+        raise RepositoryError(
+            "this repository is a partial clone: its missing objects cannot be borrowed",
+            code="PARTIAL_CLONE",
+            hint="use --kind worktree, or fetch everything: git fetch --refetch --no-filter",
         )
-        lines.append(_setting("remote.origin.url", url))
-        lines.append(_setting("remote.origin.fetch", "+refs/heads/*:refs/remotes/origin/*"))
-    hooks = ask(home, "rev-parse", "--git-path", "hooks")
-    if hooks and os.path.isdir(os.path.join(home.root, hooks)):
-        lines.append(_setting("core.hooksPath", os.path.realpath(os.path.join(home.root, hooks))))
+    form = next((text for _, key, text in settings if key == "extensions.objectformat"), "sha1")
+    words = ("init", "--quiet", "--template=", f"--object-format={form}")
+    made = run_git(
+        *words, "--", path, cwd=os.path.dirname(path), variables={"GIT_DEFAULT_REF_FORMAT": "files"}
+    )
+    if made.exit_code:
+        raise git_failed(words, made)
+    clone = clone_at(path)
+    os.makedirs(os.path.join(clone.git_dir, "info"), exist_ok=True)
+    for name in _SHARED_FILES:
+        source = os.path.join(home.common_dir, name)
+        if os.path.exists(source):
+            shutil.copyfile(source, os.path.join(clone.git_dir, name))
+    _write(
+        os.path.join(clone.git_dir, "objects", "info", "alternates"), _as_line(f"{home.common_dir}/objects")
+    )
+    _write(os.path.join(clone.git_dir, HOME_POINTER), home.common_dir + "\n")
     with open(os.path.join(clone.git_dir, "config"), "a", encoding="utf-8", errors="surrogateescape") as file:
-        file.writelines(lines)
+        file.writelines(_carried(home, settings))
+    return clone
+
+
+def _write(path: str, text: str) -> None:
+    os.makedirs(os.path.dirname(path), exist_ok=True)
+    with open(path, "w", encoding="utf-8", errors="surrogateescape") as file:
+        file.write(text)
+
+
+def _as_line(path: str) -> str:
+    """A path as a line of git's list of alternates, in quotes where it would be misread."""
+    if "\n" not in path and not path.startswith(('"', "#")):
+        return path + "\n"
+    quoted = path.replace("\\", "\\\\").replace('"', '\\"').replace("\n", "\\n")
+    return f'"{quoted}"\n'
+
+
+def _own_settings(home: Checkout) -> list[tuple[str, str, str]]:
+    """The settings of the repository itself, each with where it stands: `local` or `worktree`."""
+    parts = run_in(home, "config", "--list", "--show-scope", "-z").text.split("\0")
+    found: list[tuple[str, str, str]] = []
+    for scope, item in zip(parts[::2], parts[1::2], strict=False):
+        key, _, text = item.partition("\n")
+        if scope in ("local", "worktree"):
+            found.append((scope, key, text))
+    return found
+
+
+def _carried(home: Checkout, settings: Sequence[tuple[str, str, str]]) -> list[str]:
+    """The lines that give a clone those settings that change what is written, who writes it, and where to."""
+    lines = [
+        "[gc]\n\tauto = 0\n[maintenance]\n\tauto = false\n",
+        _setting("remote.home.url", home.common_dir),
+    ]
+    hooks = ""
+    for scope, key, text in settings:
+        section, _, rest = key.partition(".")
+        is_sparse = key.startswith("core.sparsecheckout")
+        if key.startswith("remote.home.") or (scope == "worktree" and not is_sparse):
+            continue
+        if key == "core.hookspath":
+            hooks = text
+        if rest.endswith((".url", ".pushurl")) and section == "remote":
+            lines.append(_setting(key, _seen_from_home(home, text)))
+        elif section in _CARRIED_SECTIONS or (section == "core" and rest in _CARRIED_CORE):
+            lines.append(_setting(key, text))
+    own = os.path.join(home.common_dir, "hooks")
+    if not hooks and os.path.isdir(own) and any(not name.endswith(".sample") for name in os.listdir(own)):
+        lines.append(_setting("core.hooksPath", own))
+    return lines
+
+
+def _seen_from_home(home: Checkout, url: str) -> str:
+    """A URL that means the same from everywhere: a relative path counts from the main checkout."""
+    is_path = "://" not in url and ":" not in url.partition("/")[0]
+    return os.path.normpath(os.path.join(home.root, url)) if is_path else url
 
 
 def _setting(key: str, text: str) -> str:
@@ -187,46 +265,6 @@ def write_files(path: str) -> None:
     found = run_git(*words, cwd=path, limit_seconds=_CHECKOUT_SECONDS)
     if found.exit_code:
         raise git_failed(words, found)
-
-
-def fill_submodules(home: Checkout, path: str) -> list[str]:
-    """Initialise those submodules that the main checkout has, too; tells which.
-
-    Raises:
-        RepositoryError: one of them cannot be had.
-    """
-    if not os.path.exists(os.path.join(path, ".gitmodules")):
-        return []
-    known = ask(home, "config", "--get-regexp", r"^submodule\..*\.url$").splitlines()
-    names = {
-        line.partition(" ")[0][len("submodule.") : -len(".url")]: line.partition(" ")[2] for line in known
-    }
-    if not names:
-        return []
-    listed = run_git("config", "-f", ".gitmodules", "--get-regexp", r"^submodule\..*\.path$", cwd=path).text
-    wanted: list[str] = []
-    for line in listed.splitlines():
-        key, _, where = line.partition(" ")
-        name = key[len("submodule.") : -len(".path")]
-        if name in names:
-            wanted.append(where)
-            run_git("config", f"submodule.{name}.url", names[name], cwd=path)
-    # What the user has configured by hand to come from a local folder may come from there.
-    local = ("-c", "protocol.file.allow=always") if any(_is_local(names[name]) for name in names) else ()
-    words = (*local, "submodule", "--quiet", "update", "--init", "--recursive", "--", *wanted)
-    if wanted:
-        found = run_git(*words, cwd=path, limit_seconds=_CHECKOUT_SECONDS)
-        if found.exit_code:
-            raise RepositoryError(
-                f"submodules cannot be had here: {found.trouble[-300:]}",
-                code="SUBMODULE_MISSING",
-                hint="mend the submodule's URL, or `git submodule deinit` it in the main checkout",
-            )
-    return wanted
-
-
-def _is_local(url: str) -> bool:
-    return url.startswith(("/", ".", "file://"))
 
 
 def bring_back(home: Checkout, path: str, branch: str) -> str:
@@ -258,123 +296,7 @@ def _read_ref(path: str, ref: str) -> str:
     return "" if found.exit_code else found.text.strip()
 
 
-def private_git_dir(home: Checkout, path: str) -> str:
-    """The git directory that belongs to a checkout alone; empty when it is gone."""
-    own = os.path.join(path, ".git")
-    if os.path.isdir(own):
-        return os.path.realpath(own)
-    return next((folder for folder, root in worktree_entries(home) if root == path), "")
-
-
-def worktree_entries(home: Checkout) -> list[tuple[str, str]]:
-    """Every linked worktree as (its git directory, its root), read from the files."""
-    folder = os.path.join(home.common_dir, "worktrees")
-    found: list[tuple[str, str]] = []
-    for name in sorted(os.listdir(folder)) if os.path.isdir(folder) else []:
-        try:
-            with open(
-                os.path.join(folder, name, "gitdir"), encoding="utf-8", errors="surrogateescape"
-            ) as file:
-                found.append((os.path.join(folder, name), os.path.dirname(file.readline().rstrip("\n"))))
-        except OSError:
-            continue
-    return found
-
-
-def remove_checkout(home: Checkout, path: str) -> None:
-    """Remove a checkout and what the repository knows of it. What it links to stays as it is.
-
-    It is renamed first: nobody finds half a checkout, and a second try finds what is left.
-
-    Raises:
-        RepositoryError: something in it cannot be removed, and is named.
-    """
-    going = f"{path}.closing"
-    admin = "" if os.path.isdir(os.path.join(path, ".git")) else _entry_of(home, path)
-    if os.path.lexists(path):
-        remove_tree(going)
-        os.rename(path, going)
-    if admin:
-        with git_lock(home.common_dir, f"remove worktree {os.path.basename(path)}"):
-            remove_tree(admin)
-    remove_tree(going)
-
-
-def _entry_of(home: Checkout, path: str) -> str:
-    return next((folder for folder, root in worktree_entries(home) if root == path), "")
-
-
-def remove_tree(path: str) -> None:
-    """Delete a folder without following any link out of it, or whatever is mounted in it.
-
-    Raises:
-        RepositoryError: something in it is on another device, or cannot be removed.
-    """
-    if not os.path.lexists(path):
-        return
-    if os.path.islink(path) or not os.path.isdir(path):
-        os.unlink(path)
-        return
-    mounted = _other_device(path)
-    if mounted:
-        raise RepositoryError(
-            f"{mounted} is mounted inside the checkout and would be emptied",
-            code="MOUNTED_INSIDE",
-            hint=f"umount {mounted}, then close it again",
-        )
-    _unlink_links(path)
-    shutil.rmtree(path, onerror=_make_writable_and_retry)
-
-
-def _other_device(path: str) -> str:
-    """The first folder below that belongs to another file system."""
-    device = os.lstat(path).st_dev
-    for folder, names, _ in os.walk(path):
-        for name in names:
-            full = os.path.join(folder, name)
-            found = os.lstat(full)
-            if stat.S_ISDIR(found.st_mode) and found.st_dev != device:
-                return full
-    return ""
-
-
-def _unlink_links(path: str) -> None:
-    """Links go first: no later step, of this or another program, can be led out by one."""
-    for folder, names, files in os.walk(path):
-        for name in (*names, *files):
-            full = os.path.join(folder, name)
-            if os.path.islink(full):
-                try:
-                    os.unlink(full)
-                except PermissionError:
-                    os.chmod(folder, stat.S_IRWXU)
-                    os.unlink(full)
-
-
-def _make_writable_and_retry(function: object, path: str, info: object) -> None:
-    """Caches are often read-only; their owner may remove them all the same."""
-    error = info[1] if isinstance(info, tuple) else None  # pyright: ignore[reportUnknownVariableType]
-    if isinstance(error, FileNotFoundError):
-        return
-    try:
-        os.chmod(os.path.dirname(path), stat.S_IRWXU)
-        if os.path.isdir(path) and not os.path.islink(path):
-            os.chmod(path, stat.S_IRWXU)
-            shutil.rmtree(path)
-        elif os.path.lexists(path):
-            os.unlink(path)
-    except OSError as second:
-        raise RepositoryError(
-            f"{path} cannot be removed: {second.strerror}",
-            code="NOT_REMOVED",
-            hint="mend its permissions, then close the workspace again; what was rescued is safe",
-        ) from second
-
-
-def drop_branch(home: Checkout, branch: str, head: str, refs: Sequence[str] = ()) -> None:
-    """Delete a branch if it still is where it was, and other refs that end with it."""
+def drop_branch(home: Checkout, branch: str, head: str) -> None:
+    """Delete a branch if it still is where it was."""
     with git_lock(home.common_dir, f"delete {branch}"):
-        if branch and head:
-            run_in(home, "update-ref", "-d", f"refs/heads/{branch}", head)
-        for ref in refs:
-            run_in(home, "update-ref", "-d", ref)
+        run_in(home, "update-ref", "-d", f"refs/heads/{branch}", head)

@@ -87,6 +87,8 @@ def path_from(text: str, here: Checkout, cwd: str) -> str:
     Raises:
         PatternError: it leads out of this checkout.
     """
+    if not text or "\0" in text:
+        pattern_from(text, here, cwd)  # which says what is wrong: a forgotten value must not mean everything
     named = os.path.join(here.root, text[2:]) if text.startswith(":/") else os.path.join(cwd, text)
     folder, name = os.path.split(named.rstrip("/") or "/")
     whole = (
@@ -161,7 +163,6 @@ class PrivateIndex:
         self.path = os.path.join(here.git_dir, f"{_PRIVATE}{os.getpid()}")
 
     def __enter__(self) -> PrivateIndex:
-        _sweep_private(self._here)
         real = os.path.join(self._here.git_dir, "index")
         try:
             with open(real, "rb") as source, open(self.path, "wb") as copy:
@@ -185,12 +186,17 @@ class PrivateIndex:
         """Make it HEAD with these paths as on disk; tells what that changes, and what else is staged."""
         base = sight.head or self._told("hash-object", "-t", "tree", "--stdin").strip()
         chosen = set(sight.paths)
-        others = [one for one in self._against(base) if one.path not in chosen]
-        if others:
-            _write_entries(self._run, {one.path: one.old for one in others})
         listed = "".join(f"{path}\0" for path in sight.paths)
-        self._told("update-index", "--add", "--remove", "--replace", "-z", "--stdin", stdin=listed)
-        return self._against(base), others
+        add = ("update-index", "--add", "--remove", "--replace", "-z", "--stdin")
+        self._told(*add, stdin=listed)
+        changes = self._against(base)
+        others = [one for one in changes if one.path not in chosen]
+        if others:
+            # Once more at the end: a file that is put back as in HEAD may lie where a chosen one must be.
+            _write_entries(self._run, {one.path: one.old for one in others})
+            self._told(*add, stdin=listed)
+            changes = self._against(base)
+        return changes, others
 
     def _against(self, tree: str) -> list[Changed]:
         words = ("diff-index", "--cached", "--raw", "-z", "--no-abbrev", "--no-renames")
@@ -208,15 +214,36 @@ class PrivateIndex:
         return run_in(self._here, *words, stdin=data, variables=variables, limit_seconds=600)
 
 
-def _sweep_private(here: Checkout) -> None:
-    """Remove the copies of commits that were cut off."""
+def finish_cut_off(here: Checkout) -> None:
+    """Clear away what killed commits left; for those who hold the lock on git.
+
+    One that was killed after git had committed, but before the real index could follow, is finished: else the
+    index would say that somebody wants to undo it.
+    """
     for name in os.listdir(here.git_dir):
-        number = re.fullmatch(rf"{_PRIVATE}(\d+)(\.lock)?", name)
-        if number and not os.path.exists(f"/proc/{number[1]}"):
-            try:
-                os.unlink(os.path.join(here.git_dir, name))
-            except FileNotFoundError:
-                continue
+        left = re.fullmatch(rf"{_PRIVATE}(\d+)(\.lock)?", name)
+        if left is None or os.path.exists(f"/proc/{left[1]}"):
+            continue
+        path = os.path.join(here.git_dir, name)
+        is_index = left[2] is None
+        words = ("diff-index", "--cached", "--quiet", "HEAD")
+        if is_index and not run_in(here, *words, variables={"GIT_INDEX_FILE": path}).exit_code:
+            _follow_head(here)
+        try:
+            os.unlink(path)
+        except FileNotFoundError:
+            continue
+
+
+def _follow_head(here: Checkout) -> None:
+    """Bring those paths of the newest commit up to date in the real index that are as before it."""
+    head = head_of(here)
+    parent = ask(here, "rev-parse", "--verify", "--quiet", "HEAD^")
+    said = run_in(here, "diff-index", "--cached", "--raw", "-z", "--no-abbrev", "--no-renames", "HEAD")
+    staged = {change.path: change.new for change in parse_raw(said.text)}
+    left = [change for change in changes_between(here, parent, head) if staged.get(change.path) == change.old]
+    if left:
+        update_index(here, left)
 
 
 def _write_entries(run: Callable[..., Output], versions: Mapping[str, Version]) -> Output:

@@ -1,4 +1,4 @@
-"""One lock for git's racy verbs, keyed on the common git directory: the kernel lets go of it when its holder dies."""
+"""One lock for git's racy verbs, keyed on the common git directory: it ends with its holder."""
 
 from __future__ import annotations
 
@@ -15,6 +15,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Generator
 
 _NAME = "git.lock"
+FETCH = "fetch.lock"  # a fetch may take minutes: whoever only commits does not wait for it
 _VARIABLE = "INTERLOCK_GIT_LOCK"  # tells what is started under the lock that it is
 _LIMIT_SECONDS = 600.0  # a commit under it runs the user's hooks, and those may test
 _FIRST_SLEEP, _LONGEST_SLEEP = 0.002, 0.05
@@ -33,6 +34,7 @@ def git_lock(
     common_dir: str,
     purpose: str,
     *,
+    name: str = _NAME,
     limit_seconds: float = _LIMIT_SECONDS,
     on_wait: Callable[[str], None] = lambda _: None,
 ) -> Generator[None]:
@@ -45,7 +47,7 @@ def git_lock(
     """
     folder = os.path.join(common_dir, "interlock")
     os.makedirs(folder, exist_ok=True)
-    file = os.open(os.path.join(folder, _NAME), os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o666)
+    file = os.open(os.path.join(folder, name), os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o666)
     try:
         if os.environ.get(_VARIABLE) == f"{_holder_pid(file)}:{common_dir}":
             limit_seconds = 0.0

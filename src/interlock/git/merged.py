@@ -1,4 +1,4 @@
-"""Whether a branch's work is in another branch: by its commits, or by content when it was squashed or rebased."""
+"""Whether the work of a branch is in another: by its commits, or by content if it was squashed or rebased."""
 
 from __future__ import annotations
 
@@ -20,8 +20,8 @@ def is_merged(home: Checkout, commit: str, into: str) -> bool:
     if not run_in(home, "merge-base", "--is-ancestor", commit, into).exit_code:
         return True
     base = ask(home, "merge-base", into, commit)
-    if not base:
-        return False
+    if not base or not run_in(home, "diff", "--quiet", base, commit).exit_code:
+        return False  # commits that come to nothing are in no other branch by their content
     return _adds_nothing(home, commit, into) or _was_applied(home, commit, into, base)
 
 

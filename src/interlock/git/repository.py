@@ -71,8 +71,16 @@ class GitRepository:
             return {}
         commit, author, at, subject, message = parts[:5]
         told = read_trailers(message)
-        whose = {"agent": told.agent, "session": told.session, "task": told.task, "tokens": list(told.tokens)}
-        return {"commit": commit, "author": author, "at": at, "subject": subject, **whose}
+        return {
+            "commit": commit,
+            "author": author,
+            "at": at,
+            "subject": subject,
+            "agent": told.agent,
+            "session": told.session or None,
+            "task": told.task or None,
+            "tokens": list(told.tokens),
+        }
 
     def numbers_in(self, path: str) -> NumbersFound:
         """The numbers that stand where `path` has its `{n}`: in branches, and in working trees."""

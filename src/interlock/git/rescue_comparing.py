@@ -14,8 +14,8 @@ TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
-    from interlock.git.rescue_places import Shadow
     from interlock.git.rescue_reading import TreeReader
+    from interlock.git.rescue_shadow import Shadow
 
 _CHUNK = 1 << 20
 _CONVERTED_LIMIT = 64 * 1024 * 1024  # nobody converts line ends of bigger files
@@ -125,6 +125,7 @@ class Comparer:
         """The attributes that make git convert: of all files where filters may be, else of suspects only."""
         has_files = any(os.path.basename(path) == ".gitattributes" for path in tracked)
         has_files = has_files or "core.attributesfile" in self._shadow.settings
+        has_files = has_files or os.path.exists(os.path.join(self._shadow.folder, "info", "attributes"))
         paths = list(tracked) if has_files or self._tree.has(".gitattributes") else list(suspects)
         found: dict[str, dict[str, str]] = {}
         if not paths:

@@ -11,6 +11,7 @@ import os
 import stat
 
 from interlock.errors import RepositoryError
+from interlock.git.layout import HOME_POINTER
 from interlock.git.rescue_comparing import Comparer, Indexed
 from interlock.git.rescue_places import MAIN
 from interlock.git.rescue_reading import TreeReader, default_modes
@@ -18,7 +19,7 @@ from interlock.values import value
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from interlock.git.rescue_places import Shadow
+    from interlock.git.rescue_shadow import Shadow
 
 FILE = "file"
 LINK = "link"
@@ -180,15 +181,21 @@ class _Surveyor:
 
     def _look_into_nested(self, tree: TreeReader, path: str) -> None:
         """A repository within the tree: nothing of it is anywhere else, its `.git` included."""
-        marker = os.path.join(self._shadow.place.root, path, ".git")
-        if self._shadow.place.kind == MAIN and os.path.isfile(marker):
-            self._skipped.append(path + "/")  # another worktree, which has a life of its own
+        if self._shadow.place.kind == MAIN and self._is_workspace(
+            os.path.join(self._shadow.place.root, path)
+        ):
+            self._skipped.append(path + "/")
             return
         for found, is_folder in tree.walk(path):
             if is_folder:
                 self._empty.add(found)
             else:
                 self._look(tree, found, "", is_new=True)
+
+    def _is_workspace(self, folder: str) -> bool:
+        """Whether a folder in the main checkout is a worktree or clone of it, with a life of its own."""
+        marker = os.path.join(folder, ".git")
+        return os.path.isfile(marker) or os.path.isfile(os.path.join(marker, HOME_POINTER))
 
     def _note_permissions(self, modes: dict[str, int]) -> None:
         """Tracked files whose content is the commit's but whose permissions a checkout would not set."""

@@ -1,18 +1,21 @@
-"""Feeding `git fast-import`: bytes of any size in one pass and little memory, and a commit that names them all."""
+"""Feeding `git fast-import`: bytes of any size in one pass and little memory, then the commit."""
 
 from __future__ import annotations
 
 import os
+import zlib
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Iterable
 
+    from interlock.git.rescue_reading import TreeReader
     from interlock.git.run import Stream
 
 MADE = "refs/rescue/made"  # what the commit is called in the shadow, until it is home
 _CHUNK = 1 << 20
 _AT_ONCE = 8 * _CHUNK
+_SAMPLE = 1 << 16
 
 
 class CommitWriter:
@@ -92,3 +95,31 @@ def _read_up_to(handle: int, limit: int) -> bytes:
         chunks.append(chunk)
         limit -= len(chunk)
     return b"".join(chunks)
+
+
+def cheapest_compression(tree: TreeReader, paths: Iterable[str]) -> int:
+    """The level to compress at: none where most of it is big and dense already, such as archives and media.
+
+    Trying to compress those would take several times as long as writing them down.
+    """
+    dense = total = 0
+    for path in paths:
+        seen = tree.look(path)
+        size = seen.st_size if seen is not None else 0
+        total += size
+        if size > _AT_ONCE:
+            dense += size if _is_dense(tree, path, size) else 0
+    return 0 if dense * 2 > total else 1
+
+
+def _is_dense(tree: TreeReader, path: str, size: int) -> bool:
+    handle = tree.open(path)
+    if handle is None:
+        return False
+    try:
+        samples = b"".join(os.pread(handle, _SAMPLE, size * part // 4) for part in range(4))
+    except OSError:
+        return False  # who reads it in earnest will say so
+    finally:
+        os.close(handle)
+    return len(zlib.compress(samples, 1)) * 10 > len(samples) * 9

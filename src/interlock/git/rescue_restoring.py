@@ -8,7 +8,7 @@ import os
 
 from interlock.errors import RepositoryError
 from interlock.git.rescue_content import FILE, LINK
-from interlock.git.rescue_places import CLONE, LIMIT_SECONDS, MAIN, to_bytes, to_text, told_home
+from interlock.git.rescue_places import BIG, CLONE, LIMIT_SECONDS, MAIN, to_bytes, to_text, told_home
 from interlock.git.rescue_stakes import is_anything_at_stake
 from interlock.git.rescue_state import KEPT, STASH, is_state_path
 from interlock.git.rescue_writing import TreeWriter
@@ -118,7 +118,8 @@ class Blobs:
     def __init__(self, home: str, commit: str) -> None:
         self._commit = commit
         environment = {name: text for name, text in os.environ.items() if not name.startswith("GIT_")}
-        self._stream = Stream("--git-dir", home, "cat-file", "--batch", cwd=home, environment=environment)
+        asked = ("-c", f"core.bigFileThreshold={BIG}", f"--git-dir={home}", "cat-file", "--batch")
+        self._stream = Stream(*asked, cwd=home, environment=environment)
 
     def __enter__(self) -> Blobs:
         return self
@@ -156,7 +157,8 @@ class Blobs:
 def _make_independent(target: Target, commit: str) -> None:
     """Give a clone its own copy of what only the rescue keeps, so that dropping the rescue harms nobody."""
     listed = told_home(target.home, "for-each-ref", "--format=%(objectname)", *KEPT).split()
-    asked = [commit, "--not", *listed]
+    folders = told_home(target.home, "ls-tree", "--name-only", commit, "staged", "trees").split()
+    asked = [f"{commit}^@", *(f"{commit}:{folder}" for folder in folders), "--not", *listed]
     store = os.path.join(target.place.git_dir, "objects", "pack", "pack")
     target.told(
         "pack-objects", "--quiet", "--revs", "--non-empty", store, stdin="\n".join(asked).encode() + b"\n"

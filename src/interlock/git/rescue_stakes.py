@@ -8,7 +8,8 @@ import os
 from interlock.errors import RepositoryError
 from interlock.git.layout import checkout_at
 from interlock.git.rescue_content import survey
-from interlock.git.rescue_places import SUBMODULE, Place, open_shadow
+from interlock.git.rescue_places import SUBMODULE, Place
+from interlock.git.rescue_shadow import open_shadow
 from interlock.git.rescue_state import KEPT, commits_missing_at, read_state
 from interlock.values import value
 
@@ -17,7 +18,7 @@ if TYPE_CHECKING:
     from collections.abc import Generator, Sequence
 
     from interlock.git.rescue_content import Survey
-    from interlock.git.rescue_places import Shadow
+    from interlock.git.rescue_shadow import Shadow
     from interlock.git.rescue_state import State
 
 

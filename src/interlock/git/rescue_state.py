@@ -12,7 +12,8 @@ TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Sequence
 
-    from interlock.git.rescue_places import Place, Shadow
+    from interlock.git.rescue_places import Place
+    from interlock.git.rescue_shadow import Shadow
 
 STASH = "refs/stash"
 _LOG = "logs/HEAD"

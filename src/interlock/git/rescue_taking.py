@@ -10,9 +10,10 @@ import time
 
 from interlock.errors import RepositoryError
 from interlock.git.rescue_content import FILE, LINK, MODE
+from interlock.git.rescue_guarding import without_gc
+from interlock.git.rescue_importing import MADE, CommitWriter, cheapest_compression
 from interlock.git.rescue_places import CLONE, SUBMODULE, read_refs, run_home
 from interlock.git.rescue_reading import TreeReader, unreadable
-from interlock.git.rescue_importing import MADE, CommitWriter
 from interlock.git.rescue_stakes import look_at, stakes_of
 from interlock.git.rescue_state import KEPT, commits_missing_at
 from interlock.git.rescues import FORM, find_rescue, get_rescue, ref_of
@@ -24,9 +25,11 @@ if TYPE_CHECKING:
     from typing import Any
 
     from interlock.git.rescue_content import Found
-    from interlock.git.rescue_places import Place, Shadow
+    from interlock.git.rescue_places import Place
+    from interlock.git.rescue_shadow import Shadow
     from interlock.git.rescue_stakes import Look
     from interlock.git.rescues import Rescue
+    from interlock.git.run import Output
 
 _TRIES = 3
 
@@ -57,12 +60,14 @@ def take_rescue(
         with look_at(home, place) as look:
             if not force and not stakes_of(look, kept_refs, lost_refs):
                 return None
-            _write_commit(look, rescue_id, facts, lost_refs)
-            _bring_home(look.shadow, ref)
-        if _is_whole(home, ref):
+            with without_gc(home):
+                _write_commit(look, rescue_id, facts, lost_refs)
+                _bring_home(look.shadow, ref)
+                is_whole = _is_whole(home, ref)
+        if is_whole:
             _sync(home, ref)
             return get_rescue(home, rescue_id)
-        # Somebody's `git gc --prune=now` came between the objects and their ref.
+        # Somebody's `git prune` came between the objects and their ref: once more.
         run_home(home, "update-ref", "-d", ref)
     raise RepositoryError(
         f"the rescue {rescue_id} was written and is not whole", code="RESCUE_FAILED", hint="run `git fsck`"
@@ -70,20 +75,19 @@ def take_rescue(
 
 
 def _bring_home(shadow: Shadow, ref: str) -> None:
-    """Create the ref at home; what a clone has of its own is copied, with every object hashed again."""
+    """Create the ref at home; before that a clone's objects are copied, each of them hashed again."""
     commit = read_refs(shadow.folder)[MADE]
-    if shadow.place.kind != CLONE:
-        made = run_home(shadow.home, "update-ref", "-m", "rescue", ref, commit, shadow.zero)
-    else:
-        made = _fetch(shadow, ref, is_strict=True)
-        if made.exit_code:
-            # Old or odd objects may fail git's examination; they are nonetheless what is to be saved.
-            made = _fetch(shadow, ref, is_strict=False)
-    if made.exit_code and run_home(shadow.home, "rev-parse", "--verify", "--quiet", ref).exit_code:
-        raise git_failed(("update-ref",), made)
+    # Old or odd objects may fail git's examination; they are nonetheless what is to be saved.
+    if shadow.place.kind == CLONE and _fetch(shadow, is_strict=True).exit_code:
+        fetched = _fetch(shadow, is_strict=False)
+        if fetched.exit_code:
+            raise git_failed(("fetch",), fetched)
+    # Only from nothing: of two who take the same rescue at once, the second finds that of the first. Whether
+    # there is one then, and a whole one, is looked at afterwards.
+    run_home(shadow.home, "update-ref", "-m", "rescue", ref, commit, shadow.zero)
 
 
-def _fetch(shadow: Shadow, ref: str, *, is_strict: bool) -> Any:
+def _fetch(shadow: Shadow, *, is_strict: bool) -> Output:
     examine = "true" if is_strict else "false"
     return run_home(
         shadow.home,
@@ -96,7 +100,7 @@ def _fetch(shadow: Shadow, ref: str, *, is_strict: bool) -> Any:
             "fetch.unpackLimit=50",
         ),
         *("fetch", "--quiet", "--no-tags", "--no-prune", "--no-write-fetch-head", "--no-auto-maintenance"),
-        *("--no-recurse-submodules", shadow.folder, f"{MADE}:{ref}"),
+        *("--no-recurse-submodules", shadow.folder, MADE),
     )
 
 
@@ -126,7 +130,10 @@ def _sync(home: str, ref: str) -> None:
 def _write_commit(look: Look, rescue_id: str, facts: Mapping[str, Any], lost_refs: Sequence[str]) -> None:
     shadow = look.shadow
     taken_at = time.time_ns() // 1_000_000
-    with shadow.stream("fast-import", "--quiet", "--done", "--force", "--depth=0") as stream:
+    with TreeReader(shadow.place.root) as tree:
+        level = cheapest_compression(tree, (found.path for found in look.survey.files if found.type == FILE))
+    how = ("-c", f"core.compression={level}", "fast-import", "--quiet", "--done", "--force", "--depth=0")
+    with shadow.stream(*how) as stream:
         writer = CommitWriter(stream)
         sections = [_save(writer, one) for one in _with_submodules(look)]
         parents, notes = _parents(look, lost_refs)
@@ -215,7 +222,10 @@ def _save(writer: CommitWriter, look: Look) -> dict[str, Any]:
     """Save one checkout, the outermost or a submodule, and describe what was saved."""
     shadow, seen = look.shadow, look.survey
     is_inner = shadow.place.kind == SUBMODULE
-    notes = [*look.notes, *(f"{path}: neither file nor link, left out" for path in seen.skipped)]
+    notes = [
+        *look.notes,
+        *(f"{path}: left out, since it is no file, link or folder of this checkout" for path in seen.skipped),
+    ]
     with TreeReader(shadow.place.root) as tree:
         saved = [_save_file(writer, tree, found, is_inner, notes) for found in seen.files]
     index = "index" if not is_inner else writer.next_name("indexes")

@@ -103,7 +103,10 @@ def _read(home: str, pairs: list[tuple[str, str]]) -> list[Rescue]:
             continue  # not one of ours, or damaged: `git fsck` tells
         size = int(head[2])
         text, at = answer[at : at + size], at + size + 1
-        rescues.append(_from_manifest(commit, ref, json.loads(text)))
+        try:
+            rescues.append(_from_manifest(commit, ref, json.loads(text)))
+        except (ValueError, KeyError, TypeError):
+            continue
     return rescues
 
 

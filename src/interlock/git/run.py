@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 import subprocess
+import time
 
 from interlock.errors import RepositoryError
 from interlock.values import value
@@ -15,6 +16,8 @@ if TYPE_CHECKING:
     from interlock.git.layout import Checkout
 
 _LIMIT_SECONDS = 60.0
+_END_SECONDS = 5.0
+_TICK_SECONDS = 0.3
 _SIGNAL_OF_DEATH = 1  # PR_SET_PDEATHSIG in <sys/prctl.h>
 # What git tells its hooks about the repository it works on.
 PLACES = ("GIT_DIR", "GIT_WORK_TREE", "GIT_COMMON_DIR", "GIT_INDEX_FILE", "GIT_NAMESPACE", "GIT_PREFIX")
@@ -37,12 +40,14 @@ def run_git(
     limit_seconds: float = _LIMIT_SECONDS,
     variables: Mapping[str, str] | None = None,
     environment: Mapping[str, str] | None = None,
+    on_tick: Callable[[], None] | None = None,
 ) -> Output:
     """Run git and wait for it; a non-zero exit is for the caller to judge.
 
     It works on the repository at `git_dir`, or on the one that `cwd` lies in, whatever the environment says:
     what git put there for a hook may mean another one. `variables` are added to its environment; a whole
-    `environment` takes the place of everything that would be in it.
+    `environment` takes the place of everything that would be in it. `on_tick` is called a few times a second
+    meanwhile; what it raises ends git.
 
     Raises:
         RepositoryError: git is not installed, or took too long.
@@ -54,6 +59,8 @@ def run_git(
             usual |= {"GIT_DIR": git_dir, "GIT_WORK_TREE": cwd}
         environment = {**usual, **(variables or {})}
     try:
+        if on_tick is not None:
+            return _run_ticking(arguments, cwd, environment, limit_seconds, on_tick)
         done = subprocess.run(  # noqa: S603 - a list of arguments, no shell
             ["git", *arguments],  # noqa: S607 - the user's git, as the user calls it
             cwd=cwd,
@@ -71,6 +78,41 @@ def run_git(
         exit_code=done.returncode,
         text=done.stdout.decode("utf-8", "surrogateescape"),
         trouble=done.stderr.decode("utf-8", "replace").strip(),
+    )
+
+
+def _run_ticking(
+    arguments: Sequence[str],
+    cwd: str,
+    environment: Mapping[str, str],
+    limit_seconds: float,
+    on_tick: Callable[[], None],
+) -> Output:
+    give_up_at = time.monotonic() + limit_seconds
+    with subprocess.Popen(  # noqa: S603 - a list of arguments, no shell
+        ["git", *arguments],  # noqa: S607 - the user's git, as the user calls it
+        cwd=cwd,
+        stdin=subprocess.DEVNULL,
+        stdout=subprocess.PIPE,
+        stderr=subprocess.PIPE,
+        env=environment,
+    ) as process:
+        try:
+            while True:
+                try:
+                    out, err = process.communicate(timeout=_TICK_SECONDS)
+                    break
+                except subprocess.TimeoutExpired:
+                    on_tick()
+                    if time.monotonic() >= give_up_at:
+                        raise
+        finally:
+            if process.poll() is None:
+                _end(process)
+    return Output(
+        exit_code=process.returncode,
+        text=out.decode("utf-8", "surrogateescape"),
+        trouble=err.decode("utf-8", "replace").strip(),
     )
 
 
@@ -101,24 +143,38 @@ def run_attended(
     # Into a file: of a pipe we would see the end only when the last child in the background is gone.
     with tempfile.TemporaryFile() as said:
         try:
-            done = subprocess.run(  # noqa: S603 - a list of arguments, no shell
+            process = subprocess.Popen(  # noqa: S603 - a list of arguments, no shell
                 ["git", *arguments],  # noqa: S607 - the user's git, as the user calls it
                 cwd=cwd,
-                input=stdin,
+                stdin=subprocess.PIPE,
                 stdout=said,
                 stderr=subprocess.STDOUT,
-                timeout=limit_seconds,
-                check=False,
                 env=environment,
-                preexec_fn=_end_with(os.getpid()),  # one system call; no thread of ours is in the way
+                preexec_fn=_end_with(os.getpid()),  # noqa: PLW1509 - two system calls that wait for nobody
             )
         except FileNotFoundError as error:
             raise _no_git() from error
+        try:
+            process.communicate(stdin, timeout=limit_seconds)
         except subprocess.TimeoutExpired as error:
+            _end(process)
             raise _too_slow(arguments[0], limit_seconds) from error
+        except BaseException:
+            _end(process)
+            raise
         said.seek(0)
         text = said.read().decode("utf-8", "replace").strip()
-    return Output(exit_code=done.returncode, text=text, trouble=text)
+    return Output(exit_code=process.returncode, text=text, trouble=text)
+
+
+def _end(process: subprocess.Popen[bytes]) -> None:
+    """Ask it to end, which it hands on to its hooks; kill it when it does not."""
+    process.terminate()
+    try:
+        process.wait(_END_SECONDS)
+    except subprocess.TimeoutExpired:
+        process.kill()
+        process.wait()
 
 
 def _end_with(parent: int) -> Callable[[], None] | None:
@@ -145,6 +201,7 @@ def run_in(
     stdin: bytes | None = None,
     limit_seconds: float = _LIMIT_SECONDS,
     variables: Mapping[str, str] | None = None,
+    on_tick: Callable[[], None] | None = None,
 ) -> Output:
     """Run git on a checkout, as `run_git` does."""
     return run_git(
@@ -154,6 +211,7 @@ def run_in(
         stdin=stdin,
         limit_seconds=limit_seconds,
         variables=variables,
+        on_tick=on_tick,
     )
 
 
@@ -178,7 +236,7 @@ def told(
 
 
 def git_failed(arguments: Sequence[str], found: Output) -> RepositoryError:
-    """git refused what it should have been able to do."""
+    """Git refused what it should have been able to do."""
     verb = next((word for word in arguments if not word.startswith("-") and "=" not in word), "git")
     return RepositoryError(
         f"git {verb} failed: {found.trouble[-500:] or f'exit {found.exit_code}'}",
@@ -193,7 +251,7 @@ class Stream:
     def __init__(self, *arguments: str, cwd: str, environment: Mapping[str, str]) -> None:
         import tempfile  # noqa: PLC0415 - dear, and only needed here
 
-        self._name = arguments[0]
+        self._name = next((word for word in arguments if not word.startswith("-") and "=" not in word), "")
         # Into a file: a pipe that nobody reads would stop git once it is full.
         self._trouble = tempfile.TemporaryFile()  # noqa: SIM115 - closed by __exit__
         self._process = subprocess.Popen(  # noqa: S603 - a list of arguments, no shell
@@ -275,7 +333,9 @@ class Stream:
         )
 
 
-def hand_over(words: Sequence[str], *, cwd: str, out: int | None = None) -> int:
+def hand_over(
+    words: Sequence[str], *, cwd: str, out: int | None = None, variables: Mapping[str, str] | None = None
+) -> int:
     """Run git with the caller's own terminal and environment, and tell its exit code; over 128: a signal.
 
     Raises:
@@ -284,7 +344,12 @@ def hand_over(words: Sequence[str], *, cwd: str, out: int | None = None) -> int:
     import signal  # noqa: PLC0415 - only needed here
 
     try:
-        child = subprocess.Popen(["git", *words], cwd=cwd, stdout=out)  # noqa: S603, S607 - as the user calls it
+        child = subprocess.Popen(  # noqa: S603 - a list of arguments, no shell
+            ["git", *words],  # noqa: S607 - the user's git, as the user calls it
+            cwd=cwd,
+            stdout=out,
+            env={**os.environ, **(variables or {})},
+        )
     except FileNotFoundError as error:
         raise RepositoryError(
             "git is not installed", code="NO_GIT", hint="install git 2.30 or newer"

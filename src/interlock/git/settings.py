@@ -12,7 +12,6 @@ import json
 import os
 import time
 from contextlib import contextmanager
-from typing import cast
 
 from interlock.git.layout import Checkout, is_git_dir
 from interlock.git.run import run_git
@@ -183,15 +182,16 @@ def read_shape(home: Checkout) -> dict[str, str | None]:
     return {key: found.get(key) for key in _WATCHED} if found else {}
 
 
-def note_shape(home: Checkout) -> None:
-    """Remember the shared settings as they are, if they are as they should be."""
+def note_shape(home: Checkout) -> bool:
+    """Remember the shared settings as they are; tells whether they are as they should be."""
     if find_flips(home):
-        return
+        return False
     core = _core_of(home)
     is_bare = core.get("bare", "false").lower() in _TRUE
     shape = {key: core.get(key) for key in _WATCHED} | {"bare": "true" if is_bare else "false"}
     if shape != read_shape(home):
         _write_json(os.path.join(home.common_dir, "interlock", _SHAPE), shape)
+    return True
 
 
 def _read_json(path: str) -> dict[str, Any]:
@@ -200,12 +200,12 @@ def _read_json(path: str) -> dict[str, Any]:
             found: Any = json.load(file)
     except (OSError, ValueError):
         return {}
-    return cast("dict[str, Any]", found) if isinstance(found, dict) else {}
+    return found if isinstance(found, dict) else {}  # pyright: ignore[reportUnknownVariableType]
 
 
 def _write_json(path: str, document: Mapping[str, object]) -> None:
     os.makedirs(os.path.dirname(path), exist_ok=True)
-    scratch = f"{path}.{os.getpid()}.new"
+    scratch = f"{path}.{os.getpid()}.{os.urandom(4).hex()}"
     with open(scratch, "w", encoding="utf-8") as file:
         json.dump(document, file)
     os.replace(scratch, path)
@@ -221,8 +221,11 @@ def mend_if_flipped(home: Checkout, *, is_thorough: bool = False) -> list[str]:
     """
     if not home.common_dir or not is_git_dir(home.common_dir):
         return []
-    flips = [flip for flip in find_flips(home) if flip.is_certain or is_thorough]
-    return [_mend(home, flip) for flip in flips]
+    if not find_flips(home):
+        return []
+    with _alone(home):  # and looked at once more: somebody may have mended it meanwhile
+        flips = [flip for flip in find_flips(home) if flip.is_certain or is_thorough]
+        return [_mend(home, flip) for flip in flips]
 
 
 def _mend(home: Checkout, flip: Flip) -> str:
@@ -237,13 +240,12 @@ def _write(home: Checkout, name: str, text: str | None) -> Output:
     """Set or unset one setting of the common config. Another writer holds its lock only for a moment."""
     words = ("--unset-all", name) if text is None else ("--replace-all", name, text)
     path = os.path.join(home.common_dir, "config")
-    with _alone(home):
-        for left in reversed(range(_TRIES)):
-            # From the root of all, where no repository with broken settings is found on the way.
-            done = run_git("config", "--file", path, *words, cwd="/")
-            if not done.exit_code or not left or not os.path.exists(f"{path}.lock"):
-                return done
-            time.sleep(_SLEEP_SECONDS)
+    for left in reversed(range(_TRIES)):
+        # From the root of all, where no repository with broken settings is found on the way.
+        done = run_git("config", "--file", path, *words, cwd="/")
+        if not done.exit_code or not left or not os.path.exists(f"{path}.lock"):
+            return done
+        time.sleep(_SLEEP_SECONDS)
     raise AssertionError("the last try returns")
 
 
@@ -272,12 +274,16 @@ def set_git_limits(home: Checkout) -> list[str]:
     path = os.path.join(home.common_dir, "interlock", _LIMITS)
     if _read_json(path).get("wanted") == _wanted():
         return []
-    chosen = _effective(home)
-    ours: list[str] = _read_json(path).get("set") or []
-    made = [name for name in LIMITS if name.lower() not in chosen or name in ours]
-    failed = [name for name in made if _write(home, name, LIMITS[name]).exit_code]
-    if not failed:
-        _write_json(path, {"wanted": _wanted(), "set": made})
+    with _alone(home):
+        known = _read_json(path)
+        if known.get("wanted") == _wanted():
+            return []
+        chosen = _effective(home)
+        ours: list[str] = known.get("set") or []
+        made = [name for name in LIMITS if name.lower() not in chosen or name in ours]
+        failed = [name for name in made if _write(home, name, LIMITS[name]).exit_code]
+        if not failed:
+            _write_json(path, {"wanted": _wanted(), "set": made})
     return [f"{name}={LIMITS[name]}" for name in made if name not in failed]
 
 

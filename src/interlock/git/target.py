@@ -6,18 +6,24 @@ import os
 import time
 
 from interlock.errors import RepositoryError
-from interlock.git.lock import git_lock
+from interlock.git.lock import FETCH, git_lock
 from interlock.git.run import ask, run_in
 from interlock.values import value
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
+    from collections.abc import Callable, Sequence
+
     from interlock.config import Settings
     from interlock.git.layout import Checkout
+    from interlock.git.run import Output
 
 _OURS = "interlock/"
 _STAMP = "fetched"
 _FETCH_SECONDS = 300.0
+# What git says when somebody else did something at the same moment.
+_RACES = ("cannot lock ref", "commondir", "unable to update local ref", ".lock': File exists", "bad object")
+_NO_SUCH_BRANCH = "couldn't find remote ref"
 
 
 @value
@@ -54,15 +60,16 @@ def find_target(home: Checkout, settings: Settings) -> Target:
     Raises:
         RepositoryError: there is no commit to work on, or no such branch.
     """
-    branch = settings.target or _usual_branch(home)
+    known = git_settings(home)
+    branch = settings.target or _usual_branch(home, known)
     if not branch:
         raise RepositoryError(
             "there is no branch to work on yet",
             code="NO_TARGET",
             hint="make a first commit, or name the branch: [landing] target in interlock.toml",
         )
-    target = Target(branch=branch, remote=_find_remote(home, settings, branch))
-    if not ask(home, "rev-parse", "--verify", "--quiet", f"{target.ref}^{{commit}}") and not target.remote:
+    target = Target(branch=branch, remote=_find_remote(known, settings, branch))
+    if settings.target and not target.remote and not commits_of(home, [target.ref]):
         raise RepositoryError(
             f"there is no branch {branch}, which work should land on",
             code="NO_TARGET",
@@ -71,21 +78,49 @@ def find_target(home: Checkout, settings: Settings) -> Target:
     return target
 
 
-def _usual_branch(home: Checkout) -> str:
-    head = ask(home, "symbolic-ref", "--quiet", "--short", "HEAD")
-    usual = ask(home, "config", "init.defaultBranch")
-    for name in (head, usual, "main", "master", "trunk"):
-        if name and not name.startswith(_OURS) and _has(home, f"refs/heads/{name}"):
+def git_settings(home: Checkout) -> dict[str, str]:
+    """All that git is told here, by one git: the last of several values counts, as for git itself."""
+    found = run_in(home, "config", "--list", "-z")
+    items = (item.partition("\n") for item in found.text.split("\0") if item)
+    return {key: text for key, _, text in items}
+
+
+def commits_of(home: Checkout, refs: Sequence[str]) -> dict[str, str]:
+    """The commits that those of these refs point at that are there; one git for all of them."""
+    form = "--format=%(refname) %(objectname) %(objecttype) %(*objectname)"
+    rows = (line.split(" ") for line in ask(home, "for-each-ref", form, *refs).splitlines())
+    return {name: peeled or oid for name, oid, kind, peeled in rows if name in refs and kind != "tree"}
+
+
+def _usual_branch(home: Checkout, known: dict[str, str]) -> str:
+    names = [_head_branch(home), known.get("init.defaultbranch", ""), "main", "master", "trunk"]
+    names = [name for name in names if name and not name.startswith(_OURS)]
+    there = commits_of(home, [f"refs/heads/{name}" for name in names])
+    for name in names:
+        if f"refs/heads/{name}" in there:
             return name
     remote = ask(home, "symbolic-ref", "--quiet", "--short", "refs/remotes/origin/HEAD")
     return remote.partition("/")[2]
 
 
-def _find_remote(home: Checkout, settings: Settings, branch: str) -> str:
+def _head_branch(home: Checkout) -> str:
+    """The branch of the main checkout, read from its file where that tells it."""
+    try:
+        with open(os.path.join(home.common_dir, "HEAD"), encoding="utf-8", errors="surrogateescape") as file:
+            line = file.readline().rstrip("\n")
+    except OSError:
+        line = ""
+    branch = line.removeprefix("ref: refs/heads/")
+    if branch == ".invalid":  # the refs are in tables, which only git can read
+        return ask(home, "symbolic-ref", "--quiet", "--short", "HEAD")
+    return branch if branch != line else ""
+
+
+def _find_remote(known: dict[str, str], settings: Settings, branch: str) -> str:
     if settings.remote == "none":
         return ""
-    remotes = ask(home, "remote").splitlines()
-    wanted = settings.remote or ask(home, "config", f"branch.{branch}.remote") or "origin"
+    remotes = {key[len("remote.") :].rpartition(".")[0] for key in known if key.startswith("remote.")}
+    wanted = settings.remote or known.get(f"branch.{branch}.remote") or "origin"
     if settings.remote and wanted not in remotes:
         raise RepositoryError(
             f"there is no remote {wanted!r}, which [landing] remote names",
@@ -95,11 +130,7 @@ def _find_remote(home: Checkout, settings: Settings, branch: str) -> str:
     return wanted if wanted in remotes else ""
 
 
-def _has(home: Checkout, ref: str) -> bool:
-    return bool(ask(home, "rev-parse", "--verify", "--quiet", f"{ref}^{{commit}}"))
-
-
-def fetch_target(home: Checkout, target: Target) -> str:
+def fetch_target(home: Checkout, target: Target, on_tick: Callable[[], None] | None = None) -> str:
     """Fetch the target branch; tells what went wrong, or nothing.
 
     Whoever waited while somebody else fetched need not do so again: what was fetched is newer than the wish.
@@ -107,21 +138,32 @@ def fetch_target(home: Checkout, target: Target) -> str:
     if not target.remote:
         return ""
     asked_at = time.monotonic_ns()
-    with git_lock(home.common_dir, f"fetch {target.remote}/{target.branch}"):
+    with git_lock(home.common_dir, f"fetch {target.remote}/{target.branch}", name=FETCH):
         if _fetched_at(home, target) >= asked_at:
             return ""
         begun_at = time.monotonic_ns()
-        found = run_in(
-            home,
-            *("-c", "gc.auto=0", "-c", "maintenance.auto=false", "fetch", "--quiet", "--no-tags"),
-            *("--no-write-fetch-head", "--no-recurse-submodules", target.remote),
-            f"+{target.ref}:{target.remote_ref}",
-            limit_seconds=_FETCH_SECONDS,
-        )
+        found = _fetch(home, target, on_tick)
+        if found.exit_code and any(sign in found.trouble for sign in _RACES):
+            # A worktree was being entered, or somebody else's fetch moved the ref: once more, quite alone.
+            with git_lock(home.common_dir, f"fetch {target.remote}/{target.branch}"):
+                found = _fetch(home, target, on_tick)
+        if found.exit_code and _NO_SUCH_BRANCH in found.trouble and commits_of(home, [target.ref]):
+            return ""  # it was never pushed: the branch here is all there is
         if found.exit_code:
             return found.trouble.splitlines()[-1] if found.trouble else f"exit {found.exit_code}"
         _note_fetched(home, target, begun_at)
     return ""
+
+
+def _fetch(home: Checkout, target: Target, on_tick: Callable[[], None] | None) -> Output:
+    return run_in(
+        home,
+        *("-c", "gc.auto=0", "-c", "maintenance.auto=false", "fetch", "--quiet", "--no-tags"),
+        *("--no-write-fetch-head", "--no-recurse-submodules", target.remote),
+        f"+{target.ref}:{target.remote_ref}",
+        limit_seconds=_FETCH_SECONDS,
+        on_tick=on_tick,
+    )
 
 
 def _stamp(home: Checkout, target: Target) -> str:
@@ -149,10 +191,11 @@ def tip_of(home: Checkout, target: Target) -> str:
 
     A branch here that has all of the remote's and more is newer: its commits wait to be pushed.
     """
-    here = ask(home, "rev-parse", "--verify", "--quiet", f"{target.ref}^{{commit}}")
+    known = commits_of(home, [ref for ref in (target.ref, target.remote_ref) if ref])
+    here = known.get(target.ref, "")
     if not target.remote:
         return here
-    there = ask(home, "rev-parse", "--verify", "--quiet", f"{target.remote_ref}^{{commit}}")
+    there = known.get(target.remote_ref, "")
     if not there or here == there:
         return here
     if here and not run_in(home, "merge-base", "--is-ancestor", there, here).exit_code:

@@ -1,9 +1,10 @@
-"""Trial merges: what the target would be with a branch on it, made as objects, without touching any checkout."""
+"""Trial merges: what the target would be with a branch on it, made as objects, touching no checkout."""
 
 from __future__ import annotations
 
 import os
 import tempfile
+from functools import lru_cache
 
 from interlock.errors import RepositoryError
 from interlock.git.run import ask, git_failed, run_in, told
@@ -22,6 +23,23 @@ _FALLBACK = {
     "GIT_COMMITTER_NAME": "Interlock",
     "GIT_COMMITTER_EMAIL": "interlock@localhost",
 }
+
+
+@value
+class Author:
+    """Who wrote a commit, and when, as git takes it from its environment."""
+
+    name: str
+    mail: str
+    date: str
+
+
+@value
+class Committer:
+    """What our commits are made with: the environment that says who commits, and whether they are signed."""
+
+    variables: dict[str, str]
+    is_signing: bool = False
 
 
 @value
@@ -53,7 +71,7 @@ def try_merge(home: Checkout, ours: str, theirs: str) -> Tried | Clash:
         RepositoryError: they have nothing in common, or git cannot do it.
     """
     found = run_in(home, "merge-tree", "--write-tree", "-z", "--name-only", "--no-messages", ours, theirs)
-    parts = [part for part in found.text.split("\0") if part]
+    parts = found.text.split("\0")
     if found.exit_code == 0:
         return Tried(tree=parts[0].strip())
     if found.exit_code != 1:
@@ -64,8 +82,37 @@ def try_merge(home: Checkout, ours: str, theirs: str) -> Tried | Clash:
                 hint="begin the branch from the target branch",
             )
         raise git_failed(("merge-tree",), found)
-    paths = tuple(dict.fromkeys(part.strip("\n") for part in parts[1:]))
-    return Clash(paths=paths, tree=parts[0].strip())
+    return Clash(paths=tuple(dict.fromkeys(filter(None, parts[1:]))), tree=parts[0].strip())
+
+
+@lru_cache(maxsize=1000)  # a commit never changes
+def tree_of(home: Checkout, commit: str) -> str:
+    """The tree of a commit.
+
+    Raises:
+        RepositoryError: there is no such commit.
+    """
+    return told(home, "rev-parse", "--verify", f"{commit}^{{tree}}")
+
+
+def author_of(home: Checkout, commit: str) -> Author:
+    """Who wrote a commit.
+
+    Raises:
+        RepositoryError: there is no such commit.
+    """
+    shown = told(home, "show", "-s", "--date=raw", "--format=%an%x00%ae%x00%ad", commit)
+    name, mail, date = shown.split("\0")
+    return Author(name=name, mail=mail, date=f"@{date}")
+
+
+def missing_commits(home: Checkout, commits: Sequence[str]) -> set[str]:
+    """Which of these commits are not here."""
+    if not commits:
+        return set()
+    asked = "".join(f"{commit}\n" for commit in commits).encode()
+    found = told(home, "cat-file", "--batch-check=%(objecttype)", stdin=asked).splitlines()
+    return {commit for commit, kind in zip(commits, found, strict=True) if kind != "commit"}
 
 
 def blob_at(home: Checkout, commit: str, path: str) -> bytes | None:
@@ -114,23 +161,40 @@ def with_contents(home: Checkout, tree: str, contents: Mapping[str, bytes | None
         return run("write-tree").strip()
 
 
-def commit_of(home: Checkout, tree: str, parents: Sequence[str], message: str, author_of: str = "") -> str:
-    """A commit of a tree, by the author of another commit if there is one; signed if the user signs.
+def committer_of(home: Checkout) -> Committer:
+    """Who commits: the user of this repository, or we where git knows nobody; signed if the user signs."""
+    asked = ("config", "--get-regexp", r"^(user\.name|user\.email|commit\.gpgsign)$")
+    lines = (line.partition(" ") for line in ask(home, *asked).splitlines())
+    settings = {key: text for key, _, text in lines}
+    has_name = bool(settings.get("user.name") or os.environ.get("GIT_COMMITTER_NAME"))
+    has_mail = bool(settings.get("user.email") or os.environ.get("GIT_COMMITTER_EMAIL"))
+    is_signing = settings.get("commit.gpgsign", "false").lower() not in ("false", "no", "off", "0")
+    return Committer(variables={} if has_name and has_mail else dict(_FALLBACK), is_signing=is_signing)
+
+
+def commit_of(
+    home: Checkout,
+    tree: str,
+    parents: Sequence[str],
+    message: str,
+    author: Author | None = None,
+    committer: Committer | None = None,
+) -> str:
+    """A commit of a tree, by another author if one is named.
 
     Raises:
         RepositoryError: git refuses.
     """
+    committer = committer or committer_of(home)
     words = ["commit-tree", tree]
     for parent in parents:
         words += ["-p", parent]
-    if ask(home, "config", "--type=bool", "commit.gpgSign") == "true":
+    if committer.is_signing:
         words.append("-S")
-    variables = identity(home)
-    if author_of:
-        shown = ask(home, "show", "-s", "--format=%an%x00%ae%x00%aI", author_of).split("\0")
-        if len(shown) == 3:
-            names = ("GIT_AUTHOR_NAME", "GIT_AUTHOR_EMAIL", "GIT_AUTHOR_DATE")
-            variables = {**variables, **dict(zip(names, shown, strict=True))}
+    variables = dict(committer.variables)
+    if author is not None and author.name:  # git refuses a commit by nobody
+        names = ("GIT_AUTHOR_NAME", "GIT_AUTHOR_EMAIL", "GIT_AUTHOR_DATE")
+        variables |= dict(zip(names, (author.name, author.mail, author.date), strict=True))
     found = run_in(
         home, *words, "-F", "-", stdin=message.encode("utf-8", "surrogateescape"), variables=variables
     )
@@ -139,19 +203,18 @@ def commit_of(home: Checkout, tree: str, parents: Sequence[str], message: str, a
     return found.text.strip()
 
 
-def identity(home: Checkout) -> dict[str, str]:
-    """Who commits: the user of this repository, or we where git knows nobody."""
-    has_name = bool(ask(home, "config", "user.name") or os.environ.get("GIT_COMMITTER_NAME"))
-    has_mail = bool(ask(home, "config", "user.email") or os.environ.get("GIT_COMMITTER_EMAIL"))
-    return {} if has_name and has_mail else dict(_FALLBACK)
-
-
 def own_commits(home: Checkout, base: str, head: str) -> list[str]:
     """The commits of a branch's own, oldest first, without merges."""
     return ask(home, "rev-list", "--reverse", "--topo-order", "--no-merges", f"{base}..{head}").splitlines()
 
 
-def replay(home: Checkout, tip: str, commits: Sequence[str], message_of: Callable[[str], str]) -> str | Clash:
+def replay(
+    home: Checkout,
+    tip: str,
+    commits: Sequence[str],
+    message_of: Callable[[str], str],
+    committer: Committer | None = None,
+) -> str | Clash:
     """Each of these commits anew on top of a tip; the last of them, or what clashes.
 
     Raises:
@@ -162,9 +225,9 @@ def replay(home: Checkout, tip: str, commits: Sequence[str], message_of: Callabl
         tried = _pick(home, parent, tip, commit)
         if isinstance(tried, Clash):
             return tried
-        if tried.tree == told(home, "rev-parse", f"{tip}^{{tree}}"):
+        if tried.tree == tree_of(home, tip):
             continue  # it is there already
-        tip = commit_of(home, tried.tree, [tip], message_of(commit), author_of=commit)
+        tip = commit_of(home, tried.tree, [tip], message_of(commit), author_of(home, commit), committer)
     return tip
 
 
@@ -172,9 +235,9 @@ def _pick(home: Checkout, base: str, ours: str, theirs: str) -> Tried | Clash:
     """A three-way merge with a base of our choice: both sides are told to come from it."""
     if not base:
         return try_merge(home, ours, theirs)
+    nobody = Committer(variables=dict(_FALLBACK))  # these are never seen
     sides = [
-        commit_of(home, told(home, "rev-parse", f"{side}^{{tree}}"), [base], "side")
-        for side in (ours, theirs)
+        commit_of(home, tree_of(home, side), [base], "side", committer=nobody) for side in (ours, theirs)
     ]
     return try_merge(home, sides[0], sides[1])
 

@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from interlock.git.commits import changes_between, look_at, parse_raw
-from interlock.git.run import git_failed, run_in
+from interlock.git.commits import ABSENT_MODE, changes_between, look_at, parse_raw
+from interlock.git.run import ask, git_failed, run_in
 from interlock.git.trailers import read_trailers
 from interlock.values import value
 
@@ -15,6 +15,8 @@ if TYPE_CHECKING:
     from interlock.git.layout import Checkout
 
 _LOOK_BACK = 200  # commits that touch the paths in question
+_FURTHEST = 1000  # commits at all: the history of a file that is new would be read to its beginning
+_MOST_COMPARED = 20  # older versions of one file, line by line
 _AT_ONCE = 500  # paths on one command line
 
 
@@ -38,23 +40,26 @@ class _Step:
 def find_undone(here: Checkout, head: str, changes: Sequence[Changed], session: str) -> list[Undone]:
     """The paths that would be put back to how they were before others than this session changed them.
 
-    A file whose new content is exactly an older one was probably written from an old copy. Of a deletion that
-    says nothing, since every file was absent once: it counts when all that came since then is missing here as
-    well, as in an old tree that was put on a new base.
+    A file whose new content is exactly an older one was probably written from an old copy. A deletion says
+    less, since every file was absent once, and so does a file in which only some lines are as before. These
+    count when all that came since then is missing here as well, as in an old tree put on a new base.
     """
     if not head:
         return []
-    undone: list[Undone] = []
     steps = _history(here, head, [change.path for change in changes])
-    suspects = {change.path: way for change in changes if (way := _way_back(change, steps))}
+    trees = _OldTrees(here, head)
+    suspects = {
+        change.path: way
+        for change in changes
+        if (way := _way_back(change, steps.get(change.path, []), trees))
+    }
     if not suspects:
         return []
-    is_deleted = {change.path: change.is_deletion for change in changes}
+    undone: list[Undone] = []
     told = _told_of(here, {step.commit for way in suspects.values() for step in way})
-    old_trees = _OldTrees(here, head)
     for path, way in suspects.items():
         theirs = [step.commit for step in way if told[step.commit][2] != session]
-        if theirs and not (is_deleted[path] and not old_trees.is_here(way[-1].parent)):
+        if theirs:
             subject, author, _ = told[theirs[0]]
             undone.append(Undone(path=path, commits=tuple(theirs), subject=subject, author=author))
     return undone
@@ -63,11 +68,13 @@ def find_undone(here: Checkout, head: str, changes: Sequence[Changed], session: 
 def _history(here: Checkout, head: str, paths: list[str]) -> dict[str, list[_Step]]:
     """Each path's changes on the way back from HEAD."""
     found: dict[str, list[_Step]] = {}
+    end = ask(here, "rev-parse", "--verify", "--quiet", f"{head}~{_FURTHEST}")
+    span = (head, f"^{end}") if end else (head,)
     words = ("log", "-z", "--raw", "--no-abbrev", "--no-renames", "--first-parent", "-m", "--format=%H %P")
     for start in range(0, len(paths), _AT_ONCE):
         part = paths[start : start + _AT_ONCE]
         variables = {"GIT_LITERAL_PATHSPECS": "1"}
-        said = run_in(here, *words, "-n", str(_LOOK_BACK), head, "--", *part, variables=variables)
+        said = run_in(here, *words, "-n", str(_LOOK_BACK), *span, "--", *part, variables=variables)
         if said.exit_code:
             raise git_failed(words, said)
         for record in _records(said.text):
@@ -91,14 +98,20 @@ def _records(text: str) -> list[list[str]]:
     return records
 
 
-def _way_back(change: Changed, steps: dict[str, list[_Step]]) -> list[_Step]:
-    """The steps that a change takes back, if it leads exactly to an older version."""
-    way: list[_Step] = []
-    for step in steps.get(change.path, ()):
-        way.append(step)
+def _way_back(change: Changed, steps: list[_Step], trees: _OldTrees) -> list[_Step]:
+    """The steps that a change takes back: all up to an older version that it leads to, or nothing."""
+    for index, step in enumerate(steps):
         if step.before == change.new:
-            return way
-    return []
+            is_sure = not change.is_deletion or trees.is_here(step.parent)
+            return steps[: index + 1] if is_sure else []
+    if change.is_deletion or change.old[0] == ABSENT_MODE:
+        return []
+    way: list[_Step] = []
+    for step in steps[:_MOST_COMPARED]:
+        if not trees.is_here(step.parent) or not trees.leads_back(change, step.before):
+            break
+        way.append(step)
+    return way
 
 
 def _told_of(here: Checkout, commits: set[str]) -> dict[str, tuple[str, str, str]]:
@@ -120,16 +133,44 @@ class _OldTrees:
     def __init__(self, here: Checkout, head: str) -> None:
         self._here = here
         self._head = head
+        self._may_be: bool | None = None
         self._differing: set[str] | None = None
         self._known: dict[str, bool] = {}
 
     def is_here(self, commit: str) -> bool:
         """Whether nothing that came after this commit is here as HEAD has it."""
-        if not commit:
+        if not commit or not self._may_be_old():
             return False
         if commit not in self._known:
             if self._differing is None:
                 self._differing = set(look_at(self._here).paths)
-            later = {change.path for change in changes_between(self._here, commit, self._head)}
-            self._known[commit] = later <= self._differing
+            self._known[commit] = self._later_than(commit) <= self._differing
         return self._known[commit]
+
+    def _may_be_old(self) -> bool:
+        """Whether not even the newest commit is here; mostly it is, and then no more need be looked at."""
+        if self._may_be is None:
+            newest = sorted(self._later_than(f"{self._head}^"))[:_AT_ONCE]
+            self._may_be = not newest or set(newest) <= set(look_at(self._here, newest).paths)
+        return self._may_be
+
+    def _later_than(self, commit: str) -> set[str]:
+        return {change.path for change in changes_between(self._here, commit, self._head)}
+
+    def leads_back(self, change: Changed, older: Version) -> bool:
+        """Whether every line that came since an older version is as it was then, whatever else changed."""
+        if older[0] == ABSENT_MODE:
+            return False
+        back = self._hunks(change.old[1], older[1])
+        return bool(back) and back <= self._hunks(change.old[1], change.new[1])
+
+    def _hunks(self, old: str, new: str) -> set[str]:
+        """The places where two files differ, each with the lines that come there; of text only."""
+        words = ("diff", "--no-color", "--no-ext-diff", "--no-textconv", "--unified=0", old, new)
+        parts = f"\n{run_in(self._here, *words).text}".split("\n@@ -")[1:]
+        found: set[str] = set()
+        for part in parts:
+            place, _, lines = part.partition("\n")
+            added = [line for line in lines.split("\n") if line.startswith("+")]
+            found.add("\n".join([place.split(" ")[0], *added]))
+        return found

@@ -98,9 +98,13 @@ class GitWitness:
         return [path for path in found.text.split("\0") if path]
 
     def is_landed(self, commit: str) -> bool:
-        """Whether the target branch has this commit."""
+        """Whether the target branch has this commit, or by content all that it brings."""
         target = self.target()
-        return bool(target) and self._is_in(commit, target)
+        if not target:
+            return False
+        from interlock.git.merged import is_merged
+
+        return is_merged(self._checkout, commit, target)
 
     def _is_in(self, commit: str, other: str) -> bool:
         return not run_git("merge-base", "--is-ancestor", commit, other, cwd=self._root).exit_code

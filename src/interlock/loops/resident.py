@@ -1,10 +1,11 @@
-"""The resident: a small process that starts by itself where nobody waits, does what is left, and ends itself."""
+"""The resident: a process that starts by itself where nobody waits, does what is left, and ends itself."""
 
 from __future__ import annotations
 
 import os
 import sys
 
+from interlock.git.run import PLACES
 from interlock.runners.process import start_detached
 
 TYPE_CHECKING = False
@@ -12,14 +13,34 @@ if TYPE_CHECKING:
     from interlock.flows.site import Site
 
 _LOG = "resident.log"
+_MOST_LOG = 1_000_000
+_OURS = "INTERLOCK_"
+_STORE = "INTERLOCK_STORE"
 
 
-def start_resident(site: Site) -> int:
-    """Let the queue be run in the background; several at once do no harm, one of them gets the lease.
+def start_resident(site: Site) -> str:
+    """Let the queue be run in the background; tells why not, or nothing.
 
-    It acts for nobody: what it needs to know of a session it reads in the store.
+    Several at once do no harm, one of them gets the lease. It acts for nobody: what it needs to know of a
+    session it reads in the store.
     """
     log = os.path.join(site.common_dir, "interlock", _LOG)
-    command = [sys.executable, "-m", "interlock", "queue", "run", "--drain", "--as", "resident", "--json"]
-    without = ("INTERLOCK_SESSION", "INTERLOCK_AGENT", "GIT_DIR", "GIT_WORK_TREE", "GIT_INDEX_FILE")
-    return start_detached(command, cwd=site.home.root, log=log, without=without)
+    # -P: what lies in the repository's root must not be taken for a module of Python's.
+    words = ("queue", "run", "--drain", "--as", "resident", "--json")
+    command = [sys.executable, "-P", "-m", "interlock", *words]
+    acts_for = [name for name in os.environ if name.startswith(_OURS) and name != _STORE]
+    try:
+        _keep_short(log)
+        start_detached(command, cwd=site.home.root, log=log, without=(*PLACES, *acts_for))
+    except (OSError, ValueError) as error:
+        return f"nothing runs the queue in the background: {error}"
+    return ""
+
+
+def _keep_short(log: str) -> None:
+    """Begin the log anew when it is long; whoever writes to it now goes on at its new end."""
+    try:
+        if os.path.getsize(log) > _MOST_LOG:
+            os.truncate(log, 0)
+    except FileNotFoundError:
+        return

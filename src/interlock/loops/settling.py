@@ -1,14 +1,22 @@
-"""What follows a landing: its workspace is closed, its pin taken away, and perhaps a task for the whole opened."""
+"""What follows a landing: its workspace is closed, its pin taken away, perhaps a task for the whole opened.
+
+A workspace and a branch can only be seen to where they lie. So each clone does what follows for what was
+submitted in it, with its next command about workspaces or the queue, whoever moved the target.
+"""
 
 from __future__ import annotations
 
 import os
 
 from interlock.domain.landings import LANDED, OPEN
+from interlock.domain.workspaces import CLOSING
 from interlock.domain.workspaces import OPEN as WORKSPACE_OPEN
 from interlock.errors import InterlockError
-from interlock.flows.workspaces import close_workspace
+from interlock.flows.closing import close_workspace
 from interlock.git import advancing
+from interlock.git.following import follow_locally, forward_checkouts
+from interlock.git.run import ask, run_in
+from interlock.git.target import fetch_target, find_target
 from interlock.operations import landings as operations
 from interlock.operations import workspaces as workspace_operations
 from interlock.runners.inhabitants import processes_in
@@ -20,27 +28,53 @@ if TYPE_CHECKING:
     from interlock.git.target import Target
 
 
+def is_shared(site: Site) -> bool:
+    """Whether several machines work on one store."""
+    return bool(getattr(site.context.store, "url", ""))
+
+
+def is_from_here(site: Site, landing: Landing) -> bool:
+    """Whether an entry was submitted in this very clone on this very machine."""
+    return landing.machine == site.context.processes.machine and landing.home == site.common_dir
+
+
+def settle_here(site: Site) -> None:
+    """Do what is left to do here after landings that others made; for commands that come along."""
+    landed = operations.list_landings(site.context, (LANDED,))
+    if any(not one.is_settled and is_from_here(site, one) for one in landed):
+        settle_landed(site, find_target(site.home, site.settings))
+
+
 def settle_landed(site: Site, target: Target) -> None:
     """Do what follows for everything that has landed and was submitted here; all of it can be done again."""
-    landed = [
-        one
-        for one in operations.list_landings(site.context, (LANDED,))
-        if not one.is_settled and one.target == target.branch
-    ]
-    for landing in landed:
+    for landing in operations.list_landings(site.context, (LANDED,)):
+        if landing.is_settled or landing.target != target.branch or not is_from_here(site, landing):
+            continue
+        if not _follow(site, target, landing):
+            return  # the remote cannot be asked now: another time
         notes = _close_workspaces(site, landing)
-        is_shared = bool(getattr(site.context.store, "url", ""))
-        advancing.unpin(site.home, target, landing.head, is_shared=is_shared)
+        let_go(site, target, landing)
         operations.settle(site.context, landing.id, notes)
-    if landed:
-        _integrate(site, target, landed)
+
+
+def _follow(site: Site, target: Target, landing: Landing) -> bool:
+    """Have here what another machine landed, and let the checkouts of the target follow."""
+    if not target.remote or advancing.is_in(site.home, landing.commit, target.remote_ref):
+        return True
+    if fetch_target(site.home, target):
+        return False
+    tip = ask(site.home, "rev-parse", "--verify", "--quiet", f"{target.remote_ref}^{{commit}}")
+    for note in forward_checkouts(site.home, target, "", tip):
+        site.tell(note)
+    follow_locally(site.home, target, tip)
+    return True
 
 
 def _close_workspaces(site: Site, landing: Landing) -> list[str]:
     """Close the workspace that the work was done in, unless somebody is still in it."""
     notes: list[str] = []
     for one in workspace_operations.list_workspaces(site.context):
-        is_ours = one.branch == landing.branch and one.state == WORKSPACE_OPEN
+        is_ours = one.branch == landing.branch and one.state in (WORKSPACE_OPEN, CLOSING)
         if not is_ours or not workspace_operations.is_here(site.context, one, site.common_dir):
             continue
         inside = [pid for pid, _ in processes_in(one.path, with_own_line=True) if pid != os.getpid()]
@@ -58,7 +92,47 @@ def _close_workspaces(site: Site, landing: Landing) -> list[str]:
     return notes
 
 
-def _integrate(site: Site, target: Target, landed: list[Landing]) -> None:
+def let_go(site: Site, target: Target, landing: Landing) -> None:
+    """Take the pin of an ended entry away, unless another entry has the same head.
+
+    What did not land is kept on the remote until the clone that it came from has seen to its branch.
+    """
+    if any(one.head == landing.head for one in operations.list_landings(site.context)):
+        return
+    is_here = is_from_here(site, landing)
+    if is_here and landing.state != LANDED:
+        keep_branch(site, landing)
+    is_remote_ours = is_shared(site) and (is_here or landing.state == LANDED)
+    advancing.unpin(site.home, target, landing.head, is_shared=is_remote_ours)
+
+
+def keep_branch(site: Site, landing: Landing) -> None:
+    """A branch that somebody deleted meanwhile comes back with what was submitted."""
+    ref = f"refs/heads/{landing.branch}"
+    if is_from_here(site, landing) and not ask(site.home, "rev-parse", "--verify", "--quiet", ref):
+        run_in(site.home, "update-ref", ref, landing.head, "0" * len(landing.head))
+
+
+def tidy_pins(site: Site, target: Target) -> None:
+    """Put right what was cut off between a pin and its entry: one without the other, either way."""
+    kept = set(advancing.pinned(site.home))
+    entries = operations.list_landings(site.context, ())
+    is_open = {one.head for one in entries if one.state in OPEN}
+    ended = {one.head: one for one in entries if one.state not in OPEN}
+    for head in sorted(kept - is_open):
+        if head in ended:
+            let_go(site, target, ended[head])
+        else:  # whoever submitted it was killed before it was entered
+            advancing.unpin(site.home, target, head, is_shared=is_shared(site))
+    for one in entries:
+        if one.state in OPEN and one.head not in kept and is_from_here(site, one):
+            try:
+                advancing.pin(site.home, target, one.head, is_shared=is_shared(site))
+            except InterlockError as error:
+                site.tell(error.message)
+
+
+def integrate(site: Site, target: Target) -> None:
     """Open a task for what only shows when everything is together."""
     from interlock.domain.tasks import NewTask
     from interlock.operations.task_adding import add_task
@@ -66,8 +140,12 @@ def _integrate(site: Site, target: Target, landed: list[Landing]) -> None:
     wanted = site.settings.landing_integrate
     if wanted is None:
         return
-    is_wave_over = not operations.list_landings(site.context, OPEN)
-    if wanted["after"] == "wave" and not is_wave_over:
+    landed = [
+        one
+        for one in operations.list_landings(site.context, (LANDED,))
+        if not one.is_integrated and one.target == target.branch
+    ]
+    if not landed or (wanted["after"] == "wave" and operations.list_landings(site.context, OPEN)):
         return
     tip = operations.get_queue(site.context, target.branch).tip
     named = "\n".join(f"- {one.id} {one.branch}: {one.subject}" for one in landed)
@@ -79,4 +157,6 @@ def _integrate(site: Site, target: Target, landed: list[Landing]) -> None:
         key=f"integrate/{tip}",
         labels=("integration",),
     )
+    # The task first: found again by its key, it is not opened twice if we die in between.
     add_task(site.context, None, new, force=True)
+    operations.mark_integrated(site.context, [one.id for one in landed])

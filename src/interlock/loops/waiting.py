@@ -1,22 +1,23 @@
-"""Whoever waits for the queue runs it: seeing one entry through, draining it, or serving it for as long as asked."""
+"""Whoever waits for the queue runs it: sees one entry through, drains it, or serves it as long as asked."""
 
 from __future__ import annotations
 
 import time
 
-from interlock.domain.landings import EJECTED, OPEN, TESTING
+from interlock.domain.landings import EJECTED, OPEN, QUEUED, TESTING
 from interlock.errors import InterlockError, NotAllowed, Stale, TimedOut
-from interlock.git import advancing
 from interlock.git.run import ask
-from interlock.git.target import find_target
-from interlock.loops.queue import LEASE_MS, QueueRunner, drain, is_shared, queue_name, start_running
+from interlock.git.target import fetch_target, find_target
+from interlock.loops.queue import LEASE_MS, QueueRunner, drain, queue_name, remote_gone, start_running
+from interlock.loops.settling import let_go
 from interlock.operations import landings as operations
+from interlock.operations.landing_ends import bounce
 from interlock.operations.leases import touch
 from interlock.operations.runners import RunnerBusy, RunnerLease, end_runner, wait_for_runner
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from collections.abc import Callable
+    from collections.abc import Callable, Collection
 
     from interlock.domain.agents import Session
     from interlock.domain.landings import Landing, Queue
@@ -82,6 +83,16 @@ def _nothing_to_do(landing: Landing) -> InterlockError:
     )
 
 
+def has_more(site: Site, seen: Collection[str] = ()) -> bool:
+    """Whether entries stand in line that a runner has not seen; whoever lets go of the queue looks once more.
+
+    Who submitted them meanwhile found the queue being run, and left them to whoever ran it.
+    """
+    target = find_target(site.home, site.settings)
+    found = operations.list_landings(site.context, (QUEUED,))
+    return any(one.target == target.branch and one.id not in seen for one in found)
+
+
 def run_until(site: Site, who: str, *, is_drained: bool, wait_ms: int = 0) -> InterlockError | None:
     """Run the queue until nothing is left to do, or until a signal; tells why it stopped early."""
     while True:
@@ -102,12 +113,13 @@ def run_until(site: Site, who: str, *, is_drained: bool, wait_ms: int = 0) -> In
             stop = error
         finally:
             runner.close()
-        if is_drained:
+        if is_drained and (stop is not None or not has_more(site, runner.seen)):
             return stop
         if stop is not None:
             site.tell(f"{stop.message} ({stop.hint})")
-        operations.wait_until(site.context, lambda: False, lambda: None, _IDLE_SECONDS)
-        time.sleep(0.01)
+        if not is_drained:
+            operations.wait_until(site.context, lambda: False, lambda: None, _IDLE_SECONDS)
+            time.sleep(0.01)
 
 
 def eject(site: Site, session: Session, landing_id: str, why: str) -> Landing:
@@ -146,13 +158,14 @@ def eject(site: Site, session: Session, landing_id: str, why: str) -> Landing:
 def _eject(site: Site, session: Session, landing_id: str, why: str, lease: RunnerLease | None) -> Landing:
     target = find_target(site.home, site.settings)
     queue = operations.get_queue(site.context, target.branch)
-    if queue.move and landing_id in queue.move.get("entries", []):  # type: ignore[operator] # pyright: ignore
+    entries = queue.move.get("entries")
+    if isinstance(entries, list) and landing_id in entries:
         raise NotAllowed(
             f"{landing_id} is on its way onto {target.branch}",
             code="LANDING_BUSY",
             hint="`interlock queue run --drain` settles it",
         )
-    ended = operations.bounce(
+    ended = bounce(
         site.context,
         lease,
         landing_id,
@@ -162,13 +175,20 @@ def _eject(site: Site, session: Session, landing_id: str, why: str, lease: Runne
         wall_ms=site.wall_ms(),
         state=EJECTED,
     )
-    advancing.unpin(site.home, target, ended.head, is_shared=is_shared(site))
+    let_go(site, target, ended)
     return ended
 
 
 def resume(site: Site, session: Session, why: str) -> Queue:
-    """Go on after a pause, from where the target is now."""
+    """Go on after a pause, from where the target is now.
+
+    Raises:
+        RepositoryError: the remote cannot be asked.
+    """
     target = find_target(site.home, site.settings)
+    trouble = fetch_target(site.home, target)
+    if trouble:
+        raise remote_gone(target, trouble)
     tip = ask(site.home, "rev-parse", "--verify", "--quiet", f"{target.remote_ref or target.ref}^{{commit}}")
     site.context.change(
         lambda tx: tx.record(

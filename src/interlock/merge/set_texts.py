@@ -46,7 +46,10 @@ def take_apart(lines: Lines, side: str, options: Mapping[str, object], all_sides
     inner = lines[start:end]
     mark = option_text(options, "comment", "#")
     has_commas, has_last_comma = _commas([line for line in inner if _is_element(line, mark)])
-    header_end = _header_end(inner, mark, is_owned=any(_has_own_comments(text, mark) for text in all_sides))
+    # The first of them is the base, or the only one there is.
+    base_start, base_end = _bounds(all_sides[0], side, options) if all_sides[0] else (0, 0)
+    is_owned = any(_has_own_comments(text, mark) for text in all_sides)
+    header_end = _header_end(inner, mark, all_sides[0][base_start:base_end], is_owned=is_owned)
     elements: dict[str, Element] = {}
     repeated: list[str] = []
     above: list[str] = []
@@ -92,14 +95,24 @@ def _is_element(line: str, mark: str) -> bool:
     return bool(text) and not (mark and text.startswith(mark))
 
 
-def _header_end(lines: Lines, mark: str, *, is_owned: bool) -> int:
+def _header_end(lines: Lines, mark: str, base: Lines, *, is_owned: bool) -> int:
     """Where the comment at the top ends: at its last blank line, else where the elements begin."""
-    first = next((at for at, line in enumerate(lines) if _is_element(line, mark)), len(lines))
+    first = _first_element(lines, mark)
     blanks = [at + 1 for at in range(first) if not lines[at].strip()]
     if blanks:
         return blanks[-1]
     # Where others have comments of their own, one that touches the first element is meant for that.
-    return 0 if is_owned else first
+    if is_owned:
+        return 0
+    if first == len(lines) or lines[first] in base:
+        return first
+    # An element that is new at the top may have brought a comment, below what the base has there.
+    header = base[: _first_element(base, mark)]
+    return next((at for at in range(first) if lines[at : at + 1] != header[at : at + 1]), first)
+
+
+def _first_element(lines: Lines, mark: str) -> int:
+    return next((at for at, line in enumerate(lines) if _is_element(line, mark)), len(lines))
 
 
 def _has_own_comments(lines: Lines, mark: str) -> bool:

@@ -100,7 +100,6 @@ class _Reader(ValueReader):
         name, above, header = ROOT, (), ""
         start = 0
         while True:
-            first_line = self.at
             statements, below = self._read_statements()
             group = name[1] if name[0] == "[[" else None
             next_name = self._peek_header()
@@ -115,7 +114,6 @@ class _Reader(ValueReader):
                 raw = tuple(self.text[start:end].removesuffix("\n").split("\n"))
                 blocks.append(Block(name=name, above=above, header="", statements=(), raw=raw, below=own))
             else:
-                assert first_line >= start
                 blocks.append(
                     Block(name=name, above=above, header=header, statements=statements, raw=(), below=own)
                 )

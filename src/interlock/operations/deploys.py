@@ -9,7 +9,8 @@ from __future__ import annotations
 
 from interlock.domain.agents import Process
 from interlock.domain.claims import EXCLUSIVE, Refused, Request, Taken, areas_of
-from interlock.domain.deploys import FAILED, LIVE, RUNNING, SUPERSEDED, UNDER_WAY, UNLANDED, VERIFYING, Deploy
+from interlock.domain.deploys import FAILED, LIVE, RUNNING, SUPERSEDED, UNDER_WAY, VERIFYING, Deploy
+from interlock.domain.landings import OPEN as UNLANDED
 from interlock.domain.patterns import covers_branch
 from interlock.errors import Held, PatternError, Stale
 from interlock.operations import records

@@ -12,12 +12,12 @@ from interlock.domain.workspaces import CLOSED, CLOSING, FAILED, OPEN, OPENING, 
 from interlock.errors import Held, Malformed, NotAllowed
 from interlock.operations import records
 from interlock.operations.claims import living
-from interlock.operations.task_rows import get_in
+from interlock.operations.task_rows import get_in, task_from, unknown_task
 from interlock.values import as_dict, replace
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from collections.abc import Callable
+    from collections.abc import Callable, Mapping
 
     from interlock.domain.agents import Session
     from interlock.domain.tasks import Task
@@ -25,6 +25,7 @@ if TYPE_CHECKING:
     from interlock.ports.store import Change, Reading
 
 _NOUN = "workspace"
+HALF_WAY = (OPENING, CLOSING)
 
 
 def workspace_from(document: records.Document) -> Workspace:
@@ -39,6 +40,38 @@ def list_workspaces(context: Context, *, with_closed: bool = False) -> list[Work
     return [workspace_from(document) for document in found]
 
 
+def list_half_way(context: Context) -> list[Workspace]:
+    """The workspaces that somebody opens or closes just now, or was about to."""
+    found = context.store.view(lambda reading: records.all_of(reading, _NOUN, HALF_WAY))
+    return [workspace_from(document) for document in found]
+
+
+def find(context: Context, workspace_id: str) -> Workspace | None:
+    """One workspace as it stands, if there is such a one."""
+    document = context.store.view(lambda reading: records.find(reading, _NOUN, workspace_id))
+    return workspace_from(document) if document else None
+
+
+def check_free(context: Context, session: Session, task_id: str) -> None:
+    """Make sure that this session may have a workspace for a task, before anything is fetched for it.
+
+    Raises:
+        Held: another session is at work on the task.
+        NotAllowed: the task is over.
+    """
+
+    def look(reading: Reading) -> None:
+        row = reading.one("task_get", task=task_id)
+        if row is None:
+            raise unknown_task(task_id)
+        task = task_from(row)
+        is_others = bool(task.session) and task.session != session.id
+        if task.state in OVER or (is_others and _is_living(reading, context, task.session)):
+            raise _not_free(task)
+
+    context.store.view(look)
+
+
 def begin(
     context: Context,
     session: Session,
@@ -47,18 +80,20 @@ def begin(
     home: str,
     kind: str,
     place: Callable[[str], str],
+    facts: Callable[[str], Mapping[str, object]],
     wall_ms: int,
-) -> Workspace:
-    """Enter a workspace that is about to be made; one that is there already is given back as it stands.
+) -> tuple[Workspace, bool]:
+    """Enter a workspace that is about to be made, or find the one that is there; and whether it is new.
 
-    `place` tells the path for a folder's name; names that lie there already are passed over.
+    `place` tells the path for a folder's name; names that lie there already are passed over. `facts` tells
+    for its branch what else the record shall say.
 
     Raises:
         Held: another session is at work on the task.
         NotAllowed: the task is over.
     """
 
-    def work(tx: Change) -> Workspace:
+    def work(tx: Change) -> tuple[Workspace, bool]:
         living(tx, session)
         task = get_in(tx, task_id)
         _check_free(tx, context, session, task)
@@ -66,7 +101,7 @@ def begin(
         for known in _of_task(tx, task_id):
             is_same = known.attempt == attempt and is_here(context, known, home)
             if known.state in THERE and is_same:
-                return _adopt(tx, known, session)
+                return _adopt(tx, known, session), False
         taken = {workspace_from(one).path.rpartition("/")[2] for one in records.all_of(tx, _NOUN, THERE)}
         name = folder_name(task_id, session.agent, taken)
         made = Workspace(
@@ -84,32 +119,39 @@ def begin(
             opened_at=wall_ms,
             process=as_dict(context.processes.current()),
         )
+        made = replace(made, **facts(made.branch))
         records.put(tx, _NOUN, as_dict(made), "begun", session)
-        return made
+        return made, True
 
     return context.change(work, areas={"//workspaces": True})
 
 
 def _check_free(tx: Change, context: Context, session: Session, task: Task) -> None:
     if task.state in OVER:
-        raise NotAllowed(
-            f"{task.id} is {task.state}",
-            code="TASK_WRONG_STATE",
-            hint="add a new task for what is left to do",
-            state=task.state,
-        )
+        raise _not_free(task)
     if not task.session or task.session == session.id:
         return
     from interlock.operations.leases import end_if_gone  # noqa: PLC0415 - rarely needed
 
     if not end_if_gone(tx, task.session, context.processes):
-        raise Held(
-            f"{task.owner} is at work on {task.id}",
-            code="TASK_HELD",
-            hint="`interlock next` gives you another task",
-            holder=task.owner,
-            task=task.id,
+        raise _not_free(task)
+
+
+def _not_free(task: Task) -> NotAllowed | Held:
+    if task.state in OVER:
+        return NotAllowed(
+            f"{task.id} is {task.state}",
+            code="TASK_WRONG_STATE",
+            hint="add a new task for what is left to do",
+            state=task.state,
         )
+    return Held(
+        f"{task.owner} is at work on {task.id}",
+        code="TASK_HELD",
+        hint="`interlock next` gives you another task",
+        holder=task.owner,
+        task=task.id,
+    )
 
 
 def _of_task(reading: Reading, task_id: str) -> list[Workspace]:
@@ -166,7 +208,7 @@ def take_over(context: Context, workspace: Workspace, state: str) -> Workspace |
 
     def work(tx: Change) -> Workspace | None:
         document = records.lock(tx, _NOUN, workspace.id)
-        if document is None or document["state"] not in (OPENING, CLOSING):
+        if document is None or document["state"] not in HALF_WAY:
             return None
         now = workspace_from(document)
         if now.machine != context.processes.machine or not is_forsaken(context, now):
@@ -176,6 +218,11 @@ def take_over(context: Context, workspace: Workspace, state: str) -> Workspace |
         return now
 
     return context.change(work)
+
+
+def is_own(context: Context, workspace: Workspace) -> bool:
+    """Whether this very process is making or removing it."""
+    return workspace.process == as_dict(context.processes.current())
 
 
 def is_forsaken(context: Context, workspace: Workspace) -> bool:
@@ -189,14 +236,15 @@ def is_forsaken(context: Context, workspace: Workspace) -> bool:
 
 def is_held(context: Context, workspace: Workspace) -> bool:
     """Whether the session that has it still lives."""
+    return context.store.view(lambda reading: _is_living(reading, context, workspace.session))
+
+
+def _is_living(reading: Reading, context: Context, session_id: str) -> bool:
     from interlock.operations.leases import is_dead  # noqa: PLC0415
 
-    def look(reading: Reading) -> bool:
-        row = reading.one("session_get", session=workspace.session)
-        is_over = row is None or row[12] is not None or row[9] + row[7] <= reading.now
-        return not is_over and not is_dead(reading, workspace.session, context.processes)
-
-    return context.store.view(look)
+    row = reading.one("session_get", session=session_id)
+    is_over = row is None or row[12] is not None or row[9] + row[7] <= reading.now
+    return not is_over and not is_dead(reading, session_id, context.processes)
 
 
 def unknown_workspace(text: str) -> Malformed:

@@ -6,6 +6,7 @@ from interlock.clock import rfc3339
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
+    from collections.abc import Mapping
     from typing import Any
 
     from interlock.domain.landings import Landing, Queue
@@ -52,3 +53,22 @@ def queue_json(queue: Queue) -> dict[str, Any]:
         "tests": queue.tests,
         "landed": queue.landed,
     }
+
+
+def conflicts_text(found: Mapping[str, Any]) -> str:
+    """What open branches will do to each other, for people."""
+    named = {
+        one["branch"]: f"{one['branch']} ({one['landing']})" if one["landing"] else one["branch"]
+        for one in found["branches"]
+    }
+    if not named:
+        return f"no open branches on the way to {found['target']}"
+    lines = [
+        f"{named[one['one']]} and {named.get(one['other'], one['other'])} conflict in {', '.join(one['paths'])}"
+        for one in found["conflicts"]
+    ]
+    for one in found["hot"]:
+        how = f", merged as {one['class']}" if one["class"] else ""
+        lines.append(f"hot: {one['path']} ({one['branches']} branches, {one['conflicts']} conflicts{how})")
+    lines = lines or ["no conflicts"]
+    return "\n".join([*lines, "order: " + " ".join(named[branch] for branch in found["order"])])

@@ -47,7 +47,6 @@ def surveyed_json(one: Surveyed) -> dict[str, Any]:
         "is_held": one.is_held,
         "behind": one.behind,
         "stale": one.is_stale,
-        "dirty": one.is_dirty,
     }
     base = "?" if one.behind is None else "current" if not one.behind else f"{one.behind} behind"
     row["text"] = {

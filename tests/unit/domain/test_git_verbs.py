@@ -243,7 +243,24 @@ def test_refs_objects_stash_and_settings_are_everybodys() -> None:
 WORDS = st.one_of(
     st.sampled_from(
         [
-            *("-C", "-c", "--git-dir", "--", "-", "--=", "=", ".", ":", ":(", ":(top", ":/", ":!", "", "-m", "-fdx"),
+            *(
+                "-C",
+                "-c",
+                "--git-dir",
+                "--",
+                "-",
+                "--=",
+                "=",
+                ".",
+                ":",
+                ":(",
+                ":(top",
+                ":/",
+                ":!",
+                "",
+                "-m",
+                "-fdx",
+            ),
             *{word for call in (SAFE_CALLS + WHOLE_CALLS).split("\n") for word in call.split()},
         ]
     ),

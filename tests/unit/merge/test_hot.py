@@ -54,7 +54,7 @@ def test_a_side_without_change_leaves_the_other_byte_for_byte(
 
 
 @pytest.mark.parametrize("kind", MERGED_KINDS)
-@settings(max_examples=200)
+@settings(max_examples=120)
 @given(BYTES | st.none(), BYTES, BYTES, PATHS)
 def test_any_bytes_give_a_sound_result_or_a_conflict(
     kind: str, base: bytes | None, ours: bytes, theirs: bytes, path: str
@@ -112,7 +112,7 @@ LINES = st.lists(st.sampled_from(["# A", "## B", "## C", "- x", "- y", "  z", ""
 FRESH = st.lists(st.tuples(st.integers(0, 10), st.sampled_from(["- {}", "{}", "  {}", "## {}"])), max_size=4)
 
 
-@settings(max_examples=300)
+@settings(max_examples=150)
 @given(LINES, FRESH, FRESH)
 def test_a_union_holds_every_line_that_was_added(
     base: list[str], ours: list[tuple[int, str]], theirs: list[tuple[int, str]]

@@ -72,6 +72,13 @@ def test_the_comment_at_the_top_stays_there() -> None:
     )
 
 
+def test_a_comment_brought_by_a_new_first_element_stays_with_it() -> None:
+    base = "# Allowed\nb\nc\n"
+    assert merge(base, "# Allowed\n# why\na2\nb\nc\n", "# Allowed\na1\nb\nc\n") == (
+        "# Allowed\na1\n# why\na2\nb\nc\n"
+    )
+
+
 def test_a_file_sorted_without_regard_to_case_stays_so() -> None:
     base = "apple\nBanana\ncherry\n"
     assert merge(base, base + "Date\n", "Apricot\n" + base) == "apple\nApricot\nBanana\ncherry\nDate\n"

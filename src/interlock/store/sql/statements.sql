@@ -134,6 +134,10 @@ WHERE repository = :repository AND agent = :agent AND pattern = :pattern;
 SELECT pattern, kind, mode, ttl_ms, token, ended_at FROM lapsed
 WHERE repository = :repository AND agent = :agent ORDER BY token;
 
+-- lapsed_of_others: what any other agent lost and has not taken again
+SELECT agent, pattern, kind, token FROM lapsed
+WHERE repository = :repository AND agent <> :agent ORDER BY token;
+
 -- lapsed_drop: the agent has it again
 DELETE FROM lapsed WHERE repository = :repository AND agent = :agent AND pattern = :pattern;
 

@@ -1,7 +1,7 @@
-"""A lock on the index that git left behind: waiting for its owner, or removing it once nobody can be that.
+"""Locks of git's own: waiting for whoever has one, and removing one that a killed git left behind.
 
 While a hook runs, git need not have its lock open. So the owner is looked for in two ways: who has the file
-open, and which git is at work in this checkout.
+open, and which git is at work where the lock counts.
 """
 
 from __future__ import annotations
@@ -20,30 +20,54 @@ if TYPE_CHECKING:
 _OLD_SECONDS = 3.0  # git may have taken it a moment ago, and be visible only in the next
 _LIMIT_SECONDS = 10.0
 _SLEEP_SECONDS = 0.05
+_ANYWHERE = ("/",)  # a branch can be written by every git on this machine, wherever it stands
 
 
 def wait_for_index(here: Checkout) -> None:
-    """Go on when nobody has the index locked; for those who hold the lock on git.
+    """Go on when nobody has locked the index; for those who hold the lock on git.
 
     Raises:
-        RepositoryError: somebody does, or nobody can tell.
+        RepositoryError: somebody has, or nobody can tell.
     """
-    path = os.path.join(here.git_dir, "index.lock")
+    _wait_for(os.path.join(here.git_dir, "index.lock"), _folders_of(here))
+
+
+def wait_for_locks(here: Checkout) -> None:
+    """Go on when nobody has locked anything that a commit must write; for those who hold the lock on git.
+
+    Raises:
+        RepositoryError: somebody has, or nobody can tell.
+    """
+    wait_for_index(here)
+    _wait_for(os.path.join(here.git_dir, "HEAD.lock"), _folders_of(here))
+    try:
+        with open(os.path.join(here.git_dir, "HEAD"), encoding="utf-8", errors="surrogateescape") as file:
+            ref = file.readline().rstrip("\n").removeprefix("ref: ")
+    except OSError:
+        return
+    if ref.startswith("refs/"):
+        _wait_for(os.path.join(here.common_dir, f"{ref}.lock"), _ANYWHERE)
+
+
+def _folders_of(here: Checkout) -> tuple[str, ...]:
+    return tuple(os.path.realpath(folder) for folder in (here.root, here.git_dir))
+
+
+def _wait_for(path: str, folders: tuple[str, ...]) -> None:
     give_up_at = time.monotonic() + _LIMIT_SECONDS
     while True:
         try:
             found = os.lstat(path)
-        except FileNotFoundError:
+        except (FileNotFoundError, NotADirectoryError):
             return
-        owners = list(_owners(here, path, found)) if os.path.isdir("/proc/self") else ["somebody"]
-        age = time.time() - found.st_mtime
-        if not owners and age >= _OLD_SECONDS and _is_same(path, found):
+        owners = list(_owners(path, found, folders)) if os.path.isdir("/proc/self") else ["somebody"]
+        if not owners and time.time() - found.st_mtime >= _OLD_SECONDS and _is_same(path, found):
             os.unlink(path)
             return
         if time.monotonic() >= give_up_at:
             raise RepositoryError(
-                f"the index is locked by {', '.join(owners) or 'a git that just ended'}",
-                code="INDEX_LOCKED",
+                f"{os.path.basename(path)} is held by {', '.join(owners[:3]) or 'a git that just ended'}",
+                code="GIT_LOCKED",
                 hint="wait until it has ended, or end it; then try again",
                 holder=owners[0] if owners else "",
             )
@@ -58,16 +82,17 @@ def _is_same(path: str, found: os.stat_result) -> bool:
     return (now.st_ino, now.st_mtime_ns) == (found.st_ino, found.st_mtime_ns)
 
 
-def _owners(here: Checkout, path: str, found: os.stat_result) -> Iterator[str]:
+def _owners(path: str, found: os.stat_result, folders: tuple[str, ...]) -> Iterator[str]:
     """Processes that could have made the lock, in words."""
-    roots = tuple(os.path.realpath(folder) for folder in (here.root, here.git_dir))
     for pid in (int(name) for name in os.listdir("/proc") if name.isdecimal()):
         if pid == os.getpid():
             continue
         name = "of another user"
         try:
             name = _name_of(pid)
-            is_owner = _is_git_in(pid, name, roots) or _has_open(pid, path)
+            is_owner = _is_git_in(pid, name, folders) or _has_open(pid, path)
+            if folders == _ANYWHERE and is_owner:
+                is_owner = _age_of(pid) > time.time() - found.st_mtime - 1.0
         except PermissionError:
             # Of another user's process we see the name at most; it can only have made a file of its own.
             is_owner = _may_be_theirs(pid, found)
@@ -82,11 +107,19 @@ def _name_of(pid: int) -> str:
         return file.read().strip()
 
 
-def _is_git_in(pid: int, name: str, roots: tuple[str, ...]) -> bool:
+def _is_git_in(pid: int, name: str, folders: tuple[str, ...]) -> bool:
     if name != "git" and not name.startswith("git-"):
         return False
     cwd = os.readlink(f"/proc/{pid}/cwd")
-    return any(cwd == root or cwd.startswith(root + "/") for root in roots)
+    return any(cwd == folder or cwd.startswith(folder.rstrip("/") + "/") for folder in folders)
+
+
+def _age_of(pid: int) -> float:
+    """For how many seconds a process has been there: one that is younger than a lock has not made it."""
+    with open(f"/proc/{pid}/stat", "rb") as file:
+        raw = file.read()
+    started = int(raw[raw.rindex(b")") + 2 :].split()[19]) / os.sysconf("SC_CLK_TCK")
+    return time.clock_gettime(time.CLOCK_BOOTTIME) - started
 
 
 def _has_open(pid: int, path: str) -> bool:

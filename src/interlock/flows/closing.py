@@ -1,0 +1,379 @@
+"""Closing workspaces, taking up what was cut off half way, and pruning.
+
+Closing: what exists nowhere else is rescued, the checkout removed, its pins and slots let go; only then is it
+`closed`. Each step can be done again, so `mend` goes on wherever a crash left it: to the end for one that was
+being closed, back to nothing for one that was being opened.
+"""
+
+from __future__ import annotations
+
+import os
+import time
+
+from interlock.domain.tasks import OVER
+from interlock.domain.workspaces import CLONE, CLOSED, CLOSING, FAILED, OPEN, OPENING, Workspace
+from interlock.errors import Held, InterlockError, NotAllowed, RepositoryError
+from interlock.git import checkouts
+from interlock.git.merged import is_merged
+from interlock.git.removing import (
+    check_no_mounts,
+    going_name,
+    private_git_dir,
+    remove_checkout,
+    worktree_entries,
+)
+from interlock.git.run import ask, run_git
+from interlock.git.target import fetch_target, find_target, tip_of
+from interlock.operations import workspaces as operations
+from interlock.runners.inhabitants import processes_in
+from interlock.values import as_dict, replace, value
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+    from interlock.domain.agents import Session
+    from interlock.flows.site import Site
+    from interlock.git.layout import Checkout
+
+    Step = Callable[[str], None]
+
+
+@value
+class Closed:
+    """A workspace that is gone, and where what was in it is now."""
+
+    workspace: Workspace
+    rescue: str
+    is_merged: bool
+    notes: tuple[str, ...] = ()
+
+
+def close_workspace(
+    site: Site,
+    session: Session | None,
+    workspace: Workspace,
+    *,
+    force: bool = False,
+    on_step: Step = lambda _: None,
+) -> Closed:
+    """Rescue what exists nowhere else, then remove a workspace. `on_step` hears each step after it is done.
+
+    Raises:
+        Held: another live session has it, or live processes are in it.
+        RepositoryError: something in it can be neither saved nor removed.
+    """
+    if not force:
+        _check_alone(site, session, workspace)
+    check_no_mounts(workspace.path)
+    if workspace.state == OPEN:
+        process = as_dict(site.context.processes.current())
+        going = operations.change_state(
+            site.context, workspace, "closing", session, state=CLOSING, process=process
+        )
+        on_step("closing")
+        return _finish(site, session, going, on_step)
+    taken = operations.take_over(site.context, workspace, workspace.state)
+    if taken is None:
+        raise NotAllowed(
+            f"{workspace.id} is {workspace.state} by another process",
+            code="WORKSPACE_BUSY",
+            hint="try again in a moment",
+        )
+    if taken.state == CLOSING:
+        return _finish(site, session, taken, on_step)
+    given_up = give_up(site, session, taken, _process_ended())
+    return Closed(workspace=given_up or taken, rescue="", is_merged=False)
+
+
+def _check_alone(site: Site, session: Session | None, workspace: Workspace) -> None:
+    is_own = session is not None and workspace.session == session.id
+    if not is_own and operations.is_held(site.context, workspace):
+        raise Held(
+            f"{workspace.agent} is at work in {workspace.id}",
+            code="WORKSPACE_HELD",
+            hint=f"ask {workspace.agent} to close it; --force rescues everything and closes it anyway",
+            holder=workspace.agent,
+            task=workspace.task,
+        )
+    inside = processes_in(workspace.path)
+    if inside:
+        named = ", ".join(f"{pid} ({name})" for pid, name in inside[:5])
+        raise Held(
+            f"{len(inside)} live process{'es are' if len(inside) > 1 else ' is'} in {workspace.id}: {named}",
+            code="WORKSPACE_IN_USE",
+            hint="end them, or close it anyway with --force: everything is rescued first",
+            holder=workspace.agent,
+            processes=[pid for pid, _ in inside],
+        )
+
+
+def _finish(site: Site, session: Session | None, going: Workspace, on_step: Step) -> Closed:
+    """The second half, which can be done again: save, remove, let go, and write down that it is gone."""
+    began_ns = time.time_ns()
+    try:
+        going = _save(site, session, going, on_step)
+    except BaseException as error:
+        # Nothing was removed yet: it is as it was, and whoever closes it next hears the same reason.
+        why = error.message if isinstance(error, InterlockError) else str(error)
+        operations.change_state(site.context, going, "kept", session, state=OPEN, process={}, why=why[:1000])
+        raise
+    head = ask(site.home, "rev-parse", "--verify", "--quiet", f"refs/heads/{going.branch}")
+    merged = _is_merged(site, head)
+    late: list[str] = []
+
+    def after(step: str) -> None:
+        if step == "renamed":
+            late.extend(_save_late(site, session, going, began_ns))
+        on_step(step)
+
+    remove_checkout(site.home, going.path, mark=going.id, on_step=after)
+    on_step("removed")
+    notes = [f"what was written meanwhile is {one}" for one in late]
+    notes += _settle_branch(site.home, going, head, is_merged=merged)
+    checkouts.unpin(site.home, going.id)
+    on_step("unpinned")
+    _free_slots(site, going)
+    on_step("freed")
+    closed = operations.change_state(
+        site.context,
+        going,
+        "closed",
+        session,
+        state=CLOSED,
+        is_merged=merged,
+        closed_at=site.wall_ms(),
+        process={},
+        slots={},
+        why="",
+    )
+    on_step("closed")
+    return Closed(workspace=closed, rescue=going.rescue, is_merged=merged, notes=tuple(notes))
+
+
+def _save(site: Site, session: Session | None, going: Workspace, on_step: Step) -> Workspace:
+    """Bring home what exists only in the workspace."""
+    from interlock.flows.rescues import forget_same, save_checkout
+
+    if not os.path.isdir(going.path) and not os.path.isdir(going_name(going.path, going.id)):
+        _rebuild(site.home, going)
+    if not os.path.isdir(going.path) or not private_git_dir(site.home, going.path):
+        return going
+    if going.kind == CLONE:
+        checkouts.bring_back(site.home, going.path, going.branch)
+        on_step("brought")
+    saved = save_checkout(site, session, going.path, f"closing {going.id}", workspace=going)
+    on_step("saved")
+    if not saved:
+        return going
+    forget_same(site, saved, going)
+    now = operations.change_state(site.context, going, "rescued", session, rescue=saved)
+    on_step("rescued")
+    return now
+
+
+def _rebuild(home: Checkout, going: Workspace) -> None:
+    """Somebody removed the folder of a worktree by hand, but git still has its index and its HEAD.
+
+    With the folder back, as the index says it was, staged changes and detached commits are saved like any.
+    """
+    entry = next((folder for folder, root in worktree_entries(home) if root == going.path), "")
+    if not entry or going.kind == CLONE:
+        return
+    os.makedirs(going.path)
+    with open(os.path.join(going.path, ".git"), "w", encoding="utf-8", errors="surrogateescape") as file:
+        file.write(f"gitdir: {entry}\n")
+    run_git("checkout-index", "--all", "--quiet", cwd=going.path, limit_seconds=1800)
+
+
+def _save_late(site: Site, session: Session | None, going: Workspace, since_ns: int) -> list[str]:
+    """Save again what live processes wrote after the first look, now that nobody new finds the folder."""
+    from interlock.flows.rescues import save_place
+    from interlock.git.rescue_places import CLONE as CLONE_PLACE
+    from interlock.git.rescue_places import WORKTREE, Place
+
+    root = going_name(going.path, going.id)
+    entry = next((folder for folder, known in worktree_entries(site.home) if known == going.path), "")
+    if not going.rescue and not processes_in(root):
+        return []
+    if not _has_newer(root, since_ns):
+        return []
+    git_dir = os.path.join(root, ".git") if going.kind == CLONE else entry
+    place = Place(root=root, git_dir=git_dir, kind=CLONE_PLACE if going.kind == CLONE else WORKTREE)
+    saved = save_place(site, session, place, f"written while {going.id} was closed", workspace=going)
+    return [saved] if saved else []
+
+
+def _has_newer(root: str, since_ns: int) -> bool:
+    for folder, names, files in os.walk(root):
+        if folder == root and ".git" in names:
+            names.remove(".git")
+        for name in files:
+            try:
+                if os.lstat(os.path.join(folder, name)).st_mtime_ns >= since_ns:
+                    return True
+            except OSError:
+                continue
+    return False
+
+
+def _settle_branch(home: Checkout, going: Workspace, head: str, *, is_merged: bool) -> list[str]:
+    """Delete a branch that holds nothing of its own; tells what became of it."""
+    if not head:
+        return []
+    is_empty = head == going.base
+    if not is_empty and not is_merged:
+        return [f"{going.branch} stays: it is not merged"]
+    if _is_checked_out(home, going.branch):
+        return [f"{going.branch} stays: another checkout stands on it"]
+    checkouts.drop_branch(home, going.branch, head)
+    return [f"{going.branch} is {'empty' if is_empty else 'merged'} and was deleted"]
+
+
+def _is_checked_out(home: Checkout, branch: str) -> bool:
+    wanted = f"ref: refs/heads/{branch}"
+    for folder in (home.common_dir, *(entry for entry, _ in worktree_entries(home))):
+        try:
+            with open(os.path.join(folder, "HEAD"), encoding="utf-8", errors="surrogateescape") as file:
+                if file.readline().rstrip("\n") == wanted:
+                    return True
+        except OSError:
+            continue
+    return False
+
+
+def _is_merged(site: Site, head: str) -> bool:
+    if not head:
+        return False
+    try:
+        target = find_target(site.home, site.settings)
+    except RepositoryError:
+        return False
+    return is_merged(site.home, head, tip_of(site.home, target))
+
+
+def _free_slots(site: Site, workspace: Workspace) -> None:
+    """Give back what was leased with a workspace, also what was leased just before a crash."""
+    from interlock.domain.slots import workspace_id
+    from interlock.operations.leases import session_from
+    from interlock.operations.slots import free
+
+    named = {variable for variable, _ in site.settings.workspace_slots} | set(workspace.slots)
+    if not named:
+        return
+    place = workspace_id(site.context.processes.machine, workspace.path)
+    rows = site.context.store.view(lambda reading: reading.all("slots_all"))
+    for row in rows:
+        if row[5] != place or row[4] not in named:
+            continue
+        holder = site.context.store.view(lambda reading, id=row[7]: reading.one("session_get", session=id))
+        try:
+            if holder is not None:
+                free(site.context, session_from(holder), row[1])
+        except InterlockError:
+            continue  # its session has ended, and it with that
+
+
+def give_up(site: Site, session: Session | None, begun: Workspace, error: BaseException) -> Workspace | None:
+    """Take back what was made of a workspace that was never handed out: nobody has worked in it yet."""
+    why = error.message if isinstance(error, InterlockError) else f"{type(error).__name__}: {error}"
+    try:
+        remove_checkout(site.home, begun.path, mark=begun.id)
+        head = begun.base if begun.has_new_branch else ""
+        checkouts.unpin(site.home, begun.id, branch=begun.branch, head=head)
+        _free_slots(site, begun)
+        return operations.change_state(
+            site.context,
+            replace(begun, state=OPENING),
+            "failed",
+            session,
+            state=FAILED,
+            why=why[:1000],
+            closed_at=site.wall_ms(),
+            process={},
+        )
+    except (InterlockError, OSError):
+        _leave(site, begun)
+        return None
+
+
+def _leave(site: Site, begun: Workspace) -> None:
+    """Say that nobody is at it any more, so that the next `mend` goes on."""
+    try:
+        operations.change_state(site.context, replace(begun, state=OPENING), "left", None, process={})
+    except InterlockError:
+        return
+
+
+def _process_ended() -> InterlockError:
+    return InterlockError("its process ended", code="PROCESS_ENDED")
+
+
+def mend(site: Site, session: Session | None = None) -> list[str]:
+    """Go on with what processes that have ended left half way; tells what was done, or why it was not."""
+    done: list[str] = []
+    for one in operations.list_half_way(site.context):
+        is_here = operations.is_here(site.context, one, site.common_dir)
+        # A child of the process that died, such as git or an installer, may still be at work in it.
+        if not is_here or operations.is_own(site.context, one) or processes_in(one.path):
+            continue
+        taken = operations.take_over(site.context, one, one.state)
+        if taken is None:
+            continue
+        try:
+            if taken.state == CLOSING:
+                _finish(site, session, taken, lambda _: None)
+                done.append(f"{taken.id} was half closed, and is closed now")
+            elif give_up(site, session, taken, _process_ended()):
+                done.append(f"{taken.id} was half opened, and is taken back")
+        except (InterlockError, OSError) as error:
+            done.append(f"{taken.id} was half {'closed' if taken.state == CLOSING else 'opened'}: {error}")
+    return done
+
+
+def prune(
+    site: Site, session: Session, *, is_dry: bool = False
+) -> list[tuple[Workspace, str, Closed | None]]:
+    """Close what is finished or forsaken; of each workspace, what became of it or why it stays."""
+    for told in mend(site, session):
+        site.tell(told)
+    _look_at_remote(site)
+    found: list[tuple[Workspace, str, Closed | None]] = []
+    for one in operations.list_workspaces(site.context):
+        try:
+            reason = _reason_to_stay(site, session, one)
+            if reason or is_dry:
+                found.append((one, reason or "would be closed", None))
+                continue
+            closed = close_workspace(site, session, one)
+            found.append((one, "rescued and closed" if closed.rescue else "closed", closed))
+        except (InterlockError, OSError) as error:
+            found.append((one, str(error), None))
+    return found
+
+
+def _look_at_remote(site: Site) -> None:
+    """What was merged elsewhere is known only after a fetch; without the remote, branches just stay."""
+    try:
+        trouble = fetch_target(site.home, find_target(site.home, site.settings))
+    except RepositoryError as error:
+        trouble = error.message
+    if trouble:
+        site.tell(f"judged by what was fetched last: {trouble}")
+
+
+def _reason_to_stay(site: Site, session: Session, one: Workspace) -> str:
+    from interlock.operations.tasks import get_task
+
+    if not operations.is_here(site.context, one, site.common_dir):
+        return "it belongs to another clone or machine"
+    if one.state != OPEN:
+        return f"it is {one.state}"
+    task = get_task(site.context, one.task)
+    if task.state in OVER:
+        return ""
+    if operations.is_held(site.context, one):
+        return "its session lives" if one.session != session.id else "it is yours"
+    if task.session and task.session != one.session and task.attempt == one.attempt:
+        return f"{task.owner} is at work on {one.task}"
+    return ""

@@ -1,0 +1,197 @@
+"""The claims of what is on its way: an entry holds them in a session of its own, begun and ended with it.
+
+So its author may leave, lapse or die, and nobody else can change what is being landed. An author who stays
+keeps its own claims beside those of the entry until that has landed; those made for the task of the entry go
+over to it, and come back if it bounces.
+"""
+
+from __future__ import annotations
+
+from interlock.domain.claims import EXCLUSIVE, SHARED, Request, token_of
+from interlock.domain.landings import OPEN, Landing, holder_name
+from interlock.domain.patterns import Branch, branches_overlap, covers_branch
+from interlock.ids import digest, new_secret, short_id
+from interlock.operations import records
+from interlock.operations.claims import claim_for, is_over, taken_facts
+from interlock.operations.landings import NOUN, landing_from
+from interlock.operations.leases import end_session, session_from
+from interlock.operations.notices import add_notice
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    from interlock.domain.agents import Session
+    from interlock.domain.patterns import Pattern
+    from interlock.operations.context import Context
+    from interlock.ports.store import Change, Row
+
+_FOR_EVER_MS = 100 * 365 * 86_400_000
+_MOST_NAMED = 5
+
+
+def is_covered(rows: Sequence[Row], pattern: Pattern, *, is_hot: bool) -> bool:
+    """Whether one of these claims lets its holder change a path; a shared one only if the path is hot."""
+    (path,) = pattern.branches
+    return any(
+        covers_branch(Branch(key=row[0], rest=row[1]), path) and (row[5] == EXCLUSIVE or is_hot)
+        for row in rows
+    )
+
+
+def begin_holder(tx: Change, author: Session, landing_id: str) -> Session:
+    """The session of the entry itself: nobody can act for it, and it never lapses."""
+    session_id = short_id("s")
+    facts: dict[str, object] = {
+        "generation": 1,
+        "kind": NOUN,
+        "role": author.role,
+        "machine": author.machine,
+        "secret_hash": digest(new_secret()),
+        "lease_ms": _FOR_EVER_MS,
+    }
+    name = holder_name(landing_id)
+    tx.run("session_add", session=session_id, agent=name, **facts)
+    tx.record("session.joined", name, session_id, facts)
+    row = tx.one("session_get", session=session_id)
+    assert row is not None
+    return session_from(row)
+
+
+def hand_over(
+    tx: Change,
+    context: Context,
+    me: Session,
+    holder: Session,
+    landing: Landing,
+    patterns: Sequence[Pattern],
+    rows: Sequence[Row],
+) -> None:
+    """Give the entry the author's claims for its task, and what else it changes path by path."""
+    note = f"{landing.id}: {landing.branch} of {me.agent}"
+    moved = [row for row in rows if landing.task and row[8] == landing.task]
+    seen: set[int] = set()
+    for row in moved:
+        if row[2] in seen:
+            continue
+        seen.add(row[2])
+        if tx.run("claim_drop", session=me.id, token=row[2]):
+            tx.record("claim.released", me.agent, me.id, {"pattern": row[3], "token": row[2]})
+        pattern = context.repository.pattern_of(row[3], row[4])
+        _give(tx, holder, pattern, row[5], _FOR_EVER_MS, landing, note)
+    for pattern in patterns:
+        covering = [row for row in rows if is_covered([row], pattern, is_hot=True)]
+        if covering and not is_covered(moved, pattern, is_hot=True):
+            is_shared = all(row[5] == SHARED for row in covering)
+            _give(tx, holder, pattern, SHARED if is_shared else EXCLUSIVE, _FOR_EVER_MS, landing, note)
+
+
+def _give(
+    tx: Change, session: Session, pattern: Pattern, mode: str, ttl_ms: int, landing: Landing, note: str = ""
+) -> None:
+    (number,) = tx.next_numbers(1)
+    request = Request(patterns=(pattern,), mode=mode, ttl_ms=ttl_ms, task=landing.task, note=note[:300])
+    claim = claim_for(pattern, request, session, token_of(tx.epoch, number), tx.now)
+    for index, branch in enumerate(pattern.branches):
+        tx.run(
+            "claim_add",
+            key=branch.key,
+            token=claim.token,
+            branch=index,
+            rest=branch.rest,
+            session=session.id,
+            pattern=claim.pattern,
+            kind=claim.kind,
+            mode=mode,
+            ttl_ms=claim.ttl_ms,
+            granted_at=tx.now,
+            task=claim.task,
+            note=claim.note,
+        )
+    tx.record("claim.taken", session.agent, session.id, taken_facts(claim), number)
+
+
+def end_holder(tx: Change, landing: Landing, commit: str) -> None:
+    """Give back what an entry held, and end its session."""
+    row = tx.one("session_lock", session=landing.holder)
+    if row is None or row[12] is not None:
+        return
+    _release(tx, tx.all("claims_of", session=landing.holder), commit)
+    end_session(tx, session_from(row), "session.left", {})
+
+
+def _release(tx: Change, rows: Sequence[Row], commit: str) -> None:
+    dropped: set[int] = set()
+    for row in rows:
+        if row[2] not in dropped and tx.run("claim_drop", session=row[6], token=row[2]):
+            dropped.add(row[2])
+            facts: dict[str, object] = {"pattern": row[3], "token": row[2]}
+            tx.record("claim.released", row[7], row[6], facts | ({"commit": commit} if commit else {}))
+
+
+def release_author(tx: Change, context: Context, landing: Landing, commit: str) -> None:
+    """Release what the author claimed for this work, unless another entry of its own still needs it."""
+    row = tx.one("session_lock", session=landing.session)
+    if row is None or row[12] is not None:
+        return
+    rows = [row for row in tx.all("claims_of", session=landing.session) if row[8] in ("", landing.task)]
+    if not rows:
+        return
+    pattern_of = context.repository.pattern_of
+    mine = [pattern_of(path, "literal") for path in landing.paths]
+    others = [
+        pattern_of(path, "literal")
+        for one in map(landing_from, records.all_of(tx, NOUN, OPEN))
+        if one.session == landing.session and one.id != landing.id
+        for path in one.paths
+    ]
+
+    def is_used(row: Row, patterns: Sequence[Pattern]) -> bool:
+        return any(is_covered([row], pattern, is_hot=True) for pattern in patterns)
+
+    over = {row[2] for row in rows if is_used(row, mine)} - {row[2] for row in rows if is_used(row, others)}
+    _release(tx, [row for row in rows if row[2] in over], commit)
+
+
+def living_author(tx: Change, landing: Landing) -> Session | None:
+    """The session that submitted an entry, if it still lives."""
+    row = tx.one("session_lock", session=landing.session)
+    if row is None or row[12] is not None or row[9] + row[7] <= tx.now:
+        return None
+    return session_from(row)
+
+
+def give_back(tx: Change, context: Context, landing: Landing, author: Session | None) -> None:
+    """Return the claims to the author, who has to mend the work; without one they are free."""
+    if author is not None:
+        has = {row[3] for row in tx.all("claims_of", session=author.id)}
+        seen: set[int] = set()
+        for row in tx.all("claims_of", session=landing.holder):
+            if row[2] in seen or row[3] in has:
+                continue
+            seen.add(row[2])
+            _release(tx, [row], "")
+            pattern = context.repository.pattern_of(row[3], row[4])
+            # No longer than what it holds anyway: its next sign of life renews it.
+            _give(tx, author, pattern, row[5], author.shortest_ms, landing)
+    end_holder(tx, landing, "")
+
+
+def tell_holders(tx: Change, context: Context, landing: Landing) -> None:
+    """Tell every other session whose paths were changed under it."""
+    told: dict[str, list[str]] = {}
+    for path in landing.paths:
+        pattern = context.repository.pattern_of(path, "literal")
+        for row in tx.near("claims_near", pattern.branches, ""):
+            is_hit = any(branches_overlap(Branch(key=row[0], rest=row[1]), one) for one in pattern.branches)
+            is_other = row[6] not in (landing.holder, landing.session) and not row[7].startswith(
+                holder_name("")
+            )
+            if is_hit and is_other and not is_over(row, tx.now):
+                told.setdefault(row[6], []).append(path)
+    for session, paths in told.items():
+        named = list(dict.fromkeys(paths))
+        shown = ", ".join(named[:_MOST_NAMED])
+        shown += f" and {len(named) - _MOST_NAMED} more" if len(named) > _MOST_NAMED else ""
+        how = f"{landing.id} of {landing.agent} landed as {landing.commit[:12]}"
+        add_notice(tx, session, f"{how} and changed {shown}: read it again")

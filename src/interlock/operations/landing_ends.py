@@ -1,0 +1,295 @@
+"""How an entry of the landing queue ends: landed, sent back to its author, or decided upon by a person.
+
+With it end its claims, and its task goes on: done with the commit that landed, or the author's again together
+with what has to be mended.
+"""
+
+from __future__ import annotations
+
+from interlock.domain.landings import (
+    BOUNCED,
+    EJECTED,
+    HELD,
+    LANDED,
+    MOST_OUTPUT,
+    OPEN,
+    QUEUED,
+    TESTING,
+    Landing,
+)
+from interlock.domain.tasks import (
+    DEAD,
+    LANDING,
+    LONGEST_BODY,
+    LONGEST_LINE,
+    LONGEST_TITLE,
+    READY,
+    REPORTED,
+    NewTask,
+)
+from interlock.errors import NotAllowed, Stale
+from interlock.operations import records
+from interlock.operations.landing_claims import (
+    end_holder,
+    give_back,
+    living_author,
+    release_author,
+    tell_holders,
+)
+from interlock.operations.landings import NOUN, get_landing, locked, locked_queue
+from interlock.operations.runners import check_runner
+from interlock.operations.task_adding import ADDING, Added, add_in
+from interlock.operations.task_rows import get_in, move_task, who
+from interlock.operations.tasks import finish
+from interlock.values import as_dict, replace
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    from interlock.domain.agents import Session
+    from interlock.domain.tasks import Task
+    from interlock.operations.context import Context
+    from interlock.operations.runners import RunnerLease
+    from interlock.ports.store import Change
+
+
+def mark_landed(
+    context: Context,
+    lease: RunnerLease,
+    target: str,
+    landed: Sequence[tuple[str, str, dict[str, object]]],
+    tip: str,
+    wall_ms: int,
+    *,
+    is_late: bool = False,
+) -> list[Landing]:
+    """The target has moved: these entries have landed, each as a commit; their claims and tasks end with it.
+
+    A push that arrives late may bring what was sent back or taken out meanwhile: it has landed all the same.
+
+    Raises:
+        Stale: somebody else runs the queue by now.
+    """
+
+    def work(tx: Change) -> list[Landing]:
+        check_runner(tx, lease)
+        done: list[Landing] = []
+        for landing_id, commit, more in landed:
+            one = locked(tx, landing_id)
+            if one.state == LANDED or (one.state not in (TESTING, QUEUED) and not is_late):
+                continue
+            now = replace(
+                one, state=LANDED, stage="", commit=commit, reason="", code="", ended_at=wall_ms, **more
+            )
+            records.put(tx, NOUN, as_dict(now), "landed")
+            end_holder(tx, now, commit)
+            release_author(tx, context, now, commit)
+            task = get_in(tx, now.task) if now.task else None
+            if task is not None and task.state in (LANDING, REPORTED) and task.attempt == now.attempt:
+                evidence: list[dict[str, object]] = [
+                    {"name": "landed", "is_seen": True, "found": f"{commit[:12]} on {target}", "hint": ""}
+                ]
+                finish(tx, context, task, None, head=now.head, evidence=evidence)
+            tell_holders(tx, context, now)
+            done.append(now)
+        queue = locked_queue(tx, target)
+        queue = replace(queue, tip=tip, move={}, landed=queue.landed + len(done))
+        records.put(tx, "queue", as_dict(queue), "moved")
+        tx.frees = True
+        return done
+
+    return context.change(work)
+
+
+def bounce(
+    context: Context,
+    lease: RunnerLease | None,
+    landing_id: str,
+    *,
+    reason: str,
+    code: str,
+    hint: str,
+    wall_ms: int,
+    output: str = "",
+    pair: str = "",
+    state: str = BOUNCED,
+    **more: object,
+) -> Landing:
+    """Send an entry back: its claims return to its author if that lives, and its task with what to do.
+
+    Raises:
+        Stale: somebody else runs the queue by now.
+        NotAllowed: it has ended already.
+    """
+
+    def work(tx: Change) -> Landing:
+        if lease is not None:
+            check_runner(tx, lease)
+        one = locked(tx, landing_id)
+        if one.state not in OPEN:
+            raise NotAllowed(
+                f"{landing_id} is {one.state} already",
+                code="LANDING_ENDED",
+                hint="`interlock queue show` tells how it ended",
+            )
+        author = living_author(tx, one)
+        tail = output[-MOST_OUTPUT:]
+        task_id = _return_task(tx, context, one, author, reason, hint, tail) if state == BOUNCED else ""
+        if state == EJECTED:
+            _reopen_task(tx, one, author, reason)
+        now = replace(
+            one,
+            state=state,
+            stage="",
+            reason=reason,
+            code=code,
+            output=tail,
+            pair=pair,
+            bounce_task=task_id,
+            ended_at=wall_ms,
+            **more,
+        )
+        give_back(tx, context, now, author)
+        records.put(tx, NOUN, as_dict(now), state)
+        tx.frees = True
+        return now
+
+    return context.change(work, areas=ADDING)
+
+
+def _return_task(
+    tx: Change,
+    context: Context,
+    landing: Landing,
+    author: Session | None,
+    reason: str,
+    hint: str,
+    output: str,
+) -> str:
+    """The author's task again, or a new one where that is not to be had; tells which."""
+    task = get_in(tx, landing.task) if landing.task else None
+    if task is None or task.attempt != landing.attempt or task.state not in (LANDING, REPORTED):
+        return _add_task(tx, context, landing, author, reason, hint, output)
+    why = _with_tail(f"{landing.id} bounced: {reason}", output)
+    failures = task.failures + 1
+    is_theirs = author is not None and task.session == author.id
+    then = REPORTED if is_theirs else READY
+    then = DEAD if failures >= task.max_attempts else then
+    _send_back(tx, task, then, why, hint[:LONGEST_LINE], failures, is_theirs=is_theirs)
+    facts = {"task": task.id, "why": why, "attempt": task.attempt, "failures": failures, "state": then}
+    tx.record("task.failed", landing.agent, landing.session, {**facts, "landing": landing.id})
+    return task.id
+
+
+def _with_tail(text: str, output: str) -> str:
+    """A reason and as much as fits of what was said, from its end: that is where the trouble stands."""
+    left = LONGEST_LINE - len(text) - 1
+    return f"{text}\n{output[-left:]}" if output and left > 0 else text[:LONGEST_LINE]
+
+
+def _add_task(
+    tx: Change,
+    context: Context,
+    landing: Landing,
+    author: Session | None,
+    reason: str,
+    hint: str,
+    output: str,
+) -> str:
+    about = f" It was for {landing.task}." if landing.task else ""
+    body = (
+        f"{landing.id} (branch `{landing.branch}`, head {landing.head}) of {landing.agent} did not land on"
+        f" {landing.target}.{about}\n\nWhy: {reason}\n\nWhat to do: {hint}\n"
+    ) + (f"\nWhat was said, at its end:\n\n{output}\n" if output else "")
+    new = NewTask(
+        title=f"Mend {landing.branch}: {reason.splitlines()[0]}"[:LONGEST_TITLE],
+        body=body[:LONGEST_BODY],
+        paths=(),
+        key=f"bounce/{landing.id}",
+        labels=("bounced", f"author={landing.agent}"[:64]),
+        next_action=hint[:LONGEST_LINE],
+    )
+    added = add_in(tx, context, author, new, (), force=True)
+    return added.task.id if isinstance(added, Added) else ""
+
+
+def _send_back(
+    tx: Change, task: Task, then: str, why: str, hint: str, failures: int, *, is_theirs: bool
+) -> None:
+    if then == REPORTED and task.state == REPORTED:
+        tx.run("task_set_why", task=task.id, why=why, next_action=hint)
+        return
+    keep = is_theirs and then == REPORTED
+    move_task(tx, task, then, why=why, keep_owner=keep, failures=failures, head="", next_action=hint)
+
+
+def _reopen_task(tx: Change, landing: Landing, author: Session | None, reason: str) -> None:
+    """An ejected entry's task is its author's again, or anybody's."""
+    if not landing.task:
+        return
+    task = get_in(tx, landing.task)
+    if task.attempt == landing.attempt and task.state == LANDING:
+        is_theirs = author is not None and task.session == author.id
+        why = f"{landing.id} was ejected: {reason}"
+        move_task(
+            tx, task, REPORTED if is_theirs else READY, why=why[:LONGEST_LINE], keep_owner=is_theirs, head=""
+        )
+        tx.record(
+            "task.doubted",
+            *who(author),
+            {"task": task.id, "why": why[:LONGEST_LINE], "attempt": task.attempt},
+        )
+
+
+def decide(
+    context: Context,
+    session: Session,
+    landing_id: str,
+    *,
+    approve: bool,
+    wall_ms: int,
+    head: str = "",
+    why: str = "",
+) -> Landing:
+    """A person lets an entry land exactly as it is, or sends it back.
+
+    Raises:
+        NotAllowed: it does not wait for a person.
+        Stale: its head is another than the one the person saw.
+    """
+    one = get_landing(context, landing_id)
+    if one.state != HELD:
+        raise NotAllowed(
+            f"{landing_id} is {one.state}: it does not wait for a person",
+            code="NOT_WAITING",
+            hint="`interlock gate list` shows what does",
+        )
+    if head and not one.head.startswith(head):
+        raise Stale(
+            f"{landing_id} is at {one.head[:12]}, not at {head[:12]}",
+            code="HEAD_MOVED",
+            hint=f"look at the change again: git show {one.head[:12]}",
+        )
+    if not approve:
+        hint = "read the reason, change the work, commit, and submit it again"
+        return bounce(
+            context,
+            None,
+            landing_id,
+            reason=f"{session.agent} rejected it: {why}",
+            code="REJECTED",
+            hint=hint,
+            wall_ms=wall_ms,
+        )
+
+    def work(tx: Change) -> Landing:
+        now = locked(tx, landing_id)
+        if now.state != HELD or now.head != one.head:
+            raise Stale(f"{landing_id} has changed meanwhile", code="HEAD_MOVED", hint="look at it again")
+        now = replace(now, state=QUEUED, approved_by=session.agent, approved_head=now.head, reason="")
+        records.put(tx, NOUN, as_dict(now), "approved", session)
+        tx.frees = True
+        return now
+
+    return context.change(work)

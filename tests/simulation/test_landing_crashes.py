@@ -1,0 +1,270 @@
+"""The queue is killed at every step and at random moments: the target is always a tested tree, nothing is lost."""
+
+from __future__ import annotations
+
+import os
+import random
+import signal
+import time
+from typing import TYPE_CHECKING
+
+import pytest
+
+from interlock.flows import submitting
+from interlock.git import advancing
+from interlock.loops import settling
+from interlock.operations.landings import get_landing, list_landings
+from tests.landing_support import (
+    Saved,
+    Yard,
+    claim,
+    fork,
+    git,
+    hand_in,
+    is_stopped,
+    join,
+    kill_at,
+    run_queue,
+    steps_of,
+    wait_for,
+)
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+    from pathlib import Path
+
+KILLS = int(os.environ.get("INTERLOCK_LANDING_KILLS", "40"))
+LEASE_MS = 1500
+
+pytestmark = pytest.mark.timeout(600)
+
+
+@pytest.fixture
+def yard(tmp_path: Path, repository: Path) -> Yard:
+    folder = tmp_path / "yard"
+    folder.mkdir()
+    return Yard(repository.rename(folder / "repository"))
+
+
+def fill(yard: Yard) -> dict[str, str]:
+    """Entries of every kind, and how each must end."""
+    house = yard.open()
+    try:
+        ends = {
+            yard.enter(house, "one", {"one.txt": "one\n"}).id: "landed",
+            yard.enter_task(house, "two", {"two.txt": "two\n"}).id: "landed",
+            yard.enter(house, "red", {"red.txt": "red\n"}).id: "bounced",
+            yard.enter_task(house, "three", {"three.txt": "three\n"}).id: "landed",
+            yard.enter(house, "four", {"four.txt": "four\n"}).id: "landed",
+        }
+        ends[yard.submit(house, "five", [*_branch(yard, "five")]).id] = "landed"
+        return ends
+    finally:
+        house.close()
+
+
+def _branch(yard: Yard, name: str) -> list[str]:
+    yard.branch(name, {f"{name}.txt": name})
+    return [f"{name}.txt"]
+
+
+def test_a_runner_killed_at_any_step_leaves_a_tested_target_and_loses_nothing(
+    yard: Yard, tmp_path: Path
+) -> None:
+    expected = fill(yard)
+    saved = Saved(tmp_path / "yard", tmp_path / "saved")
+    every = list(steps_of(yard.repository))
+    yard.check_end(expected)
+    assert {name for name, _ in every} >= {
+        *("testing", "merged", "checking", "tested", "written", "moved", "forwarded", "landed", "settled"),
+        "bounced",
+    }
+    for step, count in every:
+        saved.restore()
+        yard.tips.clear()
+        killed = wait_for(fork(lambda at=(step, count): run_queue(yard.repository, kill_at(*at))))
+        assert killed == -signal.SIGKILL, f"{step} {count}: {killed}"
+        yard.check_target()
+        assert run_queue(yard.repository) == "", f"after {step} {count}"
+        yard.check_end(expected)
+
+
+def test_a_runner_killed_while_it_recovers_leaves_nothing_between(yard: Yard, tmp_path: Path) -> None:
+    expected = fill(yard)
+    saved = Saved(tmp_path / "yard", tmp_path / "saved")
+    for first in ("written", "moved"):
+        for second in ("forwarded", "landed", "recovered"):
+            saved.restore()
+            yard.tips.clear()
+            assert wait_for(fork(lambda at=first: run_queue(yard.repository, kill_at(at, 1)))) < 0
+            wait_for(fork(lambda at=second: run_queue(yard.repository, kill_at(at, 1))))
+            yard.check_target()
+            assert run_queue(yard.repository) == ""
+            yard.check_end(expected)
+
+
+def test_a_runner_killed_at_random_moments_leaves_a_tested_target_and_loses_nothing(
+    yard: Yard, tmp_path: Path
+) -> None:
+    seed = int(os.environ.get("INTERLOCK_SEED", "") or random.randrange(10**6))
+    print(f"seed {seed}")
+    chance = random.Random(seed)
+    expected = fill(yard)
+    saved = Saved(tmp_path / "yard", tmp_path / "saved")
+    begun = time.monotonic()
+    assert wait_for(fork(lambda: run_queue(yard.repository))) == 0
+    length = time.monotonic() - begun
+    yard.check_end(expected)
+    kills = 0
+    while kills < KILLS:
+        saved.restore()
+        yard.tips.clear()
+        for _ in range(chance.randint(1, 4)):
+            kills += _kill_at_random(yard, chance, length)
+            yard.check_target()
+        assert run_queue(yard.repository) == "", f"seed {seed}"
+        yard.check_end(expected)
+
+
+def _kill_at_random(yard: Yard, chance: random.Random, length: float) -> int:
+    """Kill a runner, alone or with everything it runs, some time after its start; tells whether it still ran."""
+    pid = fork(lambda: run_queue(yard.repository))
+    kill = os.killpg if chance.random() < 0.5 else os.kill
+    give_up_at = time.monotonic() + chance.uniform(0, length * 1.1)
+    while time.monotonic() < give_up_at:
+        if os.waitid(os.P_PID, pid, os.WEXITED | os.WNOHANG | os.WNOWAIT):
+            return wait_for(pid) * 0
+        time.sleep(0.001)
+    try:
+        kill(pid, signal.SIGKILL)
+    except ProcessLookupError:
+        os.kill(pid, signal.SIGKILL)  # it has not made its own group yet
+    return int(wait_for(pid) == -signal.SIGKILL)
+
+
+def test_a_stopped_runner_that_wakes_up_writes_nothing(yard: Yard, tmp_path: Path) -> None:
+    expected = fill(yard)
+    saved = Saved(tmp_path / "yard", tmp_path / "saved")
+    for step in ("testing", "tested", "written", "moved", "landed"):
+        saved.restore()
+        yard.tips.clear()
+        stop = kill_at(step, 1, signal.SIGSTOP)
+        pid = fork(lambda stop=stop: run_queue(yard.repository, stop, lease_ms=LEASE_MS))
+        try:
+            _await(lambda pid=pid: is_stopped(pid))
+            _await(lambda: run_queue(yard.repository) != "busy")
+            yard.check_end(expected)
+            tip, count = yard.tip, len(_entries(yard))
+        finally:
+            os.kill(pid, signal.SIGCONT)
+        assert wait_for(pid) == 1, step  # overtaken, and it says so
+        assert yard.tip == tip
+        assert len(_entries(yard)) == count
+        yard.check_end(expected)
+
+
+def test_a_stopped_runner_cannot_bring_back_what_was_taken_out(yard: Yard) -> None:
+    house = yard.open()
+    landing = yard.enter(house, "one", {"one.txt": "one\n"})
+    house.close()
+    stop = kill_at("written", 1, signal.SIGSTOP)
+    pid = fork(lambda: run_queue(yard.repository, stop, lease_ms=LEASE_MS))
+    try:
+        _await(lambda: is_stopped(pid))
+        # Whoever takes over finds the move, sees that it was not made, and is killed before it begins anew.
+        _await(lambda: wait_for(fork(lambda: run_queue(yard.repository, kill_at("recovered", 1)))) < 0)
+        house = yard.open()
+        from interlock.loops.waiting import eject
+
+        eject(house.site(), join(house, "author-of-one-again"), landing.id, "wrong branch")
+        house.close()
+    finally:
+        os.kill(pid, signal.SIGCONT)
+    assert wait_for(pid) == 1
+    assert yard.tip == yard.start
+    yard.check_end({landing.id: "ejected"})
+
+
+def test_land_killed_around_its_pin_can_be_said_again(yard: Yard) -> None:
+    house = yard.open()
+    session = join(house, "ann")
+    yard.branch("one", {"one.txt": "one\n"})
+    claim(house, session, "one.txt")
+    house.close()
+
+    def die(*_: object) -> None:
+        os.kill(os.getpid(), signal.SIGKILL)
+
+    def killed_in(name: str) -> int:
+        def work() -> None:
+            child = yard.open()
+            setattr(submitting, name, die)
+            hand_in(child, session, "one")
+
+        return wait_for(fork(work))
+
+    assert killed_in("submit") == -signal.SIGKILL
+    assert git(yard.repository, "for-each-ref", "refs/interlock/landing") != ""
+    house = yard.open()
+    assert list_landings(house.context, ()) == []
+    house.close()
+    assert run_queue(yard.repository) == ""
+    assert git(yard.repository, "for-each-ref", "refs/interlock/landing") == ""
+    house = yard.open()
+    landing = hand_in(house, session, "one")
+    house.close()
+    assert run_queue(yard.repository) == ""
+    yard.check_end({landing.id: "landed"})
+
+
+def test_a_pin_that_was_lost_is_made_again(yard: Yard) -> None:
+    house = yard.open()
+    landing = yard.enter(house, "one", {"one.txt": "one\n"})
+    git(yard.repository, "update-ref", "-d", advancing.pin_ref(landing.head))
+    settling.tidy_pins(house.site(), settling.find_target(house.site().home, house.settings))
+    assert advancing.pinned(house.site().home) == [landing.head]
+    house.close()
+
+
+@pytest.mark.parametrize("step", ["closing", "saved", "removed", "dropped"])
+def test_a_runner_killed_while_it_closes_a_workspace_is_made_up_for(
+    yard: Yard, step: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    house = yard.open()
+    landing = yard.enter_task(house, "two", {"two.txt": "two\n"})
+    house.close()
+    close = settling.close_workspace
+    seen: list[str] = []
+
+    def closing(*words: object, **more: object) -> object:
+        on_step: Callable[[str], None] = kill_at(step, 1)
+        return close(*words, **more, on_step=lambda name: (seen.append(name), on_step(name)))  # type: ignore[arg-type]
+
+    def work() -> None:
+        settling.close_workspace = closing  # type: ignore[assignment]
+        run_queue(yard.repository)
+
+    code = wait_for(fork(work))
+    assert code in (0, -signal.SIGKILL)
+    assert run_queue(yard.repository) == ""
+    house = yard.open()
+    assert get_landing(house.context, landing.id).is_settled
+    house.close()
+    yard.check_end({landing.id: "landed"})
+
+
+def _entries(yard: Yard) -> list[str]:
+    house = yard.open()
+    try:
+        from interlock.operations.journal import read_entries
+
+        return [entry.hash for entry in read_entries(house.context)]
+    finally:
+        house.close()
+
+
+def _await(is_so: Callable[[], object], seconds: float = 30.0) -> None:
+    give_up_at = time.monotonic() + seconds
+    while not is_so():
+        assert time.monotonic() < give_up_at
+        time.sleep(0.02)
