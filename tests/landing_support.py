@@ -1,283 +1,163 @@
-"""What tests of the landing queue share: a repository with entries in line, runners that are killed, and what must hold.
-
-The check itself writes down every tree that it found green, in a file outside of the repository. So what was
-tested is known from somebody other than the queue.
-"""
+"""What tests of the landing queue share: a repository, branches, agents, and a queue to run."""
 
 from __future__ import annotations
 
-import os
-import shutil
-import signal
 import subprocess
-import time
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from interlock.bootstrap import open_house
-from interlock.domain.claims import EXCLUSIVE, Taken
-from interlock.domain.tasks import NewTask
+from interlock.domain.claims import EXCLUSIVE, SHARED, Refused
+from interlock.domain.landings import Landing
 from interlock.flows.submitting import submit_branch
-from interlock.flows.workspaces import open_workspace
-from interlock.loops.queue import drain, start_running
-from interlock.loops.settling import is_shared
+from interlock.loops.queue import QueueRunner, drain, start_running
 from interlock.operations import claims, sessions
-from interlock.operations.held import list_claims
-from interlock.operations.landings import get_queue, list_landings
-from interlock.operations.picking import Picked, next_task
-from interlock.operations.runners import RunnerBusy
-from interlock.operations.task_adding import Added, add_task
-from interlock.operations.tasks import list_tasks
-from interlock.operations.workspaces import list_workspaces
+from interlock.operations.landings import get_landing, get_queue, list_landings
+from interlock.testing.repositories import git
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterator, Sequence
+    from collections.abc import Callable, Mapping
     from pathlib import Path
 
     from interlock.bootstrap import House
+    from interlock.clock import Clock
     from interlock.domain.agents import Session
-    from interlock.domain.landings import Landing
+    from interlock.errors import InterlockError
+    from interlock.flows.site import Site
 
-LIMIT_SECONDS = 60.0
-
-
-def git(folder: Path | str, *words: str) -> str:
-    """What git says; it must not fail."""
-    done = subprocess.run(
-        ["git", *words], cwd=folder, check=True, capture_output=True, text=True, timeout=LIMIT_SECONDS
-    )
-    return done.stdout.strip()
+SETTINGS = "[landing]\nchecks = {checks}\nresident = false\n{more}\n"
 
 
 class Yard:
-    """A repository whose check notes what it tested, and the entries that stand in line there."""
+    """A repository with a target branch `main`, agents, and whoever runs the queue."""
 
-    def __init__(self, repository: Path, *, check: str = "", remote: Path | None = None, more: str = "") -> None:
-        self.repository = repository
-        self.tested_file = repository.parent / "tested"
-        self.tips: list[str] = []
-        noted = f"git rev-parse 'HEAD^{{tree}}' >> {self.tested_file}"
-        command = check or f"test ! -e red.txt && {noted}"
-        settings = f'[landing]\nresident = false\nchecks = [{{ name = "test", run = "{command}" }}]\n{more}'
-        (repository / "interlock.toml").write_text(settings, encoding="utf-8")
-        git(repository, "add", "interlock.toml")
-        git(repository, "commit", "--quiet", "-m", "Settings")
-        if remote is not None:
-            git(repository, "init", "--quiet", "--bare", str(remote))
-            git(repository, "remote", "add", "origin", str(remote))
-            git(repository, "push", "--quiet", "-u", "origin", "main")
-        self.start = git(repository, "rev-parse", "main")
-
-    def open(self) -> House:
-        return open_house(str(self.repository))
-
-    def branch(self, name: str, files: dict[str, str], *, at: str = "main", folder: str = "") -> str:
-        """A branch with one commit; made in a worktree that goes away, or in a folder that stands on it."""
-        place = folder or str(self.repository.parent / f"scratch-{name.replace('/', '-')}")
-        if not folder:
-            git(self.repository, "worktree", "add", "--quiet", "-b", name, place, at)
-        for path, text in files.items():
-            full = os.path.join(place, path)
-            os.makedirs(os.path.dirname(full), exist_ok=True)
-            with open(full, "w", encoding="utf-8") as file:
-                file.write(text)
-        git(place, "add", ".")
-        git(place, "commit", "--quiet", "-m", f"Work on {name}")
-        head = git(place, "rev-parse", "HEAD")
-        if not folder:
-            git(self.repository, "worktree", "remove", "--force", place)
-        return head
-
-    def submit(self, house: House, name: str, paths: Sequence[str], *, agent: str = "", task: str = "") -> Landing:
-        """Join, claim, and enter a branch into the queue."""
-        session = join(house, agent or f"author-of-{name.replace('/', '-')}")
-        claim(house, session, *paths)
-        return hand_in(house, session, name, task=task)
-
-    def enter(self, house: House, name: str, files: dict[str, str]) -> Landing:
-        """A branch with these files, entered into the queue by an author of its own."""
-        self.branch(name, files)
-        return self.submit(house, name, list(files))
-
-    def enter_task(self, house: House, title: str, files: dict[str, str]) -> Landing:
-        """The same by the way of a task and its workspace."""
-        session = join(house, f"worker-on-{title}")
-        added = add_task(house.context, session, NewTask(title=title, paths=tuple(files)), force=True)
-        assert isinstance(added, Added)
-        picked = next_task(house.context, session)
-        assert isinstance(picked, Picked)
-        workspace = open_workspace(house.site(), session, picked.task.id).workspace
-        self.branch(workspace.branch, files, folder=workspace.path)
-        return hand_in(house, session, workspace.branch, task=picked.task.id)
+    def __init__(self, folder: Path, clock: Clock | None = None) -> None:
+        self.folder = folder
+        self.notes: list[str] = []
+        self._clock = clock
+        self._houses: list[House] = []
+        self._house: House | None = None
 
     @property
-    def tested(self) -> set[str]:
-        """The trees that the check found green."""
+    def house(self) -> House:
+        if self._house is None:
+            self._house = open_house(str(self.folder), clock=self._clock)
+            self._houses.append(self._house)
+        return self._house
+
+    @property
+    def site(self) -> Site:
+        return self.house.site(self.notes.append)
+
+    def close(self) -> None:
+        for house in self._houses:
+            house.close()
+
+    def configure(self, checks: str = "[]", more: str = "", files: Mapping[str, str] | None = None) -> None:
+        """Commit settings and files on the target, as a person does."""
+        self.commit({"interlock.toml": SETTINGS.format(checks=checks, more=more), **(files or {})})
+        self._house = None
+
+    def commit(self, files: Mapping[str, str | bytes | None], message: str = "Set up") -> str:
+        """Commit on the target, in the main checkout."""
+        _write(self.folder, files)
+        git(self.folder, "add", "--all")
+        git(self.folder, "commit", "--quiet", "--allow-empty", "-m", message)
+        return self.tip
+
+    def branch(
+        self, name: str, files: Mapping[str, str | bytes | None], message: str = "", start: str = "main"
+    ) -> str:
+        """A branch with one commit more, made in a worktree of its own; tells its head."""
+        yard = self.folder.parent / "branches"
+        if not yard.exists():
+            git(self.folder, "worktree", "add", "--quiet", "--detach", str(yard))
+        git(yard, "checkout", "--quiet", "--force", "-B", name, start)
+        _write(yard, files)
+        git(yard, "add", "--all", "--force")
+        git(yard, "commit", "--quiet", "--allow-empty", "-m", message or f"Change {', '.join(files)}")
+        head = git(yard, "rev-parse", "HEAD").strip()
+        git(yard, "checkout", "--quiet", "--detach")
+        return head
+
+    def agent(self, name: str, **more: Any) -> Session:
+        return sessions.join(self.house.context, name, **more).session
+
+    def claim(self, agent: str, *paths: str, is_shared: bool = False) -> Any:
+        context = self.house.context
+        patterns = tuple(context.repository.pattern_of(path, "literal") for path in paths)
+        request = claims.make_request(context, patterns, mode=SHARED if is_shared else EXCLUSIVE)
+        return claims.take(context, self.agent(agent), request)
+
+    def submit(
+        self, branch: str, agent: str = "ann", *paths: str, is_shared: bool = False, task: str = ""
+    ) -> Landing:
+        """Claim what a branch changes, and submit it."""
+        changed = paths or tuple(self.changed(branch))
+        if changed:
+            outcome = self.claim(agent, *changed, is_shared=is_shared)
+            assert not isinstance(outcome, Refused), outcome
+        return self.enter(branch, agent, task)
+
+    def enter(self, branch: str, agent: str = "ann", task: str = "") -> Landing:
+        """Submit a branch with what its author holds already."""
+        session, witness = self.agent(agent), self.house.witness()
+        return submit_branch(self.site, session, witness, branch, task, is_shared=False).landing
+
+    def changed(self, branch: str) -> list[str]:
+        done = subprocess.run(
+            ["git", "diff", "--name-only", "-z", "--no-renames", f"main...{branch}"],
+            cwd=self.folder,
+            check=True,
+            capture_output=True,
+        )
+        return [path for path in done.stdout.decode("utf-8", "surrogateescape").split("\0") if path]
+
+    def run(self, on_step: Callable[[str], None] = lambda _: None) -> InterlockError | None:
+        """Run the queue until nothing is left to do; tells why it stopped early."""
+        runner = start_running(self.site, "runner", on_step)
+        assert isinstance(runner, QueueRunner), runner
         try:
-            return set(self.tested_file.read_text(encoding="ascii").split())
-        except FileNotFoundError:
-            return set()
+            return drain(runner)
+        finally:
+            runner.close()
+
+    def land(self, branch: str, agent: str = "ann", **more: Any) -> Landing:
+        """Submit one branch and run the queue; tells what became of it."""
+        entry = self.submit(branch, agent, **more)
+        stop = self.run()
+        assert stop is None, stop
+        return self.look(entry)
+
+    def look(self, entry: Landing | str) -> Landing:
+        return get_landing(self.house.context, entry if isinstance(entry, str) else entry.id)
+
+    def states(self) -> dict[str, str]:
+        """What became of every entry, by its branch."""
+        return {one.branch: one.state for one in list_landings(self.house.context, ())}
+
+    @property
+    def tests(self) -> int:
+        return get_queue(self.house.context, "main").tests
 
     @property
     def tip(self) -> str:
-        return git(self.repository, "rev-parse", "main")
+        return git(self.folder, "rev-parse", "main").strip()
 
-    def check_target(self) -> None:
-        """The target moved only forward, and only to what was tested."""
-        tip = self.tip
-        for before in self.tips[-1:]:
-            git(self.repository, "merge-base", "--is-ancestor", before, tip)
-        self.tips.append(tip)
-        stood = git(self.repository, "reflog", "--format=%H", "main").splitlines()
-        for commit in {tip, *stood[: -1 - stood[::-1].index(self.start)]}:
-            if commit != self.start:
-                tree = git(self.repository, "rev-parse", f"{commit}^{{tree}}")
-                assert tree in self.tested, f"{commit} was never tested"
+    def at(self, path: str, commit: str = "main") -> str:
+        """A file as the target has it."""
+        return git(self.folder, "show", f"{commit}:{path}")
 
-    def check_end(self, expected: dict[str, str]) -> None:
-        """Everything has ended as it should, landed once, and nothing is left over."""
-        self.check_target()
-        house = self.open()
-        try:
-            found = {one.id: one for one in list_landings(house.context, ())}
-            assert {id: one.state for id, one in found.items()} == expected
-            landed = [one for one in found.values() if one.state == "landed"]
-            self._check_history(landed)
-            self._check_nothing_left(house, list(found.values()))
-        finally:
-            house.close()
+    def holders(self) -> dict[str, str]:
+        from interlock.operations.held import list_claims
 
-    def _check_history(self, landed: list[Landing]) -> None:
-        form = "--format=%H %P"
-        lines = git(self.repository, "log", "--first-parent", form, f"{self.start}..main").splitlines()
-        merged = {line.split()[0]: line.split()[2] for line in lines}
-        assert merged == {one.commit: one.head for one in landed}
-
-    def _check_nothing_left(self, house: House, found: list[Landing]) -> None:
-        refs = git(self.repository, "for-each-ref", "--format=%(refname)", "refs/interlock").splitlines()
-        assert not [ref for ref in refs if "/moving/" in ref or "/landing/" in ref], refs
-        assert git(self.repository, "status", "--porcelain") == ""
-        assert git(self.repository, "symbolic-ref", "HEAD") == "refs/heads/main"
-        holders = {one.agent for one in list_claims(house.context)}
-        assert not [name for name in holders if name.startswith("landing-")]
-        assert not get_queue(house.context, "main").move
-        done = {one.task for one in found if one.task and one.state == "landed"}
-        tasks = {task.id: task.state for task in list_tasks(house.context)}
-        assert all(tasks[id] == "done" for id in done), tasks
-        bounced = [one for one in found if one.state == "bounced"]
-        assert all(tasks[one.bounce_task] in ("ready", "reported", "active") for one in bounced), tasks
-        live = {one.branch for one in list_workspaces(house.context)}
-        assert not live & {one.branch for one in found if one.state == "landed"}
-        roots = [line for line in git(self.repository, "worktree", "list", "--porcelain").splitlines()]
-        places = [line.removeprefix("worktree ") for line in roots if line.startswith("worktree ")]
-        kept = [place for place in places if "/.queue-" not in place]
-        assert len(kept) == 1 + len(live), places
+        return {claim.pattern: claim.agent for claim in list_claims(self.house.context)}
 
 
-def join(house: House, name: str) -> Session:
-    """A session under a name."""
-    return sessions.join(house.context, name).session
-
-
-def claim(house: House, session: Session, *paths: str) -> None:
-    """Claim paths, and be sure of it."""
-    pattern_of = house.context.repository.pattern_of
-    patterns = tuple(pattern_of(path, "literal") for path in paths)
-    request = claims.make_request(house.context, patterns, mode=EXCLUSIVE)
-    outcome = claims.take(house.context, session, request)
-    assert isinstance(outcome, Taken), outcome
-
-
-def hand_in(house: House, session: Session, branch: str, *, task: str = "") -> Landing:
-    """Enter a branch into the queue."""
-    site = house.site()
-    shared = is_shared(site)
-    return submit_branch(site, session, house.witness(), branch, task, is_shared=shared).landing
-
-
-class Saved:
-    """A folder as it was, to begin from more than once: state and worktrees know where they lie."""
-
-    def __init__(self, folder: Path, copy: Path) -> None:
-        self._folder = folder
-        self._copy = copy
-        shutil.copytree(folder, copy, symlinks=True)
-
-    def restore(self) -> None:
-        shutil.rmtree(self._folder)
-        shutil.copytree(self._copy, self._folder, symlinks=True)
-
-
-def run_queue(
-    folder: Path, on_step: Callable[[str], None] = lambda _: None, *, lease_ms: int = 60_000
-) -> str:
-    """Drain the queue in this process; tells why it stopped early, or who runs it."""
-    house = open_house(str(folder))
-    try:
-        runner = start_running(house.site(), "runner", on_step, lease_ms=lease_ms)
-        if isinstance(runner, RunnerBusy):
-            return "busy"
-        try:
-            stop = drain(runner)
-        finally:
-            runner.close()
-        return stop.code if stop is not None else ""
-    finally:
-        house.close()
-
-
-def fork(work: Callable[[], object]) -> int:
-    """A child that does this and ends: a whole interpreter would take longer than a landing. Its pid."""
-    pid = os.fork()
-    if pid:
-        return pid
-    code = 1
-    try:
-        os.setsid()
-        work()
-        code = 0
-    except BaseException as error:  # what a child says goes to the test's own output
-        os.write(2, f"{type(error).__name__}: {error}\n".encode())
-    finally:
-        os._exit(code)
-
-
-def wait_for(pid: int, seconds: float = LIMIT_SECONDS) -> int:
-    """How a child ended: its exit code, or the signal as a negative number."""
-    give_up_at = time.monotonic() + seconds
-    while True:
-        found, status = os.waitpid(pid, os.WNOHANG)
-        if found:
-            return os.waitstatus_to_exitcode(status)
-        if time.monotonic() > give_up_at:
-            os.kill(pid, signal.SIGKILL)
-            os.waitpid(pid, 0)
-            raise AssertionError(f"not ended after {seconds} s")
-        time.sleep(0.005)
-
-
-def is_stopped(pid: int) -> bool:
-    """Whether a process has been stopped by a signal."""
-    with open(f"/proc/{pid}/stat", encoding="ascii") as file:
-        return file.read().rpartition(")")[2].split()[0] == "T"
-
-
-def kill_at(step: str, count: int, number: int = signal.SIGKILL) -> Callable[[str], None]:
-    """What a runner is given to end itself at the n-th time it comes to a step."""
-    left = count
-
-    def on_step(name: str) -> None:
-        nonlocal left
-        if name == step:
-            left -= 1
-            if left == 0:
-                os.kill(os.getpid(), number)
-
-    return on_step
-
-
-def steps_of(folder: Path) -> Iterator[tuple[str, int]]:
-    """Every step that draining the queue comes to, with its how-many-eth time."""
-    seen: list[str] = []
-    run_queue(folder, seen.append)
-    for index, name in enumerate(seen):
-        yield name, seen[: index + 1].count(name)
+def _write(folder: Path, files: Mapping[str, str | bytes | None]) -> None:
+    for name, content in files.items():
+        path = folder / name
+        if content is None:
+            path.unlink()
+            continue
+        path.parent.mkdir(parents=True, exist_ok=True)
+        path.write_bytes(content.encode() if isinstance(content, str) else content)

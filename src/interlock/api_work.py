@@ -11,8 +11,10 @@ if TYPE_CHECKING:
     from interlock.bootstrap import House
     from interlock.domain.agents import Session
     from interlock.domain.landings import Landing
+    from interlock.flows.commits import Made
     from interlock.flows.surveying import Surveyed
-    from interlock.flows.workspaces import Closed, Opened
+    from interlock.flows.closing import Closed
+    from interlock.flows.workspaces import Opened
     from interlock.git.rescues import Rescue
 
 
@@ -55,6 +57,23 @@ class Workspaces:
         closed = close_workspace(site, self._session(), find_workspace(site, workspace), force=force)
         self._house.settle()
         return closed
+
+    def commit(self, message: str, *paths: str, task: str = "") -> Made:
+        """Commit only these paths of the checkout this object was opened in, if the session's claims cover them.
+
+        Raises:
+            NotAllowed: a changed path is not claimed.
+            Held: another session holds one.
+            Stale: a lease is over, or the commit would undo what landed meanwhile.
+        """
+        from interlock.flows.commits import commit, make_wish
+
+        site = self._house.site()
+        made = commit(
+            site, self._session(), make_wish(site, paths, site.here.root, message=message, task=task)
+        )
+        self._house.settle()
+        return made
 
     def rescues(self) -> Sequence[Rescue]:
         """All that was saved before something was removed."""

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import os
 
-from interlock.config import read_settings
+from interlock.config import FILE_NAME, read_settings
 from interlock.errors import RepositoryError, StoreError
 from interlock.git.layout import find_checkout
 from interlock.git.repository import GitRepository, reads_case_insensitively
@@ -108,7 +108,7 @@ class House:
             said = ended.output + ended.trouble
             return Checked(exit_code=ended.exit_code, output=said, is_late=ended.is_late)
 
-        return GitWitness(self.checkout.home_checkout, run)
+        return GitWitness(self.checkout.home_checkout, run, self.settings.target)
 
     def verify(self) -> Verdict:
         """Check the journal's chain, and every copy of it that is here."""
@@ -146,7 +146,7 @@ def open_house(
     checkout = find_checkout(cwd)
     folder = checkout.state_folder
     _make_folder(folder)
-    settings = read_settings(checkout.root, os.path.join(folder, "settings.cache"))
+    settings = _read_settings(checkout, os.path.join(folder, "settings.cache"))
     repository_id, former_id = repository_id_of(folder, settings)
     place = store_place(checkout, settings)
     store = open_store(place, folder, repository_id, settings, clock=clock, is_short_lived=is_short_lived)
@@ -168,6 +168,14 @@ def open_house(
         store.close()
         raise
     return house
+
+
+def _read_settings(checkout: Checkout, memory: str) -> Settings:
+    """The settings of a checkout; where it has no file of them, those of the main checkout, committed or not."""
+    root = checkout.root
+    if checkout.git_dir != checkout.home_dir and not os.path.lexists(os.path.join(root, FILE_NAME)):
+        root = checkout.home_checkout.root
+    return read_settings(root, memory)
 
 
 def store_place(checkout: Checkout, settings: Settings) -> str:

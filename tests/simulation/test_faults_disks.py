@@ -164,7 +164,7 @@ print(json.dumps({"tokens": tokens, "codes": codes}))
 
 def test_a_file_that_may_not_grow_fails_the_claim_and_keeps_what_was_acknowledged(repository: Path) -> None:
     done = subprocess.run(
-        [sys.executable, "-c", LIMITED, str(repository), str(200 * 1024)],
+        [sys.executable, "-c", LIMITED, str(repository), str(400 * 1024)],
         capture_output=True,
         text=True,
         timeout=SECONDS,

@@ -48,24 +48,7 @@ def status(desk: Desk) -> int:
             ["agent", "patterns", "since"],
             [[one["agent"], " ".join(one["patterns"]), one["since"]] for one in waiters],
         ),
-        table(
-            f"{len(workspaces)} workspace{'' if len(workspaces) == 1 else 's'}",
-            ["id", "task", "agent", "state", "path"],
-            [[str(one[key]) for key in ("id", "task", "agent", "state", "path")] for one in workspaces],
-        ),
-        table(
-            f"{len(landings)} on the way",
-            ["id", "state", "agent", "branch", "reason"],
-            [
-                [str(one[key] or "") for key in ("id", "state", "agent", "branch", "reason")]
-                for one in landings
-            ],
-        ),
-        table(
-            f"{len(slots)} slot{'' if len(slots) == 1 else 's'} taken",
-            ["id", "holder", "until"],
-            [[str(one[key]) for key in ("id", "holder", "until")] for one in slots],
-        ),
+        *_tables(desk, workspaces, landings, slots),
         *(f"notice: {text}" for text in notices),
         f"journal at {position}",
     ]
@@ -84,6 +67,22 @@ def status(desk: Desk) -> int:
     }
     desk.terminal.answer(answer, "\n".join(parts))
     return 0
+
+
+def _tables(
+    desk: Desk, workspaces: list[dict[str, Any]], landings: list[dict[str, Any]], slots: list[dict[str, Any]]
+) -> list[str]:
+    """A table of each that there is any of."""
+    shown = (
+        (f"{len(workspaces)} in workspaces", ("id", "task", "agent", "state", "path"), workspaces),
+        (f"{len(landings)} on the way to land", ("id", "state", "agent", "branch", "reason"), landings),
+        (f"{len(slots)} slots taken", ("id", "holder", "until"), slots),
+    )
+    return [
+        desk.terminal.table(title, list(keys), [[str(row[key] or "") for key in keys] for row in rows])
+        for title, keys, rows in shown
+        if rows
+    ]
 
 
 def _work(desk: Desk) -> tuple[list[dict[str, Any]], list[dict[str, Any]], list[dict[str, Any]]]:

@@ -98,12 +98,14 @@ def close(desk: Desk, workspace: str, force: bool) -> int:
 def prune(desk: Desk, dry_run: bool) -> int:
     """Close what is finished or forsaken."""
     from interlock.flows.closing import prune as prune_all
+    from interlock.flows.rescues import pack_old
     from interlock.flows.surveying import evict_caches
 
     site = desk.house.site(desk.terminal.note)
     _settle(site)
     found = prune_all(site, desk.session(), is_dry=dry_run)
     evicted = [] if dry_run else evict_caches(site)
+    packed = 0 if dry_run else pack_old(site)
     rows = [
         {
             "id": one.id,
@@ -118,7 +120,8 @@ def prune(desk: Desk, dry_run: bool) -> int:
     lines += [f"evicted {path} ({size:,} bytes)" for path, size in evicted]
     caches = [{"path": path, "bytes": size} for path, size in evicted]
     desk.terminal.answer(
-        {"ok": True, "workspaces": rows, "evicted": caches}, "\n".join(lines) or "nothing to do"
+        {"ok": True, "workspaces": rows, "evicted": caches, "packed": packed},
+        "\n".join(lines) or "nothing to do",
     )
     return 0
 

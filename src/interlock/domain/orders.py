@@ -14,7 +14,7 @@ def best_order(
 ) -> list[str]:
     """All names: first those that can land one after the other, then those that conflict with one of them.
 
-    `last` are those that conflict with what is there already. Where nothing else decides, the given order stays.
+    `last` are those that conflict with what is there already. Otherwise the given order stays as it is.
     """
     against: dict[str, set[str]] = {name: set() for name in names}
     for one, other in conflicts:
@@ -42,10 +42,11 @@ def _largest(names: Sequence[str], against: Mapping[str, set[str]]) -> set[str]:
 
 def _easiest(names: Sequence[str], against: Mapping[str, set[str]]) -> set[str]:
     """Again and again the name that stands in the way of the fewest others that are left."""
-    left = list(names)
+    left: list[str] = list(names)
     chosen: set[str] = set()
     while left:
-        name = min(left, key=lambda one: len(against[one] & set(left)))
+        others = set(left)
+        name = min(left, key=lambda one: len(against[one] & others))
         chosen.add(name)
         left = [one for one in left if one != name and one not in against[name]]
     return chosen

@@ -6,6 +6,7 @@ import fcntl
 import json
 import os
 import shlex
+import shutil
 
 from interlock.clock import duration_text
 from interlock.domain.landings import MOST_OUTPUT
@@ -201,11 +202,16 @@ class Bench:
                 on_tick=self._on_tick,
             )
             if found.exit_code:
-                raise RepositoryError(
-                    f"the queue cannot check {commit[:12]} out: {found.trouble[-300:]}",
-                    code="CHECKOUT_FAILED",
-                    hint="look at the disk; `interlock doctor` tells more",
-                )
+                raise self._not_checked_out(commit, found.trouble[-300:])
+
+    def _not_checked_out(self, commit: str, trouble: str) -> RepositoryError:
+        folder = os.path.dirname(self.path)
+        free = shutil.disk_usage(folder).free >> 20
+        return RepositoryError(
+            f"the queue cannot check {commit[:12]} out: {trouble}",
+            code="CHECKOUT_FAILED",
+            hint=f"nothing is lost: mend that ({free} MB are free in {folder}), then `interlock queue run`",
+        )
 
     def _settle_down(self, commit: str) -> None:
         """Find a checkout of the queue that nobody uses, or make one and prepare it."""
@@ -234,15 +240,17 @@ class Bench:
         os.ftruncate(self._lock, 0)
         remove_checkout(self._site.home, self.path)
         checkouts.add_detached_worktree(self._site.home, self.path, commit)
-        checkouts.write_files(self.path)
         try:
+            checkouts.write_files(self.path)
             fill_submodules(self._site.home, self.path, is_clone=False)
             prepare(
                 self._settings, self._site.home.root, self.path, self._mark, self._site.tell, self._on_tick
             )
-        except InterlockError:
+        except InterlockError as error:
             remove_checkout(self._site.home, self.path)
-            raise
+            if error.code != "GIT_FAILED":
+                raise
+            raise self._not_checked_out(commit, error.message) from error
         # Only now: one that was cut off half way would make every check red.
         os.pwrite(self._lock, _PREPARED, 0)
 

@@ -148,7 +148,7 @@ def _in_parallel(items: Sequence[Any], work: Callable[[Any], Any]) -> list[Any]:
 def _rank(
     branches: Sequence[Open], met: Sequence[Sequence[str]], hot: dict[str, HotClass]
 ) -> list[dict[str, Any]]:
-    """The paths that several branches change: first where they conflict most, then where most of them meet."""
+    """The paths that several branches change: where they conflict most, then where most meet."""
     users: dict[str, int] = {}
     for one in branches:
         for path in one.paths:
@@ -205,8 +205,8 @@ class _Look:
         found = self.hot.get(path)
         if found is None:
             return False
-        sides = [self._blob(commit, path) for commit in (base, ours, theirs)]
-        return not isinstance(merge_hot(found.kind, *sides, path, found.options), Conflict)
+        before, now, then = (self._blob(commit, path) for commit in (base, ours, theirs))
+        return not isinstance(merge_hot(found.kind, before, now, then, path, found.options), Conflict)
 
     def _blob(self, commit: str, path: str) -> bytes | None:
         if (commit, path) not in self._blobs:

@@ -45,10 +45,14 @@ def prepare(
 
 
 def _inside(root: str, name: str, step: str) -> str:
-    """A name of the settings as a path, which must stay inside."""
+    """A name of the settings as a path, which must stay inside, also where a folder on the way is a link."""
     full = os.path.normpath(os.path.join(root, name))
-    if not full.startswith(root.rstrip("/") + "/"):
+    real_root, real_folder = os.path.realpath(root), os.path.realpath(os.path.dirname(full))
+    is_inside = full.startswith(root.rstrip("/") + "/")
+    if not is_inside or not f"{real_folder}/".startswith(real_root.rstrip("/") + "/"):
         raise _failed(step, f"{name!r} leads out of the repository", "name a path inside it")
+    if os.path.relpath(full, root).split("/")[0] == ".git":
+        raise _failed(step, f"{name!r} belongs to git", "name files of the project")
     return full
 
 

@@ -7,6 +7,7 @@ import os
 from interlock.errors import Malformed, RepositoryError
 from interlock.git import checkouts
 from interlock.git.removing import private_git_dir
+from interlock.git.lock import git_lock
 from interlock.git.rescue_places import CLONE, MAIN, WORKTREE, Place
 from interlock.git.rescue_restoring import restore_rescue
 from interlock.git.rescue_taking import take_rescue
@@ -24,6 +25,7 @@ if TYPE_CHECKING:
     from interlock.ports.store import Change
 
 _DETACHED = "rescue-"
+_OLD_MS = 7 * 86_400_000
 
 
 @value
@@ -218,3 +220,11 @@ def drop(site: Site, session: Session, rescue_id: str) -> Rescue:
     facts = {"rescue": rescue_id, "commit": rescue.commit}
     site.context.change(lambda tx: tx.record("rescue.dropped", session.agent, session.id, facts))
     return rescue
+
+
+def pack_old(site: Site) -> int:
+    """Put rescues of more than a week ago into a pack, where they take little room; tells how many there are."""
+    from interlock.git.rescues import pack_rescues
+
+    with git_lock(site.common_dir, "pack rescues"):
+        return pack_rescues(site.common_dir, site.wall_ms() - _OLD_MS)

@@ -41,7 +41,7 @@ def settings_at(site: Site, target: Target, tip: str) -> Settings:
 
 
 def read_at(site: Site, tip: str) -> Settings:
-    """The settings as the target has them, for those who only look: what cannot be used does not stop them."""
+    """The settings as the target has them, for those who only look; unusable ones do not stop them."""
     try:
         return _read(site.home, tip) or site.settings
     except SettingsError:

@@ -148,7 +148,7 @@ def _describe(site: Site, target: Target, branch: str, head: str, task: str) -> 
             code="NO_COMMON_ANCESTOR",
             hint=f"begin it from {target.branch}, and bring the work there",
         )
-    paths = trials.changed_between(home, base, head)
+    paths = [as_text(path) for path in trials.changed_between(home, base, head)]
     if not paths:
         what = "has all of it already" if base == head else "would not change by it"
         raise NotAllowed(
@@ -163,7 +163,7 @@ def _describe(site: Site, target: Target, branch: str, head: str, task: str) -> 
         target=target.branch,
         paths=tuple(paths),
         hot=frozenset(path for path in paths if class_for(site, classes, path)),
-        subject=ask(home, "show", "-s", "--format=%s", head)[:200],
+        subject=as_text(ask(home, "show", "-s", "--format=%s", head))[:200],
         author=as_dict(trials.author_of(home, head)),
         machine=site.context.processes.machine,
         home=site.common_dir,
@@ -171,6 +171,11 @@ def _describe(site: Site, target: Target, branch: str, head: str, task: str) -> 
         gate=gate_for(site, settings, paths),
         free=settings.claims_free,
     )
+
+
+def as_text(name: str) -> str:
+    """A name or message as text; bytes that are none are replaced, so that only a wider claim covers such a path."""
+    return name.encode("utf-8", "surrogateescape").decode("utf-8", "replace")
 
 
 def show_commits(site: Site, landing: Landing) -> str:

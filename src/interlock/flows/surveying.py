@@ -10,7 +10,7 @@ from interlock.domain.patterns import covers_branch
 from interlock.domain.workspaces import CLONE, OPEN, THERE, Workspace
 from interlock.errors import RepositoryError
 from interlock.git.removing import remove_tree
-from interlock.git.run import ask, run_in
+from interlock.git.run import ask, run_git, run_in
 from interlock.git.target import commits_of, find_target, tip_of
 from interlock.operations import workspaces as operations
 from interlock.operations.held import list_claims
@@ -163,15 +163,17 @@ def _caches(site: Site) -> Iterator[tuple[int, str]]:
         for name in site.settings.workspace_caches:
             path = os.path.normpath(os.path.join(one.path, name))
             if path.startswith(one.path + "/") and os.path.isdir(path) and not os.path.islink(path):
-                if not _is_ignored(site, one, path):
+                if not _is_ignored(one, path):
                     continue  # git knows it: whatever the settings say, it is no cache
                 yield _last_used(path), path
 
 
-def _is_ignored(site: Site, one: Workspace, path: str) -> bool:
+def _is_ignored(one: Workspace, path: str) -> bool:
+    """Whether git has nothing to do with anything in a folder: nothing tracked, nothing that it would add."""
     inside = os.path.relpath(path, one.path)
-    tracked = run_in(site.home, "ls-tree", "-r", "--name-only", f"refs/heads/{one.branch}", "--", inside)
-    return not tracked.text.strip()
+    words = ("ls-files", "-z", "--cached", "--others", "--exclude-standard", "--", f":(top,literal){inside}")
+    found = run_git("-c", "core.fsmonitor=false", *words, cwd=one.path)
+    return not found.exit_code and not found.text
 
 
 def _last_used(path: str) -> int:

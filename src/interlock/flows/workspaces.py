@@ -16,7 +16,7 @@ from interlock.git import checkouts
 from interlock.git.run import ask
 from interlock.git.target import find_base, find_target
 from interlock.operations import workspaces as operations
-from interlock.values import value
+from interlock.values import replace, value
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -112,8 +112,8 @@ def open_workspace(
     operations.check_free(site.context, session, task_id)
     target = find_target(site.home, site.settings)
     base = find_base(site.home, target, is_offline=is_offline)
-    ground = _Ground(base=base, earlier=_earlier_branches(site, task_id))
     while True:
+        ground = _Ground(base=base, earlier=_earlier_branches(site, task_id))
         begun, is_new = operations.begin(
             site.context,
             session,
@@ -121,7 +121,7 @@ def open_workspace(
             home=site.common_dir,
             kind=wanted,
             place=lambda name: _free_place(folder, name),
-            facts=lambda branch: ground.facts_for(site, branch),
+            facts=lambda branch, ground=ground: ground.facts_for(site, branch),
             wall_ms=site.wall_ms(),
         )
         if is_new:
@@ -322,8 +322,9 @@ def _lease_slots(site: Site, session: Session, begun: Workspace) -> tuple[dict[s
 
     place = workspace_id(context.processes.machine, begun.path)
     for variable, kind in site.settings.workspace_slots:
-        wish = make_wish(known_kinds(site.settings.slots), kind, name=variable, amount=1, workspace=place)
-        outcome = take_slot(context, session, wish)
+        wish = make_wish(known_kinds(site.settings.slots), kind, name="", amount=1, workspace=place)
+        # Remembered under the variable: whoever opens the same workspace again gets the same place.
+        outcome = take_slot(context, session, replace(wish, name=variable))
         if isinstance(outcome, SlotRefused):
             holder = outcome.holders[0].agent if outcome.holders else ""
             raise Held(

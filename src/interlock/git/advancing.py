@@ -184,14 +184,14 @@ def unpin(home: Checkout, target: Target, commit: str, *, is_shared: bool) -> No
 
 
 def bring_in(home: Checkout, target: Target, commit: str) -> bool:
-    """Whether a submitted commit is here, fetched if need be."""
+    """Whether a submitted commit is here, fetched if need be; git keeps what it fetched for long enough."""
     if ask(home, "cat-file", "-t", commit) == "commit":
         return True
     if target.remote:
         run_in(
             home,
             *("-c", "transfer.fsckObjects=true", "fetch", "--quiet", "--no-tags", "--no-write-fetch-head"),
-            *(target.remote, f"+{pin_ref(commit)}:{pin_ref(commit)}"),
+            *(target.remote, pin_ref(commit)),
             limit_seconds=_PUSH_SECONDS,
         )
     return ask(home, "cat-file", "-t", commit) == "commit"

@@ -60,15 +60,17 @@ def _forward(home: Checkout, checkout: Checkout, target: Target, before: str, af
         after = ask(checkout, "rev-parse", "--verify", "--quiet", target.ref) or after
         if not run_in(checkout, "diff-index", "--cached", "--quiet", after).exit_code and _is_clean(checkout):
             return ""  # done before
-        is_as_before = not run_in(checkout, "diff-index", "--cached", "--quiet", before).exit_code
-        if is_as_before and _is_clean(checkout):
+        trouble = ""
+        if not run_in(checkout, "diff-index", "--cached", "--quiet", before).exit_code and _is_clean(
+            checkout
+        ):
             moved = run_in(checkout, "read-tree", "-m", "-u", before, after)
-            # Else an untracked file is in the way, or a file is locked.
-            return _leave_alone(checkout, target, before, after, moved.trouble) if moved.exit_code else ""
-        if is_half_done(checkout, before, after):
-            run_in(checkout, "read-tree", "--reset", "-u", after)
+            if not moved.exit_code:
+                return ""
+            trouble = moved.trouble  # an untracked file is in the way, or a file is locked
+        if _finish_half_done(checkout, before, after):
             return ""
-        return _leave_alone(checkout, target, before, after)
+        return _leave_alone(checkout, target, before, after, trouble)
 
 
 def _is_clean(checkout: Checkout) -> bool:
@@ -76,7 +78,14 @@ def _is_clean(checkout: Checkout) -> bool:
     return not run_in(checkout, "diff-files", "--quiet").exit_code
 
 
-def is_half_done(checkout: Checkout, before: str, after: str) -> bool:
+def _finish_half_done(checkout: Checkout, before: str, after: str) -> bool:
+    """Bring to its end what a git that was killed left half way; tells whether that was all there was."""
+    if not _is_half_done(checkout, before, after):
+        return False
+    return not run_in(checkout, "read-tree", "--reset", "-u", after).exit_code
+
+
+def _is_half_done(checkout: Checkout, before: str, after: str) -> bool:
     """Whether every file is as in one of two commits: a git that went from one to the other was killed."""
     if all(
         run_in(checkout, "diff-index", "--cached", "--quiet", commit).exit_code for commit in (before, after)
@@ -103,7 +112,8 @@ def _is_one_of(checkout: Checkout, path: str, facts: list[str]) -> bool:
 def _leave_alone(checkout: Checkout, target: Target, before: str, after: str, why: str = "") -> str:
     if not target.remote:
         run_in(checkout, "update-ref", "--no-deref", "-m", "interlock: left alone", "HEAD", before)
-    reason = why.strip().splitlines()[-1] if why.strip() else "it has changes of its own"
+    said = [line.strip() for line in why.splitlines() if line.strip() and line.strip() != "Aborting"]
+    reason = " ".join(said[:3]).removeprefix("error: ").rstrip(".") or "it has changes of its own"
     if target.remote:
         return f"{checkout.root} was left alone: {reason}; git pull brings it to {after[:12]}"
     return (
@@ -120,17 +130,16 @@ def _fast_forward(checkout: Checkout, target: Target, after: str) -> str:
         return (
             f"{checkout.root} was left alone: {target.branch} there has commits that {target.remote} has not"
         )
-    is_changed = not _is_clean(checkout) or run_in(checkout, "diff-index", "--quiet", "HEAD").exit_code
-    if is_changed and is_half_done(checkout, now, after):
-        run_in(checkout, "read-tree", "--reset", "-u", after)
+    trouble = ""
+    if _is_clean(checkout) and not run_in(checkout, "diff-index", "--cached", "--quiet", "HEAD").exit_code:
+        found = run_git("merge", "--ff-only", "--quiet", "--no-verify", after, cwd=checkout.root)
+        if not found.exit_code:
+            return ""
+        trouble = found.trouble or "git refused"
+    if _finish_half_done(checkout, now, after):
         run_in(checkout, "update-ref", "-m", "interlock: landed", "HEAD", after, now)
         return ""
-    if is_changed:
-        return _leave_alone(checkout, target, now, after)
-    found = run_git("merge", "--ff-only", "--quiet", "--no-verify", after, cwd=checkout.root)
-    if found.exit_code:
-        return _leave_alone(checkout, target, now, after, found.trouble or "git refused")
-    return ""
+    return _leave_alone(checkout, target, now, after, trouble)
 
 
 def follow_locally(home: Checkout, target: Target, after: str) -> None:

@@ -92,15 +92,36 @@ def commits_of(home: Checkout, refs: Sequence[str]) -> dict[str, str]:
     return {name: peeled or oid for name, oid, kind, peeled in rows if name in refs and kind != "tree"}
 
 
+def usual_branch(home: Checkout) -> str:
+    """The branch that work lands on where the settings name none; empty when there is no branch at all."""
+    return _usual_branch(home, {})
+
+
 def _usual_branch(home: Checkout, known: dict[str, str]) -> str:
-    names = [_head_branch(home), known.get("init.defaultbranch", ""), "main", "master", "trunk"]
+    """The remote's own choice, else one of the usual names, else the branch of the main checkout.
+
+    Somebody may stand on a topic branch in the main checkout: nothing should land there for that.
+    """
+    chosen = _remote_choice(home)
+    head = _head_branch(home)
+    usual = [known.get("init.defaultbranch", ""), "main", "master", "trunk"]
+    names = [chosen, *([head] if head in usual else []), *usual, head]
     names = [name for name in names if name and not name.startswith(_OURS)]
     there = commits_of(home, [f"refs/heads/{name}" for name in names])
     for name in names:
         if f"refs/heads/{name}" in there:
             return name
-    remote = ask(home, "symbolic-ref", "--quiet", "--short", "refs/remotes/origin/HEAD")
-    return remote.partition("/")[2]
+    return chosen
+
+
+def _remote_choice(home: Checkout) -> str:
+    """The branch that `origin` shows to whoever clones it, as it was told at the last clone."""
+    try:
+        path = os.path.join(home.common_dir, "refs", "remotes", "origin", "HEAD")
+        with open(path, encoding="utf-8", errors="surrogateescape") as file:
+            return file.readline().rstrip("\n").removeprefix("ref: refs/remotes/origin/")
+    except OSError:
+        return ""
 
 
 def _head_branch(home: Checkout) -> str:

@@ -19,14 +19,15 @@ if TYPE_CHECKING:
     Tick = Callable[[], None]
     Run = Callable[[str, str, float, Tick], Checked]
 
-_OURS = "refs/heads/interlock/"
+_USUAL = ("main", "master", "trunk")
 _HEX = frozenset("0123456789abcdef")
 
 
 class GitWitness:
     """A witness in one checkout; `run` starts a shell command in a folder with a limit in seconds."""
 
-    def __init__(self, checkout: Checkout, run: Run) -> None:
+    def __init__(self, checkout: Checkout, run: Run, target: str = "") -> None:
+        self._named = target
         self._checkout = checkout
         self._root = checkout.root
         self._run = run
@@ -45,7 +46,8 @@ class GitWitness:
     def _read_head(self) -> str:
         """The same out of git's files, where that is easy: `next` should not have to start git."""
         ref = _first_line(os.path.join(self._checkout.common_dir, "HEAD")).removeprefix("ref: ")
-        if not ref.startswith("refs/heads/") or ref.startswith(_OURS):
+        usual = (self._named,) if self._named else _USUAL
+        if ref.removeprefix("refs/heads/") not in usual:
             return ""
         commit = _first_line(os.path.join(self._checkout.common_dir, ref))
         return commit if len(commit) in (40, 64) and _HEX.issuperset(commit) else ""
@@ -55,12 +57,12 @@ class GitWitness:
         return self._commit(f"refs/heads/{branch}") if self.is_in_git else ""
 
     def target(self) -> str:
-        """The branch that work lands on: the one of the main checkout, else the usual ones; or nothing."""
-        main = self._ask("--git-dir", self._checkout.common_dir, "symbolic-ref", "--quiet", "HEAD")
-        usual = self._ask("config", "init.defaultBranch")
-        names = [main, f"refs/heads/{usual}" if usual else "", "refs/heads/main", "refs/heads/master"]
-        for ref in (*names, "refs/heads/trunk", "refs/remotes/origin/HEAD"):
-            if ref and not ref.startswith(_OURS) and self._commit(ref):
+        """The branch that work lands on, as a ref; empty when there is none."""
+        from interlock.git.target import usual_branch  # noqa: PLC0415 - mostly the quick way is enough
+
+        branch = self._named or usual_branch(self._checkout)
+        for ref in (f"refs/heads/{branch}", f"refs/remotes/origin/{branch}"):
+            if branch and self._commit(ref):
                 return ref
         return ""
 
@@ -102,7 +104,7 @@ class GitWitness:
         target = self.target()
         if not target:
             return False
-        from interlock.git.merged import is_merged
+        from interlock.git.merged import is_merged  # noqa: PLC0415 - only those that ask for it need it
 
         return is_merged(self._checkout, commit, target)
 

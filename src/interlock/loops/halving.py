@@ -13,6 +13,7 @@ from interlock.domain.landings import LANDED, Landing, halves
 from interlock.errors import RepositoryError
 from interlock.flows.combining import Candidate, combine, validators
 from interlock.flows.rules import broken_settings
+from interlock.flows.submitting import as_text
 from interlock.git import trials
 from interlock.git.run import ask
 from interlock.loops.settling import let_go
@@ -274,11 +275,11 @@ class Halving:
             self._context,
             self._means.lease(),
             landing.id,
-            reason=reason,
+            reason=as_text(reason),
             code=code,
-            hint=hint,
+            hint=as_text(hint),
             wall_ms=self._site.wall_ms(),
-            output=output,
+            output=as_text(output),
             pair=pair,
             base=base or landing.base,
         )

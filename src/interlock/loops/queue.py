@@ -243,6 +243,12 @@ class QueueRunner:
             )
         queue = self._meet_late(queue, tip)
         is_kept = not queue.tip or not run_in(home, "merge-base", "--is-ancestor", queue.tip, tip).exit_code
+        if not is_kept and not target.remote and trials.missing_commits(home, [queue.tip]):
+            raise RepositoryError(
+                f"another clone landed {queue.tip[:12]} on a {target.branch} of its own",
+                code="NO_SHARED_TARGET",
+                hint="clones that share their state need a remote to land on: git remote add origin URL",
+            )
         if not is_kept and queue.state != "paused":
             reason = f"{target.branch} was rewound: {queue.tip[:12]} landed there, and is not in {tip[:12]}"
             queue = operations.change_queue(

@@ -29,8 +29,10 @@ if TYPE_CHECKING:
 
 
 def is_shared(site: Site) -> bool:
-    """Whether several machines work on one store."""
-    return bool(getattr(site.context.store, "url", ""))
+    """Whether several clones may work on one store: it is a server's, or does not lie in this clone."""
+    store = site.context.store
+    path = os.path.realpath(getattr(store, "path", ""))
+    return bool(getattr(store, "url", "")) or not path.startswith(os.path.realpath(site.common_dir) + "/")
 
 
 def is_from_here(site: Site, landing: Landing) -> bool:
@@ -59,9 +61,10 @@ def settle_landed(site: Site, target: Target) -> None:
 
 def _follow(site: Site, target: Target, landing: Landing) -> bool:
     """Have here what another machine landed, and let the checkouts of the target follow."""
-    if not target.remote or advancing.is_in(site.home, landing.commit, target.remote_ref):
+    home = site.home
+    if not target.remote or advancing.is_in(home, landing.commit, target.ref):
         return True
-    if fetch_target(site.home, target):
+    if not advancing.is_in(home, landing.commit, target.remote_ref) and fetch_target(home, target):
         return False
     tip = ask(site.home, "rev-parse", "--verify", "--quiet", f"{target.remote_ref}^{{commit}}")
     for note in forward_checkouts(site.home, target, "", tip):

@@ -105,7 +105,8 @@ def run_until(site: Site, who: str, *, is_drained: bool, wait_ms: int = 0) -> In
                 return TimedOut(
                     f"{lease.agent} runs the queue", code="QUEUE_BUSY", hint="wait longer", holder=lease.agent
                 )
-            return None  # it is being drained by somebody else
+            site.tell(f"{lease.agent} runs the queue already")
+            return None
         runner = QueueRunner(site, who, lease, target)
         try:
             stop = drain(runner)
@@ -130,7 +131,8 @@ def eject(site: Site, session: Session, landing_id: str, why: str) -> Landing:
     """
     landing = operations.get_landing(site.context, landing_id)
     target = find_target(site.home, site.settings)
-    if landing.session != session.id and session.kind != "person" and landing.agent != session.agent:
+    is_theirs = landing.session == session.id or landing.agent == session.agent
+    if not is_theirs and session.kind != "person" and _is_alive(site, landing.session):
         raise NotAllowed(
             f"{landing_id} is {landing.agent}'s",
             code="NOT_YOURS",
@@ -153,6 +155,12 @@ def eject(site: Site, session: Session, landing_id: str, why: str) -> Landing:
     finally:
         if lease is not None:
             end_runner(site.context, lease)
+
+
+def _is_alive(site: Site, session: str) -> bool:
+    look = site.context.store.view
+    found, now = look(lambda reading: (reading.one("session_get", session=session), reading.now))
+    return found is not None and found[12] is None and found[9] + found[7] > now
 
 
 def _eject(site: Site, session: Session, landing_id: str, why: str, lease: RunnerLease | None) -> Landing:

@@ -43,6 +43,8 @@ if TYPE_CHECKING:
     Identity = frozenset[tuple[str, str | None]]
     Own = dict[tuple[Identity, str], int]
 
+_ENTRY = "landing-"  # so begin the names under which entries of the landing queue hold their claims
+
 
 def make_request(
     context: Context,
@@ -72,7 +74,7 @@ def make_request(
         is_partial=is_partial,
     )
     if mode == SHARED and settings.claims_hot is not None:
-        _check_hot(context, settings.claims_hot, request)
+        _check_hot(context, (*settings.claims_hot, *(pattern for pattern, _ in settings.hot)), request)
     return check_request(request, max_ttl_ms=settings.claim_max_ttl_ms)
 
 
@@ -83,7 +85,7 @@ def _check_hot(context: Context, hot: tuple[str, ...], request: Request) -> None
             raise NotAllowed(
                 f"{pattern.text} is not of a hot class and cannot be shared",
                 code="NOT_HOT",
-                hint="claim it exclusively, or name it in [claims] hot if its changes can always be combined",
+                hint="claim it exclusively, or give it a class under [hot] if its changes can be combined",
             )
 
 
@@ -232,6 +234,9 @@ def _refusal(tx: Reading, pattern: Pattern, row: Row) -> Refusal:
         if pattern.branches[0].rest or len(row[0]) > len(pattern.branches[0].key)
         else ""
     )
+    if row[7].startswith(_ENTRY):  # it never lapses, and is seldom held for long
+        entry = row[7].removeprefix(_ENTRY)
+        wait = f"or stand in line: --wait 10m; `interlock queue show {entry}` tells how far it is"
     if row[5] == SHARED:
         wait = f"claim it --shared too if your change can be combined, {wait}"
     return Refusal(

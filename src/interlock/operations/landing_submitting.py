@@ -161,9 +161,17 @@ def _outside(
     return NotAllowed(
         f"the branch changes what {me.agent} does not hold: {shown}",
         code="OUTSIDE_CLAIMS",
-        hint=f"interlock claim {named[0]}, or take the change out of the branch",
+        hint=f"{_how_to_claim(named[0])}, or take the change out of the branch",
         paths=named[:_MOST_NAMED],
     )
+
+
+def _how_to_claim(path: str) -> str:
+    """The command that would do; a name that is no text has to be covered by a wider claim."""
+    if "\ufffd" in path:
+        folder = path.rpartition("/")[0]
+        return f"interlock claim '{folder}/**'" if folder else "interlock claim '**'"
+    return f"interlock claim {path}"
 
 
 def _held_by(pattern: Pattern, row: Row, named: Sequence[str]) -> Held:

@@ -63,10 +63,10 @@ def conflicts_text(found: Mapping[str, Any]) -> str:
     }
     if not named:
         return f"no open branches on the way to {found['target']}"
-    lines = [
-        f"{named[one['one']]} and {named.get(one['other'], one['other'])} conflict in {', '.join(one['paths'])}"
-        for one in found["conflicts"]
-    ]
+    lines: list[str] = []
+    for one in found["conflicts"]:
+        other = named.get(one["other"], one["other"])
+        lines.append(f"{named[one['one']]} and {other} conflict in {', '.join(one['paths'])}")
     for one in found["hot"]:
         how = f", merged as {one['class']}" if one["class"] else ""
         lines.append(f"hot: {one['path']} ({one['branches']} branches, {one['conflicts']} conflicts{how})")

@@ -1,0 +1,128 @@
+"""The checkouts of the target: moved forward when clean, left alone when not, never a trap for a commit."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+import pytest
+
+from interlock.testing.repositories import git
+from tests.landing_support import Yard
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+    from pathlib import Path
+
+
+@pytest.fixture
+def yard(repository: Path) -> Iterator[Yard]:
+    found = Yard(repository)
+    yield found
+    found.close()
+
+
+def test_a_clean_checkout_follows(yard: Yard) -> None:
+    yard.configure("[]", files={"gone.txt": "x", "run.sh": "x"})
+    yard.branch("one", {"a.txt": "x", "gone.txt": None})
+
+    entry = yard.land("one")
+
+    assert entry.notes == []
+    assert (yard.folder / "a.txt").read_text() == "x"
+    assert not (yard.folder / "gone.txt").exists()
+    assert git(yard.folder, "status", "--porcelain") == ""
+
+
+def test_untracked_files_of_a_person_stay(yard: Yard) -> None:
+    yard.configure("[]")
+    yard.branch("one", {"a.txt": "x"})
+    (yard.folder / "mine.txt").write_text("mine")
+
+    yard.land("one")
+
+    assert (yard.folder / "a.txt").read_text() == "x"
+    assert git(yard.folder, "status", "--porcelain") == "?? mine.txt\n"
+
+
+@pytest.mark.parametrize("how", ["changed", "staged", "in the way"])
+def test_a_dirty_checkout_is_left_alone_with_a_note(yard: Yard, how: str) -> None:
+    yard.configure("[]", files={"a.txt": "old\n", "b.txt": "old\n"})
+    yard.branch("one", {"a.txt": "landed\n", "new.txt": "landed\n"})
+    before = yard.tip
+    mine = yard.folder / ("new.txt" if how == "in the way" else "b.txt")
+    mine.write_text("mine\n")
+    if how == "staged":
+        git(yard.folder, "add", "b.txt")
+    status = git(yard.folder, "status", "--porcelain")
+
+    entry = yard.land("one")
+
+    assert entry.state == "landed"
+    (note,) = entry.notes
+    assert "was left alone" in note
+    assert str(yard.folder) in note
+    assert mine.read_text() == "mine\n"
+    assert (yard.folder / "a.txt").read_text() == "old\n"
+    assert git(yard.folder, "status", "--porcelain") == status, "the index is as it was"
+    assert git(yard.folder, "rev-parse", "HEAD").strip() == before
+
+    git(yard.folder, "add", "--all")
+    git(yard.folder, "commit", "--quiet", "-m", "Go on")
+    assert yard.tip == entry.commit, "the next commit takes nothing back"
+    assert yard.at("a.txt") == "landed\n"
+
+
+def test_a_target_that_is_checked_out_elsewhere_is_moved_there(yard: Yard) -> None:
+    yard.configure("[]", 'target = "main"\n')
+    yard.branch("one", {"a.txt": "x"})
+    git(yard.folder, "switch", "--quiet", "-c", "aside")
+    git(yard.folder, "worktree", "add", "--quiet", "../elsewhere", "main")
+
+    assert yard.land("one").state == "landed"
+
+    elsewhere = yard.folder.parent / "elsewhere"
+    assert (elsewhere / "a.txt").read_text() == "x"
+    assert git(elsewhere, "status", "--porcelain") == ""
+    assert not (yard.folder / "a.txt").exists(), "a checkout of another branch is none of our business"
+
+
+def test_a_target_that_is_checked_out_nowhere_is_moved_all_the_same(yard: Yard) -> None:
+    yard.configure("[]", 'target = "main"\n')
+    yard.branch("one", {"a.txt": "x"})
+    git(yard.folder, "switch", "--quiet", "-c", "aside")
+
+    assert yard.land("one").commit == yard.tip
+
+
+def test_a_hook_that_refuses_the_move_stops_the_queue_and_loses_nothing(yard: Yard) -> None:
+    yard.configure("[]")
+    yard.branch("one", {"a.txt": "x"})
+    entry = yard.submit("one")
+    before = yard.tip
+    hook = yard.folder / ".git" / "hooks" / "reference-transaction"
+    hook.parent.mkdir(exist_ok=True)
+    hook.write_text('#!/bin/sh\ntest "$1" = prepared && grep -q refs/heads/main && exit 1\nexit 0\n')
+    hook.chmod(0o755)
+
+    stop = yard.run()
+
+    assert stop is not None
+    assert stop.code == "TARGET_REFUSED"
+    assert "main cannot be moved" in stop.message
+    assert (yard.look(entry).state, yard.tip) == ("queued", before)
+
+    hook.unlink()
+    assert yard.run() is None
+    assert yard.look(entry).state == "landed"
+
+
+@pytest.mark.parametrize("name", ["post-checkout", "pre-commit", "commit-msg", "pre-receive"])
+def test_other_hooks_of_the_user_do_not_disturb(yard: Yard, name: str) -> None:
+    yard.configure('["true"]')
+    yard.branch("one", {"a.txt": "x"})
+    hook = yard.folder / ".git" / "hooks" / name
+    hook.parent.mkdir(exist_ok=True)
+    hook.write_text("#!/bin/sh\nexit 1\n")
+    hook.chmod(0o755)
+
+    assert yard.land("one").state == "landed"

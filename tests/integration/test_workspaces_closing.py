@@ -1,0 +1,351 @@
+"""Closing workspaces of both kinds: all of it is saved, none of it is left, nobody else is hit."""
+
+from __future__ import annotations
+
+import os
+import shutil
+import stat
+import subprocess
+import sys
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+import pytest
+
+from interlock.errors import Held, NotAllowed, RepositoryError
+from interlock.flows.rescues import restore
+from interlock.git.removing import going_name
+from tests.rescue_support import git
+from tests.workspace_support import KINDS, Squatter, Yard, commit_file, is_whole
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+kinds = pytest.mark.parametrize("kind", KINDS)
+
+
+@pytest.fixture
+def yard(repository: Path) -> Iterator[Yard]:
+    yard = Yard(repository)
+    yield yard
+    yard.end()
+
+
+def bring_back(yard: Yard, rescue: str) -> Path:
+    """Restore a rescue into a folder of its own."""
+    folder = str(yard.repository.with_name("again"))
+    return Path(restore(yard.site(), yard.session(), rescue, "", folder).path)
+
+
+@kinds
+def test_a_clean_workspace_leaves_nothing(yard: Yard, kind: str) -> None:
+    workspace = yard.open(kind=kind).workspace
+
+    closed = yard.close(workspace)
+
+    assert (closed.rescue, closed.workspace.state) == ("", "closed")
+    assert yard.leftovers() == []
+
+
+@kinds
+def test_dirty_and_detached_work_comes_back(yard: Yard, kind: str) -> None:
+    workspace = yard.open(kind=kind).workspace
+    path = Path(workspace.path)
+    git(path, "checkout", "--quiet", "--detach")
+    lone = commit_file(path, "lone.txt", "on no branch\n")
+    (path / "loose.txt").write_text("never added\n")
+    (path / "README.md").write_text("changed\n")
+    git(path, "add", "README.md")
+    (path / "README.md").write_text("changed again\n")
+
+    closed = yard.close(workspace)
+    yard.gc()
+
+    assert not path.exists()
+    again = bring_back(yard, closed.rescue)
+    assert git(again, "rev-parse", "HEAD").strip() == lone
+    assert (again / "loose.txt").read_text() == "never added\n"
+    assert (again / "README.md").read_text() == "changed again\n"
+    assert git(again, "show", ":README.md") == "changed\n"
+
+
+@kinds
+def test_commits_on_the_branch_stay_on_the_branch(yard: Yard, kind: str) -> None:
+    workspace = yard.open(kind=kind).workspace
+    head = commit_file(workspace.path, "work.txt", "work\n")
+
+    closed = yard.close(workspace)
+    yard.gc()
+
+    assert closed.notes == (f"{workspace.branch} stays: it is not merged",)
+    assert git(yard.repository, "rev-parse", workspace.branch).strip() == head
+    assert git(yard.repository, "show", f"{head}:work.txt") == "work\n"
+    assert yard.leftovers() == [f"refs/heads/{workspace.branch}"]
+
+
+@kinds
+@pytest.mark.parametrize("way", ["squash", "rebase", "merge", "squash, then changed again"])
+def test_a_merged_branch_is_recognised_and_deleted(yard: Yard, kind: str, way: str) -> None:
+    workspace = yard.open(kind=kind).workspace
+    commit_file(workspace.path, "one.txt", "one\n")
+    commit_file(workspace.path, "two.txt", "two\n")
+    home = yard.repository
+    branch = workspace.branch
+    if kind == "clone":
+        git(home, "fetch", "--quiet", workspace.path, f"{branch}:{branch}")
+    commit_file(home, "meanwhile.txt", "landed before\n")
+    if way == "merge":
+        git(home, "merge", "--quiet", "--no-edit", branch)
+    elif way == "rebase":
+        git(home, "cherry-pick", f"{workspace.base}..{branch}")
+    else:
+        git(home, "merge", "--quiet", "--squash", branch)
+        git(home, "commit", "--quiet", "-m", "Squashed")
+    if "again" in way:
+        commit_file(home, "one.txt", "one, and more\n")
+
+    closed = yard.close(workspace)
+
+    assert closed.is_merged
+    assert closed.rescue == ""
+    assert yard.leftovers() == []
+
+
+def test_a_branch_that_another_checkout_stands_on_is_not_deleted(yard: Yard) -> None:
+    workspace = yard.open(kind="clone").workspace
+    git(yard.repository, "branch", workspace.branch, workspace.base)
+    elsewhere = yard.repository.with_name("elsewhere")
+    git(yard.repository, "worktree", "add", "--quiet", str(elsewhere), workspace.branch)
+
+    closed = yard.close(workspace)
+
+    assert closed.notes == (f"{workspace.branch} stays: another checkout stands on it",)
+    assert git(elsewhere, "status", "--porcelain") == ""
+
+
+@kinds
+def test_links_that_leave_it_are_cut_and_their_targets_stay(yard: Yard, kind: str) -> None:
+    target = yard.repository.with_name("dependencies")
+    for number in range(20):
+        (target / f"package-{number}").mkdir(parents=True)
+        (target / f"package-{number}" / "index.js").write_text("code\n")
+    workspace = yard.open(kind=kind).workspace
+    path = Path(workspace.path)
+    (path / ".gitignore").write_text("node_modules\ndeep/\n")
+    (path / "node_modules").symlink_to(target)
+    (path / "deep" / "down").mkdir(parents=True)
+    (path / "deep" / "down" / "link").symlink_to(target / "package-3")
+    (path / "deep" / "file").symlink_to(target / "package-4" / "index.js")
+    before = sorted(str(one) for one in target.rglob("*"))
+
+    yard.close(workspace)
+
+    assert not path.exists()
+    assert sorted(str(one) for one in target.rglob("*")) == before
+    assert (target / "package-4" / "index.js").read_text() == "code\n"
+
+
+@kinds
+def test_a_live_process_is_noticed_and_force_goes_on(yard: Yard, kind: str) -> None:
+    workspace = yard.open(kind=kind).workspace
+    (Path(workspace.path) / "loose.txt").write_text("loose\n")
+    with Squatter(workspace.path) as squatter:
+        with pytest.raises(Held) as raised:
+            yard.close(workspace)
+        assert (raised.value.code, raised.value.exit_code) == ("WORKSPACE_IN_USE", 3)
+        assert raised.value.facts["processes"] == [squatter.process.pid]
+        assert Path(workspace.path, "loose.txt").exists()
+
+        closed = yard.close(workspace, force=True)
+
+    assert closed.rescue
+    assert (bring_back(yard, closed.rescue) / "loose.txt").read_text() == "loose\n"
+
+
+@kinds
+def test_what_a_live_process_writes_while_it_is_closed_is_saved_too(
+    yard: Yard, kind: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    workspace = yard.open(kind=kind).workspace
+    (Path(workspace.path) / "early.txt").write_text("early\n")
+    told: list[str] = []
+
+    def after(step: str) -> None:
+        told.append(step)
+        if step == "rescued":
+            (Path(workspace.path) / "late.txt").write_text("late\n")
+
+    with Squatter(workspace.path):
+        closed = yard.close(workspace, force=True, on_step=after)
+
+    (note,) = [note for note in closed.notes if "meanwhile" in note]
+    again = bring_back(yard, note.split()[-1])
+    assert (again / "late.txt").read_text() == "late\n"
+
+
+@kinds
+def test_anothers_live_session_is_respected_and_force_goes_on(yard: Yard, kind: str) -> None:
+    workspace = yard.open(kind=kind, agent="bob").workspace
+
+    with pytest.raises(Held) as raised:
+        yard.close(workspace)
+    assert (raised.value.code, raised.value.facts["holder"]) == ("WORKSPACE_HELD", "bob")
+
+    assert yard.close(workspace, force=True).workspace.state == "closed"
+
+
+@kinds
+def test_read_only_caches_do_not_stop_it(yard: Yard, kind: str) -> None:
+    workspace = yard.open(kind=kind).workspace
+    cache = Path(workspace.path) / "cache" / "deep"
+    cache.mkdir(parents=True)
+    (Path(workspace.path) / ".git/info").mkdir(exist_ok=True) if kind == "clone" else None
+    (cache / "module.bin").write_bytes(b"x")
+    (cache / "link").symlink_to("module.bin")
+    for one in (cache / "module.bin", cache, cache.parent):
+        one.chmod(stat.S_IREAD | (stat.S_IEXEC if one.is_dir() else 0))
+
+    yard.close(workspace)
+
+    assert not Path(workspace.path).exists()
+
+
+def test_what_cannot_be_read_is_not_deleted(yard: Yard, monkeypatch: pytest.MonkeyPatch) -> None:
+    workspace = yard.open().workspace
+    secret = Path(workspace.path, "secret.txt")
+    secret.write_text("readable by nobody\n")
+
+    def refuse(*_: object, **__: object) -> str:
+        raise RepositoryError("secret.txt cannot be read", code="UNREADABLE", hint="mend its permissions")
+
+    monkeypatch.setattr("interlock.flows.rescues.save_checkout", refuse)
+    with pytest.raises(RepositoryError, match="cannot be read"):
+        yard.close(workspace)
+    monkeypatch.undo()
+
+    assert secret.exists()
+    (kept,) = yard.known()
+    assert (kept.state, kept.why) == ("open", "secret.txt cannot be read")
+    assert yard.close(kept).rescue
+
+
+@kinds
+def test_two_closers_at_once_and_one_is_told(yard: Yard, kind: str) -> None:
+    workspace = yard.open(kind=kind).workspace
+    (Path(workspace.path) / "loose.txt").write_text("loose\n")
+
+    def second(step: str) -> None:
+        if step == "closing":
+            with pytest.raises(NotAllowed):
+                yard.close(workspace)
+
+    assert yard.close(workspace, on_step=second).rescue
+
+
+@kinds
+def test_a_folder_of_another_that_has_the_name_for_closing_is_not_touched(yard: Yard, kind: str) -> None:
+    workspace = yard.open(kind=kind).workspace
+    foreign = Path(f"{workspace.path}.closing")
+    foreign.mkdir()
+    (foreign / "mine.txt").write_text("mine\n")
+
+    yard.close(workspace)
+
+    assert (foreign / "mine.txt").exists()
+    assert not os.path.lexists(going_name(workspace.path, workspace.id))
+
+
+def test_a_worktree_whose_folder_is_gone_keeps_its_staged_and_detached_work(yard: Yard) -> None:
+    workspace = yard.open().workspace
+    git(workspace.path, "checkout", "--quiet", "--detach")
+    lone = commit_file(workspace.path, "lone.txt", "on no branch\n")
+    Path(workspace.path, "staged.txt").write_text("staged\n")
+    git(workspace.path, "add", "staged.txt")
+    shutil.rmtree(workspace.path)
+
+    closed = yard.close(workspace)
+    yard.gc()
+
+    again = bring_back(yard, closed.rescue)
+    assert git(again, "rev-parse", "HEAD").strip() == lone
+    assert git(again, "show", ":staged.txt") == "staged\n"
+
+
+def test_a_clean_worktree_whose_folder_is_gone_is_just_closed(yard: Yard) -> None:
+    workspace = yard.open().workspace
+    shutil.rmtree(workspace.path)
+
+    assert yard.close(workspace).rescue == ""
+    assert yard.leftovers() == []
+
+
+@pytest.mark.skipif(
+    subprocess.run(["unshare", "--mount", "true"], capture_output=True).returncode != 0
+    if shutil.which("unshare")
+    else True,
+    reason="mounting needs privileges",
+)
+def test_something_mounted_inside_is_not_emptied(yard: Yard, tmp_path: Path) -> None:
+    workspace = yard.open().workspace
+    precious = tmp_path / "precious"
+    precious.mkdir()
+    (precious / "file.txt").write_text("precious\n")
+    script = f"""
+mkdir '{workspace.path}/mounted' && mount --bind '{precious}' '{workspace.path}/mounted' || exit 77
+exec '{Path(sys.executable).with_name("interlock")}' workspace close {workspace.id} --as ann --force --json
+"""
+    done = subprocess.run(
+        ["unshare", "--mount", "--propagation", "private", "sh", "-c", script],
+        cwd=yard.repository,
+        capture_output=True,
+        text=True,
+    )
+    if done.returncode == 77:
+        pytest.skip("mounting needs privileges")
+
+    assert '"MOUNTED_INSIDE"' in done.stdout, done.stdout + done.stderr
+    assert (precious / "file.txt").exists()
+    assert Path(workspace.path, "README.md").exists()
+
+
+@pytest.mark.parametrize("kind", KINDS)
+def test_gc_and_prune_anywhere_break_no_workspace(yard: Yard, kind: str) -> None:
+    task = yard.task()
+    first = yard.open(task, kind=kind).workspace
+    commit_file(first.path, "first.txt", "first\n")
+    yard.close(first)  # its branch stays, and the next workspace begins on it
+    doomed = commit_file(yard.repository, "doomed.txt", "soon rewound\n")
+    reused = yard.open(task, kind=kind).workspace
+    fresh = yard.open(kind=kind, agent="bob").workspace
+    assert fresh.base == doomed
+    late = commit_file(reused.path, "late.txt", "late\n")
+    staged = Path(fresh.path, "staged.txt")
+    staged.write_text("staged\n")
+    git(fresh.path, "add", "staged.txt")
+
+    git(yard.repository, "reset", "--quiet", "--hard", "HEAD~1")
+    if kind == "clone":
+        git(yard.repository, "branch", "--quiet", "-D", first.branch)
+    yard.gc()
+    for path in (reused.path, fresh.path):
+        git(path, "gc", "--quiet", "--prune=now")
+        git(path, "prune", "--expire=now")
+        git(path, "worktree", "prune", "--expire=now")
+    yard.gc()
+
+    for one in (reused, fresh):
+        assert is_whole(one.path)
+        assert git(one.path, "log", "--oneline", "--all")
+    assert git(reused.path, "show", "HEAD:first.txt") == "first\n"
+    assert git(fresh.path, "show", ":staged.txt") == "staged\n"
+    assert yard.close(reused).workspace.state == "closed"
+    assert git(yard.repository, "rev-parse", first.branch).strip() == late
+
+
+def test_a_worktree_that_is_away_for_a_while_is_not_forgotten(yard: Yard) -> None:
+    workspace = yard.open().workspace
+    os.rename(workspace.path, f"{workspace.path}.away")
+    yard.gc()
+    os.rename(f"{workspace.path}.away", workspace.path)
+
+    assert git(workspace.path, "status", "--porcelain") == ""

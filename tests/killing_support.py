@@ -1,0 +1,290 @@
+"""What tests that kill the landing queue share: entries in line, runners that die or stop, and what must hold then.
+
+The check itself writes down every tree that it found green, in a file outside of the repository. So what was
+tested is known from somebody other than the queue.
+"""
+
+from __future__ import annotations
+
+import os
+import shutil
+import signal
+import subprocess
+import time
+from typing import TYPE_CHECKING
+
+from interlock.bootstrap import open_house
+from interlock.domain.claims import EXCLUSIVE, Taken
+from interlock.domain.tasks import NewTask
+from interlock.flows.submitting import submit_branch
+from interlock.flows.workspaces import open_workspace
+from interlock.loops.queue import drain, start_running
+from interlock.loops.settling import is_shared
+from interlock.operations import claims, sessions
+from interlock.operations.held import list_claims
+from interlock.operations.landings import get_queue, list_landings
+from interlock.operations.picking import Picked, next_task
+from interlock.operations.runners import RunnerBusy
+from interlock.operations.task_adding import Added, add_task
+from interlock.operations.tasks import list_tasks
+from interlock.operations.workspaces import list_workspaces
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterator
+    from pathlib import Path
+
+    from interlock.bootstrap import House
+    from interlock.domain.agents import Session
+    from interlock.domain.landings import Landing
+
+LIMIT_SECONDS = 60.0
+
+
+def git(folder: Path | str, *words: str) -> str:
+    """What git says; it must not fail."""
+    done = subprocess.run(
+        ["git", *words], cwd=folder, check=False, capture_output=True, text=True, timeout=LIMIT_SECONDS
+    )
+    assert done.returncode == 0, f"git {' '.join(words)}: {done.stdout}{done.stderr}"
+    return done.stdout.strip()
+
+
+class Yard:
+    """A repository whose check notes what it tested, and the entries that stand in line there."""
+
+    def __init__(self, repository: Path, *, remote: Path | None = None, more: str = "") -> None:
+        self.repository = repository
+        self.tested_file = repository.parent / "tested"
+        self.tips: list[str] = []
+        check = f"test ! -e red.txt && git rev-parse 'HEAD^{{tree}}' >> {self.tested_file}"
+        settings = f'[landing]\nresident = false\nchecks = [{{ name = "test", run = "{check}" }}]\n{more}'
+        (repository / "interlock.toml").write_text(settings, encoding="utf-8")
+        git(repository, "add", "interlock.toml")
+        git(repository, "commit", "--quiet", "-m", "Settings")
+        if remote is not None:
+            git(repository, "init", "--quiet", "--bare", str(remote))
+            git(repository, "remote", "add", "origin", str(remote))
+            git(repository, "push", "--quiet", "-u", "origin", "main")
+        self.start = git(repository, "rev-parse", "main")
+
+    def open(self) -> House:
+        """The repository as a command opens it."""
+        return open_house(str(self.repository))
+
+    def branch(self, name: str, files: dict[str, str], *, folder: str = "") -> str:
+        """A branch with one commit; made in a worktree that goes away, or in a folder that stands on it."""
+        place = folder or str(self.repository.parent / f"scratch-{name.replace('/', '-')}")
+        if not folder:
+            git(self.repository, "worktree", "add", "--quiet", "-b", name, place, "main")
+        for path, text in files.items():
+            full = os.path.join(place, path)
+            os.makedirs(os.path.dirname(full), exist_ok=True)
+            with open(full, "w", encoding="utf-8") as file:
+                file.write(text)
+        git(place, "add", ".")
+        git(place, "commit", "--quiet", "-m", f"Work on {name}")
+        head = git(place, "rev-parse", "HEAD")
+        if not folder:
+            git(self.repository, "worktree", "remove", "--force", place)
+        return head
+
+    def enter(self, house: House, name: str, files: dict[str, str]) -> Landing:
+        """A branch with these files, entered into the queue by an author of its own."""
+        self.branch(name, files)
+        session = join(house, f"author-of-{name}")
+        claim(house, session, *files)
+        return hand_in(house, session, name)
+
+    def enter_task(self, house: House, title: str, files: dict[str, str]) -> Landing:
+        """The same by the way of a task and its workspace."""
+        session = join(house, f"worker-on-{title}")
+        added = add_task(house.context, session, NewTask(title=title, paths=tuple(files)), force=True)
+        assert isinstance(added, Added)
+        picked = next_task(house.context, session)
+        assert isinstance(picked, Picked)
+        workspace = open_workspace(house.site(), session, picked.task.id).workspace
+        self.branch(workspace.branch, files, folder=workspace.path)
+        return hand_in(house, session, workspace.branch, task=picked.task.id)
+
+    @property
+    def tested(self) -> set[str]:
+        """The trees that the check found green."""
+        try:
+            return set(self.tested_file.read_text(encoding="ascii").split())
+        except FileNotFoundError:
+            return set()
+
+    @property
+    def tip(self) -> str:
+        """Where the target is."""
+        return git(self.repository, "rev-parse", "main")
+
+    def check_target(self) -> None:
+        """The target moved only forward, and only to what was tested."""
+        tip = self.tip
+        for before in self.tips[-1:]:
+            git(self.repository, "merge-base", "--is-ancestor", before, tip)
+        self.tips.append(tip)
+        stood = git(self.repository, "reflog", "--format=%H", "main").splitlines()
+        for commit in {tip, *stood[: stood.index(self.start)]} - {self.start}:
+            tree = git(self.repository, "rev-parse", f"{commit}^{{tree}}")
+            assert tree in self.tested, f"{commit} was never tested"
+
+    def check_end(self, expected: dict[str, str]) -> None:
+        """Everything has ended as it should, landed once, and nothing is left over."""
+        self.check_target()
+        house = self.open()
+        try:
+            found = list_landings(house.context, ())
+            assert {one.id: one.state for one in found} == expected
+            self._check_history([one for one in found if one.state == "landed"])
+            self._check_nothing_left(house, found)
+        finally:
+            house.close()
+
+    def _check_history(self, landed: list[Landing]) -> None:
+        form = "--format=%H %P"
+        lines = git(self.repository, "log", "--first-parent", form, f"{self.start}..main").splitlines()
+        merged = {line.split()[0]: line.split()[2] for line in lines}
+        assert merged == {one.commit: one.head for one in landed}
+
+    def _check_nothing_left(self, house: House, found: list[Landing]) -> None:
+        assert leftover_refs(self.repository) == []
+        assert git(self.repository, "status", "--porcelain") == ""
+        assert git(self.repository, "symbolic-ref", "HEAD") == "refs/heads/main"
+        assert not [one for one in list_claims(house.context) if one.agent.startswith("landing-")]
+        assert not get_queue(house.context, "main").move
+        tasks = {task.id: task.state for task in list_tasks(house.context)}
+        assert all(tasks[one.task] == "done" for one in found if one.task and one.state == "landed"), tasks
+        bounced = [one for one in found if one.state == "bounced"]
+        assert all(tasks[one.bounce_task] in ("ready", "reported", "active") for one in bounced), tasks
+        live = {one.branch for one in list_workspaces(house.context)}
+        assert not live & {one.branch for one in found if one.state == "landed"}
+        lines = git(self.repository, "worktree", "list", "--porcelain").splitlines()
+        places = [line for line in lines if line.startswith("worktree ")]
+        assert len([place for place in places if "/.queue-" not in place]) == 1 + len(live), places
+
+
+def leftover_refs(folder: Path) -> list[str]:
+    """What only stands while something is on its way."""
+    refs = git(folder, "for-each-ref", "--format=%(refname)", "refs/interlock").splitlines()
+    return [ref for ref in refs if "/moving/" in ref or "/landing/" in ref]
+
+
+def join(house: House, name: str) -> Session:
+    """A session under a name."""
+    return sessions.join(house.context, name).session
+
+
+def claim(house: House, session: Session, *paths: str) -> None:
+    """Claim paths, and be sure of it."""
+    pattern_of = house.context.repository.pattern_of
+    patterns = tuple(pattern_of(path, "literal") for path in paths)
+    request = claims.make_request(house.context, patterns, mode=EXCLUSIVE)
+    outcome = claims.take(house.context, session, request)
+    assert isinstance(outcome, Taken), outcome
+
+
+def hand_in(house: House, session: Session, branch: str, *, task: str = "") -> Landing:
+    """Enter a branch into the queue."""
+    site = house.site()
+    shared = is_shared(site)
+    return submit_branch(site, session, house.witness(), branch, task, is_shared=shared).landing
+
+
+class Saved:
+    """A folder as it was, to begin from more than once: state and worktrees know where they lie."""
+
+    def __init__(self, folder: Path, copy: Path) -> None:
+        self._folder = folder
+        self._copy = copy
+        shutil.copytree(folder, copy, symlinks=True)
+
+    def restore(self) -> None:
+        """Put it back."""
+        shutil.rmtree(self._folder)
+        shutil.copytree(self._copy, self._folder, symlinks=True)
+
+
+def run_queue(
+    folder: Path, on_step: Callable[[str], None] = lambda _: None, *, lease_ms: int = 60_000
+) -> str:
+    """Drain the queue in this process; tells why it stopped early, or that somebody else runs it."""
+    house = open_house(str(folder))
+    try:
+        runner = start_running(house.site(), "runner", on_step, lease_ms=lease_ms)
+        if isinstance(runner, RunnerBusy):
+            return "busy"
+        try:
+            stop = drain(runner)
+        finally:
+            runner.close()
+        return stop.code if stop is not None else ""
+    finally:
+        house.close()
+
+
+def fork(work: Callable[[], object]) -> int:
+    """A child that does this and ends: a whole interpreter would take longer than a landing. Its pid."""
+    pid = os.fork()
+    if pid:
+        return pid
+    code = 1
+    try:
+        os.setsid()
+        work()
+        code = 0
+    except BaseException as error:  # noqa: BLE001 - what a child has to say goes to the test's own output
+        os.write(2, f"{type(error).__name__}: {error}\n".encode())
+    finally:
+        os._exit(code)
+
+
+def wait_for(pid: int, seconds: float = LIMIT_SECONDS) -> int:
+    """How a child ended: its exit code, or the signal as a negative number."""
+    give_up_at = time.monotonic() + seconds
+    while True:
+        found, status = os.waitpid(pid, os.WNOHANG)
+        if found:
+            return os.waitstatus_to_exitcode(status)
+        if time.monotonic() > give_up_at:
+            os.kill(pid, signal.SIGKILL)
+            os.waitpid(pid, 0)
+            raise AssertionError(f"not ended after {seconds} s")
+        time.sleep(0.005)
+
+
+def await_(is_so: Callable[[], object], seconds: float = 30.0) -> None:
+    """Look again and again until it is so; give up in the end."""
+    give_up_at = time.monotonic() + seconds
+    while not is_so():
+        assert time.monotonic() < give_up_at, f"not so after {seconds} s"
+        time.sleep(0.01)
+
+
+def is_stopped(pid: int) -> bool:
+    """Whether a process has been stopped by a signal."""
+    with open(f"/proc/{pid}/stat", encoding="ascii") as file:
+        return file.read().rpartition(")")[2].split()[0] == "T"
+
+
+def kill_at(step: str, count: int, number: int = signal.SIGKILL) -> Callable[[str], None]:
+    """What a runner is given to end itself at the n-th time it comes to a step."""
+    left = count
+
+    def on_step(name: str) -> None:
+        nonlocal left
+        if name == step:
+            left -= 1
+            if left == 0:
+                os.kill(os.getpid(), number)
+
+    return on_step
+
+
+def steps_of(folder: Path) -> Iterator[tuple[str, int]]:
+    """Every step that draining the queue comes to, with its how-many-eth time."""
+    seen: list[str] = []
+    run_queue(folder, seen.append)
+    for index, name in enumerate(seen):
+        yield name, seen[: index + 1].count(name)
