@@ -18,6 +18,7 @@ from bench.sizes import FULL, QUICK, TINY
 from bench.sqlite_claims import bench_burst, bench_claim, bench_many
 from bench.table import Skipped, draw
 from bench.tasks import bench_next, bench_tasks
+from bench.workspaces import bench_open, bench_rescue
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
@@ -35,6 +36,8 @@ BENCHES: dict[str, Bench] = {
     "postgres-insert": bench_postgres_insert,
     "tasks": bench_tasks,
     "next": bench_next,
+    "open": bench_open,
+    "rescue": bench_rescue,
     "command": bench_command,
     "lean": bench_lean,
     "landings": bench_landings,

@@ -51,7 +51,7 @@ def bench_landings(sizes: Sizes, lots: random.Random) -> Iterator[Row | Skipped]
         ("all green", 0, at_most(0.3)),
         (f"one culprit in {_ONE_IN}", _ONE_IN, at_most(0.8)),
     ):
-        culprits = [number for number in range(branches) if every and number % every == lots.randrange(every)]
+        culprits = lots.sample(range(branches), max(branches // every, 1) if every else 0)
         per_branch: dict[int, float] = {}
         for batch in lots.sample([8, 1], 2):
             with scratch(DISK) as folder:

@@ -22,6 +22,12 @@ class Sizes:
     tree_files: int  # files of the repository that checkouts and landings are measured in
     branches: int  # that land
     commit_files: int  # in the repository that is committed to
+    open_rounds: int  # of workspaces opened, ours and git's
+    crowds: tuple[int, ...]  # how many are opened at once
+    opened_files: int  # in the repository that workspaces are made of
+    rescue_rounds: int
+    rescue_files: int  # in the dirty tree that is rescued
+    rescue_bytes: int  # in each of them
 
 
 FULL = Sizes(
@@ -38,6 +44,12 @@ FULL = Sizes(
     commit_files=10_000,
     tree_files=10_000,
     branches=200,
+    open_rounds=3,
+    crowds=(1, 8, 32),
+    opened_files=10_000,
+    rescue_rounds=3,
+    rescue_files=1000,
+    rescue_bytes=1_000_000,
 )
 
 QUICK = Sizes(
@@ -54,6 +66,12 @@ QUICK = Sizes(
     commit_files=10_000,
     tree_files=2_000,
     branches=40,
+    open_rounds=2,
+    crowds=(1, 8),
+    opened_files=10_000,
+    rescue_rounds=1,
+    rescue_files=200,
+    rescue_bytes=1_000_000,
 )
 
 TINY = Sizes(
@@ -70,4 +88,10 @@ TINY = Sizes(
     commit_files=20,
     tree_files=30,
     branches=4,
+    open_rounds=1,
+    crowds=(1, 2),
+    opened_files=20,
+    rescue_rounds=1,
+    rescue_files=3,
+    rescue_bytes=1000,
 )

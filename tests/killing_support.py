@@ -1,4 +1,4 @@
-"""What tests that kill the landing queue share: entries in line, runners that die or stop, and what must hold then.
+"""What tests that kill the landing queue share: entries in line, runners that die, and what must hold then.
 
 The check itself writes down every tree that it found green, in a file outside of the repository. So what was
 tested is known from somebody other than the queue.

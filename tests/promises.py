@@ -538,4 +538,104 @@ PROMISES: dict[str, Promise] = {
         "Whoever is stopped while waiting leaves the line at once.",
         "tests/acceptance/test_interrupts.py::test_a_waiter_that_is_stopped_leaves_the_line_at_once",
     ),
+    "workspaces.open-at-once": Promise(
+        "Sixteen workspaces opened in the same instant are sixteen workspaces.",
+        "tests/acceptance/test_workspaces_cli.py::test_sixteen_processes_at_once_and_others_beside_them",
+    ),
+    "workspaces.fresh-base": Promise(
+        "A workspace begins where the remote is now, or says loudly that it does not.",
+        "tests/integration/test_workspaces.py::test_it_begins_where_the_remote_is_now",
+    ),
+    "workspaces.crash-anywhere": Promise(
+        "Whoever is killed while a workspace is opened leaves nothing, or a whole workspace.",
+        "tests/simulation/test_workspace_crashes.py::test_an_opener_that_is_killed_leaves_nothing_or_a_whole_workspace",
+    ),
+    "workspaces.close-loses-nothing": Promise(
+        "A workspace that is closed, by whomever and however often they are killed, loses nothing.",
+        "tests/simulation/test_workspace_crashes.py::test_a_closer_that_is_killed_loses_nothing",
+    ),
+    "workspaces.gc-breaks-none": Promise(
+        "No prune or gc anywhere breaks a workspace.",
+        "tests/integration/test_workspaces_closing.py::test_gc_and_prune_anywhere_break_no_workspace",
+    ),
+    "workspaces.merged-by-content": Promise(
+        "A branch that was squashed or rebased onto the target is known to be merged.",
+        "tests/integration/test_workspaces_closing.py::test_a_merged_branch_is_recognised_and_deleted",
+    ),
+    "rescues.byte-for-byte": Promise(
+        "Whatever a checkout holds comes back byte for byte after it was removed and git has cleaned up.",
+        "tests/simulation/test_rescue_trees.py::test_any_checkout_comes_back_as_it_was",
+    ),
+    "rescues.hostile-settings": Promise(
+        "Looking at a clone runs nothing that its settings name.",
+        "tests/integration/test_rescues.py::test_hostile_settings_of_a_clone_are_never_run",
+    ),
+    "rescues.takeover": Promise(
+        "What a lapsed holder left uncommitted is saved before its path is another's.",
+        "tests/acceptance/test_workspaces_cli.py::test_what_a_lapsed_holder_left_is_saved_before_its_path_is_anothers",
+    ),
+    "stash.own-content": Promise(
+        "What was put aside in one checkout never comes back in another.",
+        "tests/integration/test_stashes.py::test_each_gets_its_own_content_back",
+    ),
+    "commits.own-files": Promise(
+        "Agents that commit at once in one checkout get one commit each, with exactly their own files.",
+        "tests/acceptance/test_commit_races.py::test_every_agent_in_one_checkout_gets_a_commit_of_its_own_file",
+    ),
+    "commits.take-nothing-back": Promise(
+        "A commit that would take back what others landed is refused and shown.",
+        "tests/acceptance/test_commit_races.py::test_a_stale_tree_on_a_fetched_base_does_not_delete_what_a_peer_landed",
+    ),
+    "git.flips-are-mended": Promise(
+        "A repository that was made bare by accident works again with the next command.",
+        "tests/integration/test_git_settings.py::test_a_repository_made_bare_by_git_init_is_mended_by_the_next_command",
+    ),
+    "git.whole-tree-verbs": Promise(
+        "While others are at work in a checkout, nobody switches its branch through us.",
+        "tests/acceptance/test_guarded_git.py::test_three_shells_cannot_switch_branches_while_others_are_at_work",
+    ),
+    "landing.tested-tree": Promise(
+        "What is tested is exactly what lands.",
+        "tests/integration/test_landing.py::test_what_is_tested_is_what_lands",
+    ),
+    "landing.never-twice": Promise(
+        "The same tree is never tested twice.",
+        "tests/integration/test_landing.py::test_the_same_tree_is_never_tested_twice",
+    ),
+    "landing.green-and-green": Promise(
+        "Of two branches that are green alone and red together exactly one lands, and the other hears of it.",
+        "tests/integration/test_landing_batches.py::test_two_that_are_green_alone_and_red_together_land_one_and_name_the_pair",
+    ),
+    "landing.crash-anywhere": Promise(
+        "Killed at any step, the queue leaves a tested target, and no entry lost or landed twice.",
+        "tests/simulation/test_landing_crashes.py::test_a_runner_killed_at_any_step_leaves_a_tested_target_and_loses_nothing",
+    ),
+    "landing.holds-its-claims": Promise(
+        "An entry holds its claims until it has ended, whatever becomes of its author.",
+        "tests/integration/test_landing_submit.py::test_the_entry_holds_the_claims_when_the_author_leaves",
+    ),
+    "landing.a-person-approves": Promise(
+        "No agent can let through what waits for a person.",
+        "tests/acceptance/test_landing_cli.py::test_an_agent_cannot_approve",
+    ),
+    "landing.hot-files": Promise(
+        "Branches that add a line to the changelog and raise a counter all land, and each counts.",
+        "tests/integration/test_landing_hot.py::test_ten_branches_add_a_line_and_raise_a_counter",
+    ),
+    "landing.two-machines": Promise(
+        "Two machines that take, claim and land at once leave on the remote what the queue says.",
+        "tests/acceptance/test_two_machines.py::test_both_machines_take_tasks_claim_and_land_at_once",
+    ),
+    "landing.overtaken-writes-nothing": Promise(
+        "A runner that was stopped past its lease writes nothing when it wakes up.",
+        "tests/simulation/test_landing_crashes.py::test_a_stopped_runner_that_wakes_up_writes_nothing",
+    ),
+    "deploys.never-older": Promise(
+        "What is older than what is live is not deployed.",
+        "tests/acceptance/test_deploys.py::test_what_is_older_than_what_is_live_is_refused",
+    ),
+    "deploys.one-at-a-time": Promise(
+        "Of many deploys to one target no two overlap, and each is judged after its wait.",
+        "tests/acceptance/test_deploys.py::test_of_many_at_once_no_two_overlap",
+    ),
 }

@@ -108,7 +108,7 @@ class House:
             said = ended.output + ended.trouble
             return Checked(exit_code=ended.exit_code, output=said, is_late=ended.is_late)
 
-        return GitWitness(self.checkout.home_checkout, run, self.settings.target)
+        return GitWitness(self.checkout.home_checkout, run, self.settings)
 
     def verify(self) -> Verdict:
         """Check the journal's chain, and every copy of it that is here."""

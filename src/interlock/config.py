@@ -348,7 +348,7 @@ KNOWN: dict[str, dict[str, tuple[str, Callable[[object, str], Any], str]]] = {
         "checks": ("landing_checks", _checks, "what must pass on the merged tree; `[]` for nothing"),
         "check_limit": ("landing_check_limit_ms", _length, "how long a check may run that does not say"),
         "style": ("landing_style", _one_of("merge", "rebase", "squash"), "`merge`, `rebase` or `squash`"),
-        "batch": ("landing_batch", _size, "how many entries are tested together"),
+        "batch": ("landing_batch", _size, "how many entries are tested together; while all is green, up to four times as many"),
         "gate": ("landing_gate", _texts, "patterns whose changes a person must approve"),
         "resident": ("landing_resident", _boolean, "whether the queue runs by itself when nobody waits"),
         "integrate": (

@@ -1,4 +1,4 @@
-"""Where nobody waits, the queue runs by itself: it outlives the author, drains, ends, and its death loses nothing."""
+"""Where nobody waits, the queue runs by itself: it outlives the author, drains, and its end loses nothing."""
 
 from __future__ import annotations
 
@@ -15,7 +15,17 @@ from interlock.bootstrap import open_house
 from interlock.loops import resident, waiting
 from interlock.operations.landings import list_landings
 from tests.acceptance.calling import INTERLOCK, Shell, eventually
-from tests.killing_support import Yard, await_, fork, git, is_stopped, kill_at, leftover_refs, run_queue, wait_for
+from tests.killing_support import (
+    Yard,
+    await_,
+    fork,
+    git,
+    is_stopped,
+    kill_at,
+    leftover_refs,
+    run_queue,
+    wait_for,
+)
 
 if TYPE_CHECKING:
     from interlock.errors import InterlockError

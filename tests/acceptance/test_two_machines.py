@@ -3,9 +3,11 @@
 from __future__ import annotations
 
 import os
+import random
 import signal
 import sys
 import threading
+import time
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -25,6 +27,7 @@ if TYPE_CHECKING:
 pytestmark = [pytest.mark.postgres, pytest.mark.timeout(300)]
 
 ID = "6f3d1b52-0b56-4b0e-9d0e-3f1f5f2f6a10"
+KILLS = int(os.environ.get("INTERLOCK_LANDING_KILLS", "4"))  # at random moments; 100 and more in longer runs
 LEASE_MS = 900
 # Python imports this first: on another machine the name and the run of the machine are others.
 ELSEWHERE = """
@@ -132,7 +135,8 @@ def test_one_machine_lands_what_was_submitted_on_the_other(
     assert workspaces(north) == []
     for machine in (north, south):
         assert leftover_refs(machine.repository) == []
-        assert git(machine.repository, "rev-parse", "HEAD") == git(tmp_path / "remote.git", "rev-parse", "main")
+        tip = git(tmp_path / "remote.git", "rev-parse", "main")
+        assert git(machine.repository, "rev-parse", "HEAD") == tip
         assert git(machine.repository, "status", "--porcelain") == ""
         branches = git(machine.repository, "branch", "--list", "interlock/*")
         assert branches == ""
@@ -172,7 +176,7 @@ def test_what_bounces_on_one_machine_is_kept_on_the_other(
     assert leftover_refs(tmp_path / "remote.git") == []
 
 
-@pytest.mark.parametrize("step", ["tested", "written", "moved", "landed"])
+@pytest.mark.parametrize("step", ["written", "moved"])
 def test_one_machine_goes_on_where_the_other_died(
     machines: tuple[Machine, Machine], stand: Any, tmp_path: Path, step: str
 ) -> None:
@@ -190,6 +194,39 @@ def test_one_machine_goes_on_where_the_other_died(
     assert workspaces(north) == []
     assert leftover_refs(tmp_path / "remote.git") == leftover_refs(north.repository) == []
     assert git(north.repository, "rev-parse", "HEAD") == git(tmp_path / "remote.git", "rev-parse", "main")
+
+
+def test_runners_killed_on_both_machines_leave_exactly_what_the_queue_says(
+    machines: tuple[Machine, Machine], stand: Any, tmp_path: Path
+) -> None:
+    seed = int(os.environ.get("INTERLOCK_SEED", "") or random.randrange(10**6))
+    print(f"seed {seed}")
+    chance = random.Random(seed)
+    kills = number = 0
+    while kills < KILLS:
+        number += 1
+        entries = [enter(stand(machine), f"{machine.name}{number}") for machine in machines]
+        pids: list[int] = []
+        for machine in machines:
+            folder = stand(machine).repository
+            pids.append(fork(lambda at=folder: run_queue(at, lease_ms=LEASE_MS)))
+        for pid in pids:
+            end_at = time.monotonic() + chance.uniform(0, 0.6)
+            await_(lambda at=end_at: time.monotonic() > at)
+            os.kill(pid, signal.SIGKILL)
+            kills += wait_for(pid) == -signal.SIGKILL
+        stand(machines[number % 2])
+        folder = machines[number % 2].repository
+        await_(lambda at=folder: run_queue(at) != "busy")
+        assert {look(machines[0], one).state for one in entries} == {"landed"}, f"seed {seed}"
+        check_history(machines[0], tmp_path / "remote.git")
+    for machine in machines:
+        assert run_queue(stand(machine).repository) == ""
+        assert leftover_refs(machine.repository) == []
+        tip = git(tmp_path / "remote.git", "rev-parse", "main")
+        assert git(machine.repository, "rev-parse", "HEAD") == tip
+    assert workspaces(machines[0]) == []
+    assert leftover_refs(tmp_path / "remote.git") == []
 
 
 def at(machine: Machine, tmp_path: Path) -> Shell:

@@ -144,6 +144,30 @@ def test_a_file_that_cannot_be_read_stops_the_close_and_nothing_is_deleted(shell
     assert shell.ask("workspace", "close", "W1", "--as", "ann")["rescue"]
 
 
+@pytest.mark.parametrize("kind", KINDS)
+def test_caches_that_may_not_be_written_are_removed_all_the_same(shell: Shell, kind: str) -> None:
+    commit_file(shell.folder, ".gitignore", "cache/\n")
+    path = Path(open_one(shell, "--kind", kind)["path"])
+    deep = path / "cache" / "module@1" / "deep"
+    deep.mkdir(parents=True)
+    (deep / "file").write_text("cached\n")
+    (deep / "link").symlink_to(shell.folder / "README.md")
+    for one in (deep / "file", deep, deep.parent, deep.parent.parent):
+        one.chmod(0o444 if one.is_file() else 0o555)
+
+    assert shell.humble().ask("workspace", "close", str(path), "--as", "ann")["rescue"] is None
+
+    assert not path.exists()
+    assert [one.name for one in path.parent.iterdir()] == []
+    assert (shell.folder / "README.md").exists()
+
+
+def test_a_folder_may_be_named_from_where_one_stands(shell: Shell) -> None:
+    inside = shell.at(open_one(shell)["path"])
+
+    assert inside.ask("workspace", "close", ".", "--as", "ann")["workspace"]["id"] == "W1"
+
+
 def test_anothers_workspace_needs_force(shell: Shell) -> None:
     open_one(shell, agent="bob")
 

@@ -145,6 +145,21 @@ def test_a_check_that_changes_tracked_files_is_refused(yard: Yard, check: str, n
     assert (entry.state, entry.reason) == ("bounced", f"`meddle` changed tracked files: {named}")
 
 
+def test_files_that_git_always_calls_changed_are_not_blamed_on_a_check(yard: Yard) -> None:
+    yard.configure('["touch a.txt; git status --porcelain > ../status"]', files={"a.txt": "a\r\nb\r\n"})
+    git(yard.folder, "config", "core.autocrlf", "false")
+    (yard.folder / ".gitattributes").write_text("*.txt text\n")
+    git(yard.folder, "add", ".gitattributes")
+    git(yard.folder, "commit", "--quiet", "-m", "Line ends")
+    git(yard.folder, "worktree", "add", "--quiet", "-b", "one", "../one")
+    (yard.folder.parent / "one" / "b").write_text("b")
+    git(yard.folder.parent / "one", "add", "b")
+    git(yard.folder.parent / "one", "commit", "--quiet", "-m", "Add b")
+
+    assert yard.land("one").state == "landed"
+    assert next(yard.folder.parent.rglob("status")).read_text() == " M a.txt\n"
+
+
 def test_a_lock_that_a_killed_check_left_stops_nobody(yard: Yard) -> None:
     check = "touch $(git rev-parse --git-dir)/index.lock; kill -9 $$"
     yard.configure(f"['test ! -e bad || ( {check} )']")

@@ -190,6 +190,26 @@ def test_a_new_state_of_a_submodule_lands(yard: Yard) -> None:
     assert b"160000 commit" in tree(yard.folder)
 
 
+def test_checks_see_the_state_of_a_submodule_that_will_land(yard: Yard) -> None:
+    other = make_repository(yard.folder.parent / "library", files={"x": "old\n"})
+    allow = ("-c", "protocol.file.allow=always")
+    git(yard.folder, *allow, "submodule", "--quiet", "add", str(other), "library")
+    yard.configure('["cat library/x >> ../seen"]')
+    yard.branch("zero", {"a": "x"})
+    assert yard.land("zero").state == "landed"
+    (other / "x").write_text("new\n")
+    git(other, "commit", "--quiet", "--all", "-m", "New")
+    folder = yard.folder.parent / "work"
+    git(yard.folder, "worktree", "add", "--quiet", "-b", "one", str(folder))
+    head = git(other, "rev-parse", "HEAD").strip()
+    git(folder, "update-index", "--cacheinfo", f"160000,{head},library")
+    git(folder, "commit", "--quiet", "-m", "Use the new library")
+
+    assert yard.land("one").state == "landed"
+    seen = next(path for path in yard.folder.parent.rglob("seen"))
+    assert seen.read_text() == "old\nnew\n"
+
+
 def test_two_states_of_a_submodule_are_a_conflict(yard: Yard) -> None:
     states = [
         git(yard.folder, "commit-tree", "-m", name, "HEAD^{tree}").strip() for name in ("base", "one", "two")

@@ -1,4 +1,4 @@
-"""Landing on the branch of a remote: gone, protected, slow, pushed to by others, rewound; nothing is ever lost."""
+"""Landing on the branch of a remote: gone, protected, slow, pushed to by others, rewound; nothing is lost."""
 
 from __future__ import annotations
 

@@ -2,13 +2,16 @@
 
 from __future__ import annotations
 
+from contextlib import closing
 from typing import TYPE_CHECKING
 
 import pytest
 
+from interlock.bootstrap import open_house
 from interlock.domain.claims import Refused
 from interlock.domain.tasks import NewTask
 from interlock.errors import Held, InterlockError, NotAllowed
+from interlock.flows.submitting import submit_branch
 from interlock.operations import claims
 from interlock.operations.journal import read_entries
 from interlock.operations.picking import next_task
@@ -329,4 +332,34 @@ def test_a_bounced_task_of_somebody_who_left_is_anybodys(yard: Yard) -> None:
     assert yard.run() is None
 
     assert get_task(context, "T1").state == "ready"
+    assert yard.holders() == {}
+
+
+def test_what_is_in_no_commit_stays_out_and_is_told(yard: Yard) -> None:
+    yard.configure()
+    yard.branch("one", {"a.txt": "x"})
+    there = yard.folder.parent / "branches"
+    git(there, "checkout", "--quiet", "one")
+    (there / "draft").write_text("x")
+    yard.claim("ann", "a.txt")
+    with closing(open_house(str(there))) as house:
+        site = house.site(yard.notes.append)
+        submit_branch(site, yard.agent("ann"), house.witness(), "", "", is_shared=False)
+
+    assert yard.notes == ["only what is committed is submitted; not draft"]
+
+
+def test_a_branch_of_thousands_of_files_is_held_by_the_claim_of_its_author(yard: Yard) -> None:
+    yard.configure("[]", "[hot]\n'LOG' = 'union'\n[claims]\nfree = ['docs/**']\n")
+    yard.branch("one", {f"src/{number % 40}/f{number}": "x" for number in range(2000)})
+    context = yard.house.context
+    wide = claims.make_request(context, (context.repository.pattern_of("src/**", "glob"),))
+    claims.take(context, yard.agent("ann"), wide)
+
+    yard.enter("one")
+    leave(context, yard.agent("ann"))
+
+    assert yard.holders() == {"src/**": "landing-L1"}
+    assert yard.run() is None
+    assert yard.states() == {"one": "landed"}
     assert yard.holders() == {}

@@ -1,4 +1,4 @@
-"""The queue is killed at every step and at random moments: the target is always a tested tree, nothing is lost."""
+"""The queue is killed at every step and at random: the target is always a tested tree, nothing is lost."""
 
 from __future__ import annotations
 
@@ -34,7 +34,6 @@ from tests.killing_support import (
 )
 
 if TYPE_CHECKING:
-    from collections.abc import Callable
     from pathlib import Path
 
 KILLS = int(os.environ.get("INTERLOCK_LANDING_KILLS", "12"))  # at random moments; 100 and more in longer runs
@@ -130,7 +129,7 @@ def test_a_runner_killed_at_random_moments_leaves_a_tested_target_and_loses_noth
 
 
 def _kill_at_random(yard: Yard, chance: random.Random, length: float) -> int:
-    """Kill a runner, alone or with everything it runs, some time after its start; tells whether it still ran."""
+    """Kill a runner, alone or with all it runs, some time after its start; tells whether it still ran."""
     pid = fork(lambda: run_queue(yard.repository))
     kill = os.killpg if chance.random() < 0.5 else os.kill
     await_moment(chance.uniform(0, length * 1.1))
@@ -260,10 +259,10 @@ def test_a_pin_that_was_lost_is_made_again(yard: Yard) -> None:
     house.close()
 
 
-@pytest.mark.parametrize("step", ["closing", "saved", "renamed", "forgotten", "removed", "unpinned", "closed"])
-def test_a_runner_killed_while_it_closes_a_workspace_is_made_up_for(
-    yard: Yard, step: str
-) -> None:
+@pytest.mark.parametrize(
+    "step", ["closing", "saved", "renamed", "forgotten", "removed", "unpinned", "closed"]
+)
+def test_a_runner_killed_while_it_closes_a_workspace_is_made_up_for(yard: Yard, step: str) -> None:
     house = yard.open()
     landing = yard.enter_task(house, "two", {"two.txt": "two\n"})
     house.close()

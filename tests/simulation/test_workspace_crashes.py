@@ -9,10 +9,11 @@ from typing import TYPE_CHECKING
 
 import pytest
 
+from interlock.errors import NotAllowed
 from interlock.flows import closing
 from interlock.flows.rescues import restore, saved_work
 from tests.rescue_support import git
-from tests.workspace_support import KINDS, Yard, commit_file
+from tests.workspace_support import KINDS, Squatter, Yard, commit_file
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
@@ -161,15 +162,15 @@ def test_a_closer_that_is_killed_loses_nothing(yard: Yard, kind: str, step: str)
 
 
 def test_a_half_opened_workspace_in_which_an_installer_still_runs_is_left_for_later(yard: Yard) -> None:
-    from tests.workspace_support import Squatter
-
     task = yard.task()
     yard.session()
     killed_after("written", open_in_child(yard.repository, task, "worktree"))
     (half,) = yard.known()
 
-    with Squatter(half.path):
+    with Squatter(half.path) as squatter:
         assert closing.mend(yard.site(), yard.session()) == []
         assert Path(half.path).exists()
+        with pytest.raises(NotAllowed, match=f"process {squatter.process.pid} "):
+            yard.open(task)
 
     assert closing.mend(yard.site(), yard.session()) == ["W1 was half opened, and is taken back"]

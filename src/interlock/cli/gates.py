@@ -13,6 +13,9 @@ if TYPE_CHECKING:
 
     from interlock.cli.main import Desk
 
+# What coding clients put into the environment of the commands that they run.
+_CLIENTS = ("CLAUDECODE", "CODEX_SANDBOX", "GEMINI_CLI", "QWEN_CODE", "OPENCODE", "CURSOR_AGENT")
+
 
 def list_all(desk: Desk) -> int:
     """Show what waits for a person."""
@@ -49,12 +52,17 @@ def reject(desk: Desk, id: str, why: str) -> int:
 
 
 def _decide(desk: Desk, person: Any, id: str, *, approve: bool, head: str, why: str) -> int:
-    from interlock.operations.landings import decide
+    from interlock.operations.landing_ends import decide
     from interlock.views.landings import landing_json
 
     site = desk.house.site()
     landing = decide(site.context, person, id, approve=approve, wall_ms=site.wall_ms(), head=head, why=why)
-    if approve and site.settings.landing_resident:
+    if not approve:
+        from interlock.git.target import find_target
+        from interlock.loops.settling import let_go
+
+        let_go(site, find_target(site.home, site.settings), landing)
+    elif site.settings.landing_resident:
         from interlock.loops.resident import start_resident
 
         start_resident(site)
@@ -79,13 +87,21 @@ def _person(desk: Desk) -> Any:
     from interlock.operations.sessions import Caller, identify, known_session
 
     caller = desk.caller()
-    is_named = bool(caller.name or caller.session_text or caller.agent_variable)
     known = known_session(desk.house.context, caller)
-    is_agent = known is not None and known.session.kind != "person"
-    if is_named or is_agent or not (os.isatty(0) and sys.stderr is not None and os.isatty(2)):
+    if caller.name or caller.session_text or caller.agent_variable:
+        who = "--as, INTERLOCK_SESSION and INTERLOCK_AGENT are for agents"
+    elif known is not None and known.session.kind != "person":
+        who = f"this is the session of {known.session.agent}, an agent"
+    elif client := next((name for name in _CLIENTS if name in os.environ), ""):
+        who = f"this terminal belongs to an agent: {client} is set"
+    elif not (os.isatty(0) and sys.stderr is not None and os.isatty(2)):
+        who = "nobody sits at a terminal here"
+    else:
+        who = ""
+    if who:
         raise NotAllowed(
-            "only a person at a terminal can decide this",
+            f"only a person at a terminal can decide this: {who}",
             code="NOT_A_PERSON",
-            hint="run it yourself in a terminal that no agent was started from",
+            hint="a person runs it in a terminal of their own, that no agent was started from",
         )
     return identify(desk.house.context, Caller(person=person_name())).session

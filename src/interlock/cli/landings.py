@@ -48,11 +48,11 @@ def _refusal(landing: Landing) -> dict[str, Any]:
     if landing.state == "held":
         hint = f"a person decides with `interlock gate approve {landing.id}`"
         return {"code": "WAITS_FOR_PERSON", "message": f"{landing.id} {landing.reason}", "hint": hint}
-    task = f"; `interlock task show {landing.bounce_task}` tells what to do" if landing.bounce_task else ""
+    task = f"; `interlock task show {landing.bounce_task}` tells more" if landing.bounce_task else ""
     return {
         "code": landing.code or "BOUNCED",
         "message": f"{landing.id} {landing.state}: {landing.reason}",
-        "hint": f"mend it and land again{task}",
+        "hint": f"{landing.advice or 'land it again'}{task}",
     }
 
 
@@ -130,7 +130,8 @@ def list_all(desk: Desk, all: bool, conflicts: bool) -> int:
     queue = get_queue(site.context, find_target(site.home, site.settings).branch)
     columns = ["id", "state", "agent", "task", "branch", "stage", "reason"]
     cells = [[str(row[name] or "") for name in columns] for row in rows]
-    title = f"{len(rows)} on the way to {queue.target}" + (
+    under_way = sum(row["state"] in OPEN for row in rows)
+    title = f"{under_way} on the way to {queue.target}" + (
         f" (paused: {queue.reason})" if queue.reason else ""
     )
     answer = {"ok": True, "landings": rows, "queue": queue_json(queue)}

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import os
+
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from interlock.cli.main import Desk
@@ -11,6 +13,11 @@ if TYPE_CHECKING:
 def _settle(site: Site) -> None:
     """Close first what has landed meanwhile, perhaps by another machine's doing."""
     from interlock.errors import InterlockError
+    from interlock.operations.records import all_of
+
+    landed = site.context.store.view(lambda reading: all_of(reading, "landing", ("landed",)))
+    if all(one.get("is_settled") for one in landed):
+        return  # loading what settling needs takes longer than all the rest
     from interlock.loops.settling import settle_here
 
     try:
@@ -21,9 +28,11 @@ def _settle(site: Site) -> None:
 
 def open_one(desk: Desk, task: str, kind: str, offline: bool) -> int:
     """Open a workspace for a task; its folder is the answer."""
+    from interlock.cli.main import heed_signals
     from interlock.flows.workspaces import open_workspace
     from interlock.views.workspaces import workspace_json
 
+    heed_signals()
     house = desk.house
     site = house.site(desk.terminal.note)
     _settle(site)
@@ -68,17 +77,25 @@ def list_all(desk: Desk, all: bool) -> int:
     return 0
 
 
+def _seen_from(desk: Desk, workspace: str) -> str:
+    """The name of a workspace, where a folder counts from where the caller stands."""
+    is_folder = "/" in workspace or workspace in (".", "..")
+    return os.path.join(desk.cwd, workspace) if is_folder else workspace
+
+
 def close(desk: Desk, workspace: str, force: bool) -> int:
     """Close a workspace; what was saved is named."""
+    from interlock.cli.main import heed_signals
     from interlock.flows.closing import close_workspace, mend
     from interlock.flows.workspaces import find_workspace
     from interlock.views.workspaces import workspace_json
 
+    heed_signals()
     site = desk.house.site(desk.terminal.note)
     session = desk.session()
     for told in mend(site, session):
         desk.terminal.note(told)
-    found = find_workspace(site, workspace)
+    found = find_workspace(site, _seen_from(desk, workspace))
     closed = close_workspace(site, session, found, force=force)
     lines = [f"closed {closed.workspace.id}"]
     if closed.rescue:
@@ -97,10 +114,12 @@ def close(desk: Desk, workspace: str, force: bool) -> int:
 
 def prune(desk: Desk, dry_run: bool) -> int:
     """Close what is finished or forsaken."""
+    from interlock.cli.main import heed_signals
     from interlock.flows.closing import prune as prune_all
     from interlock.flows.rescues import pack_old
     from interlock.flows.surveying import evict_caches
 
+    heed_signals()
     site = desk.house.site(desk.terminal.note)
     _settle(site)
     found = prune_all(site, desk.session(), is_dry=dry_run)
@@ -130,6 +149,6 @@ def environment(desk: Desk, workspace: str) -> int:
     """Print the environment of a workspace for a shell."""
     from interlock.flows.workspaces import find_workspace, shell_environment
 
-    found = find_workspace(desk.house.site(), workspace)
+    found = find_workspace(desk.house.site(), _seen_from(desk, workspace))
     desk.terminal.answer({"ok": True, "environment": found.environment}, shell_environment(found))
     return 0

@@ -54,6 +54,7 @@ class Landing:
     code: str = ""
     output: str = ""
     pair: str = ""
+    advice: str = ""  # what its author should do when it came back
     gate: str = ""  # why a person must decide; empty when nobody must
     approved_by: str = ""
     approved_head: str = ""

@@ -3,10 +3,12 @@
 from __future__ import annotations
 
 import fcntl
+import hashlib
 import json
 import os
 import shlex
 import shutil
+import stat
 
 from interlock.clock import duration_text
 from interlock.domain.landings import MOST_OUTPUT
@@ -155,12 +157,24 @@ class Bench:
             end_orphans(_MARK, self.path)  # also what left the process group
 
     def _dirtied(self, commit: str) -> list[str]:
+        """What a check changed of what it was given."""
+        changed = self._changed(commit)
+        if not changed or not changed[0]:
+            return ["HEAD"] if changed else []
+        # A file whose line ends are not what its attributes say counts as changed as soon as it is touched.
+        before = [_content(os.path.join(self.path, path)) for path in changed]
+        self.go_to(commit)
+        after = [_content(os.path.join(self.path, path)) for path in changed]
+        return [path for path, one, other in zip(changed, before, after, strict=True) if one != other]
+
+    def _changed(self, commit: str) -> list[str]:
+        """The tracked files that git calls changed; an empty name when it stands on another commit."""
         found = run_git("status", "--porcelain", "-z", "--untracked-files=no", "--no-renames", cwd=self.path)
         if found.exit_code:
-            return [".git"]
+            return [""]
         head = run_git("rev-parse", "HEAD", cwd=self.path).text.strip()
         changed = [item[3:] for item in found.text.split("\0") if item]
-        return changed or (["HEAD"] if head != commit else [])
+        return changed or ([""] if head != commit else [])
 
     def regenerate(self, tree: str, path: str, command: str) -> bytes | str:
         """What a command makes of a file on a tree; or what went wrong, as text."""
@@ -203,6 +217,7 @@ class Bench:
             )
             if found.exit_code:
                 raise self._not_checked_out(commit, found.trouble[-300:])
+        fill_submodules(self._site.home, self.path, is_clone=False)
 
     def _not_checked_out(self, commit: str, trouble: str) -> RepositoryError:
         folder = os.path.dirname(self.path)
@@ -242,7 +257,6 @@ class Bench:
         checkouts.add_detached_worktree(self._site.home, self.path, commit)
         try:
             checkouts.write_files(self.path)
-            fill_submodules(self._site.home, self.path, is_clone=False)
             prepare(
                 self._settings, self._site.home.root, self.path, self._mark, self._site.tell, self._on_tick
             )
@@ -253,6 +267,18 @@ class Bench:
             raise self._not_checked_out(commit, error.message) from error
         # Only now: one that was cut off half way would make every check red.
         os.pwrite(self._lock, _PREPARED, 0)
+
+
+def _content(path: str) -> object:
+    """What tells a file from a changed one."""
+    try:
+        mode = os.lstat(path).st_mode
+        if stat.S_ISLNK(mode):
+            return os.readlink(path)
+        with open(path, "rb") as file:
+            return mode & 0o100, hashlib.file_digest(file, "sha256").digest()
+    except OSError:
+        return None
 
 
 def _lock_alone(path: str) -> int:

@@ -6,8 +6,8 @@ import os
 
 from interlock.errors import Malformed, RepositoryError
 from interlock.git import checkouts
-from interlock.git.removing import private_git_dir
 from interlock.git.lock import git_lock
+from interlock.git.removing import private_git_dir, remove_checkout
 from interlock.git.rescue_places import CLONE, MAIN, WORKTREE, Place
 from interlock.git.rescue_restoring import restore_rescue
 from interlock.git.rescue_taking import take_rescue
@@ -152,7 +152,8 @@ def restore(site: Site, session: Session, rescue_id: str, into: str, folder: str
     """
     rescue = get_rescue(site.common_dir, rescue_id)
     path = os.path.realpath(into) if into else os.path.join(folder, f"{_DETACHED}{rescue_id}")
-    if not os.path.lexists(path):
+    is_new = not os.path.lexists(path)
+    if is_new:
         _make_room(site, rescue, path)
     elif not into:
         raise Malformed(
@@ -162,7 +163,12 @@ def restore(site: Site, session: Session, rescue_id: str, into: str, folder: str
         )
     elif _head_of(path) != rescue.head and rescue.head:
         _go_to(site, path, rescue.head)
-    restored = restore_rescue(site.common_dir, rescue_id, place_of(site, path))
+    try:
+        restored = restore_rescue(site.common_dir, rescue_id, place_of(site, path))
+    except BaseException:
+        if is_new:  # half of it would look like all of it
+            remove_checkout(site.home, path)
+        raise
     site.context.change(
         lambda tx: tx.record(
             "rescue.restored", session.agent, session.id, {"rescue": rescue_id, "path": path}
@@ -223,7 +229,7 @@ def drop(site: Site, session: Session, rescue_id: str) -> Rescue:
 
 
 def pack_old(site: Site) -> int:
-    """Put rescues of more than a week ago into a pack, where they take little room; tells how many there are."""
+    """Put rescues of more than a week ago into a pack, where they take little room; tells how many."""
     from interlock.git.rescues import pack_rescues
 
     with git_lock(site.common_dir, "pack rescues"):

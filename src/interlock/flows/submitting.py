@@ -61,6 +61,7 @@ def submit_branch(
     if trouble:
         site.tell(f"{target.remote} cannot be reached now ({trouble}); the queue will ask again")
     wish = _describe(site, target, named, head, task)
+    _tell_of_rest(site, named)
     if task:
         _see_evidence(site, session, witness, task, head)
     advancing.pin(site.home, target, head, is_shared=is_shared)
@@ -87,6 +88,16 @@ def _current_branch(site: Site) -> str:
             "this checkout is on no branch", code="NO_BRANCH", hint="name the branch: interlock land BRANCH"
         )
     return branch
+
+
+def _tell_of_rest(site: Site, branch: str) -> None:
+    """Say that what is in no commit stays out; whoever forgot it can still eject the entry."""
+    if ask(site.here, "symbolic-ref", "--quiet", "--short", "HEAD") != branch:
+        return
+    rest = [line[3:] for line in ask(site.here, "status", "--porcelain").splitlines()]
+    if rest:
+        named = ", ".join(rest[:3]) + (f" and {len(rest) - 3} more" if len(rest) > 3 else "")
+        site.tell(f"only what is committed is submitted; not {named}")
 
 
 def _task_of(branch: str) -> str:
@@ -174,7 +185,7 @@ def _describe(site: Site, target: Target, branch: str, head: str, task: str) -> 
 
 
 def as_text(name: str) -> str:
-    """A name or message as text; bytes that are none are replaced, so that only a wider claim covers such a path."""
+    """A name or message as text; bytes that are none are replaced: only a wider claim covers such a path."""
     return name.encode("utf-8", "surrogateescape").decode("utf-8", "replace")
 
 

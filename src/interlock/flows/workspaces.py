@@ -13,6 +13,7 @@ import time
 from interlock.domain.workspaces import CLONE, KINDS, OPEN, OPENING, Workspace
 from interlock.errors import Held, Malformed, NotAllowed, RepositoryError
 from interlock.git import checkouts
+from interlock.git.refs import refs_below
 from interlock.git.run import ask
 from interlock.git.target import find_base, find_target
 from interlock.operations import workspaces as operations
@@ -181,18 +182,26 @@ def _await_other(site: Site, begun: Workspace) -> None:
         now = operations.find(site.context, begun.id)
         if now is None or now.state not in operations.HALF_WAY:
             return
-        if operations.is_forsaken(site.context, now) and _was_mended(site):
-            return
+        if operations.is_forsaken(site.context, now) and not operations.is_own(site.context, now):
+            return _check_mended(site, now)
         time.sleep(_LOOK_AGAIN_SECONDS)
-    raise NotAllowed(
-        f"{begun.id} has been {begun.state} for long", code="WORKSPACE_BUSY", hint="look at that process"
-    )
+    raise _busy(f"{begun.id} has been {begun.state} for long")
 
 
-def _was_mended(site: Site) -> bool:
+def _check_mended(site: Site, left: Workspace) -> None:
+    """Take back what another process has just left half way; a child of it may still be in the way."""
     from interlock.flows.closing import mend
+    from interlock.runners.inhabitants import processes_in
 
-    return bool(mend(site))
+    mend(site)
+    inside = processes_in(left.path)
+    if inside:
+        pid, name = inside[0]
+        raise _busy(f"{left.id} was left half way, and process {pid} ({name}) still runs in it")
+
+
+def _busy(message: str) -> NotAllowed:
+    return NotAllowed(message, code="WORKSPACE_BUSY", hint="end that process, or wait for it; then try again")
 
 
 def _free_place(folder: str, name: str) -> str:
@@ -220,9 +229,10 @@ def _make(
         on_step("pinned")
         checkouts.add_clone(home, begun.path, begun.branch, start, refs)
     else:
-        checkouts.pin(home, begun.id, begun.base, (start,))
+        new_branch = begun.branch if begun.has_new_branch else ""
+        checkouts.pin(home, begun.id, begun.base, (start,), branch=new_branch)
         on_step("pinned")
-        checkouts.add_worktree(home, begun.path, begun.branch, start, is_new=begun.has_new_branch)
+        checkouts.add_worktree(home, begun.path, begun.branch)
     on_step("entered")
     checkouts.write_files(begun.path)
     on_step("written")
@@ -340,6 +350,9 @@ def _lease_slots(site: Site, session: Session, begun: Workspace) -> tuple[dict[s
 
 def _earlier_branches(site: Site, task_id: str) -> dict[str, str]:
     """The branches of all attempts at a task, with their heads."""
+    known = refs_below(site.common_dir, f"{_OURS}{task_id}-", "/work")
+    if known is not None:
+        return {ref.removeprefix("refs/heads/"): commit for ref, commit in known.items()}
     form = "--format=%(objectname) %(refname)"
     lines = ask(site.home, "for-each-ref", form, f"{_OURS}{task_id}-*/work").splitlines()
     rows = (line.partition(" ") for line in lines)

@@ -1,8 +1,8 @@
 """Moving the target branch: only forward, only from the tip that was tested, and never between.
 
 Here, git itself makes sure that a runner that was overtaken moves nothing: it moves the branch and looks at
-a ref of its own in one transaction, and whoever takes over removes that ref first. A remote has no such ref: a
-push that arrives after its runner was given up still moves the branch to what was tested, from where it was.
+a ref of its own in one transaction, and whoever takes over removes that ref first. A remote has no such ref:
+a push that arrives after its runner was given up still moves the branch, to what was tested there.
 """
 
 from __future__ import annotations

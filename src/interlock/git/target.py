@@ -7,6 +7,7 @@ import time
 
 from interlock.errors import RepositoryError
 from interlock.git.lock import FETCH, git_lock
+from interlock.git.refs import read_refs
 from interlock.git.run import ask, run_in
 from interlock.values import value
 
@@ -86,7 +87,10 @@ def git_settings(home: Checkout) -> dict[str, str]:
 
 
 def commits_of(home: Checkout, refs: Sequence[str]) -> dict[str, str]:
-    """The commits that those of these refs point at that are there; one git for all of them."""
+    """The commits that those of these branches stand on that are there; at most one git for all of them."""
+    known = read_refs(home.common_dir, refs)
+    if known is not None:
+        return known
     form = "--format=%(refname) %(objectname) %(objecttype) %(*objectname)"
     rows = (line.split(" ") for line in ask(home, "for-each-ref", form, *refs).splitlines())
     return {name: peeled or oid for name, oid, kind, peeled in rows if name in refs and kind != "tree"}

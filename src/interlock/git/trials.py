@@ -17,6 +17,8 @@ if TYPE_CHECKING:
     from interlock.git.layout import Checkout
 
 _NULL = "0" * 40
+_TREES: dict[str, str] = {}
+_MOST_TREES = 10_000
 _FALLBACK = {
     "GIT_AUTHOR_NAME": "Interlock",
     "GIT_AUTHOR_EMAIL": "interlock@localhost",
@@ -92,7 +94,15 @@ def tree_of(home: Checkout, commit: str) -> str:
     Raises:
         RepositoryError: there is no such commit.
     """
-    return told(home, "rev-parse", "--verify", f"{commit}^{{tree}}")
+    tree = _TREES.get(commit) or told(home, "rev-parse", "--verify", f"{commit}^{{tree}}")
+    _remember_tree(commit, tree)
+    return tree
+
+
+def _remember_tree(commit: str, tree: str) -> None:
+    """A commit's full name says which tree it has, for ever."""
+    if len(commit) in (40, 64) and len(_TREES) < _MOST_TREES:
+        _TREES[commit] = tree
 
 
 def author_of(home: Checkout, commit: str) -> Author:
@@ -200,7 +210,9 @@ def commit_of(
     )
     if found.exit_code:
         raise git_failed(words, found)
-    return found.text.strip()
+    commit = found.text.strip()
+    _remember_tree(commit, tree)
+    return commit
 
 
 def own_commits(home: Checkout, base: str, head: str) -> list[str]:

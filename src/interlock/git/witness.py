@@ -13,6 +13,7 @@ TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
 
+    from interlock.config import Settings
     from interlock.git.layout import Checkout
     from interlock.ports.evidence import Checked
 
@@ -26,8 +27,8 @@ _HEX = frozenset("0123456789abcdef")
 class GitWitness:
     """A witness in one checkout; `run` starts a shell command in a folder with a limit in seconds."""
 
-    def __init__(self, checkout: Checkout, run: Run, target: str = "") -> None:
-        self._named = target
+    def __init__(self, checkout: Checkout, run: Run, settings: Settings) -> None:
+        self._settings = settings
         self._checkout = checkout
         self._root = checkout.root
         self._run = run
@@ -41,13 +42,14 @@ class GitWitness:
         """The newest commit of the branch that work lands on; empty when there is none."""
         if not self.is_in_git:
             return ""
-        return self._read_head() or self._commit(self.target())
+        return self._read_head() or self.target()
 
     def _read_head(self) -> str:
         """The same out of git's files, where that is easy: `next` should not have to start git."""
         ref = _first_line(os.path.join(self._checkout.common_dir, "HEAD")).removeprefix("ref: ")
-        usual = (self._named,) if self._named else _USUAL
-        if ref.removeprefix("refs/heads/") not in usual:
+        usual = (self._settings.target,) if self._settings.target else _USUAL
+        has_remotes = os.path.isdir(os.path.join(self._checkout.common_dir, "refs", "remotes"))
+        if has_remotes or ref.removeprefix("refs/heads/") not in usual:
             return ""
         commit = _first_line(os.path.join(self._checkout.common_dir, ref))
         return commit if len(commit) in (40, 64) and _HEX.issuperset(commit) else ""
@@ -57,14 +59,16 @@ class GitWitness:
         return self._commit(f"refs/heads/{branch}") if self.is_in_git else ""
 
     def target(self) -> str:
-        """The branch that work lands on, as a ref; empty when there is none."""
-        from interlock.git.target import usual_branch  # noqa: PLC0415 - mostly the quick way is enough
+        """The newest commit of the branch that work lands on, the remote's where that counts; or nothing.
 
-        branch = self._named or usual_branch(self._checkout)
-        for ref in (f"refs/heads/{branch}", f"refs/remotes/origin/{branch}"):
-            if branch and self._commit(ref):
-                return ref
-        return ""
+        The branch here may be far behind: others land on the remote's, and work begins from there.
+        """
+        from interlock.git.target import find_target, tip_of  # noqa: PLC0415 - mostly the quick way is enough
+
+        try:
+            return tip_of(self._checkout, find_target(self._checkout, self._settings))
+        except RepositoryError:
+            return ""
 
     def base(self, commit: str, start: str) -> str:
         """Where a commit's own changes begin; empty when that cannot be told.

@@ -72,6 +72,7 @@ class Halving:
         self._site = means.site
         self._context = means.site.context
         self.red: RepositoryError | None = None  # the target itself fails its checks
+        self.has_halved = False
 
     def work_off(self, tip: str, batch: Sequence[Landing]) -> int:
         """Land what can land of a batch, halving what is red; tells how many ended."""
@@ -181,6 +182,7 @@ class Halving:
 
     def _halve(self, chain: Sequence[Candidate], verdict: Verdict) -> int:
         """Find what makes a red chain red, and land the rest of it."""
+        self.has_halved = True
         if len(chain) == 1:
             return self._send_back(chain[0], verdict)
         count = halves(len(chain))

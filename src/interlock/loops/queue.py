@@ -33,6 +33,7 @@ if TYPE_CHECKING:
     from interlock.flows.site import Site
 
 LEASE_MS = 60_000
+_MOST_GROWTH = 4
 _MOST_IDLE = 2  # rounds in which nothing ended: what is left waits for others, or for a person
 _MOST_LATE = 20  # moves that may still arrive: each was from where the target is now
 _MOST_AGAIN = 20  # rounds in a row in which somebody else moved the target under our feet
@@ -75,6 +76,8 @@ class QueueRunner:
         self._fence = advancing.fence_ref(target, lease.token)
         self._has_fence = False
         self._has_tidied = False
+        self._growth = 1
+        self._greens = 0
         self._notes: dict[str, tuple[str, ...]] = {}  # what merging each entry came to
         self.seen: set[str] = set()  # the entries that stood in line when it last looked
 
@@ -144,16 +147,29 @@ class QueueRunner:
         )
         left = [one for one in waiting if not self._is_gated(one)]
         while left:
-            size = _batch_size(left, self._settings.landing_batch)
+            size = _batch_size(left, self._settings.landing_batch * self._growth)
             batch = operations.begin_testing(self._context, self._lease, [one.id for one in left[:size]])
             self._on_step("testing")
             ended = halving.work_off(tip, batch)
+            self._grow(is_green=ended == len(batch) and not halving.has_halved)
             if ended or halving.red is None:
                 return ended
             left = left[size:]
         if halving.red is not None:
             raise halving.red
         return 0
+
+    def _grow(self, *, is_green: bool) -> None:
+        """While all is green, test more together: a test of twice as many tells as much for half the cost.
+
+        Two greens are asked for: with one culprit in ten, the next batch after one is mostly red.
+        """
+        is_wanted = self._settings.landing_batch > 1  # else one at a time was asked for
+        self._greens = self._greens + 1 if is_green and is_wanted else 0
+        if not self._greens:
+            self._growth = 1
+        elif self._greens % 2 == 0:
+            self._growth = min(self._growth * 2, _MOST_GROWTH)
 
     def _is_gated(self, landing: Landing) -> bool:
         """Whether a person must decide; the target may ask for that only since the entry was submitted."""
@@ -200,7 +216,7 @@ class QueueRunner:
             self._has_tidied = True
 
     def _recover_move(self, queue: Queue) -> None:
-        """Find out whether a move that was written down was made; what a remote may yet do is kept in mind."""
+        """Find out whether a move that was written down was made; what a remote may yet do is remembered."""
         move = _move_from(queue.move)
         asked = advancing.where_is(self._site.home, self._target, move.before, move.after)
         if asked.state == advancing.UNKNOWN:

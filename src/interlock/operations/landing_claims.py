@@ -28,6 +28,7 @@ if TYPE_CHECKING:
 
 _FOR_EVER_MS = 100 * 365 * 86_400_000
 _MOST_NAMED = 5
+_MOST_PATHS = 100
 
 
 def is_covered(rows: Sequence[Row], pattern: Pattern, *, is_hot: bool) -> bool:
@@ -79,11 +80,21 @@ def hand_over(
             tx.record("claim.released", me.agent, me.id, {"pattern": row[3], "token": row[2]})
         pattern = context.repository.pattern_of(row[3], row[4])
         _give(tx, holder, pattern, row[5], _FOR_EVER_MS, landing, note)
-    for pattern in patterns:
+    left = [pattern for pattern in patterns if not is_covered(moved, pattern, is_hot=True)]
+    if len(left) > _MOST_PATHS:  # the author's own claims say the same in fewer words
+        for row in {row[2]: row for row in rows if row not in moved and _is_needed(row, left)}.values():
+            pattern = context.repository.pattern_of(row[3], row[4])
+            _give(tx, holder, pattern, row[5], _FOR_EVER_MS, landing, note)
+        return
+    for pattern in left:
         covering = [row for row in rows if is_covered([row], pattern, is_hot=True)]
-        if covering and not is_covered(moved, pattern, is_hot=True):
+        if covering:
             is_shared = all(row[5] == SHARED for row in covering)
             _give(tx, holder, pattern, SHARED if is_shared else EXCLUSIVE, _FOR_EVER_MS, landing, note)
+
+
+def _is_needed(row: Row, patterns: Sequence[Pattern]) -> bool:
+    return any(is_covered([row], pattern, is_hot=True) for pattern in patterns)
 
 
 def _give(
@@ -129,28 +140,32 @@ def _release(tx: Change, rows: Sequence[Row], commit: str) -> None:
             tx.record("claim.released", row[7], row[6], facts | ({"commit": commit} if commit else {}))
 
 
-def release_author(tx: Change, context: Context, landing: Landing, commit: str) -> None:
-    """Release what the author claimed for this work, unless another entry of its own still needs it."""
-    row = tx.one("session_lock", session=landing.session)
-    if row is None or row[12] is not None:
-        return
-    rows = [row for row in tx.all("claims_of", session=landing.session) if row[8] in ("", landing.task)]
-    if not rows:
-        return
-    pattern_of = context.repository.pattern_of
-    mine = [pattern_of(path, "literal") for path in landing.paths]
-    others = [
-        pattern_of(path, "literal")
-        for one in map(landing_from, records.all_of(tx, NOUN, OPEN))
-        if one.session == landing.session and one.id != landing.id
-        for path in one.paths
-    ]
+def release_authors(tx: Change, context: Context, landed: Sequence[Landing]) -> None:
+    """Release what authors claimed for work that landed, unless another entry of theirs still needs it."""
+    waiting = [landing_from(document) for document in records.all_of(tx, NOUN, OPEN)] if landed else []
+    for session in dict.fromkeys(one.session for one in landed):
+        row = tx.one("session_lock", session=session)
+        if row is None or row[12] is not None:
+            continue
+        mine = [one for one in landed if one.session == session]
+        tasks = {"", *(one.task for one in mine)}
+        rows = [row for row in tx.all("claims_of", session=session) if row[8] in tasks]
+        needed = _used(context, rows, [one for one in waiting if one.session == session])
+        for one in mine:
+            over = _used(context, rows, [one]) - needed
+            _release(tx, [row for row in rows if row[2] in over], one.commit)
 
-    def is_used(row: Row, patterns: Sequence[Pattern]) -> bool:
-        return any(is_covered([row], pattern, is_hot=True) for pattern in patterns)
 
-    over = {row[2] for row in rows if is_used(row, mine)} - {row[2] for row in rows if is_used(row, others)}
-    _release(tx, [row for row in rows if row[2] in over], commit)
+def _used(context: Context, rows: Sequence[Row], landings: Sequence[Landing]) -> set[int]:
+    """The tokens of those claims that cover a path of these entries."""
+    used: set[int] = set()
+    for path in dict.fromkeys(path for one in landings for path in one.paths):
+        left = [row for row in rows if row[2] not in used]
+        if not left:
+            break
+        pattern = context.repository.pattern_of(path, "literal")
+        used |= {row[2] for row in left if is_covered([row], pattern, is_hot=True)}
+    return used
 
 
 def living_author(tx: Change, landing: Landing) -> Session | None:

@@ -33,7 +33,7 @@ from interlock.operations.landing_claims import (
     end_holder,
     give_back,
     living_author,
-    release_author,
+    release_authors,
     tell_holders,
 )
 from interlock.operations.landings import NOUN, get_landing, locked, locked_queue
@@ -84,7 +84,6 @@ def mark_landed(
             )
             records.put(tx, NOUN, as_dict(now), "landed")
             end_holder(tx, now, commit)
-            release_author(tx, context, now, commit)
             task = get_in(tx, now.task) if now.task else None
             if task is not None and task.state in (LANDING, REPORTED) and task.attempt == now.attempt:
                 evidence: list[dict[str, object]] = [
@@ -93,6 +92,7 @@ def mark_landed(
                 finish(tx, context, task, None, head=now.head, evidence=evidence)
             tell_holders(tx, context, now)
             done.append(now)
+        release_authors(tx, context, done)
         queue = locked_queue(tx, target)
         queue = replace(queue, tip=tip, move={}, landed=queue.landed + len(done))
         records.put(tx, "queue", as_dict(queue), "moved")
@@ -146,6 +146,7 @@ def bounce(
             code=code,
             output=tail,
             pair=pair,
+            advice=hint,
             bounce_task=task_id,
             ended_at=wall_ms,
             **more,

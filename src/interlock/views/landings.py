@@ -32,6 +32,7 @@ def landing_json(landing: Landing) -> dict[str, Any]:
         "code": landing.code or None,
         "output": landing.output or None,
         "pair": landing.pair or None,
+        "advice": landing.advice or None,
         "gate": landing.gate or None,
         "approved_by": landing.approved_by or None,
         "flaky": landing.flaky,

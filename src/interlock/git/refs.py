@@ -1,0 +1,67 @@
+"""Reading branches from their files: to start git for each look would cost more than a whole command."""
+
+from __future__ import annotations
+
+import os
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+_HEX = frozenset("0123456789abcdef")
+
+
+def read_refs(common_dir: str, refs: Sequence[str]) -> dict[str, str] | None:
+    """Where those of these branches stand that are there; nothing at all if only git can tell."""
+    if os.path.isdir(os.path.join(common_dir, "reftable")):
+        return None
+    found: dict[str, str] = {}
+    missing: list[str] = []
+    for ref in refs:
+        text = _read(os.path.join(common_dir, ref))
+        if text is None:
+            missing.append(ref)
+        elif is_oid(text.strip()):
+            found[ref] = text.strip()
+        else:
+            return None  # it stands for another one, or is damaged
+    packed = _packed(common_dir) if missing else {}
+    return found | {ref: packed[ref] for ref in missing if ref in packed}
+
+
+def refs_below(common_dir: str, folder: str, ending: str) -> dict[str, str] | None:
+    """All branches `<folder><anything><ending>`, with where they stand; nothing at all if only git can tell.
+
+    `folder` may end in the middle of a name, and `anything` has no slash in it.
+    """
+    parent, _, begin = folder.rpartition("/")
+    try:
+        names = os.listdir(os.path.join(common_dir, parent))
+    except OSError:
+        names = []
+    loose = [f"{parent}/{name}{ending}" for name in names if name.startswith(begin)]
+    packed = [
+        ref
+        for ref in _packed(common_dir)
+        if ref.startswith(folder) and ref.endswith(ending) and "/" not in ref[len(folder) : -len(ending)]
+    ]
+    return read_refs(common_dir, sorted({*loose, *packed}))
+
+
+def is_oid(text: str) -> bool:
+    """Whether it is the full name of an object."""
+    return len(text) in (40, 64) and _HEX.issuperset(text)
+
+
+def _packed(common_dir: str) -> dict[str, str]:
+    text = _read(os.path.join(common_dir, "packed-refs")) or ""
+    rows = (line.partition(" ") for line in text.split("\n") if line and line[0] not in "#^")
+    return {ref: oid for oid, _, ref in rows}
+
+
+def _read(path: str) -> str | None:
+    try:
+        with open(path, encoding="utf-8", errors="surrogateescape") as file:
+            return file.read()
+    except OSError:
+        return None
