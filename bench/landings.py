@@ -1,4 +1,4 @@
-"""The landing queue: landings a minute beside bare git plumbing and a serial queue, and test runs per landed branch."""
+"""The landing queue: landings a minute beside bare plumbing and a serial queue, and test runs per landing."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ _AUTHOR = "bench <bench@localhost> 1700000000 +0000"
 
 
 def bench_landings(sizes: Sizes, lots: random.Random) -> Iterator[Row | Skipped]:
-    """How quickly branches land whose check says nothing, and how often checks run when they say something."""
+    """How quickly branches land whose check says nothing, and how often checks run that do."""
     branches, files = sizes.branches, sizes.tree_files
     rates: dict[str, float] = {}
     for name in lots.sample(["ours", "serial", "bare"], 3):

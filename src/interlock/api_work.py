@@ -11,9 +11,9 @@ if TYPE_CHECKING:
     from interlock.bootstrap import House
     from interlock.domain.agents import Session
     from interlock.domain.landings import Landing
+    from interlock.flows.closing import Closed
     from interlock.flows.commits import Made
     from interlock.flows.surveying import Surveyed
-    from interlock.flows.closing import Closed
     from interlock.flows.workspaces import Opened
     from interlock.git.rescues import Rescue
 
@@ -59,7 +59,7 @@ class Workspaces:
         return closed
 
     def commit(self, message: str, *paths: str, task: str = "") -> Made:
-        """Commit only these paths of the checkout this object was opened in, if the session's claims cover them.
+        """Commit only these paths of the checkout that was opened, if the session's claims cover them.
 
         Raises:
             NotAllowed: a changed path is not claimed.

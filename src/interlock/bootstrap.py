@@ -171,7 +171,7 @@ def open_house(
 
 
 def _read_settings(checkout: Checkout, memory: str) -> Settings:
-    """The settings of a checkout; where it has no file of them, those of the main checkout, committed or not."""
+    """The settings of a checkout; where it has no file of them, those of the main checkout."""
     root = checkout.root
     if checkout.git_dir != checkout.home_dir and not os.path.lexists(os.path.join(root, FILE_NAME)):
         root = checkout.home_checkout.root

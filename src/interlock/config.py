@@ -244,9 +244,10 @@ def _checks(found: object, where: str) -> tuple[dict[str, Any], ...]:
     """Commands, or tables with `run` and perhaps `name`, `limit` and `retries`."""
     if not isinstance(found, list):
         raise _wrong(where, 'a list of commands, as in checks = ["make test"], or [] for none', found)
+    items: list[object] = found  # pyright: ignore[reportUnknownVariableType]
     known = {"run": _text, "name": _text, "limit": _length, "retries": _count}
     checks: list[dict[str, Any]] = []
-    for item in _listed(found):
+    for item in items:
         check = {"run": _text(item, where)} if isinstance(item, str) else _table(item, where, known)
         if "run" not in check:
             raise _wrong(where, "given a command: run = …", item)
@@ -348,7 +349,11 @@ KNOWN: dict[str, dict[str, tuple[str, Callable[[object, str], Any], str]]] = {
         "checks": ("landing_checks", _checks, "what must pass on the merged tree; `[]` for nothing"),
         "check_limit": ("landing_check_limit_ms", _length, "how long a check may run that does not say"),
         "style": ("landing_style", _one_of("merge", "rebase", "squash"), "`merge`, `rebase` or `squash`"),
-        "batch": ("landing_batch", _size, "how many entries are tested together; while all is green, up to four times as many"),
+        "batch": (
+            "landing_batch",
+            _size,
+            "how many are tested together; while all is green, up to four times that",
+        ),
         "gate": ("landing_gate", _texts, "patterns whose changes a person must approve"),
         "resident": ("landing_resident", _boolean, "whether the queue runs by itself when nobody waits"),
         "integrate": (

@@ -129,7 +129,6 @@ def test_a_check_that_prints_without_end_costs_no_memory(yard: Yard) -> None:
 @pytest.mark.parametrize(
     ("check", "named"),
     [
-        ("echo more >> a.txt", "a.txt"),
         ("rm a.txt", "a.txt"),
         ("chmod +x a.txt", "a.txt"),
         ("git mv a.txt c.txt", "a.txt, c.txt"),

@@ -116,13 +116,13 @@ def test_a_hook_that_refuses_the_move_stops_the_queue_and_loses_nothing(yard: Ya
     assert yard.look(entry).state == "landed"
 
 
-@pytest.mark.parametrize("name", ["post-checkout", "pre-commit", "commit-msg", "pre-receive"])
-def test_other_hooks_of_the_user_do_not_disturb(yard: Yard, name: str) -> None:
+def test_other_hooks_of_the_user_do_not_disturb(yard: Yard) -> None:
     yard.configure('["true"]')
     yard.branch("one", {"a.txt": "x"})
-    hook = yard.folder / ".git" / "hooks" / name
-    hook.parent.mkdir(exist_ok=True)
-    hook.write_text("#!/bin/sh\nexit 1\n")
-    hook.chmod(0o755)
+    folder = yard.folder / ".git" / "hooks"
+    folder.mkdir(exist_ok=True)
+    for name in ("post-checkout", "pre-commit", "commit-msg", "post-merge", "pre-receive", "update"):
+        (folder / name).write_text("#!/bin/sh\nexit 1\n")
+        (folder / name).chmod(0o755)
 
     assert yard.land("one").state == "landed"

@@ -62,10 +62,9 @@ def test_ten_branches_add_a_line_and_raise_a_counter(yard: Yard) -> None:
     assert yard.holders() == {}
 
 
-@pytest.mark.parametrize("style", ["merge", "squash"])
-def test_twenty_two_branches_of_which_fourteen_raise_one_number(yard: Yard, style: str) -> None:
+def test_twenty_two_branches_of_which_fourteen_raise_one_number(yard: Yard) -> None:
     """T21: with plain git thirteen of them would conflict."""
-    yard.configure("[]", f'style = "{style}"\n{HOT}', FILES)
+    yard.configure("[]", HOT, FILES)
     for number in range(22):
         files = {"version.py": "NAME = 'x'\nBUILD = 8\n"} if number < 14 else {f"src/f{number}": "x"}
         yard.branch(f"b{number}", files, f"Change {number}")

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import os
 import shutil
 import subprocess
 import threading
@@ -11,12 +10,12 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from interlock.errors import Held, InterlockError, Malformed, NotAllowed, RepositoryError
+from interlock.errors import Held, Malformed, NotAllowed, RepositoryError
 from interlock.git.target import fetch_target, find_target
 from interlock.operations.picking import resume_task, wait_for_task
 from interlock.operations.tasks import drop_task, fail_task
 from tests.rescue_support import git
-from tests.workspace_support import KINDS, Yard, add_remote, advance, commit_file, is_whole
+from tests.workspace_support import KINDS, Yard, add_remote, advance, commit_file
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -329,12 +328,21 @@ def test_sixteen_fetches_at_once_while_the_remote_advances(yard: Yard) -> None:
     site = yard.site()
     target = find_target(site.home, site.settings)
     trouble: list[str] = []
-    for turn in range(3):
-        tip = advance(remote, f"turn-{turn}.txt")
-        assert in_threads(CROWD, lambda _: trouble.append(fetch_target(site.home, target))) == [None] * CROWD
-        assert git(yard.repository, "rev-parse", "origin/main").strip() == tip
+    tips: list[str] = []
+
+    def work(number: int) -> None:
+        if number < CROWD:
+            trouble.append(fetch_target(site.home, target))
+        else:
+            tips.append(advance(remote, f"turn-{len(tips)}.txt"))
+
+    for _ in range(5):
+        assert in_threads(CROWD + 1, work) == [None] * (CROWD + 1)
 
     assert set(trouble) == {""}
+    assert len(trouble) == 5 * CROWD
+    assert fetch_target(site.home, target) == ""
+    assert git(yard.repository, "rev-parse", "origin/main").strip() == tips[-1]
 
 
 @kinds
@@ -347,95 +355,3 @@ def test_two_processes_that_ask_for_one_task_get_one_workspace(yard: Yard, kind:
 
     assert raised == [None, None]
     assert len(set(opened)) == 1
-
-
-@kinds
-def test_a_repository_without_a_commit_is_refused_in_words(tmp_path: Path, kind: str) -> None:
-    git(tmp_path, "init", "--quiet", "unborn")
-    yard = Yard(tmp_path / "unborn")
-
-    with pytest.raises(RepositoryError) as raised:
-        yard.open(kind=kind)
-
-    assert raised.value.code == "NO_TARGET"
-    assert yard.leftovers() == []
-    yard.end()
-
-
-@kinds
-@pytest.mark.parametrize("name", ["with space", "ünï-コード", "quote'\"back\\slash", "-dash"])
-def test_a_repository_may_have_an_odd_name(tmp_path: Path, repository: Path, kind: str, name: str) -> None:
-    yard = Yard(repository.rename(tmp_path / name))
-    workspace = yard.open(kind=kind).workspace
-    commit_file(workspace.path, "new.txt", "new\n")
-    yard.gc()
-
-    assert is_whole(workspace.path)
-    assert yard.close(workspace).workspace.state == "closed"
-    yard.end()
-
-
-@kinds
-def test_a_repository_with_a_line_end_in_its_name_works_or_is_refused_in_words(
-    tmp_path: Path, repository: Path, kind: str
-) -> None:
-    yard = Yard(repository.rename(tmp_path / "two\nlines"))
-    try:
-        workspace = yard.open(kind=kind).workspace
-    except InterlockError as error:
-        assert error.message  # noqa: PT017 - either way is fine
-    else:
-        assert git(workspace.path, "status", "--porcelain") == ""
-        yard.close(workspace)
-    yard.end()
-
-
-@kinds
-def test_a_detached_main_checkout_does_not_matter(yard: Yard, kind: str) -> None:
-    git(yard.repository, "checkout", "--quiet", "--detach")
-
-    assert yard.open(kind=kind).workspace.target == "main"
-
-
-@kinds
-def test_a_bare_repository_with_worktrees_is_a_home(tmp_path: Path, repository: Path, kind: str) -> None:
-    git(tmp_path, "clone", "--quiet", "--bare", str(repository), "bare.git")
-    git(tmp_path / "bare.git", "remote", "remove", "origin")
-    git(tmp_path / "bare.git", "worktree", "add", "--quiet", "-b", "own", str(tmp_path / "own"), "main")
-    yard = Yard(tmp_path / "own")
-
-    workspace = yard.open(kind=kind).workspace
-
-    assert Path(workspace.path) == tmp_path / "bare.git.workspaces" / f"{workspace.task}-ann"
-    assert git(workspace.path, "status", "--porcelain") == ""
-    commit_file(workspace.path, "new.txt", "new\n")
-    assert yard.close(workspace).workspace.state == "closed"
-    assert git(tmp_path / "bare.git", "show", f"{workspace.branch}:new.txt") == "new\n"
-    yard.end()
-
-
-def test_a_clone_is_set_up_like_its_home(yard: Yard) -> None:
-    git(yard.repository, "config", "core.autocrlf", "input")
-    git(yard.repository, "config", "filter.odd.clean", 'sed "s/a\\\\b/c/"')
-    git(yard.repository, "config", "user.name", "Somebody Else")
-    git(yard.repository, "remote", "add", "origin", "../somewhere.git")
-    (yard.repository / ".git/info/exclude").write_text("secret.txt\n")
-    (yard.repository / ".git/hooks").mkdir(exist_ok=True)
-    (yard.repository / ".git/hooks/pre-commit").write_text("#!/bin/sh\nexit 1\n")
-    (yard.repository / ".git/hooks/pre-commit").chmod(0o755)
-
-    path = Path(yard.open(kind="clone", is_offline=True).workspace.path)
-
-    def setting(name: str) -> str:
-        return git(path, "config", name).strip()
-
-    assert setting("core.autocrlf") == "input"
-    assert setting("filter.odd.clean") == git(yard.repository, "config", "filter.odd.clean").strip()
-    assert setting("user.name") == "Somebody Else"
-    assert setting("remote.origin.url") == str(yard.repository.with_name("somewhere.git"))
-    (path / "secret.txt").write_text("never to be seen\n")
-    assert git(path, "status", "--porcelain") == ""
-    (path / "new.txt").write_text("new\n")
-    git(path, "add", "new.txt")
-    done = subprocess.run(["git", "commit", "-m", "x"], cwd=path, capture_output=True, env=dict(os.environ))
-    assert done.returncode == 1  # the hook ran

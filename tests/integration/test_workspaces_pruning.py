@@ -11,6 +11,7 @@ from interlock.errors import InterlockError
 from interlock.flows import closing
 from interlock.flows.rescues import saved_work
 from interlock.flows.workspaces import find_workspace
+from interlock.git.removing import remove_checkout
 from interlock.operations import workspaces as records
 from interlock.operations.tasks import drop_task
 from tests.rescue_support import git
@@ -109,12 +110,11 @@ def test_one_that_fails_does_not_stop_the_others(yard: Yard, monkeypatch: pytest
     made = [yard.open(task).workspace for task in tasks]
     for task in tasks:
         drop_task(yard.house().context, None, task, "over")
-    real = closing.remove_checkout
 
     def remove(home: object, path: str, **more: object) -> None:
         if path == made[1].path:
             raise PermissionError(13, "Permission denied", path)
-        real(home, path, **more)  # type: ignore[arg-type]
+        remove_checkout(home, path, **more)  # type: ignore[arg-type]
 
     monkeypatch.setattr(closing, "remove_checkout", remove)
     outcomes = [outcome for _, outcome, _ in closing.prune(yard.site(), yard.session())]

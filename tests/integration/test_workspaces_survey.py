@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 import shutil
+import subprocess
 from collections import namedtuple
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -12,7 +13,6 @@ import pytest
 
 from interlock.domain.claims import Taken
 from interlock.flows import surveying
-from interlock.git import run
 from interlock.operations import claims
 from tests.rescue_support import git
 from tests.workspace_support import KINDS, Squatter, Yard, commit_file
@@ -98,13 +98,13 @@ def test_git_is_asked_a_few_times_however_many_there_are(yard: Yard, monkeypatch
         yard.open()
     commit_file(yard.repository, "landed.txt", "landed\n")
     asked: list[object] = []
-    real = run.subprocess.run
+    real = subprocess.run
 
     def count(words: list[str], **more: object) -> object:
         asked.append(words)
         return real(words, **more)  # type: ignore[call-overload]
 
-    monkeypatch.setattr(run.subprocess, "run", count)
+    monkeypatch.setattr(subprocess, "run", count)
     found = surveying.survey(yard.site())
 
     assert [one.behind for one in found] == [1] * 12
@@ -136,7 +136,7 @@ def test_below_the_floor_the_least_recently_used_caches_go_until_there_is_room(
         yard.leave(f"a{number}")
     # Every evicted cache makes six tenths of a gigabyte free.
     monkeypatch.setattr(
-        surveying.shutil,
+        shutil,
         "disk_usage",
         lambda _: Usage(
             10**10, 0, 6 * 10**8 * ((not old.exists()) + (not older.exists()) + (not fresh.exists()))
@@ -159,7 +159,7 @@ def test_a_cache_in_which_a_process_lives_stays(yard: Yard, monkeypatch: pytest.
     workspace = yard.open(agent="bob").workspace
     cache = make_cache(yard, workspace.path, "target", 1)
     yard.leave("bob")
-    monkeypatch.setattr(surveying.shutil, "disk_usage", lambda _: Usage(10**10, 10**10, 0))
+    monkeypatch.setattr(shutil, "disk_usage", lambda _: Usage(10**10, 10**10, 0))
 
     with Squatter(workspace.path):
         assert surveying.evict_caches(yard.site()) == []
@@ -183,7 +183,7 @@ def test_what_is_no_cache_is_never_evicted(yard: Yard, what: str, monkeypatch: p
     elif what == "a link":
         place.symlink_to(precious)
     yard.leave("bob")
-    monkeypatch.setattr(surveying.shutil, "disk_usage", lambda _: Usage(10**10, 10**10, 0))
+    monkeypatch.setattr(shutil, "disk_usage", lambda _: Usage(10**10, 10**10, 0))
 
     assert surveying.evict_caches(yard.site()) == []
     assert (precious / "file").exists()

@@ -18,8 +18,9 @@ WORKSPACE_COMMANDS: tuple[Command, ...] = (
         ),
         examples=("interlock workspace open T7", "interlock workspace open T7 --kind clone"),
         details=(
-            "It lies beside the repository, begins at the freshly fetched target branch, and is made runnable\n"
-            "by the [workspace] section of interlock.toml. The answer is its folder: cd $(interlock workspace open T7)"
+            "It lies beside the repository, begins at the freshly fetched target, and is made runnable\n"
+            "by the [workspace] section of interlock.toml. The answer is its folder:\n"
+            "cd $(interlock workspace open T7)"
         ),
     ),
     Command(
@@ -38,7 +39,7 @@ WORKSPACE_COMMANDS: tuple[Command, ...] = (
             Option(name="--force", help="though another session or a live process is in it", is_flag=True),
         ),
         examples=("interlock workspace close W3", "interlock workspace close T7 --force"),
-        details="Nothing is lost: `interlock rescue list` shows what was saved, the branch stays if it is not merged.",
+        details="`interlock rescue list` shows what was saved; the branch stays if it is not merged.",
     ),
     Command(
         path="workspace prune",

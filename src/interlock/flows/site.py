@@ -1,4 +1,4 @@
-"""Where an undertaking takes place: the context, the checkout one stands in, and the repository it belongs to."""
+"""Where an undertaking takes place: the context, the checkout one stands in, and its repository."""
 
 from __future__ import annotations
 

@@ -183,7 +183,8 @@ def _await_other(site: Site, begun: Workspace) -> None:
         if now is None or now.state not in operations.HALF_WAY:
             return
         if operations.is_forsaken(site.context, now) and not operations.is_own(site.context, now):
-            return _check_mended(site, now)
+            _check_mended(site, now)
+            return
         time.sleep(_LOOK_AGAIN_SECONDS)
     raise _busy(f"{begun.id} has been {begun.state} for long")
 

@@ -91,7 +91,7 @@ def advance(
         return Advanced(state=REFUSED, trouble=f"{after[:12]} does not contain {before[:12]}")
     if target.remote:
         return _push(home, target, before, after, on_tick)
-    with git_lock(home.common_dir, f"land on {target.branch}"):
+    with git_lock(home.common_dir, f"land on {target.branch}", on_tick=on_tick):
         now = ask(home, "rev-parse", "--verify", "--quiet", target.ref)
         if now == after:
             return Advanced(state=MOVED)

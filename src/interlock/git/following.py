@@ -13,12 +13,16 @@ from interlock.git.stale_locks import wait_for_locks
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
+    from collections.abc import Callable
+
     from interlock.git.target import Target
 
 _PLAIN_FILES = ("000000", "100644", "100755")
 
 
-def forward_checkouts(home: Checkout, target: Target, before: str, after: str) -> list[str]:
+def forward_checkouts(
+    home: Checkout, target: Target, before: str, after: str, on_tick: Callable[[], None] | None = None
+) -> list[str]:
     """Move checkouts of the target branch forward where they are clean; tells of those that are not.
 
     A checkout with changes is left as it is, files and index. Only its HEAD is set to the commit it shows:
@@ -32,7 +36,8 @@ def forward_checkouts(home: Checkout, target: Target, before: str, after: str) -
     ]
     for checkout in roots:
         if os.path.isdir(checkout.root) and _branch_of(checkout) == target.ref:
-            note = _forward(home, checkout, target, before, after)
+            with git_lock(home.common_dir, f"move {checkout.root} forward", on_tick=on_tick):
+                note = _forward(checkout, target, before, after)
             if note:
                 notes.append(note)
     return notes
@@ -46,31 +51,28 @@ def _branch_of(checkout: Checkout) -> str:
         return ""
 
 
-def _forward(home: Checkout, checkout: Checkout, target: Target, before: str, after: str) -> str:
+def _forward(checkout: Checkout, target: Target, before: str, after: str) -> str:
     if ask(checkout, "rev-parse", "--is-bare-repository") == "true":
         return ""
-    with git_lock(home.common_dir, f"move {checkout.root} forward"):
-        try:
-            wait_for_locks(checkout)  # a git of somebody who was killed may still be at it
-        except RepositoryError as error:
-            return _leave_alone(checkout, target, before, after, error.message)
-        if target.remote:  # only the remote's branch has moved: this one follows if it is behind
-            return _fast_forward(checkout, target, after)
-        # What has moved on since then is shown as it is now: HEAD means that already.
-        after = ask(checkout, "rev-parse", "--verify", "--quiet", target.ref) or after
-        if not run_in(checkout, "diff-index", "--cached", "--quiet", after).exit_code and _is_clean(checkout):
-            return ""  # done before
-        trouble = ""
-        if not run_in(checkout, "diff-index", "--cached", "--quiet", before).exit_code and _is_clean(
-            checkout
-        ):
-            moved = run_in(checkout, "read-tree", "-m", "-u", before, after)
-            if not moved.exit_code:
-                return ""
-            trouble = moved.trouble  # an untracked file is in the way, or a file is locked
-        if _finish_half_done(checkout, before, after):
+    try:
+        wait_for_locks(checkout)  # a git of somebody who was killed may still be at it
+    except RepositoryError as error:
+        return _leave_alone(checkout, target, before, after, error.message)
+    if target.remote:  # only the remote's branch has moved: this one follows if it is behind
+        return _fast_forward(checkout, target, after)
+    # What has moved on since then is shown as it is now: HEAD means that already.
+    after = ask(checkout, "rev-parse", "--verify", "--quiet", target.ref) or after
+    if not run_in(checkout, "diff-index", "--cached", "--quiet", after).exit_code and _is_clean(checkout):
+        return ""  # done before
+    trouble = ""
+    if not run_in(checkout, "diff-index", "--cached", "--quiet", before).exit_code and _is_clean(checkout):
+        moved = run_in(checkout, "read-tree", "-m", "-u", before, after)
+        if not moved.exit_code:
             return ""
-        return _leave_alone(checkout, target, before, after, trouble)
+        trouble = moved.trouble  # an untracked file is in the way, or a file is locked
+    if _finish_half_done(checkout, before, after):
+        return ""
+    return _leave_alone(checkout, target, before, after, trouble)
 
 
 def _is_clean(checkout: Checkout) -> bool:

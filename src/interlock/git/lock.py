@@ -19,6 +19,7 @@ FETCH = "fetch.lock"  # a fetch may take minutes: whoever only commits does not 
 _VARIABLE = "INTERLOCK_GIT_LOCK"  # tells what is started under the lock that it is
 _LIMIT_SECONDS = 600.0  # a commit under it runs the user's hooks, and those may test
 _FIRST_SLEEP, _LONGEST_SLEEP = 0.002, 0.05
+_TICK_SECONDS = 0.3
 
 
 def under_lock(common_dir: str) -> dict[str, str]:
@@ -37,10 +38,11 @@ def git_lock(
     name: str = _NAME,
     limit_seconds: float = _LIMIT_SECONDS,
     on_wait: Callable[[str], None] = lambda _: None,
+    on_tick: Callable[[], None] | None = None,
 ) -> Generator[None]:
     """Be the only one of us that makes git do something racy in this repository.
 
-    `on_wait` hears once who is in the way.
+    `on_wait` hears once who is in the way; `on_tick` is called a few times a second meanwhile.
 
     Raises:
         TimedOut: somebody has held it all the time.
@@ -51,15 +53,22 @@ def git_lock(
     try:
         if os.environ.get(_VARIABLE) == f"{_holder_pid(file)}:{common_dir}":
             limit_seconds = 0.0
-        _wait_for(file, purpose, limit_seconds, on_wait)
+        _wait_for(file, purpose, limit_seconds, on_wait, on_tick or (lambda: None))
         _note(file, {"pid": os.getpid(), "purpose": purpose})
         yield
     finally:
         os.close(file)  # and with it the lock
 
 
-def _wait_for(file: int, purpose: str, limit_seconds: float, on_wait: Callable[[str], None]) -> None:
+def _wait_for(
+    file: int,
+    purpose: str,
+    limit_seconds: float,
+    on_wait: Callable[[str], None],
+    on_tick: Callable[[], None],
+) -> None:
     deadline = time.monotonic() + limit_seconds
+    tick_at = time.monotonic() + _TICK_SECONDS
     sleep = _FIRST_SLEEP
     has_told = False
     while True:
@@ -80,6 +89,9 @@ def _wait_for(file: int, purpose: str, limit_seconds: float, on_wait: Callable[[
             if not has_told and deadline - time.monotonic() < limit_seconds - 1:
                 on_wait(f"{purpose} waits for {holder}")
                 has_told = True
+            if time.monotonic() >= tick_at:
+                on_tick()
+                tick_at = time.monotonic() + _TICK_SECONDS
             time.sleep(sleep)
             sleep = min(sleep * 1.5, _LONGEST_SLEEP)
         else:

@@ -344,7 +344,7 @@ class QueueRunner:
     def _settle_move(self, move: Move, verdict: Verdict | None = None, *, is_late: bool = False) -> None:
         """The target has moved: let checkouts follow, and write down what has landed."""
         home, target = self._site.home, self._target
-        notes = forward_checkouts(home, target, move.before, move.after)
+        notes = forward_checkouts(home, target, move.before, move.after, self._tick)
         follow_locally(home, target, move.after)
         self._on_step("forwarded")
         flaky = list(verdict.flaky) if verdict is not None else []

@@ -142,7 +142,7 @@ class _Tail:
 
 
 def start_detached(command: Sequence[str], *, cwd: str, log: str, without: Sequence[str] = ()) -> int:
-    """Start a process that goes on without us, in a session of its own, its output in a file; tells its pid."""
+    """Start a process that goes on without us, its output in a file; tells its pid."""
     environment = {name: text for name, text in os.environ.items() if name not in without}
     with open(log, "ab") as file:
         process = subprocess.Popen(  # noqa: S603 - a list of arguments, no shell
