@@ -52,11 +52,13 @@ def git(folder: Path | str, *words: str) -> str:
 class Yard:
     """A repository whose check notes what it tested, and the entries that stand in line there."""
 
-    def __init__(self, repository: Path, *, remote: Path | None = None, more: str = "") -> None:
+    def __init__(
+        self, repository: Path, *, remote: Path | None = None, first: str = "true", more: str = ""
+    ) -> None:
         self.repository = repository
         self.tested_file = repository.parent / "tested"
         self.tips: list[str] = []
-        check = f"test ! -e red.txt && git rev-parse 'HEAD^{{tree}}' >> {self.tested_file}"
+        check = f"{first}; test ! -e red.txt && git rev-parse 'HEAD^{{tree}}' >> {self.tested_file}"
         settings = f'[landing]\nresident = false\nchecks = [{{ name = "test", run = "{check}" }}]\n{more}'
         (repository / "interlock.toml").write_text(settings, encoding="utf-8")
         git(repository, "add", "interlock.toml")

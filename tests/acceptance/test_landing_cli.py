@@ -115,6 +115,20 @@ def test_a_bounce_is_one_answer_with_a_task(shell: Shell) -> None:
     assert "look here" in text.err
 
 
+def test_a_red_target_is_told_with_what_the_check_said(shell: Shell) -> None:
+    configure(shell, checks='["echo broken since monday; false"]')
+    one = branch(shell, "one", a="x")
+    one.ask("claim", "a", "--as", "ann")
+
+    answer = one.refuse("TARGET_RED", "land", "--wait", "--as", "ann", exit=1)
+    assert answer["message"] == "main itself is red: `echo broken since monday; false` ended with 1"
+    assert answer["hint"] == "land a branch that mends it"
+    assert answer["output"] == "broken since monday\n"
+    ended = shell.run("queue", "run", "--drain")
+    assert (ended.exit, "broken since monday\n" in ended.err) == (1, True), ended
+    assert shell.ask("queue", "list")["landings"][0]["state"] == "queued"
+
+
 def test_two_machineless_authors_and_one_runner(shell: Shell) -> None:
     configure(shell)
     for name in ("ann", "bob", "carl"):

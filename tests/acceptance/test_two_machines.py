@@ -27,7 +27,7 @@ if TYPE_CHECKING:
 pytestmark = [pytest.mark.postgres, pytest.mark.timeout(300)]
 
 ID = "6f3d1b52-0b56-4b0e-9d0e-3f1f5f2f6a10"
-KILLS = int(os.environ.get("INTERLOCK_LANDING_KILLS", "4"))  # at random moments; 100 and more in longer runs
+KILLS = int(os.environ.get("INTERLOCK_LANDING_KILLS", "2"))  # at random moments; 100 and more in longer runs
 LEASE_MS = 900
 # Python imports this first: on another machine the name and the run of the machine are others.
 ELSEWHERE = """

@@ -266,6 +266,7 @@ def test_a_worktree_whose_folder_is_gone_keeps_its_staged_and_detached_work(yard
     closed = yard.close(workspace)
     yard.gc()
 
+    assert not [note for note in closed.notes if "meanwhile" in note]
     again = bring_back(yard, closed.rescue)
     assert git(again, "rev-parse", "HEAD").strip() == lone
     assert git(again, "show", ":staged.txt") == "staged\n"

@@ -36,7 +36,7 @@ from tests.killing_support import (
 if TYPE_CHECKING:
     from pathlib import Path
 
-KILLS = int(os.environ.get("INTERLOCK_LANDING_KILLS", "12"))  # at random moments; 100 and more in longer runs
+KILLS = int(os.environ.get("INTERLOCK_LANDING_KILLS", "8"))  # at random moments; 100 and more in longer runs
 LEASE_MS = 900
 
 pytestmark = pytest.mark.timeout(600)
@@ -138,6 +138,25 @@ def _kill_at_random(yard: Yard, chance: random.Random, length: float) -> int:
     except ProcessLookupError:
         os.kill(pid, signal.SIGKILL)  # it has not made its own group yet; or it has ended, and does not mind
     return int(wait_for(pid) == -signal.SIGKILL)
+
+
+def test_a_check_that_outlives_its_runner_does_not_meddle_with_the_next(
+    tmp_path: Path, repository: Path
+) -> None:
+    gate, begun = tmp_path / "gate", tmp_path / "begun"
+    os.mkfifo(gate)
+    yard = Yard(repository, first=f"if mkdir {begun}; then read line < {gate}; echo late > README.md; fi")
+    house = yard.open()
+    landing = yard.enter(house, "one", {"one.txt": "one\n"})
+    house.close()
+    pid = fork(lambda: run_queue(yard.repository))
+    await_(begun.exists)
+    os.kill(pid, signal.SIGKILL)
+    wait_for(pid)
+    assert run_queue(yard.repository) == ""
+    yard.check_end({landing.id: "landed"})
+    with pytest.raises(OSError, match="No such device"):  # nobody waits there any more
+        os.close(os.open(gate, os.O_WRONLY | os.O_NONBLOCK))
 
 
 def test_a_stopped_runner_that_wakes_up_writes_nothing(yard: Yard, tmp_path: Path) -> None:

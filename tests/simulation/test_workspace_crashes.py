@@ -161,6 +161,23 @@ def test_a_closer_that_is_killed_loses_nothing(yard: Yard, kind: str, step: str)
     assert git(yard.repository, "show", f"{workspace.branch}:kept.txt") == "on the branch\n"
 
 
+def test_what_somebody_puts_at_its_place_after_a_crash_is_not_touched(yard: Yard) -> None:
+    workspace = yard.open().workspace
+    spoil(workspace)
+
+    def close(on_step: Callable[[str], None]) -> object:
+        return Yard(yard.repository).close(workspace, on_step=on_step)
+
+    killed_after("renamed", close)
+    Path(workspace.path).mkdir()
+    Path(workspace.path, "mine.txt").write_text("mine\n")
+    closing.mend(yard.site(), yard.session())
+
+    assert Path(workspace.path, "mine.txt").read_text() == "mine\n"
+    assert len(saved_work(yard.site())) == 1
+    assert yard.known() == []
+
+
 def test_a_half_opened_workspace_in_which_an_installer_still_runs_is_left_for_later(yard: Yard) -> None:
     task = yard.task()
     yard.session()

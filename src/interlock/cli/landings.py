@@ -32,6 +32,7 @@ def land(desk: Desk, branch: str, task: str, wait: bool) -> int:
         _leave_to_resident(desk, site)
     code = _MEANT.get(landing.state, 0)
     if stop is not None and landing.state not in _MEANT:
+        _show_output(desk, stop)
         raise stop
     answer: dict[str, Any] = {"ok": code == 0, "landing": landing_json(landing), "new": submitted.is_new}
     if code:
@@ -42,6 +43,13 @@ def land(desk: Desk, branch: str, task: str, wait: bool) -> int:
                 desk.terminal.note(landing.output)
     desk.terminal.answer(answer, _in_words(landing))
     return code
+
+
+def _show_output(desk: Desk, stop: InterlockError) -> None:
+    """What a check said of the target itself."""
+    said = str(stop.facts.get("output", "")).rstrip()
+    if said:
+        desk.terminal.note(said)
 
 
 def _refusal(landing: Landing) -> dict[str, Any]:
@@ -106,6 +114,7 @@ def run_queue(desk: Desk, drain: bool, wait: str) -> int:
     if stop is not None:
         answer |= {"code": stop.code, "message": stop.message, "hint": stop.hint, **stop.facts}
         if not desk.terminal.is_json:
+            _show_output(desk, stop)
             desk.terminal.complain(stop.message, stop.hint, stop.code)
     lines = [f"{one['id']} {one['state']}" + (f": {one['reason']}" if one["reason"] else "") for one in ended]
     desk.terminal.answer(answer, "\n".join(lines) or "nothing to land")

@@ -110,9 +110,13 @@ def _check_alone(site: Site, session: Session | None, workspace: Workspace) -> N
 
 def _finish(site: Site, session: Session | None, going: Workspace, on_step: Step) -> Closed:
     """The second half, which can be done again: save, remove, let go, and write down that it is gone."""
-    began_ns = time.time_ns()
+    is_renamed = os.path.isdir(going_name(going.path, going.id))  # then all of it was saved before
+    began_ns = 0
     try:
-        going = _save(site, session, going, on_step)
+        if not is_renamed:
+            _rebuild_if_gone(site.home, going)
+            began_ns = time.time_ns()
+            going = _save(site, session, going, on_step)
     except BaseException as error:
         # Nothing was removed yet: it is as it was, and whoever closes it next hears the same reason.
         why = error.message if isinstance(error, InterlockError) else str(error)
@@ -155,8 +159,6 @@ def _save(site: Site, session: Session | None, going: Workspace, on_step: Step) 
     """Bring home what exists only in the workspace."""
     from interlock.flows.rescues import forget_same, save_checkout
 
-    if not os.path.isdir(going.path) and not os.path.isdir(going_name(going.path, going.id)):
-        _rebuild(site.home, going)
     if not os.path.isdir(going.path) or not private_git_dir(site.home, going.path):
         return going
     if going.kind == CLONE:
@@ -172,13 +174,13 @@ def _save(site: Site, session: Session | None, going: Workspace, on_step: Step) 
     return now
 
 
-def _rebuild(home: Checkout, going: Workspace) -> None:
+def _rebuild_if_gone(home: Checkout, going: Workspace) -> None:
     """Somebody removed the folder of a worktree by hand, but git still has its index and its HEAD.
 
     With the folder back, as the index says it was, staged changes and detached commits are saved like any.
     """
     entry = next((folder for folder, root in worktree_entries(home) if root == going.path), "")
-    if not entry or going.kind == CLONE:
+    if not entry or going.kind == CLONE or os.path.isdir(going.path):
         return
     os.makedirs(going.path)
     with open(os.path.join(going.path, ".git"), "w", encoding="utf-8", errors="surrogateescape") as file:

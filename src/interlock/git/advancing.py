@@ -172,15 +172,22 @@ def pinned(home: Checkout) -> list[str]:
     return ask(home, "for-each-ref", "--format=%(objectname)", _PINS).splitlines()
 
 
-def unpin(home: Checkout, target: Target, commit: str, *, is_shared: bool) -> None:
-    """Let go of a submitted commit that has landed or gone back; the remote first, as we find ours again."""
+def unpin(home: Checkout, target: Target, *commits: str, is_shared: bool) -> None:
+    """Let go of submitted commits that have landed or gone back; the remote first, as we find ours again."""
+    kept = set(pinned(home)) if len(commits) > 1 else set(commits)
+    refs = [pin_ref(commit) for commit in dict.fromkeys(commits) if commit in kept]
+    if not refs:
+        return
     if is_shared and target.remote:
         run_in(
             home,
-            *("push", "--quiet", "--no-verify", target.remote, f":{pin_ref(commit)}"),
+            *("push", "--quiet", "--no-verify", target.remote, *(f":{ref}" for ref in refs)),
             limit_seconds=_PUSH_SECONDS,
         )
-    run_in(home, "update-ref", "-d", pin_ref(commit))
+    if len(refs) == 1:
+        run_in(home, "update-ref", "-d", refs[0])
+    else:
+        run_in(home, "update-ref", "--stdin", stdin="".join(f"delete {ref}\n" for ref in refs).encode())
 
 
 def bring_in(home: Checkout, target: Target, commit: str) -> bool:

@@ -54,7 +54,8 @@ def remove_checkout(
     check_no_mounts(path)
     is_clone = os.path.isdir(os.path.join(path, ".git"))
     admin = "" if is_clone else _entry_of(home, path)
-    if os.path.lexists(path):
+    # What lies there after it was renamed under our own mark is somebody else's.
+    if os.path.lexists(path) and not (mark and os.path.lexists(going)):
         remove_tree(going)
         try:
             os.rename(path, going)

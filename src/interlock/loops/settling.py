@@ -42,21 +42,26 @@ def is_from_here(site: Site, landing: Landing) -> bool:
 
 def settle_here(site: Site) -> None:
     """Do what is left to do here after landings that others made; for commands that come along."""
-    landed = operations.list_landings(site.context, (LANDED,))
-    if any(not one.is_settled and is_from_here(site, one) for one in landed):
+    if any(is_from_here(site, one) for one in operations.list_unsettled(site.context)):
         settle_landed(site, find_target(site.home, site.settings))
 
 
 def settle_landed(site: Site, target: Target) -> None:
     """Do what follows for everything that has landed and was submitted here; all of it can be done again."""
-    for landing in operations.list_landings(site.context, (LANDED,)):
-        if landing.is_settled or landing.target != target.branch or not is_from_here(site, landing):
+    settled: list[Landing] = []
+    notes: dict[str, list[str]] = {}
+    for landing in operations.list_unsettled(site.context):
+        if landing.target != target.branch or not is_from_here(site, landing):
             continue
         if not _follow(site, target, landing):
-            return  # the remote cannot be asked now: another time
-        notes = _close_workspaces(site, landing)
-        let_go(site, target, landing)
-        operations.settle(site.context, landing.id, notes)
+            break  # the remote cannot be asked now: another time
+        notes[landing.id] = _close_workspaces(site, landing)
+        settled.append(landing)
+    if settled:
+        in_use = {one.head for one in operations.list_landings(site.context)}
+        heads = [one.head for one in settled if one.head not in in_use]
+        advancing.unpin(site.home, target, *heads, is_shared=is_shared(site))
+        operations.settle(site.context, [(one.id, notes[one.id]) for one in settled])
 
 
 def _follow(site: Site, target: Target, landing: Landing) -> bool:

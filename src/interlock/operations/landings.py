@@ -6,7 +6,7 @@ How an entry gets in is told in `landing_submitting.py`, how it ends in `landing
 
 from __future__ import annotations
 
-from interlock.domain.landings import HELD, OPEN, QUEUED, TESTING, Landing, Queue
+from interlock.domain.landings import HELD, LANDED, OPEN, QUEUED, TESTING, Landing, Queue
 from interlock.errors import Malformed
 from interlock.operations import records
 from interlock.operations.runners import check_runner
@@ -30,7 +30,14 @@ def landing_from(document: records.Document) -> Landing:
 
 def list_landings(context: Context, states: Sequence[str] = OPEN) -> list[Landing]:
     """The entries in these states, in the order in which they were submitted; all without states."""
-    found = context.store.view(lambda reading: records.all_of(reading, NOUN, states))
+    shelves = (*states, records.SETTLED) if LANDED in states else states
+    found = context.store.view(lambda reading: records.all_of(reading, NOUN, shelves))
+    return [landing_from(document) for document in found]
+
+
+def list_unsettled(context: Context) -> list[Landing]:
+    """What has landed, and for which not everything is done that follows."""
+    found = context.store.view(lambda reading: records.all_of(reading, NOUN, (LANDED,)))
     return [landing_from(document) for document in found]
 
 
@@ -169,16 +176,18 @@ def hold(context: Context, lease: RunnerLease, landing_id: str, gate: str) -> La
     return context.change(work)
 
 
-def settle(context: Context, landing_id: str, notes: Sequence[str]) -> None:
-    """Everything that follows a landing is done."""
+def settle(context: Context, landed: Sequence[tuple[str, Sequence[str]]]) -> None:
+    """Everything that follows these landings is done; each with what there is to say of it."""
 
     def work(tx: Change) -> None:
-        one = locked(tx, landing_id)
-        if not one.is_settled:
-            now = replace(one, is_settled=True, notes=[*one.notes, *notes])
-            records.put(tx, NOUN, as_dict(now), "settled")
+        for landing_id, notes in landed:
+            one = locked(tx, landing_id)
+            if not one.is_settled:
+                now = replace(one, is_settled=True, notes=[*one.notes, *notes])
+                records.put(tx, NOUN, as_dict(now), "settled")
 
-    context.change(work)
+    if landed:
+        context.change(work)
 
 
 def mark_integrated(context: Context, ids: Sequence[str]) -> None:

@@ -26,6 +26,7 @@ KEYS = {
     "queue": "target",
     "notice": "session",
 }
+SETTLED = "settled"
 LETTERS = {"workspace": "W", "landing": "L", "deploy": "D", "notice": "N"}
 
 
@@ -86,7 +87,8 @@ def _write(tx: Change, noun: str, document: Mapping[str, Any]) -> None:
         "record_put",
         noun=noun,
         id=document["id"],
-        state=document["state"],
+        # What needs nothing more is put on another shelf: whoever looks for work must not read all that was.
+        state=SETTLED if document.get("is_settled") else document["state"],
         key=document[KEYS[noun]],
         data=json.dumps(dict(document), ensure_ascii=True, separators=(",", ":")),
     )
