@@ -13,6 +13,7 @@ import pytest
 
 from interlock.bootstrap import open_house
 from interlock.loops import resident, waiting
+from interlock.loops.queue import drain
 from interlock.operations.landings import list_landings
 from tests.acceptance.calling import INTERLOCK, Shell, eventually
 from tests.killing_support import (
@@ -180,7 +181,7 @@ def test_what_was_submitted_while_the_runner_let_go_is_not_left_behind(
 ) -> None:
     house = yard.open()
     yard.enter(house, "one", {"one.txt": "one"})
-    drain, late = waiting.drain, iter([("two", {"two.txt": "two"})])
+    late = iter([("two", {"two.txt": "two"})])
 
     def drain_then_submit(runner: QueueRunner) -> InterlockError | None:
         stop = drain(runner)

@@ -239,3 +239,16 @@ def test_entries_and_queues_are_built_anew_from_the_journal(site: Site) -> None:
     assert replace(landings.get_queue(after, "main"), tests=0) == replace(queue, tests=0)
     assert {claim.agent for claim in site.claims()} == {"ann", "landing-L3"}
     assert after.store.change(lambda tx: records.next_id(tx, "landing")) == "L4"
+
+
+def test_whose_own_work_landed_with_it_need_not_hear_of_it(site: Site) -> None:
+    ann, bob, carl = site.agent("ann"), site.agent("bob"), site.agent("carl")
+    for agent in (ann, bob):
+        agent.take("LOG", is_shared=True)
+        enter(agent, "LOG", branch=agent.name, hot=frozenset(["LOG"]))
+
+    assert len(land(carl, run_by(carl), "L1", "L2")) == 2
+
+    assert site.claims() == []
+    for agent in (ann, bob):
+        assert take_notices(agent.context, agent.session.id) == []

@@ -269,6 +269,18 @@ def await_moment(seconds: float) -> None:
         time.sleep(0.001)
 
 
+@pytest.mark.parametrize("name", ["refs/heads/main", "packed-refs", "index"])
+def test_a_lock_that_a_killed_git_left_is_no_obstacle(yard: Yard, name: str) -> None:
+    house = yard.open()
+    landing = yard.enter(house, "one", {"one.txt": "one\n"})
+    house.close()
+    lock = yard.repository / ".git" / f"{name}.lock"
+    lock.touch()
+    os.utime(lock, (0, 0))
+    assert run_queue(yard.repository) == ""
+    yard.check_end({landing.id: "landed"})
+
+
 def test_a_pin_that_was_lost_is_made_again(yard: Yard) -> None:
     house = yard.open()
     landing = yard.enter(house, "one", {"one.txt": "one\n"})

@@ -245,11 +245,11 @@ class Bench:
             self._make(commit)
 
     def _unlock(self) -> None:
-        """Take away the lock that a git of a check left when it was killed: nobody else works here."""
+        """Take away locks, of the index or HEAD, that a killed git left: nobody else works here."""
         git_dir = private_git_dir(self._site.home, self.path)
-        lock = os.path.join(git_dir, "index.lock")
-        if git_dir and os.path.lexists(lock):
-            os.unlink(lock)
+        for name in os.listdir(git_dir) if git_dir else ():
+            if name.endswith(".lock"):
+                os.unlink(os.path.join(git_dir, name))
 
     def _make(self, commit: str) -> None:
         os.ftruncate(self._lock, 0)

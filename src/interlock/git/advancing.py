@@ -9,7 +9,9 @@ from __future__ import annotations
 
 from interlock.errors import RepositoryError
 from interlock.git.lock import git_lock
+from interlock.git.removing import worktree_entries
 from interlock.git.run import ask, run_in
+from interlock.git.stale_locks import wait_for_refs
 from interlock.values import value
 
 TYPE_CHECKING = False
@@ -59,6 +61,17 @@ def raise_fence(home: Checkout, fence: str, after: str) -> None:
             code="GIT_FAILED",
             hint="look for a full disk, and run `git fsck`",
         )
+
+
+def clear_way(home: Checkout, target: Target) -> None:
+    """Wait for whoever writes the refs that a landing needs; what a killed git left there is removed.
+
+    Raises:
+        RepositoryError: somebody does not end.
+    """
+    refs = [ref for ref in (target.ref, target.remote_ref) if ref]
+    with git_lock(home.common_dir, f"clear the way to {target.branch}"):
+        wait_for_refs(home, refs, [root for _, root in worktree_entries(home)])
 
 
 def drop_fences(home: Checkout, target: Target, keep: str = "") -> None:

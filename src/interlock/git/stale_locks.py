@@ -13,7 +13,7 @@ from interlock.errors import RepositoryError
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from collections.abc import Iterator
+    from collections.abc import Iterator, Sequence
 
     from interlock.git.layout import Checkout
 
@@ -47,6 +47,21 @@ def wait_for_locks(here: Checkout) -> None:
         return
     if ref.startswith("refs/"):
         _wait_for(os.path.join(here.common_dir, f"{ref}.lock"), _ANYWHERE)
+
+
+def wait_for_refs(home: Checkout, refs: Sequence[str], worktrees: Sequence[str]) -> None:
+    """Go on when nobody has locked these refs, those of ours, or all of them at once.
+
+    Raises:
+        RepositoryError: somebody has, or nobody can tell.
+    """
+    folders = (*_folders_of(home), *(os.path.realpath(folder) for folder in worktrees))
+    for name in ("packed-refs", *refs):
+        _wait_for(os.path.join(home.common_dir, f"{name}.lock"), folders)
+    for folder, _, names in os.walk(os.path.join(home.common_dir, "refs", "interlock")):
+        for name in names:
+            if name.endswith(".lock"):
+                _wait_for(os.path.join(folder, name), folders)
 
 
 def _folders_of(here: Checkout) -> tuple[str, ...]:

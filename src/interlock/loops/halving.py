@@ -181,22 +181,30 @@ class Halving:
         return self._means.bench.test(commit, tree, wanted, on_check)
 
     def _halve(self, chain: Sequence[Candidate], verdict: Verdict) -> int:
-        """Find what makes a red chain red, and land the rest of it."""
+        """Find what makes a red chain red, and land the rest of it.
+
+        What stands behind the culprit is tested as a whole once that is gone: mostly it is green.
+        """
         self.has_halved = True
-        if len(chain) == 1:
-            return self._send_back(chain[0], verdict)
-        count = halves(len(chain))
-        first, rest = chain[:count], chain[count:]
-        tried = self._test(first)
-        if not tried.is_green:
-            ended = self._halve(first, tried)
-            return ended + self.work_off(self._means.find_tip(), [one.landing for one in rest])
-        landed = self._means.land(first, tried)
-        if not landed:  # the target has moved meanwhile: the rest stands on what did not land
-            self._put_back([one.landing for one in rest], "merged and tested again: the target has moved")
-            return 0
-        # What was tested as a whole before stands on exactly this commit: it is still red.
-        return landed + self._halve(rest, verdict)
+        ended = 0
+        later: list[Landing] = []
+        while len(chain) > 1:
+            count = halves(len(chain))
+            first, rest = chain[:count], chain[count:]
+            tried = self._test(first)
+            if not tried.is_green:
+                later = [*(one.landing for one in rest), *later]
+                chain, verdict = first, tried
+                continue
+            landed = self._means.land(first, tried)
+            if not landed:  # the target has moved meanwhile: the rest stands on what did not land
+                waiting = [*(one.landing for one in rest), *later]
+                self._put_back(waiting, "merged and tested again: the target has moved")
+                return ended
+            ended += landed
+            chain = rest  # what was tested as a whole before stands on exactly this commit: it is still red
+        ended += self._send_back(chain[0], verdict)
+        return ended + (self.work_off(self._means.find_tip(), later) if later else 0)
 
     def _send_back(self, culprit: Candidate, verdict: Verdict) -> int:
         landing, home = culprit.landing, self._site.home

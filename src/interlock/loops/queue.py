@@ -202,6 +202,8 @@ class QueueRunner:
 
     def _recover(self) -> None:
         """Settle what a runner that was cut off left behind."""
+        if not self._has_tidied:
+            advancing.clear_way(self._site.home, self._target)
         # First of all: whoever was overtaken and wakes up now finds that it moves nothing any more.
         advancing.drop_fences(self._site.home, self._target, keep=self._fence)
         queue = operations.get_queue(self._context, self._target.branch)

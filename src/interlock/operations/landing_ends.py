@@ -90,9 +90,10 @@ def mark_landed(
                     {"name": "landed", "is_seen": True, "found": f"{commit[:12]} on {target}", "hint": ""}
                 ]
                 finish(tx, context, task, None, head=now.head, evidence=evidence)
-            tell_holders(tx, context, now)
             done.append(now)
         release_authors(tx, context, done)
+        for now in done:  # only now: whose own work landed with it need not hear of it
+            tell_holders(tx, context, now)
         queue = locked_queue(tx, target)
         queue = replace(queue, tip=tip, move={}, landed=queue.landed + len(done))
         records.put(tx, "queue", as_dict(queue), "moved")
