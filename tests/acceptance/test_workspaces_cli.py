@@ -186,6 +186,23 @@ def test_prune_tells_what_became_of_each(shell: Shell) -> None:
     assert shell.tell("workspace", "prune", "--as", "ann") == "W1: closed\nW2: it is yours\n"
 
 
+def test_prune_gives_room_before_it_closes_anything(shell: Shell) -> None:
+    settings = '[workspace]\ncaches = ["target"]\ndisk_floor = "900000TB"\n'
+    (shell.folder / "interlock.toml").write_text(settings)
+    (shell.folder / ".gitignore").write_text("target\n")
+    git(shell.folder, "add", "interlock.toml", ".gitignore")
+    git(shell.folder, "commit", "--quiet", "-m", "Settings")
+    cache = Path(open_one(shell, agent="bob")["path"], "target")
+    cache.mkdir()
+    shell.ask("leave", "--as", "bob")
+
+    assert shell.ask("workspace", "prune", "--dry-run", "--as", "ann")["evicted"] == []
+    pruned = shell.ask("workspace", "prune", "--as", "ann")
+
+    assert [row["path"] for row in pruned["evicted"]] == [str(cache)]
+    assert [row["outcome"] for row in pruned["workspaces"]] == ["closed"]
+
+
 def test_the_environment_is_for_a_shell(shell: Shell) -> None:
     (shell.folder / "interlock.toml").write_text('[workspace.slots]\nPORT = "port"\n')
     git(shell.folder, "add", "interlock.toml")

@@ -2,15 +2,23 @@
 
 from __future__ import annotations
 
+import json
 from pathlib import Path
-from typing import TYPE_CHECKING
+from types import SimpleNamespace
+from typing import TYPE_CHECKING, Any
 
 import pytest
 
+from interlock.cli import main as cli_main
+from interlock.cli.landings import run_queue
+from interlock.domain.landings import LANDED
 from interlock.domain.tasks import NewTask
+from interlock.errors import Malformed
 from interlock.flows.closing import close_workspace
 from interlock.flows.workspaces import open_workspace
-from interlock.operations import sessions
+from interlock.loops import queue, settling
+from interlock.loops.waiting import eject
+from interlock.operations import landings, notices, records, sessions
 from interlock.operations.notices import take_notices
 from interlock.operations.picking import Picked, next_task
 from interlock.operations.task_adding import Added, add_task
@@ -147,3 +155,146 @@ def test_a_task_for_the_whole_is_opened(yard: Yard, after: str, tasks: int) -> N
     assert {(task.role, task.check) for task in found} == {("tester", "true")}
     assert all(task.title.startswith("Try it all (") for task in found)
     assert "b2: Add f2" in found[-1].body
+
+
+WHOLE = "integrate = { title = 'Try it all', after = 'wave' }\n"
+
+
+def wholes(yard: Yard) -> list[str]:
+    """The bodies of the tasks for the whole."""
+    return [task.body for task in list_tasks(yard.house.context) if "integration" in task.labels]
+
+
+def test_a_wave_whose_last_entry_is_ejected_gets_its_task(yard: Yard) -> None:
+    yard.configure("[]", f"gate = ['secret/**']\n{WHOLE}")
+    for number, name in enumerate(["a", "b", "c", "secret/d"]):
+        yard.branch(f"b{number}", {name: "x"})
+        yard.submit(f"b{number}", f"agent{number}")
+    assert yard.run() is None
+    assert yard.states() == {"b0": "landed", "b1": "landed", "b2": "landed", "b3": "held"}
+    assert wholes(yard) == []
+
+    eject(yard.site, yard.agent("agent3"), "L4", "not now")
+    assert yard.run() is None
+    assert yard.run() is None
+
+    (body,) = wholes(yard)
+    assert [line.split()[1] for line in body.splitlines()[1:]] == ["L1", "L2", "L3"]
+
+
+def test_the_wave_of_another_target_is_another(yard: Yard) -> None:
+    yard.configure("[]", f"gate = ['secret/**']\n{WHOLE}")
+    yard.branch("held", {"secret/a": "x"})
+    entry = yard.submit("held")
+    assert entry.state == "held"
+
+    def put_elsewhere(tx: records.Change) -> None:
+        document = records.lock(tx, "landing", entry.id)
+        assert document is not None
+        records.put(tx, "landing", {**document, "target": "next"}, "changed")
+
+    yard.house.context.change(put_elsewhere)
+    yard.branch("one", {"a": "x"})
+    assert yard.land("one").state == "landed"
+
+    assert len(wholes(yard)) == 1
+
+
+def test_the_settings_of_the_target_say_whether_there_is_a_task_for_the_whole(yard: Yard) -> None:
+    yard.configure("[]", WHOLE)
+    yard.branch("one", {"a": "x"})
+    yard.submit("one")
+    (yard.folder / "interlock.toml").write_text("[landing]\nchecks = []\n")
+    yard._house = None
+
+    assert yard.run() is None
+
+    assert len(wholes(yard)) == 1
+
+
+def test_a_task_that_cannot_be_opened_fails_no_landing(yard: Yard, monkeypatch: pytest.MonkeyPatch) -> None:
+    yard.configure("[]", WHOLE)
+    yard.branch("one", {"a": "x"})
+
+    def refuse(*_: object) -> None:
+        raise Malformed("the body is too long", code="TOO_LONG", hint="")
+
+    with monkeypatch.context() as patch:
+        patch.setattr(queue, "integrate", refuse)
+        assert yard.land("one").state == "landed"
+    assert any("no task for the whole was opened" in note for note in yard.notes)
+    assert yard.run() is None
+
+    assert len(wholes(yard)) == 1
+
+
+def test_a_whole_of_very_many_names_the_latest(yard: Yard) -> None:
+    yard.configure("[]")
+    yard.branch("one", {"a": "x"})
+    first = yard.land("one")
+    context = yard.house.context
+
+    def multiply(tx: records.Change) -> None:
+        document = records.lock(tx, "landing", first.id)
+        assert document is not None
+        for _ in range(149):
+            more = {"id": records.next_id(tx, "landing"), "subject": "x" * 2000}
+            records.put(tx, "landing", {**document, **more}, "landed")
+
+    context.change(multiply)
+    yard.configure("[]", WHOLE)
+    assert yard.run() is None
+
+    (body,) = wholes(yard)
+    lines = body.splitlines()
+    assert (len(lines), lines[-1]) == (102, "and 50 more before them")
+    assert lines[-2].startswith("- L150 one: xxx")
+    assert landings.list_unintegrated(yard.house.context, "main") == []
+    assert len(landings.list_landings(yard.house.context, (LANDED,))) == 150
+
+
+class Desk:
+    """What `queue run` needs of a command line."""
+
+    def __init__(self, yard: Yard) -> None:
+        self.house = yard.house
+        self.terminal = self
+        self.is_json = True
+        self.answers: list[dict[str, Any]] = []
+
+    def note(self, _: str) -> None:
+        """Nobody watches."""
+
+    def caller_name(self) -> str:
+        return "runner"
+
+    def answer(self, answer: dict[str, Any], _: str) -> None:
+        self.answers.append(answer)
+
+
+def test_what_is_over_is_not_read_again(yard: Yard, monkeypatch: pytest.MonkeyPatch) -> None:
+    yard.configure("[]")
+    yard.branch("one", {"a": "x"})
+    assert yard.land("one").state == "landed"
+    yard.branch("two", {"b": "x"})
+    yard.submit("two")
+    session, context = yard.agent("ann").id, yard.house.context
+    context.change(lambda tx: notices.add_notice(tx, session, "read it again"))
+    assert take_notices(context, session) == ["read it again"]
+    read: list[str] = []
+
+    def parse(text: str) -> dict[str, Any]:
+        found = json.loads(text)
+        read.append(found["id"])
+        return found
+
+    monkeypatch.setattr(records, "json", SimpleNamespace(loads=parse, dumps=json.dumps))
+    monkeypatch.setattr(cli_main, "heed_signals", lambda: None)
+
+    settling.tidy_pins(yard.site, settling.find_target(yard.site.home, yard.house.settings))
+    assert take_notices(context, session) == []
+    desk = Desk(yard)
+    assert run_queue(desk, drain=True, wait="") == 0  # pyright: ignore[reportArgumentType]
+
+    assert set(read) == {"L2", "main"}
+    assert [one["state"] for one in desk.answers[0]["landings"]] == ["landed"]

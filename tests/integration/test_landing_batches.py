@@ -6,8 +6,10 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from interlock.errors import NotAllowed
+from interlock.errors import NotAllowed, RepositoryError
+from interlock.flows import checking
 from interlock.loops.waiting import eject, resume
+from interlock.operations.landing_ends import bounce
 from interlock.operations.landings import get_queue
 from interlock.operations.tasks import get_task
 from interlock.testing.repositories import git
@@ -137,6 +139,58 @@ def test_a_red_target_blames_nobody_and_is_mended_by_the_one_who_can(yard: Yard)
     yard.submit("mend", "dora")
     assert yard.run() is None
     assert set(yard.states().values()) == {"landed"}
+
+
+@pytest.mark.parametrize("count", [1, 3])
+def test_an_outage_leaves_no_tree_red_for_ever(yard: Yard, count: int) -> None:
+    outage = yard.folder.parent / "outage"
+    yard.configure(f'["test ! -e {outage}"]')
+    outage.touch()
+    for number in range(count):
+        yard.branch(f"b{number}", {f"f{number}": "x"})
+        yard.submit(f"b{number}", f"agent{number}")
+    stop = yard.run()
+    assert stop is not None
+    assert stop.code == "TARGET_RED"
+
+    still = yard.run()
+    assert still is not None
+    assert still.code == "TARGET_RED"
+    outage.unlink()
+    assert yard.run() is None
+
+    assert set(yard.states().values()) == {"landed"}
+
+
+def test_a_red_target_is_believed_only_after_it_was_asked_again(yard: Yard) -> None:
+    outage = yard.folder.parent / "outage"
+    yard.configure(f'["test ! -e {outage} && test ! -e bad"]')
+    outage.touch()
+    yard.branch("good", {"good": "x"})
+    yard.submit("good")
+    assert yard.run() is not None
+    outage.unlink()
+    eject(yard.site, yard.agent("ann"), "L1", "later")
+    yard.branch("culprit", {"bad": "x"})
+
+    assert yard.land("culprit", "bob").code == "CHECK_FAILED", "the target was red only for a while"
+
+
+def test_what_bounced_in_an_outage_lands_when_it_is_submitted_again_later(
+    yard: Yard, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    outage = yard.folder.parent / "outage"
+    yard.configure(f'["test ! -e left || test ! -e {outage}"]')
+    outage.touch()
+    head = yard.branch("one", {"left": "x"})
+    assert yard.land("one").state == "bounced"
+    outage.unlink()
+    assert yard.land("one").state == "bounced", "for a while what was red is believed to be red"
+    monkeypatch.setattr(checking, "_RED_MS", -1)
+
+    again = yard.land("one")
+
+    assert (again.state, again.head) == ("landed", head)
 
 
 def test_two_that_change_the_same_line_conflict_and_the_loser_hears_of_the_other_side(yard: Yard) -> None:
@@ -269,3 +323,39 @@ def test_another_agent_cannot_eject_what_is_not_its_own(yard: Yard) -> None:
 
     with pytest.raises(NotAllowed, match="L1 is ann's"):
         eject(yard.site, yard.agent("bob"), entry.id, "")
+
+
+def test_what_is_being_tested_cannot_be_taken_out_behind_the_back_of_the_queue(yard: Yard) -> None:
+    yard.configure("['true']")
+    yard.branch("one", {"a.txt": "x"})
+    entry = yard.submit("one")
+    refused: list[str] = []
+
+    def on_step(name: str) -> None:
+        if name == "tested":
+            with pytest.raises(NotAllowed) as found:
+                bounce(
+                    yard.house.context,
+                    None,
+                    entry.id,
+                    reason="taken out",
+                    code="EJECTED",
+                    hint="",
+                    wall_ms=0,
+                    state="ejected",
+                )
+            refused.append(found.value.code)
+
+    assert yard.run(on_step) is None
+    assert refused == ["LANDING_BUSY"]
+    assert yard.states() == {"one": "landed"}
+
+
+def test_a_target_that_the_remote_has_not_yet_is_said_so(yard: Yard, tmp_path: Path) -> None:
+    git(tmp_path, "init", "--quiet", "--bare", "remote.git")
+    git(yard.folder, "remote", "add", "origin", str(tmp_path / "remote.git"))
+    yard.configure("[]")
+    yard.branch("one", {"a.txt": "x"})
+
+    with pytest.raises(RepositoryError, match="origin has no main yet"):
+        yard.submit("one")

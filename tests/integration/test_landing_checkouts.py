@@ -126,3 +126,15 @@ def test_other_hooks_of_the_user_do_not_disturb(yard: Yard) -> None:
         (folder / name).chmod(0o755)
 
     assert yard.land("one").state == "landed"
+
+
+def test_an_ignored_file_of_a_person_is_not_overwritten(yard: Yard) -> None:
+    yard.configure("[]", files={".gitignore": ".env\n"})
+    (yard.folder / ".env").write_text("secret=mine\n")
+    yard.branch("one", {".env": "secret=theirs\n", "a.txt": "x"})
+
+    entry = yard.land("one")
+
+    assert entry.state == "landed"
+    assert (yard.folder / ".env").read_text() == "secret=mine\n"
+    assert ".env" in entry.notes[0]

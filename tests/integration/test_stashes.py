@@ -251,3 +251,159 @@ def test_what_is_put_aside_outlives_its_workspace(yard: Yard, kind: str) -> None
 
     again = bring_back(yard.site(), yard.session(), stash, "", str(yard.repository.with_name("again")))
     assert Path(again.path, "README.md").read_text() == "put aside\n"
+
+
+def test_checkouts_within_the_main_one_are_neither_saved_nor_removed(yard: Yard) -> None:
+    main = yard.repository
+    git(main, "worktree", "add", "--quiet", "-b", "side", ".claude/wt")
+    inner = main / ".claude/wt"
+    lone = commit_file(inner, "inner.txt", "committed in there\n")
+    (inner / "loose.txt").write_text("loose in there\n")
+    workspace = Path(yard.open(kind="clone").workspace.path)
+    (workspace / "loose.txt").write_text("loose in the clone\n")
+    os.rename(workspace, main / ".claude/clone")
+    git(main, "worktree", "add", "--quiet", "--detach", "top-wt")
+    (main / "README.md").write_text("changed\n")
+    (main / ".claude/note.txt").write_text("note\n")
+
+    save(yard, main)
+
+    assert git(main, "diff", "HEAD") == ""
+    assert not (main / ".claude/note.txt").exists()
+    assert git(inner, "rev-parse", "HEAD").strip() == lone
+    assert (inner / "loose.txt").read_text() == "loose in there\n"
+    assert (main / ".claude/clone/loose.txt").read_text() == "loose in the clone\n"
+    assert git(main / ".claude/clone", "status", "--porcelain") == "?? loose.txt\n"
+    assert git(main / "top-wt", "status", "--porcelain") == ""
+
+    restore(yard, main)
+
+    assert (main / "README.md").read_text() == "changed\n"
+    assert (main / ".claude/note.txt").read_text() == "note\n"
+    assert (inner / "loose.txt").read_text() == "loose in there\n"
+
+
+@kinds
+def test_what_is_written_while_it_is_saved_stays(
+    yard: Yard, kind: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    place = Path(yard.open(kind=kind).workspace.path)
+    (place / "README.md").write_text("early\n")
+    (place / "new").mkdir()
+    (place / "new/early.txt").write_text("early\n")
+    (place / "new/both.txt").write_text("early\n")
+    real = stashes.save_checkout
+
+    def slow(*words: object, **named: object) -> str:
+        saved = real(*words, **named)  # pyright: ignore[reportArgumentType]
+        (place / "new/late.txt").write_text("late\n")
+        (place / "new/both.txt").write_text("late\n")
+        (place / "lines.txt").write_text("late\n")
+        return saved
+
+    monkeypatch.setattr(stashes, "save_checkout", slow)
+    save(yard, place)
+
+    assert git(place, "status", "--porcelain", "-uall") == " M lines.txt\n?? new/both.txt\n?? new/late.txt\n"
+    assert (place / "new/both.txt").read_text() == (place / "lines.txt").read_text() == "late\n"
+
+
+@kinds
+def test_files_in_the_place_of_folders_and_folders_in_the_place_of_files(yard: Yard, kind: str) -> None:
+    commit_file(yard.repository, "folder/deep/file.txt", "file\n")
+    place = Path(yard.open(kind=kind).workspace.path)
+    (place / "lines.txt").unlink()
+    (place / "lines.txt/a/b").mkdir(parents=True)
+    (place / "lines.txt/a/b/c.txt").write_text("c\n")
+    (place / "folder/deep/file.txt").unlink()
+    (place / "folder/deep").rmdir()
+    (place / "folder/deep").symlink_to("..")
+    (place / "empty/inner").mkdir(parents=True)
+    before = tree_of(str(place))
+
+    save(yard, place)
+
+    assert status(place) == ""
+    assert (place / "lines.txt").is_file()
+    assert (place / "folder/deep/file.txt").read_text() == "file\n"
+    assert not (place / "empty").exists()
+    restore(yard, place)
+    assert tree_of(str(place)) == before
+
+
+def test_a_folder_in_which_somebody_stands_is_not_made_anew(yard: Yard) -> None:
+    commit_file(yard.repository, "src/only.txt", "only\n")
+    place = Path(yard.open().workspace.path)
+    (place / "src/only.txt").write_text("changed\n")
+    before = (place / "src").stat().st_ino
+
+    save(yard, place)
+
+    assert (place / "src").stat().st_ino == before
+    assert (place / "src/only.txt").read_text() == "only\n"
+
+
+@kinds
+@pytest.mark.parametrize("is_moved", [False, True])
+def test_submodules_stay_as_they_are_and_hinder_nobody(
+    yard: Yard, tmp_path: Path, kind: str, is_moved: bool
+) -> None:
+    module = tmp_path / "module"
+    git(tmp_path, "init", "--quiet", str(module))
+    commit_file(module, "code.txt", "code\n")
+    git(yard.repository, "submodule", "--quiet", "add", str(module), "vendor/module")
+    git(yard.repository, "commit", "--quiet", "-m", "With a submodule")
+    place = Path(yard.open(kind=kind).workspace.path)
+    inner = place / "vendor/module"
+    if is_moved:
+        commit_file(inner, "own.txt", "own\n")
+        git(place, "add", "vendor/module")
+    (inner / "code.txt").write_text("changed in the submodule\n")
+    (place / "README.md").write_text("changed\n")
+    seen = status(place)
+
+    save(yard, place)
+    assert (place / "README.md").read_text() != "changed\n"
+    assert (inner / "code.txt").read_text() == "changed in the submodule\n"
+    restore(yard, place)
+
+    assert status(place) == seen
+    assert (inner / "code.txt").read_text() == "changed in the submodule\n"
+
+
+@pytest.mark.parametrize("is_moved", [False, True])
+def test_a_git_stash_of_a_clone_hinders_nobody_and_stays(yard: Yard, is_moved: bool) -> None:
+    place = Path(yard.open(kind="clone").workspace.path)
+    (place / "README.md").write_text("in the stash of git\n")
+    git(place, "stash", "--quiet")
+    git(place, "branch", "gone-later")
+    (place / "README.md").write_text("put aside\n")
+
+    save(yard, place)
+    git(place, "branch", "--quiet", "-D", "gone-later")
+    (place / "lines.txt").write_text("a second one\n")
+    git(place, "stash", "--quiet")
+    if is_moved:
+        commit_file(place, "more.txt", "more\n")
+    stashed = git(place, "stash", "list", "--format=%H")
+    restore(yard, place)
+
+    assert (place / "README.md").read_text() == "put aside\n"
+    assert git(place, "stash", "list", "--format=%H") == stashed
+    assert "gone-later" not in git(place, "branch", "--list")
+
+
+def test_staged_files_whose_line_ends_git_converts_come_back_byte_for_byte(yard: Yard) -> None:
+    place = yard.repository
+    git(place, "config", "core.autocrlf", "true")
+    (place / "lines.txt").write_bytes(b"one\r\nstaged\r\n")
+    (place / "new.txt").write_bytes(b"new\r\n")
+    git(place, "add", "lines.txt", "new.txt")
+    before, seen = tree_of(str(place)), status(place)
+
+    save(yard, place)
+    assert status(place) == ""
+    restore(yard, place)
+
+    assert tree_of(str(place)) == before
+    assert status(place) == seen

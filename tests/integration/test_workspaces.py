@@ -12,8 +12,9 @@ import pytest
 
 from interlock.errors import Held, Malformed, NotAllowed, RepositoryError
 from interlock.git.target import fetch_target, find_target
+from interlock.operations.held import list_claims
 from interlock.operations.picking import resume_task, wait_for_task
-from interlock.operations.tasks import drop_task, fail_task
+from interlock.operations.tasks import block_task, drop_task, fail_task, get_task
 from tests.rescue_support import git
 from tests.workspace_support import KINDS, Yard, add_remote, advance, commit_file
 
@@ -169,14 +170,38 @@ def test_a_task_that_another_has_is_refused(yard: Yard) -> None:
     assert yard.known() == []
 
 
-def test_whoever_took_the_task_up_after_another_left_gets_the_same_workspace(yard: Yard) -> None:
+def test_whoever_looks_into_the_same_attempt_after_another_left_gets_the_same_workspace(yard: Yard) -> None:
     task = yard.task()
     first = yard.open(task, agent="bob").workspace
     yard.leave("bob")
+    block_task(yard.house().context, None, task, "looked into")
 
     second = yard.open(task).workspace
 
     assert (second.id, second.path, second.agent) == (first.id, first.path, "ann")
+
+
+def test_opening_a_workspace_for_a_ready_task_takes_the_task_with_its_paths(yard: Yard) -> None:
+    task = yard.task(paths=("src/a.py",))
+
+    yard.open(task)
+
+    context = yard.house().context
+    assert (get_task(context, task).owner, get_task(context, task).state) == ("ann", "active")
+    assert [(one.agent, one.pattern) for one in list_claims(context)] == [("ann", "src/a.py")]
+    with pytest.raises(Held):
+        yard.open(task, agent="bob")
+
+
+def test_a_task_whose_paths_another_holds_is_not_opened(yard: Yard) -> None:
+    yard.open(yard.task(paths=("src",)), agent="bob")
+    task = yard.task("other work", paths=("src/a.py",))
+
+    with pytest.raises(Held) as refused:
+        yard.open(task)
+
+    assert refused.value.code == "TASK_PATHS_HELD"
+    assert get_task(yard.house().context, task).state == "ready"
 
 
 def test_an_unknown_task_or_kind_is_refused(yard: Yard) -> None:

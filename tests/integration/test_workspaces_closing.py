@@ -12,8 +12,9 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from interlock.errors import Held, NotAllowed, RepositoryError
-from interlock.flows.rescues import restore
+from interlock.errors import Held, Malformed, NotAllowed, RepositoryError
+from interlock.flows.rescues import restore, saved_work
+from interlock.git import checkouts
 from interlock.git.removing import going_name
 from tests.rescue_support import git
 from tests.workspace_support import KINDS, Squatter, Yard, commit_file, is_whole
@@ -350,3 +351,124 @@ def test_a_worktree_that_is_away_for_a_while_is_not_forgotten(yard: Yard) -> Non
     os.rename(f"{workspace.path}.away", workspace.path)
 
     assert git(workspace.path, "status", "--porcelain") == ""
+
+
+@kinds
+@pytest.mark.parametrize("step", ["saved", "renamed"])
+def test_what_is_written_into_a_clean_workspace_while_it_is_closed_is_saved(
+    yard: Yard, kind: str, step: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    workspace = yard.open(kind=kind).workspace
+    was_renamed = os.rename
+
+    def write(folder: str) -> None:
+        Path(folder, "late.txt").write_text("late\n")
+
+    def rename(source: str, target: str) -> None:
+        was_renamed(source, target)
+        if step == "renamed" and source == workspace.path:
+            write(target)
+
+    monkeypatch.setattr("interlock.git.removing.os.rename", rename)
+    closed = yard.close(
+        workspace, on_step=lambda done: write(workspace.path) if done == step == "saved" else None
+    )
+
+    assert closed.rescue
+    assert closed.workspace.rescue == closed.rescue
+    assert [note for note in closed.notes if note.endswith(f"meanwhile is {closed.rescue}")]
+    assert (bring_back(yard, closed.rescue) / "late.txt").read_text() == "late\n"
+
+
+def test_what_is_committed_in_a_clone_while_it_is_closed_is_saved(yard: Yard) -> None:
+    workspace = yard.open(kind="clone").workspace
+    late: list[str] = []
+
+    def after(step: str) -> None:
+        if step == "saved":
+            late.append(commit_file(workspace.path, "late.txt", "late\n"))
+
+    closed = yard.close(workspace, on_step=after)
+    yard.gc()
+
+    assert git(bring_back(yard, closed.rescue), "rev-parse", "HEAD").strip() == late[0]
+
+
+@kinds
+def test_what_is_moved_in_with_an_old_time_while_it_is_closed_is_saved(yard: Yard, kind: str) -> None:
+    workspace = yard.open(kind=kind).workspace
+    Path(workspace.path, "early.txt").write_text("early\n")
+
+    def after(step: str) -> None:
+        if step == "rescued":
+            late = Path(workspace.path, "late.txt")
+            late.write_text("late\n")
+            os.utime(late, (1, 1))
+
+    closed = yard.close(workspace, on_step=after)
+
+    (note,) = [note for note in closed.notes if "meanwhile" in note]
+    assert (bring_back(yard, note.split()[-1]) / "late.txt").read_text() == "late\n"
+
+
+@kinds
+def test_nothing_is_saved_twice_when_nothing_was_written_meanwhile(yard: Yard, kind: str) -> None:
+    workspace = yard.open(kind=kind).workspace
+    Path(workspace.path, "early.txt").write_text("early\n")
+
+    closed = yard.close(workspace)
+
+    assert [one.id for one in saved_work(yard.site())] == [closed.rescue]
+    assert not [note for note in closed.notes if "meanwhile" in note]
+
+
+@kinds
+def test_a_restoring_that_fails_leaves_nothing_in_the_way(
+    yard: Yard, kind: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    workspace = yard.open(kind=kind).workspace
+    Path(workspace.path, "loose.txt").write_text("loose\n")
+    closed = yard.close(workspace)
+
+    def fail(_: str) -> None:
+        raise RepositoryError("the disk is full", code="GIT_FAILED", hint="make room")
+
+    monkeypatch.setattr("interlock.flows.rescues.checkouts.write_files", fail)
+    with pytest.raises(RepositoryError, match="the disk is full"):
+        bring_back(yard, closed.rescue)
+    monkeypatch.undo()
+
+    assert (bring_back(yard, closed.rescue) / "loose.txt").read_text() == "loose\n"
+
+
+@kinds
+@pytest.mark.parametrize("step", ["entered", "written"])
+def test_what_a_killed_restoring_left_gives_way(yard: Yard, kind: str, step: str) -> None:
+    workspace = yard.open(kind=kind).workspace
+    Path(workspace.path, "loose.txt").write_text("loose\n")
+    closed = yard.close(workspace)
+    half = leave_half_restored(yard, closed.rescue, with_files=step == "written")
+
+    again = bring_back(yard, closed.rescue)
+
+    assert again == half
+    assert (again / "loose.txt").read_text() == "loose\n"
+    with pytest.raises(Malformed) as raised:  # now there is work in it
+        bring_back(yard, closed.rescue)
+    assert raised.value.code == "PATH_TAKEN"
+    assert (again / "loose.txt").exists()
+
+
+def leave_half_restored(yard: Yard, rescue_id: str, *, with_files: bool) -> Path:
+    """What a process that was killed before the saved work was back leaves."""
+    (rescue,) = [one for one in saved_work(yard.site()) if one.id == rescue_id]
+    path = yard.repository.with_name("again") / f"rescue-{rescue_id}"
+    path.mkdir(parents=True)
+    home = yard.site().home
+    if rescue.kind == "clone":
+        checkouts.add_detached_clone(home, str(path), rescue.head, rescue.ref)
+    else:
+        checkouts.add_detached_worktree(home, str(path), rescue.head)
+    if with_files:
+        checkouts.write_files(str(path))
+    return path

@@ -9,9 +9,11 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from interlock.errors import NotAllowed
+from interlock.errors import Held, NotAllowed
 from interlock.flows import closing
 from interlock.flows.rescues import restore, saved_work
+from interlock.git import removing
+from interlock.git.removing import going_name
 from tests.rescue_support import git
 from tests.workspace_support import KINDS, Squatter, Yard, commit_file
 
@@ -159,6 +161,73 @@ def test_a_closer_that_is_killed_loses_nothing(yard: Yard, kind: str, step: str)
     assert git(path, "show", ":staged.txt") == "staged\n"
     assert (path / "loose.txt").read_text() == "loose\n"
     assert git(yard.repository, "show", f"{workspace.branch}:kept.txt") == "on the branch\n"
+
+
+@pytest.mark.parametrize("kind", KINDS)
+@pytest.mark.parametrize("is_clean", [True, False])
+def test_what_was_written_before_a_closer_was_killed_at_its_renaming_is_saved(
+    yard: Yard, kind: str, is_clean: bool
+) -> None:
+    workspace = yard.open(kind=kind).workspace
+    if not is_clean:
+        spoil(workspace)
+
+    def write_late(step: str) -> None:
+        if step == "saved":
+            Path(workspace.path, "late.txt").write_text("late\n")
+
+    def close(die: Callable[[str], None]) -> object:
+        # In the child alone: it dies where the second look would begin.
+        closing._save_late = lambda *_: die("renamed")  # pyright: ignore[reportPrivateUsage, reportAttributeAccessIssue]
+        return Yard(yard.repository).close(workspace, on_step=write_late)
+
+    killed_after("renamed", close)
+    closing.mend(yard.site(), yard.session())
+
+    assert yard.known() == []
+    late = saved_work(yard.site())[-1]
+    again = restore(yard.site(), yard.session(), late.id, "", str(yard.repository.with_name("again")))
+    assert Path(again.path, "late.txt").read_text() == "late\n"
+
+
+@pytest.mark.parametrize("kind", KINDS)
+def test_a_half_deleted_workspace_is_not_taken_for_deletions(yard: Yard, kind: str) -> None:
+    workspace = yard.open(kind=kind).workspace
+    renamed = Path(going_name(workspace.path, workspace.id))
+
+    def close(on_step: Callable[[str], None]) -> object:
+        def half(path: str) -> None:
+            if path == str(renamed) and renamed.exists():
+                (renamed / "README.md").unlink()
+                on_step("half")
+
+        removing.remove_tree = half
+        return Yard(yard.repository).close(workspace)
+
+    if kind == "worktree":
+        killed_after("forgotten", lambda die: Yard(yard.repository).close(workspace, on_step=die))
+        (renamed / "README.md").unlink()
+    else:
+        killed_after("half", close)
+    assert renamed.exists()
+    closing.mend(yard.site(), yard.session())
+
+    assert saved_work(yard.site()) == []
+    assert not renamed.exists()
+    assert yard.known() == []
+
+
+def test_a_process_in_a_renamed_workspace_is_noticed(yard: Yard) -> None:
+    workspace = yard.open().workspace
+    killed_after("renamed", lambda die: Yard(yard.repository).close(workspace, on_step=die))
+    (half,) = yard.known()
+
+    with Squatter(going_name(workspace.path, workspace.id)) as squatter:
+        with pytest.raises(Held) as raised:
+            yard.close(half)
+        assert raised.value.facts["processes"] == [squatter.process.pid]
+
+    assert yard.close(half).workspace.state == "closed"
 
 
 def test_what_somebody_puts_at_its_place_after_a_crash_is_not_touched(yard: Yard) -> None:

@@ -99,15 +99,15 @@ def run_queue(desk: Desk, drain: bool, wait: str) -> int:
     """Run the queue until it is empty, or for ever."""
     from interlock.cli.main import heed_signals
     from interlock.loops.waiting import run_until
-    from interlock.operations.landings import list_landings
+    from interlock.operations.landings import get_landing, list_landings
     from interlock.views.landings import landing_json
 
     heed_signals()
     site = desk.house.site(desk.terminal.note)
-    before = {one.id for one in list_landings(site.context)}
+    before = [one.id for one in list_landings(site.context)]
     wait_ms = parse_duration(wait, what="--wait") if wait else 0
     stop = run_until(site, desk.caller_name(), is_drained=drain, wait_ms=wait_ms)
-    ended = [landing_json(one) for one in list_landings(site.context, ()) if one.id in before]
+    ended = [landing_json(get_landing(site.context, landing_id)) for landing_id in before]
     if isinstance(stop, TimedOut):
         raise stop
     answer: dict[str, Any] = {"ok": stop is None, "landings": ended}

@@ -122,8 +122,10 @@ def prune(desk: Desk, dry_run: bool) -> int:
     heed_signals()
     site = desk.house.site(desk.terminal.note)
     _settle(site)
-    found = prune_all(site, desk.session(), is_dry=dry_run)
+    session = desk.session()
+    # First: closing itself needs room, for what it rescues.
     evicted = [] if dry_run else evict_caches(site)
+    found = prune_all(site, session, is_dry=dry_run)
     packed = 0 if dry_run else pack_old(site)
     rows = [
         {

@@ -36,6 +36,7 @@ if TYPE_CHECKING:
 
 _NOBODY = (*PLACES, "INTERLOCK_SESSION", "INTERLOCK_AGENT", "INTERLOCK_STORE")
 _NOT_FOUND = (126, 127)
+_RED_MS = 10 * 60_000  # so long a red tree is believed to be red: the machine may have been to blame
 _MARK = "INTERLOCK_BENCH"  # in the environment of everything that runs there
 _PREPARED = b"prepared\n"
 
@@ -61,6 +62,7 @@ class Bench:
         self._target = target
         self._on_tick = on_tick
         self._lock = -1
+        self._said: dict[tuple[str, str], Verdict] = {}  # what was run here, by tree and check
         self.path = ""
         self.runs = 0
 
@@ -75,9 +77,18 @@ class Bench:
             self._lock = -1
 
     def test(
-        self, commit: str, tree: str, paths: Mapping[str, str], on_check: Callable[[str], None]
+        self,
+        commit: str,
+        tree: str,
+        paths: Mapping[str, str],
+        on_check: Callable[[str], None],
+        *,
+        anew: bool = False,
     ) -> Verdict:
         """Ask all checks about a tree, and remember what they say; `paths` are hot files with a validator.
+
+        With `anew`, a check that was red before this bench was set up is run once more: what was to blame,
+        such as an outage, may be over.
 
         Raises:
             RepositoryError: the tree cannot be checked out.
@@ -85,7 +96,7 @@ class Bench:
         checks = [*self._validators(paths), *(self._settings.landing_checks or ())]
         flaky: list[str] = []
         for check in checks:
-            verdict = self._ask(check, commit, tree, on_check)
+            verdict = self._ask(check, commit, tree, on_check, anew=anew)
             flaky += verdict.flaky
             if not verdict.is_green:
                 return verdict
@@ -98,17 +109,27 @@ class Bench:
         ]
 
     def _ask(
-        self, check: Mapping[str, Any], commit: str, tree: str, on_check: Callable[[str], None]
+        self,
+        check: Mapping[str, Any],
+        commit: str,
+        tree: str,
+        on_check: Callable[[str], None],
+        *,
+        anew: bool,
     ) -> Verdict:
         key = digest(f"{check['run']}\0{check.get('retries', 0)}")[:32]
-        known = known_verdict(self._site.context, tree, key)
-        if known:
-            fields: dict[str, Any] = json.loads(known)
-            fields["flaky"] = tuple(fields["flaky"])
-            return Verdict(**fields)
+        said = self._said.get((tree, key)) if anew else None
+        if said is not None:
+            return said
+        known, at = _remembered(known_verdict(self._site.context, tree, key))
+        is_old = self._site.wall_ms() - at > _RED_MS
+        if known is not None and (known.is_green or not (anew or is_old)):
+            return known
         on_check(check["name"])
         verdict, is_lasting = self._run_with_retries(check, commit)
-        data = json.dumps({**as_dict(verdict), "flaky": list(verdict.flaky)}) if is_lasting else ""
+        self._said[tree, key] = verdict
+        told = {**as_dict(verdict), "flaky": list(verdict.flaky), "at": self._site.wall_ms()}
+        data = json.dumps(told) if is_lasting else ""
         remember_verdict(self._site.context, self._target, tree, key, data)
         return verdict
 
@@ -267,6 +288,15 @@ class Bench:
             raise self._not_checked_out(commit, error.message) from error
         # Only now: one that was cut off half way would make every check red.
         os.pwrite(self._lock, _PREPARED, 0)
+
+
+def _remembered(data: str) -> tuple[Verdict | None, int]:
+    """A verdict as it was written down, if there is one, and when that was."""
+    if not data:
+        return None, 0
+    fields: dict[str, Any] = json.loads(data)
+    at = int(fields.pop("at", 0))
+    return Verdict(**{**fields, "flaky": tuple(fields["flaky"])}), at  # type: ignore[arg-type]
 
 
 def _content(path: str) -> object:

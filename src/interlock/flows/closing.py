@@ -18,6 +18,7 @@ from interlock.git.merged import is_merged
 from interlock.git.removing import (
     check_no_mounts,
     going_name,
+    is_made_here,
     private_git_dir,
     remove_checkout,
     worktree_entries,
@@ -37,6 +38,9 @@ if TYPE_CHECKING:
     from interlock.git.layout import Checkout
 
     Step = Callable[[str], None]
+
+
+_CLOCK_NS = 20_000_000  # file times lag behind the clock by up to a tick
 
 
 @value
@@ -71,8 +75,7 @@ def close_workspace(
         going = operations.change_state(
             site.context, workspace, "closing", session, state=CLOSING, process=process
         )
-        on_step("closing")
-        return _finish(site, session, going, on_step)
+        return _finish_or_leave(site, session, going, on_step, "closing")
     taken = operations.take_over(site.context, workspace, workspace.state)
     if taken is None:
         raise NotAllowed(
@@ -81,7 +84,7 @@ def close_workspace(
             hint="try again in a moment",
         )
     if taken.state == CLOSING:
-        return _finish(site, session, taken, on_step)
+        return _finish_or_leave(site, session, taken, on_step)
     given_up = give_up(site, session, taken, _process_ended())
     return Closed(workspace=given_up or taken, rescue="", is_merged=False)
 
@@ -89,14 +92,8 @@ def close_workspace(
 def _check_alone(site: Site, session: Session | None, workspace: Workspace) -> None:
     is_own = session is not None and workspace.session == session.id
     if not is_own and operations.is_held(site.context, workspace):
-        raise Held(
-            f"{workspace.agent} is at work in {workspace.id}",
-            code="WORKSPACE_HELD",
-            hint=f"ask {workspace.agent} to close it; --force rescues everything and closes it anyway",
-            holder=workspace.agent,
-            task=workspace.task,
-        )
-    inside = processes_in(workspace.path)
+        raise operations.held_by(workspace)
+    inside = inhabitants(workspace)
     if inside:
         named = ", ".join(f"{pid} ({name})" for pid, name in inside[:5])
         raise Held(
@@ -108,9 +105,27 @@ def _check_alone(site: Site, session: Session | None, workspace: Workspace) -> N
         )
 
 
+def _finish_or_leave(
+    site: Site, session: Session | None, going: Workspace, on_step: Step, done: str = ""
+) -> Closed:
+    """Go to the end; or say that nobody is at it any more, for this process may live on for long."""
+    try:
+        if done:
+            on_step(done)
+        return _finish(site, session, going, on_step)
+    except BaseException:
+        _leave(site, going)
+        raise
+
+
+def inhabitants(workspace: Workspace) -> list[tuple[int, str]]:
+    """The processes in a workspace, also when its folder was renamed under them to be removed."""
+    return [*processes_in(workspace.path), *processes_in(going_name(workspace.path, workspace.id))]
+
+
 def _finish(site: Site, session: Session | None, going: Workspace, on_step: Step) -> Closed:
     """The second half, which can be done again: save, remove, let go, and write down that it is gone."""
-    is_renamed = os.path.isdir(going_name(going.path, going.id))  # then all of it was saved before
+    is_renamed = os.path.isdir(going_name(going.path, going.id))
     began_ns = 0
     try:
         if not is_renamed:
@@ -126,16 +141,24 @@ def _finish(site: Site, session: Session | None, going: Workspace, on_step: Step
     merged = _is_merged(site, head)
     late: list[str] = []
 
+    def look_again() -> None:
+        nonlocal going
+        late.extend(_save_late(site, session, going, began_ns))
+        if late and not going.rescue:
+            going = operations.change_state(site.context, going, "rescued", session, rescue=late[0])
+
     def after(step: str) -> None:
         if step == "renamed":
-            late.extend(_save_late(site, session, going, began_ns))
+            look_again()
         on_step(step)
 
+    if is_renamed:  # whoever renamed it may have been cut off before the second look
+        look_again()
     remove_checkout(site.home, going.path, mark=going.id, on_step=after)
     on_step("removed")
     notes = [f"what was written meanwhile is {one}" for one in late]
     notes += _settle_branch(site.home, going, head, is_merged=merged)
-    checkouts.unpin(site.home, going.id)
+    checkouts.unpin(site.home, going.id, branch=going.branch)
     on_step("unpinned")
     _free_slots(site, going)
     on_step("freed")
@@ -189,34 +212,55 @@ def _rebuild_if_gone(home: Checkout, going: Workspace) -> None:
 
 
 def _save_late(site: Site, session: Session | None, going: Workspace, since_ns: int) -> list[str]:
-    """Save again what live processes wrote after the first look, now that nobody new finds the folder."""
-    from interlock.flows.rescues import save_place
+    """Save what was written after the first look, now that nobody new finds the folder.
+
+    That this is done shows in the folder itself: git does not know it any more, before the first file goes.
+    So whoever goes on after a crash never takes a half-deleted folder for somebody's deletions.
+    """
+    from interlock.flows.rescues import forget_if_known, save_place
     from interlock.git.rescue_places import CLONE as CLONE_PLACE
     from interlock.git.rescue_places import WORKTREE, Place
 
     root = going_name(going.path, going.id)
-    entry = next((folder for folder, known in worktree_entries(site.home) if known == going.path), "")
-    if not going.rescue and not processes_in(root):
+    if going.kind == CLONE:
+        place = Place(root=root, git_dir=os.path.join(root, ".git"), kind=CLONE_PLACE)
+    else:
+        entry = next((folder for folder, known in worktree_entries(site.home) if known == going.path), "")
+        place = Place(root=root, git_dir=entry, kind=WORKTREE)
+    head = os.path.join(place.git_dir, "HEAD")
+    if not place.git_dir or not os.path.lexists(head):
         return []
-    if not _has_newer(root, since_ns):
-        return []
-    git_dir = os.path.join(root, ".git") if going.kind == CLONE else entry
-    place = Place(root=root, git_dir=git_dir, kind=CLONE_PLACE if going.kind == CLONE else WORKTREE)
-    saved = save_place(site, session, place, f"written while {going.id} was closed", workspace=going)
+    saved = ""
+    # Without a first rescue there was nothing at stake, and a look is cheap. With one, times tell.
+    if not going.rescue or _has_newer(place.root, place.git_dir, since_ns - _CLOCK_NS):
+        reason = f"written while {going.id} was closed"
+        saved = save_place(site, session, place, reason, workspace=going)
+        if saved and forget_if_known(site, saved, going):
+            saved = ""
+    if going.kind == CLONE:  # a worktree is forgotten by the repository, as the next step of its removal
+        os.unlink(head)
     return [saved] if saved else []
 
 
-def _has_newer(root: str, since_ns: int) -> bool:
+def _has_newer(root: str, git_dir: str, since_ns: int) -> bool:
+    """Whether anything was written, moved or committed since; by `ctime`, which no program can set back."""
+    for name in ("HEAD", "index", "logs/HEAD"):
+        if _changed_at(os.path.join(git_dir, name)) >= since_ns:
+            return True
     for folder, names, files in os.walk(root):
         if folder == root and ".git" in names:
             names.remove(".git")
-        for name in files:
-            try:
-                if os.lstat(os.path.join(folder, name)).st_mtime_ns >= since_ns:
-                    return True
-            except OSError:
-                continue
+        links = [name for name in names if os.path.islink(os.path.join(folder, name))]
+        if any(_changed_at(os.path.join(folder, name)) >= since_ns for name in (*files, *links)):
+            return True
     return False
+
+
+def _changed_at(path: str) -> int:
+    try:
+        return os.lstat(path).st_ctime_ns
+    except OSError:
+        return -1
 
 
 def _settle_branch(home: Checkout, going: Workspace, head: str, *, is_merged: bool) -> list[str]:
@@ -280,7 +324,7 @@ def give_up(site: Site, session: Session | None, begun: Workspace, error: BaseEx
     """Take back what was made of a workspace that was never handed out: nobody has worked in it yet."""
     why = error.message if isinstance(error, InterlockError) else f"{type(error).__name__}: {error}"
     try:
-        remove_checkout(site.home, begun.path, mark=begun.id)
+        _take_back(site, begun)
         head = begun.base if begun.has_new_branch else ""
         checkouts.unpin(site.home, begun.id, branch=begun.branch, head=head)
         _free_slots(site, begun)
@@ -295,16 +339,35 @@ def give_up(site: Site, session: Session | None, begun: Workspace, error: BaseEx
             process={},
         )
     except (InterlockError, OSError):
-        _leave(site, begun)
+        _leave(site, replace(begun, state=OPENING))
         return None
 
 
-def _leave(site: Site, begun: Workspace) -> None:
+def _leave(site: Site, half_way: Workspace) -> None:
     """Say that nobody is at it any more, so that the next `mend` goes on."""
     try:
-        operations.change_state(site.context, replace(begun, state=OPENING), "left", None, process={})
+        operations.change_state(site.context, half_way, "left", None, process={})
     except InterlockError:
+        return  # it is not half way any more
+
+
+def _take_back(site: Site, begun: Workspace) -> None:
+    """Remove what was made of a checkout, and nothing that somebody else put at its place."""
+    path = begun.path
+    if (
+        not os.path.lexists(path)
+        or os.path.lexists(going_name(path, begun.id))
+        or is_made_here(site.home, path)
+    ):
+        remove_checkout(site.home, path, mark=begun.id)
         return
+    try:
+        if os.listdir(path) == [".git"]:  # a clone whose maker was cut off at once
+            os.rmdir(os.path.join(path, ".git"))
+        os.rmdir(path)
+    except OSError:
+        return  # there is something in it, and none of it is ours
+    remove_checkout(site.home, path, mark=begun.id)  # git may have entered it already
 
 
 def _process_ended() -> InterlockError:
@@ -317,14 +380,14 @@ def mend(site: Site, session: Session | None = None) -> list[str]:
     for one in operations.list_half_way(site.context):
         is_here = operations.is_here(site.context, one, site.common_dir)
         # A child of the process that died, such as git or an installer, may still be at work in it.
-        if not is_here or operations.is_own(site.context, one) or processes_in(one.path):
+        if not is_here or operations.is_own(site.context, one) or inhabitants(one):
             continue
         taken = operations.take_over(site.context, one, one.state)
         if taken is None:
             continue
         try:
             if taken.state == CLOSING:
-                _finish(site, session, taken, lambda _: None)
+                _finish_or_leave(site, session, taken, lambda _: None)
                 done.append(f"{taken.id} was half closed, and is closed now")
             elif give_up(site, session, taken, _process_ended()):
                 done.append(f"{taken.id} was half opened, and is taken back")

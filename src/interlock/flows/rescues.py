@@ -2,16 +2,26 @@
 
 from __future__ import annotations
 
+import contextlib
 import os
 
 from interlock.errors import Malformed, RepositoryError
 from interlock.git import checkouts
+from interlock.git.layout import HOME_POINTER
 from interlock.git.lock import git_lock
 from interlock.git.removing import private_git_dir, remove_checkout
 from interlock.git.rescue_places import CLONE, MAIN, WORKTREE, Place
 from interlock.git.rescue_restoring import restore_rescue
 from interlock.git.rescue_taking import take_rescue
-from interlock.git.rescues import Rescue, drop_rescue, find_rescue, get_rescue, list_rescues, ref_of
+from interlock.git.rescues import (
+    REFS,
+    Rescue,
+    drop_rescue,
+    find_rescue,
+    get_rescue,
+    list_rescues,
+    ref_of,
+)
 from interlock.git.run import ask, run_git
 from interlock.values import value
 
@@ -112,17 +122,35 @@ def save_place(
 
 def forget_same(site: Site, rescue_id: str, workspace: Workspace) -> None:
     """Drop an earlier rescue of a workspace that holds exactly the same: its taker was cut off after it."""
-    others = [
-        one
+    for one in _same_as(site, rescue_id, workspace):
+        drop_rescue(site.common_dir, one)
+
+
+def forget_if_known(site: Site, rescue_id: str, workspace: Workspace) -> bool:
+    """Drop a rescue that holds nothing but what an earlier one of the same workspace does."""
+    is_known = bool(_same_as(site, rescue_id, workspace))
+    if is_known:
+        drop_rescue(site.common_dir, rescue_id)
+    return is_known
+
+
+def _same_as(site: Site, rescue_id: str, workspace: Workspace) -> list[str]:
+    """The other rescues of a workspace, without what was put aside there, that hold exactly the same."""
+    held = _holdings(site, rescue_id)
+    return [
+        one.id
         for one in saved_work(site)
-        if one.facts.get("workspace") == workspace.id and one.id != rescue_id and "stash" not in one.facts
+        if one.facts.get("workspace") == workspace.id
+        and one.id != rescue_id
+        and "stash" not in one.facts
+        and _holdings(site, one.id) == held
     ]
-    for one in others:
-        both = [f"{ref_of(name)}:contents.json" for name in (one.id, rescue_id)]
-        found = ask(site.home, "rev-parse", *both).splitlines()
-        trees = ask(site.home, "rev-parse", *(f"{ref_of(name)}:files" for name in (one.id, rescue_id)))
-        if len(found) == 2 and len(set(found)) == 1 and len(set(trees.splitlines())) <= 1:
-            drop_rescue(site.common_dir, one.id)
+
+
+def _holdings(site: Site, rescue_id: str) -> list[str]:
+    """What a rescue's tree has beside its manifest, which tells when it was taken and where."""
+    rows = ask(site.home, "ls-tree", ref_of(rescue_id)).splitlines()
+    return [row for row in rows if not row.endswith("\tmanifest.json")]
 
 
 def _next_id(site: Site) -> str:
@@ -152,22 +180,25 @@ def restore(site: Site, session: Session, rescue_id: str, into: str, folder: str
     """
     rescue = get_rescue(site.common_dir, rescue_id)
     path = os.path.realpath(into) if into else os.path.join(folder, f"{_DETACHED}{rescue_id}")
-    is_new = not os.path.lexists(path)
-    if is_new:
-        _make_room(site, rescue, path)
-    elif not into:
+    if not into:
+        _clear_leftover(site, rescue, path)
+    is_new = _take_path(site, path)
+    if not is_new and not into:
         raise Malformed(
             f"{path} is there already",
             code="PATH_TAKEN",
             hint="name another folder with --into, or remove that one",
         )
-    elif _head_of(path) != rescue.head and rescue.head:
-        _go_to(site, path, rescue.head)
     try:
+        if is_new:
+            _make_room(site, rescue, path)
+        elif _head_of(path) != rescue.head and rescue.head:
+            _go_to(site, path, rescue.head)
         restored = restore_rescue(site.common_dir, rescue_id, place_of(site, path))
     except BaseException:
-        if is_new:  # half of it would look like all of it
-            remove_checkout(site.home, path)
+        if is_new:  # half of it would look like all of it, and would be in the way of the next try
+            with contextlib.suppress(RepositoryError, OSError):
+                remove_checkout(site.home, path)
         raise
     site.context.change(
         lambda tx: tx.record(
@@ -177,9 +208,50 @@ def restore(site: Site, session: Session, rescue_id: str, into: str, folder: str
     return Restored(rescue=rescue, path=path, notes=tuple(restored.notes))
 
 
+def _take_path(site: Site, path: str) -> bool:
+    """Make an empty folder, so that of two who restore at once only one takes away what it made."""
+    if not os.path.lexists(path) and private_git_dir(site.home, path):
+        raise RepositoryError(
+            f"git still knows a worktree at {path}, whose folder is gone",
+            code="PATH_TAKEN",
+            hint="name another folder with --into, or let git forget it: git worktree prune",
+        )
+    os.makedirs(os.path.dirname(path), exist_ok=True)
+    try:
+        os.mkdir(path)
+    except FileExistsError:
+        return False
+    return True
+
+
+def _clear_leftover(site: Site, rescue: Rescue, path: str) -> None:
+    """Remove what an earlier restoring left at its own place, if nobody is there and nothing is at stake."""
+    from interlock.git.rescue_stakes import is_anything_at_stake
+    from interlock.git.rescue_state import KEPT
+    from interlock.runners.inhabitants import processes_in
+
+    if os.path.islink(path) or not os.path.isdir(path) or processes_in(path):
+        return
+    git_dir = private_git_dir(site.home, path)
+    is_clone = os.path.isdir(os.path.join(path, ".git"))
+    if is_clone and not os.path.isfile(os.path.join(git_dir, HOME_POINTER)):
+        return
+    names = os.listdir(path)
+    has_nothing = not names
+    if names == [".git"] and git_dir and not os.path.lexists(os.path.join(git_dir, "index")):
+        has_nothing = _head_of(path) in {"", rescue.head}  # it was cut off before its files were written
+    if not has_nothing and git_dir:
+        try:
+            kept = (*KEPT, REFS.rstrip("/"))
+            has_nothing = not is_anything_at_stake(site.common_dir, place_of(site, path), kept_refs=kept)
+        except RepositoryError:
+            return
+    if has_nothing:
+        remove_checkout(site.home, path)
+
+
 def _make_room(site: Site, rescue: Rescue, path: str) -> None:
     """A fresh checkout at the commit that the saved work was based on."""
-    os.makedirs(os.path.dirname(path), exist_ok=True)
     if rescue.kind == CLONE or not rescue.head:
         checkouts.add_detached_clone(site.home, path, rescue.head, rescue.ref)
     else:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import tomllib
 
-from interlock.config import FILE_NAME, Settings, check_settings
+from interlock.config import FILE_NAME, Settings, check_settings, read_settings
 from interlock.domain.landings import no_checks
 from interlock.domain.patterns import covers_branch
 from interlock.errors import RepositoryError, SettingsError
@@ -20,7 +20,7 @@ if TYPE_CHECKING:
 
 
 def settings_at(site: Site, target: Target, tip: str) -> Settings:
-    """The settings as the target branch has them; one that has none is judged by those of the checkout.
+    """The settings as the target branch has them; one that has none is judged by those of the main checkout.
 
     Raises:
         RepositoryError: they cannot be read there.
@@ -34,7 +34,7 @@ def settings_at(site: Site, target: Target, tip: str) -> Settings:
             code="SETTINGS_BROKEN",
             hint=f"mend it there: commit a {FILE_NAME} that `interlock doctor` likes on {target.branch}",
         ) from error
-    settings = found or site.settings
+    settings = found or of_main_checkout(site)
     if settings.landing_checks is None:
         raise no_checks(target.branch if found is not None else "")
     return settings
@@ -43,9 +43,16 @@ def settings_at(site: Site, target: Target, tip: str) -> Settings:
 def read_at(site: Site, tip: str) -> Settings:
     """The settings as the target has them, for those who only look; unusable ones do not stop them."""
     try:
-        return _read(site.home, tip) or site.settings
+        return _read(site.home, tip) or of_main_checkout(site)
     except SettingsError:
         return site.settings
+
+
+def of_main_checkout(site: Site) -> Settings:
+    """The settings that lie in the main checkout: what an author writes into a workspace opens no door."""
+    if site.here.root == site.home.root:
+        return site.settings
+    return read_settings(site.home.root)
 
 
 def _read(home: Checkout, commit: str) -> Settings | None:

@@ -51,7 +51,7 @@ def _trees_of(site: Site, stash: Rescue) -> tuple[str, str]:
         checkouts.add_detached_worktree(site.home, path, stash.head)
         checkouts.write_files(path)
         place = Place(root=path, git_dir=private_git_dir(site.home, path), kind=WORKTREE)
-        restore_rescue(site.common_dir, stash.id, place)
+        restore_rescue(site.common_dir, stash.id, place, only_changes=True)
         index = _asked(path, "write-tree")
         _asked(path, "add", "--all")
         return index, _asked(path, "write-tree")

@@ -12,10 +12,11 @@ from interlock.domain.patterns import branches_overlap
 from interlock.errors import Held, InterlockError, NotAllowed
 from interlock.flows.rescues import place_of, save_checkout, saved_work
 from interlock.git.lock import git_lock
+from interlock.git.rescue_clearing import clear_rescued
 from interlock.git.rescue_restoring import restore_rescue
 from interlock.git.rescue_stakes import is_anything_at_stake
-from interlock.git.rescues import Rescue, drop_rescue
-from interlock.git.run import git_failed, run_in
+from interlock.git.rescues import Rescue, drop_rescue, get_rescue
+from interlock.git.run import run_in
 from interlock.operations.held import list_claims
 from interlock.operations.workspaces import list_workspaces
 
@@ -25,10 +26,13 @@ if TYPE_CHECKING:
 
     from interlock.domain.agents import Session
     from interlock.flows.site import Site
+    from interlock.git.rescue_places import Place
 
 
 def save(site: Site, session: Session, message: str) -> Rescue:
     """Put everything aside that is changed here, and stand on HEAD as it was committed.
+
+    What is not saved stays: checkouts within this one, submodules, and what is written meanwhile.
 
     Raises:
         Held: some of it is on paths that another session holds.
@@ -43,15 +47,16 @@ def save(site: Site, session: Session, message: str) -> Rescue:
                 code="OPERATION_IN_PROGRESS",
                 hint=f"finish it, or end it with git {stake.operation} --abort",
             )
-        if not (stake.modified or stake.staged or stake.untracked or stake.deleted):
+        if not stake.has_changes:
             raise InterlockError(
                 "there is nothing to put aside", code="NOTHING_TO_SAVE", hint="the tree is clean"
             )
         if is_shared:
             _check_own(site, session)
         saved = save_checkout(site, session, root, message or "put aside", force=True, stash=root)
-        _clear(site)
-    return next(one for one in saved_work(site) if one.id == saved)
+        rescue = get_rescue(site.common_dir, saved)
+        clear_rescued(site.common_dir, site.here, rescue)
+    return rescue
 
 
 @contextmanager
@@ -88,14 +93,6 @@ def _check_own(site: Site, session: Session) -> None:
                 )
 
 
-def _clear(site: Site) -> None:
-    """Put the tree back to HEAD. What is ignored stays."""
-    for words in (("reset", "--hard", "--quiet"), ("clean", "-ffdq")):
-        found = run_in(site.here, *words)
-        if found.exit_code:
-            raise git_failed(words, found)
-
-
 def put_aside(site: Site) -> list[Rescue]:
     """What was put aside in this checkout, the oldest first."""
     return [one for one in saved_work(site) if one.facts.get("stash") == site.here.root]
@@ -120,10 +117,10 @@ def restore(site: Site, stash_id: str) -> tuple[Rescue, tuple[str, ...]]:
     stash = chosen[-1]
     place = place_of(site, site.here.root)
     with _alone(site, "stash restore"):
-        _check_clean(site)
-        head = run_in(site.here, "rev-parse", "HEAD").text.strip()
+        _check_clean(site, place)
+        head = run_in(site.here, "rev-parse", "--verify", "--quiet", "HEAD").text.strip()
         if head == stash.head:
-            notes = tuple(restore_rescue(site.common_dir, stash.id, place).notes)
+            notes = tuple(restore_rescue(site.common_dir, stash.id, place, only_changes=True).notes)
         else:
             from interlock.flows.stash_merging import merge_back
 
@@ -132,9 +129,10 @@ def restore(site: Site, stash_id: str) -> tuple[Rescue, tuple[str, ...]]:
     return stash, notes
 
 
-def _check_clean(site: Site) -> None:
-    found = run_in(site.here, "status", "--porcelain", "--untracked-files=normal")
-    if found.text.strip():
+def _check_clean(site: Site, place: Place) -> None:
+    """By the same look that `save` takes: what it leaves here, such as submodules, hinders nobody."""
+    stake = is_anything_at_stake(site.common_dir, place)
+    if stake.has_changes or stake.operation:
         raise InterlockError(
             "this checkout has changes of its own",
             code="CHECKOUT_DIRTY",

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 
+from interlock.domain.landings import LANDED
 from interlock.domain.tasks import DONE, LANDING
 from interlock.errors import InterlockError, Malformed, NotAllowed, RepositoryError
 from interlock.flows.combining import class_for, hot_classes
@@ -60,7 +61,13 @@ def submit_branch(
     trouble = fetch_target(site.home, target)
     if trouble:
         site.tell(f"{target.remote} cannot be reached now ({trouble}); the queue will ask again")
-    wish = _describe(site, target, named, head, task)
+    try:
+        wish = _describe(site, target, named, head, task)
+    except NotAllowed as error:
+        landed = _landed_before(site, target, named, head) if error.code == "EMPTY_BRANCH" else None
+        if landed is None:
+            raise
+        return Submitted(landing=landed, is_new=False)
     _tell_of_rest(site, named)
     if task:
         _see_evidence(site, session, witness, task, head)
@@ -79,6 +86,15 @@ def _target_itself(site: Site, branch: str) -> NotAllowed:
     if not site.settings.target:
         hint += "; if work should land elsewhere, say so under [landing] target in interlock.toml"
     return NotAllowed(f"{branch} is the target branch itself", code="TARGET_ITSELF", hint=hint)
+
+
+def _landed_before(site: Site, target: Target, branch: str, head: str) -> Landing | None:
+    """The entry with which exactly this has landed, if it is on the target: asking again is no mistake."""
+    for one in reversed(list_landings(site.context, (LANDED,))):
+        is_same = (one.branch, one.head, one.target) == (branch, head, target.branch)
+        if is_same and advancing.is_in(site.home, one.commit, target.remote_ref or target.ref):
+            return one
+    return None
 
 
 def _current_branch(site: Site) -> str:
@@ -151,6 +167,12 @@ def _describe(site: Site, target: Target, branch: str, head: str, task: str) -> 
     """What the queue has to know of a branch, judged by the rules of the target."""
     home = site.home
     tip = ask(home, "rev-parse", "--verify", "--quiet", f"{target.remote_ref or target.ref}^{{commit}}")
+    if not tip:
+        raise RepositoryError(
+            f"{target.remote} has no {target.branch} yet, and that is where work lands",
+            code="NO_TARGET",
+            hint=f'git push {target.remote} {target.branch}; or [landing] remote = "none" to land here',
+        )
     settings = settings_at(site, target, tip)
     base = trials.merge_base(home, tip, head)
     if not base:

@@ -135,6 +135,13 @@ def size_of(path: str) -> int:
     return total
 
 
+def free_bytes(folder: str) -> int:
+    """How much room is left where a folder is, or will be."""
+    while not os.path.isdir(folder):
+        folder = os.path.dirname(folder)
+    return shutil.disk_usage(folder).free
+
+
 def evict_caches(site: Site) -> list[tuple[str, int]]:
     """While less than the floor is free, remove declared caches, least recently used first; tells which.
 
@@ -162,10 +169,19 @@ def _caches(site: Site) -> Iterator[tuple[int, str]]:
             continue
         for name in site.settings.workspace_caches:
             path = os.path.normpath(os.path.join(one.path, name))
-            if path.startswith(one.path + "/") and os.path.isdir(path) and not os.path.islink(path):
-                if not _is_ignored(one, path):
-                    continue  # git knows it: whatever the settings say, it is no cache
-                yield _last_used(path), path
+            if not _is_inside(one.path, path) or not os.path.isdir(path):
+                continue
+            if not _is_ignored(one, path):
+                continue  # git knows it: whatever the settings say, it is no cache
+            yield _last_used(path), path
+
+
+def _is_inside(root: str, path: str) -> bool:
+    """Whether a path lies in a workspace itself: through no link at any depth, and not in a `.git`."""
+    inside = os.path.relpath(path, root)
+    parts = inside.split("/")
+    is_below = inside != "." and ".." not in parts and ".git" not in parts
+    return is_below and os.path.realpath(path) == os.path.join(os.path.realpath(root), inside)
 
 
 def _is_ignored(one: Workspace, path: str) -> bool:

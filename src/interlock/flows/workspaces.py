@@ -11,10 +11,10 @@ import os
 import time
 
 from interlock.domain.workspaces import CLONE, KINDS, OPEN, OPENING, Workspace
-from interlock.errors import Held, Malformed, NotAllowed, RepositoryError
+from interlock.errors import Held, InterlockError, Malformed, NotAllowed, RepositoryError
 from interlock.git import checkouts
 from interlock.git.refs import refs_below
-from interlock.git.run import ask
+from interlock.git.run import ask, run_git
 from interlock.git.target import find_base, find_target
 from interlock.operations import workspaces as operations
 from interlock.values import replace, value
@@ -25,6 +25,7 @@ if TYPE_CHECKING:
 
     from interlock.domain.agents import Session
     from interlock.flows.site import Site
+    from interlock.git.layout import Checkout
     from interlock.git.target import Base
 
     Step = Callable[[str], None]
@@ -69,20 +70,43 @@ def workspaces_folder(site: Site) -> str:
     Raises:
         Malformed: the settings name a folder inside of it.
     """
-    home = site.home
-    root = home.root if os.path.basename(home.common_dir) == ".git" else home.common_dir
+    root = main_root(site.home)
+    outer = _outermost(root) if root != site.home.root else root
     named = site.settings.workspace_folder
     if not named:
-        return os.path.join(os.path.dirname(root), f"{os.path.basename(root)}.workspaces")
+        name = (
+            os.path.basename(outer)
+            if outer == root
+            else f"{os.path.basename(outer)}.{os.path.basename(root)}"
+        )
+        return os.path.join(os.path.dirname(outer), f"{name}.workspaces")
     folder = os.path.realpath(os.path.join(root, os.path.expanduser(named)))
-    real = os.path.realpath(root)
+    real = os.path.realpath(outer)
     if folder == real or folder.startswith(real.rstrip("/") + "/"):
         raise Malformed(
             f"[workspace] folder is {folder}, inside the repository, where every tool would walk into it",
             code="WORKSPACE_INSIDE",
-            hint="name a folder outside of it, such as ../workspaces",
+            hint=f"name a folder outside of {real}, such as ../workspaces beside it",
         )
     return folder
+
+
+def main_root(home: Checkout) -> str:
+    """The root of the main checkout, also where that lies elsewhere than its git directory: a submodule."""
+    if os.path.basename(home.common_dir) == ".git":
+        return home.root
+    named = ask(home, "config", "--file", os.path.join(home.common_dir, "config"), "core.worktree")
+    return os.path.realpath(os.path.join(home.common_dir, named)) if named else home.common_dir
+
+
+def _outermost(root: str) -> str:
+    """The root of the repository that a submodule is part of in the end; itself if it is none."""
+    while True:
+        found = run_git("rev-parse", "--show-superproject-working-tree", cwd=root)
+        above = "" if found.exit_code else found.text.rstrip("\n")
+        if not above:
+            return root
+        root = above
 
 
 def open_workspace(
@@ -100,7 +124,7 @@ def open_workspace(
 
     Raises:
         RepositoryError: the remote cannot be reached, or git refuses.
-        Held: another session is at work on the task.
+        Held: another session is at work on the task, or in its workspace.
         InterlockError: the manifest could not be carried out; nothing is left behind.
     """
     wanted = kind or site.settings.workspace_kind
@@ -113,6 +137,7 @@ def open_workspace(
     operations.check_free(site.context, session, task_id)
     target = find_target(site.home, site.settings)
     base = find_base(site.home, target, is_offline=is_offline)
+    _take_if_ready(site, session, task_id, base.commit)
     while True:
         ground = _Ground(base=base, earlier=_earlier_branches(site, task_id))
         begun, is_new = operations.begin(
@@ -128,18 +153,67 @@ def open_workspace(
         if is_new:
             return _fill(site, session, begun, ground, on_step)
         if begun.state == OPEN and os.path.isdir(begun.path):
+            saved = _save_left(site, session, begun)
+            if begun.session != session.id:
+                begun = operations.adopt(site.context, begun, session)
+            if begun is None:
+                continue  # somebody else was faster
             renewed = _renew_slots(site, session, begun)
-            return Opened(workspace=renewed, is_new=False, **_left_before(site, renewed, ground))
+            left = _left_before(site, renewed, ground)
+            left["rescues"] += saved
+            return Opened(workspace=renewed, is_new=False, **left)
         if begun.state == OPEN:
             _close_missing(site, session, begun)
         else:
             _await_other(site, begun)
 
 
+def _take_if_ready(site: Site, session: Session, task_id: str, base: str) -> None:
+    """Whoever opens a workspace for a task that nobody has is at work on it: else `next` would give it away.
+
+    Raises:
+        Held: what it will change is held by another.
+    """
+    from interlock.domain.tasks import READY
+    from interlock.operations.picking import take_task
+    from interlock.operations.tasks import get_task
+
+    task = get_task(site.context, task_id)
+    if task.state != READY:
+        return
+    if take_task(site.context, session, task_id, base) is not None:
+        site.tell(f"{task_id} is yours now, and its paths with it")
+    elif get_task(site.context, task_id).state == READY:
+        raise Held(
+            f"{task_id} will change paths that another holds",
+            code="TASK_PATHS_HELD",
+            hint="`interlock claims` shows who holds them; `interlock next` gives you a task that is free",
+            task=task_id,
+        )
+
+
+def _save_left(site: Site, session: Session, begun: Workspace) -> tuple[str, ...]:
+    """Save what an ended session left in its workspace, before another one changes anything there."""
+    if begun.session == session.id:
+        return ()
+    from interlock.flows.rescues import forget_same, save_checkout
+
+    saved = save_checkout(
+        site, session, begun.path, f"{session.agent} takes {begun.id} over", workspace=begun
+    )
+    if not saved:
+        return ()
+    forget_same(site, saved, begun)
+    site.tell(f"what {begun.agent} left in {begun.id} is saved as {saved}, and still there")
+    return (saved,)
+
+
 def _fill(site: Site, session: Session, begun: Workspace, ground: _Ground, on_step: Step) -> Opened:
     """Make what was begun, or take everything back."""
     try:
         on_step("begun")
+        _make_room(site, os.path.dirname(begun.path))
+        begun = _take_place(site, session, begun)
         opened, notes = _make(site, session, begun, ground, on_step)
     except BaseException as error:
         from interlock.flows.closing import give_up
@@ -214,13 +288,43 @@ def _free_place(folder: str, name: str) -> str:
     return path
 
 
+def _take_place(site: Site, session: Session, begun: Workspace) -> Workspace:
+    """Make the empty folder, which only one can; what appeared there meanwhile is somebody else's."""
+    _make_folder(os.path.dirname(begun.path))
+    while True:
+        try:
+            os.mkdir(begun.path)
+        except FileExistsError:
+            path = _free_place(*os.path.split(begun.path))
+            begun = operations.change_state(site.context, begun, "placed", session, path=path)
+        except OSError as error:
+            raise _forbidden(os.path.dirname(begun.path), error.strerror or str(error)) from error
+        else:
+            return begun
+
+
+def _make_room(site: Site, folder: str) -> None:
+    """Remove caches of workspaces that nobody has, if there is less room than the settings want."""
+    settings = site.settings
+    if not settings.workspace_floor_bytes or not settings.workspace_caches:
+        return
+    from interlock.flows.surveying import evict_caches, free_bytes
+
+    if free_bytes(folder) >= settings.workspace_floor_bytes:
+        return
+    try:
+        for path, size in evict_caches(site):
+            site.tell(f"evicted {path} ({size:,} bytes)")
+    except (InterlockError, OSError) as error:
+        site.tell(f"no cache was evicted: {error}")
+
+
 def _make(
     site: Site, session: Session, begun: Workspace, ground: _Ground, on_step: Step
 ) -> tuple[Workspace, tuple[str, ...]]:
     from interlock.git.settings import set_git_limits
 
     home = site.home
-    _make_folder(os.path.dirname(begun.path))
     set_git_limits(home)
     site.tell(f"{begun.kind} of {begun.target} at {begun.base[:12]}")
     start = ground.earlier.get(begun.branch) or begun.base
@@ -253,7 +357,11 @@ def _make_folder(folder: str) -> None:
         trouble = "it may not be written"
     except OSError as error:
         trouble = error.strerror or str(error)
-    raise RepositoryError(
+    raise _forbidden(folder, trouble)
+
+
+def _forbidden(folder: str, trouble: str) -> RepositoryError:
+    return RepositoryError(
         f"no workspace can be made in {folder}: {trouble}",
         code="FOLDER_FORBIDDEN",
         hint="make it writable, or name another: [workspace] folder in interlock.toml",
@@ -278,7 +386,7 @@ def _make_runnable(site: Site, session: Session, begun: Workspace, on_step: Step
         from interlock.operations.leases import touch
 
         tick = lambda: touch(site.context.store, session)  # noqa: E731 - a sign of life, however long it takes
-        prepare(settings, site.home.root, begun.path, environment, site.tell, tick)
+        prepare(settings, main_root(site.home), begun.path, environment, site.tell, tick)
     on_step("prepared")
     opened = operations.change_state(
         site.context,
@@ -302,8 +410,6 @@ def _pointers_note(path: str) -> str:
             has_lfs = "filter=lfs" in file.read(1_000_000)
     except OSError:
         return ""
-    from interlock.git.run import run_git
-
     if has_lfs and not run_git("config", "filter.lfs.smudge", cwd=path).text.strip():
         return "Git LFS is not set up: large files are pointers here; `git lfs install && git lfs pull`"
     return ""

@@ -23,6 +23,8 @@ if TYPE_CHECKING:
 _BASES = "refs/interlock/base/"
 _KEPT = "refs/interlock/kept/"
 _CHECKOUT_SECONDS = 1800.0
+_BROUGHT = "refs/interlock/brought/"  # where a clone's branch was when it was last brought home
+_REPLACED = "refs/interlock/replaced/"  # what was committed there beside it, and would be lost
 _TRIES = 20
 _HALF_WRITTEN = "commondir"
 # What of the repository's own settings a clone must have, too, so that the same bytes come out of it and the
@@ -63,10 +65,13 @@ def pin(
     told(home, "update-ref", "--stdin", stdin=_updates(pins) + made)
 
 
-def unpin(home: Checkout, workspace_id: str, *, branch: str = "", head: str = "") -> None:
+def unpin(home: Checkout, workspace_id: str, *, branch: str, head: str = "") -> None:
     """Let go of what a workspace kept; with `head`, also delete its branch if it still stands there."""
-    listed = ask(home, "for-each-ref", "--format=%(refname)", base_ref(workspace_id), kept_refs(workspace_id))
-    pins = [ref for ref in listed.splitlines() if ref == base_ref(workspace_id) or ref.startswith(_KEPT)]
+    brought = _BROUGHT + branch
+    wanted = (base_ref(workspace_id), kept_refs(workspace_id), brought)
+    listed = ask(home, "for-each-ref", "--format=%(refname)", *wanted)
+    ours = (base_ref(workspace_id), brought)
+    pins = [ref for ref in listed.splitlines() if ref in ours or ref.startswith(_KEPT)]
     if head:
         drop_branch(home, branch, head)
     if pins:
@@ -162,6 +167,9 @@ def _make_borrower(home: Checkout, path: str) -> Checkout:
             hint="use --kind worktree, or fetch everything: git fetch --refetch --no-filter",
         )
     form = next((text for _, key, text in settings if key == "extensions.objectformat"), "sha1")
+    clone = clone_at(path)
+    # First of all: whoever finds half of it sees whose it is.
+    _write(os.path.join(clone.git_dir, HOME_POINTER), home.common_dir + "\n")
     words = ("init", "--quiet", "--template=", f"--object-format={form}")
     made = run_git(
         *words, "--", path, cwd=os.path.dirname(path), variables={"GIT_DEFAULT_REF_FORMAT": "files"}
@@ -170,7 +178,6 @@ def _make_borrower(home: Checkout, path: str) -> Checkout:
         raise git_failed(words, made)
     import shutil  # noqa: PLC0415 - dear, and only clones need it
 
-    clone = clone_at(path)
     os.makedirs(os.path.join(clone.git_dir, "info"), exist_ok=True)
     for name in _SHARED_FILES:
         source = os.path.join(home.common_dir, name)
@@ -179,7 +186,6 @@ def _make_borrower(home: Checkout, path: str) -> Checkout:
     _write(
         os.path.join(clone.git_dir, "objects", "info", "alternates"), _as_line(f"{home.common_dir}/objects")
     )
-    _write(os.path.join(clone.git_dir, HOME_POINTER), home.common_dir + "\n")
     with open(os.path.join(clone.git_dir, "config"), "a", encoding="utf-8", errors="surrogateescape") as file:
         file.writelines(_carried(home, settings))
     return clone
@@ -282,15 +288,41 @@ def bring_back(home: Checkout, path: str, branch: str) -> str:
     """
     ref = f"refs/heads/{branch}"
     head = _read_ref(path, ref)
-    if not head or head == ask(home, "rev-parse", "--verify", "--quiet", ref):
+    here = ask(home, "rev-parse", "--verify", "--quiet", ref)
+    if not head or head == here:
         return head
+    _keep_replaced(home, branch, here, path, head)
     words = ("-c", "transfer.fsckObjects=true", "-c", "gc.auto=0", "-c", "maintenance.auto=false")
     with git_lock(home.common_dir, f"fetch {branch}"):
         fetch = ("fetch", "--quiet", "--no-tags", "--no-write-fetch-head", "--no-recurse-submodules")
         found = run_in(home, *words, *fetch, "--", path, f"+{ref}:{ref}", limit_seconds=_CHECKOUT_SECONDS)
+        if not found.exit_code:
+            run_in(home, "update-ref", _BROUGHT + branch, ref)
+    if "checked out" in found.trouble:
+        raise RepositoryError(
+            f"{branch} is checked out in the repository itself: what {path} has cannot be brought there",
+            code="BRANCH_IN_USE",
+            hint=f"stand on another branch there (git switch -), then try again; {path} keeps its work",
+        )
     if found.exit_code:
         raise git_failed(("fetch", path), found)
     return ask(home, "rev-parse", "--verify", "--quiet", ref)
+
+
+def _keep_replaced(home: Checkout, branch: str, here: str, path: str, head: str) -> None:
+    """Keep what somebody committed on a clone's branch in the repository itself, before it is replaced.
+
+    What was brought from the clone before is the clone's own to amend.
+    """
+    if not here or here == ask(home, "rev-parse", "--verify", "--quiet", _BROUGHT + branch):
+        return
+    if ask(home, "cat-file", "-t", head) == "commit":
+        is_contained = not run_in(home, "merge-base", "--is-ancestor", here, head).exit_code
+    else:
+        clone = clone_at(path)
+        is_contained = not run_in(clone, "merge-base", "--is-ancestor", here, head).exit_code
+    if not is_contained:
+        told(home, "update-ref", f"{_REPLACED}{branch}/{here[:12]}", here)
 
 
 def _read_ref(path: str, ref: str) -> str:

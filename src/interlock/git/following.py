@@ -64,8 +64,9 @@ def _forward(checkout: Checkout, target: Target, before: str, after: str) -> str
     after = ask(checkout, "rev-parse", "--verify", "--quiet", target.ref) or after
     if not run_in(checkout, "diff-index", "--cached", "--quiet", after).exit_code and _is_clean(checkout):
         return ""  # done before
-    trouble = ""
-    if not run_in(checkout, "diff-index", "--cached", "--quiet", before).exit_code and _is_clean(checkout):
+    trouble = in_the_way(checkout, before, after)
+    is_as_before = not run_in(checkout, "diff-index", "--cached", "--quiet", before).exit_code
+    if not trouble and is_as_before and _is_clean(checkout):
         moved = run_in(checkout, "read-tree", "-m", "-u", before, after)
         if not moved.exit_code:
             return ""
@@ -73,6 +74,20 @@ def _forward(checkout: Checkout, target: Target, before: str, after: str) -> str
     if _finish_half_done(checkout, before, after):
         return ""
     return _leave_alone(checkout, target, before, after, trouble)
+
+
+def in_the_way(checkout: Checkout, before: str, after: str) -> str:
+    """What lies where a commit brings a file, and is in no commit: git would overwrite an ignored one."""
+    words = ("diff-tree", "-r", "-z", "--name-only", "--no-renames", "--diff-filter=A", before, after)
+    for path in ask(checkout, *words).split("\0") if before else ():
+        names = path.split("/")
+        for count in range(1, len(names) + 1 if path else 0):
+            name = "/".join(names[:count])
+            place = os.path.join(checkout.root, name)
+            is_file = os.path.lexists(place) and (os.path.islink(place) or not os.path.isdir(place))
+            if is_file and not ask(checkout, "ls-files", "--", f":(top,literal){name}"):
+                return f"{name} lies there without being under version control"
+    return ""
 
 
 def _is_clean(checkout: Checkout) -> bool:
@@ -132,8 +147,9 @@ def _fast_forward(checkout: Checkout, target: Target, after: str) -> str:
         return (
             f"{checkout.root} was left alone: {target.branch} there has commits that {target.remote} has not"
         )
-    trouble = ""
-    if _is_clean(checkout) and not run_in(checkout, "diff-index", "--cached", "--quiet", "HEAD").exit_code:
+    trouble = in_the_way(checkout, now, after)
+    is_as_before = not run_in(checkout, "diff-index", "--cached", "--quiet", "HEAD").exit_code
+    if not trouble and is_as_before and _is_clean(checkout):
         found = run_git("merge", "--ff-only", "--quiet", "--no-verify", after, cwd=checkout.root)
         if not found.exit_code:
             return ""

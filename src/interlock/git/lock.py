@@ -5,6 +5,7 @@ from __future__ import annotations
 import fcntl
 import json
 import os
+import threading
 import time
 from contextlib import contextmanager
 
@@ -20,6 +21,8 @@ _VARIABLE = "INTERLOCK_GIT_LOCK"  # tells what is started under the lock that it
 _LIMIT_SECONDS = 600.0  # a commit under it runs the user's hooks, and those may test
 _FIRST_SLEEP, _LONGEST_SLEEP = 0.002, 0.05
 _TICK_SECONDS = 0.3
+
+_HERE = threading.local()  # which locks this thread has
 
 
 def under_lock(common_dir: str) -> dict[str, str]:
@@ -48,6 +51,11 @@ def git_lock(
         TimedOut: somebody has held it all the time.
     """
     folder = os.path.join(common_dir, "interlock")
+    held: set[str] = _HERE.__dict__.setdefault("held", set())
+    key = os.path.join(folder, name)
+    if key in held:  # a step of something larger that has it already
+        yield
+        return
     os.makedirs(folder, exist_ok=True)
     file = os.open(os.path.join(folder, name), os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o666)
     try:
@@ -55,8 +63,10 @@ def git_lock(
             limit_seconds = 0.0
         _wait_for(file, purpose, limit_seconds, on_wait, on_tick or (lambda: None))
         _note(file, {"pid": os.getpid(), "purpose": purpose})
+        held.add(key)
         yield
     finally:
+        held.discard(key)
         os.close(file)  # and with it the lock
 
 

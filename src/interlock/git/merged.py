@@ -33,7 +33,9 @@ def _adds_nothing(home: Checkout, commit: str, into: str) -> bool:
 
 def _was_applied(home: Checkout, commit: str, into: str, base: str) -> bool:
     each = ask(home, "cherry", into, commit, base).splitlines()
-    if each and all(line.startswith("-") for line in each):
+    # `cherry` passes over merges, and those may hold work of their own.
+    has_merges = bool(ask(home, "rev-list", "--merges", "--max-count=1", f"{base}..{commit}"))
+    if not has_merges and each and all(line.startswith("-") for line in each):
         return True
     as_one = run_in(
         home,

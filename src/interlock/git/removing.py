@@ -7,6 +7,7 @@ import shutil
 import stat
 
 from interlock.errors import RepositoryError
+from interlock.git.layout import HOME_POINTER
 from interlock.git.lock import git_lock
 
 TYPE_CHECKING = False
@@ -73,6 +74,27 @@ def going_name(path: str, mark: str) -> str:
     """What a checkout is called while it is being removed."""
     folder, name = os.path.split(path)
     return os.path.join(folder, f".{name}.{mark or 'old'}.closing")
+
+
+def is_made_here(home: Checkout, path: str) -> bool:
+    """Whether a folder is a checkout that we made for a repository: a clone of it, or a locked worktree."""
+    marker = os.path.join(path, ".git")
+    if os.path.isdir(marker):
+        return _content(os.path.join(marker, HOME_POINTER)) == home.common_dir + "\n"
+    entry = _entry_of(home, path)
+    if not entry or not os.path.lexists(os.path.join(entry, "locked")):
+        return False
+    said = _content(marker).rstrip("\n")
+    named = said.removeprefix("gitdir: ")
+    return named != said and os.path.realpath(os.path.join(path, named)) == os.path.realpath(entry)
+
+
+def _content(path: str) -> str:
+    try:
+        with open(path, encoding="utf-8", errors="surrogateescape") as file:
+            return file.read(100_000)
+    except OSError:
+        return ""
 
 
 def _entry_of(home: Checkout, path: str) -> str:

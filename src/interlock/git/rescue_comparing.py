@@ -55,13 +55,14 @@ class Comparer:
         self.hidden: set[str] = set()
         self.permissions: dict[str, int] = {}
         self.unexpected: set[str] = set()
+        self.converted: set[str] = set()
 
     def differing(self, tracked: Mapping[str, Indexed], dirty: set[str]) -> set[str]:
         """The paths whose file is missing or differs from the index by a byte, a type or the right to be run.
 
         Beside that it notes in `permissions` the odd ones of files that do not differ, in `hidden` what git
-        itself holds to be unchanged by virtue of a filter, and in `unexpected` what is there though a sparse
-        checkout leaves it out.
+        itself holds to be unchanged by virtue of a filter, in `unexpected` what is there though a sparse
+        checkout leaves it out, and in `converted` what does not differ but has other bytes than its blob.
         """
         sizes = self._shadow.kinds_of(entry.oid for entry in tracked.values())
         differing: set[str] = set()
@@ -112,7 +113,10 @@ class Comparer:
         differing: set[str] = set()
         for path, seen in suspects.items():
             entry, named = tracked[path], attributes.get(path, {})
-            if self._is_same(entry, seen, named):
+            if self._is_same(entry, seen):
+                continue
+            if self._is_converted(entry, seen, named):
+                self.converted.add(path)
                 continue
             differing.add(path)
             if named.get("filter") and path not in dirty and not entry.is_trusted:
@@ -141,12 +145,14 @@ class Comparer:
 
     # -------------------------------------------------------------------------- is it the same file
 
-    def _is_same(self, entry: Indexed, seen: os.stat_result, named: Mapping[str, str]) -> bool:
+    def _is_same(self, entry: Indexed, seen: os.stat_result) -> bool:
         if stat.S_ISLNK(seen.st_mode):
             return self._name_of(self._tree.read_link(entry.path) or b"") == entry.oid
-        if self._file_name(entry.path) == entry.oid:
-            return True
-        if seen.st_size > _CONVERTED_LIMIT:
+        return self._file_name(entry.path) == entry.oid
+
+    def _is_converted(self, entry: Indexed, seen: os.stat_result, named: Mapping[str, str]) -> bool:
+        """Whether a file is what git makes of its blob when it writes it."""
+        if stat.S_ISLNK(seen.st_mode) or seen.st_size > _CONVERTED_LIMIT:
             return False
         if named.get("ident") or named.get("working-tree-encoding"):
             return self._is_as_git_converts(entry)

@@ -86,7 +86,7 @@ class _Surveyor:
             unmerged = {entry.path for entry in entries if entry.stage != "0"}
             for path in sorted(differing | unmerged | set(staged) | comparer.unexpected):
                 entry = tracked.get(path)
-                is_kept = entry is not None and path not in differing
+                is_kept = entry is not None and path not in differing and path not in comparer.converted
                 self._look(tree, path, entry.oid if entry is not None and is_kept else "")
             others = self._untracked_paths()
             for path in others:
@@ -209,10 +209,11 @@ class _Surveyor:
         nested = {path.rstrip("/") for path in tops if tree.has(path + "/.git")}
         if tops:
             asked = self._untracked_paths("--directory", "--ignored")
-            ignored = {path.rstrip("/") for path in asked}
+            # Of a checkout with a life of its own not even its `.git` is ours.
+            without = {path.rstrip("/") for path in (*asked, *self._skipped)}
             for top in tops:
                 if top not in nested:
-                    found.update(self._walk_untracked(tree, top, ignored))
+                    found.update(self._walk_untracked(tree, top, without))
         for path in self._deleted:
             parent = os.path.dirname(path)
             while parent and not tree.is_folder(parent):
@@ -221,10 +222,10 @@ class _Surveyor:
                 found.add(parent)
         self._empty |= found
 
-    def _walk_untracked(self, tree: TreeReader, top: str, ignored: set[str]) -> list[str]:
+    def _walk_untracked(self, tree: TreeReader, top: str, without: set[str]) -> list[str]:
         """The empty folders below an untracked one; looks at each `.git` that git passes over, too."""
         empty: list[str] = []
-        for path, is_folder in tree.walk(top, ignored):
+        for path, is_folder in tree.walk(top, without):
             if is_folder:
                 empty.append(path)
             elif "/.git/" in path or path.endswith("/.git"):

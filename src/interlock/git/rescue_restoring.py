@@ -42,14 +42,17 @@ class Restored:
     notes: tuple[str, ...]
 
 
-def restore_rescue(home: str, rescue_id: str, into: Place) -> Restored:
+def restore_rescue(home: str, rescue_id: str, into: Place, *, only_changes: bool = False) -> Restored:
     """Make a clean checkout what the rescued one was: working tree, index, HEAD, operation in progress.
+
+    With `only_changes` just files and index come back, into a checkout of which the caller knows that it
+    stands on the same commit without changes: its refs, stash and submodules have gone on since.
 
     Raises:
         RepositoryError: there is no such rescue, or the checkout has work of its own.
     """
     rescue = get_rescue(home, rescue_id)
-    if is_anything_at_stake(home, into, kept_refs=(*KEPT, REFS.rstrip("/"))):
+    if not only_changes and is_anything_at_stake(home, into, kept_refs=(*KEPT, REFS.rstrip("/"))):
         raise RepositoryError(
             f"{into.root} has work of its own, which a restored rescue would overwrite",
             code="RESTORE_NOT_CLEAN",
@@ -67,8 +70,13 @@ def restore_rescue(home: str, rescue_id: str, into: Place) -> Restored:
         target = Target(home, into)
         if into.kind == CLONE:
             _make_independent(target, rescue.commit)
-        branch = restore_section(target, outer, blobs)
-        if inner:
+        if only_changes:
+            branch = ""
+            _restore_index(target, outer, blobs)
+            _restore_files(target, outer, blobs)
+        else:
+            branch = restore_section(target, outer, blobs)
+        if inner and not only_changes:
             # Few checkouts have submodules.
             from interlock.git.rescue_submodules import restore_submodules  # noqa: PLC0415
 

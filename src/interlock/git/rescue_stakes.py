@@ -41,6 +41,11 @@ class AtStake:
         """Whether a merge, rebase or the like is half done."""
         return bool(self.operation)
 
+    @property
+    def has_changes(self) -> bool:
+        """Whether its own files or its index differ from HEAD; submodules are checkouts of their own."""
+        return bool(self.modified or self.staged or self.untracked or self.deleted)
+
     def __bool__(self) -> bool:
         """Whether anything would be lost. Empty folders alone are no work."""
         counts = (self.modified, self.staged, self.untracked, self.deleted, self.unpushed_commits)

@@ -81,21 +81,29 @@ class TreeWriter:
 
     def remove(self, path: str) -> None:
         """Remove a file, and the folders that are empty without it."""
-        parts = to_bytes(path).split(b"/")
         with contextlib.suppress(FileNotFoundError, NotADirectoryError, IsADirectoryError):
-            folder, name = self._enter(path, is_making=False)
+            self.unlink(path)
+            self.remove_empty(os.path.dirname(path))
+
+    def unlink(self, path: str) -> None:
+        """Remove a file and nothing else."""
+        folder, name = self._enter(path, is_making=False)
+        try:
+            os.unlink(name, dir_fd=folder)
+        finally:
+            os.close(folder)
+
+    def remove_empty(self, path: str) -> None:
+        """Remove a folder and those above it, as far up as nothing else is in them."""
+        parts = to_bytes(path).split(b"/") if path else []
+        for depth in range(len(parts), 0, -1):
+            above, last = self._walk(parts[: depth - 1], is_making=False), parts[depth - 1]
             try:
-                os.unlink(name, dir_fd=folder)
+                os.rmdir(last, dir_fd=above)
+            except OSError:
+                return
             finally:
-                os.close(folder)
-            for depth in range(len(parts) - 1, 0, -1):
-                above, last = self._walk(parts[: depth - 1], is_making=False), parts[depth - 1]
-                try:
-                    os.rmdir(last, dir_fd=above)
-                except OSError:
-                    return
-                finally:
-                    os.close(above)
+                os.close(above)
 
     def _enter(self, path: str, *, is_making: bool = True) -> tuple[int, bytes]:
         """The folder that a path is in, for the caller to close, and the name in it."""

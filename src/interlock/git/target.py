@@ -96,11 +96,6 @@ def commits_of(home: Checkout, refs: Sequence[str]) -> dict[str, str]:
     return {name: peeled or oid for name, oid, kind, peeled in rows if name in refs and kind != "tree"}
 
 
-def usual_branch(home: Checkout) -> str:
-    """The branch that work lands on where the settings name none; empty when there is no branch at all."""
-    return _usual_branch(home, {})
-
-
 def _usual_branch(home: Checkout, known: dict[str, str]) -> str:
     """The remote's own choice, else one of the usual names, else the branch of the main checkout.
 
@@ -173,11 +168,20 @@ def fetch_target(home: Checkout, target: Target, on_tick: Callable[[], None] | N
             with git_lock(home.common_dir, f"fetch {target.remote}/{target.branch}"):
                 found = _fetch(home, target, on_tick)
         if found.exit_code and _NO_SUCH_BRANCH in found.trouble and commits_of(home, [target.ref]):
-            return ""  # it was never pushed: the branch here is all there is
+            # It was never pushed, or is gone there: the branch here is all there is.
+            run_in(home, "update-ref", "-d", target.remote_ref)
+            return ""
         if found.exit_code:
-            return found.trouble.splitlines()[-1] if found.trouble else f"exit {found.exit_code}"
+            return reason_of(found)
         _note_fetched(home, target, begun_at)
     return ""
+
+
+def reason_of(found: Output) -> str:
+    """Why git refused, in its own words: the line that says so, not the advice behind it."""
+    lines = found.trouble.splitlines()
+    fatal = [line.removeprefix("fatal: ") for line in lines if line.startswith("fatal: ")]
+    return (fatal or lines or [f"exit {found.exit_code}"])[0]
 
 
 def _fetch(home: Checkout, target: Target, on_tick: Callable[[], None] | None) -> Output:

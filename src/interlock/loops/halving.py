@@ -47,6 +47,7 @@ class Means:
     find_tip: Callable[[], str]
     land: Callable[[Sequence[Candidate], Verdict], int]
     on_step: Callable[[str], None]
+    tick: Callable[[], None]
 
 
 @value
@@ -73,6 +74,9 @@ class Halving:
         self._context = means.site.context
         self.red: RepositoryError | None = None  # the target itself fails its checks
         self.has_halved = False
+        self._is_doubtful = (
+            False  # something was remembered to be red, and is not: nothing of that is believed
+        )
 
     def work_off(self, tip: str, batch: Sequence[Landing]) -> int:
         """Land what can land of a batch, halving what is red; tells how many ended."""
@@ -82,7 +86,7 @@ class Halving:
         verdict = self._test(chain)
         if verdict.is_green:
             return ended + self._means.land(chain, verdict)
-        return ended + self._halve(chain, verdict)
+        return ended + self._halve(chain)
 
     def _chain(self, tip: str, batch: Sequence[Landing]) -> tuple[list[Candidate], int]:
         """The entries one on top of the other; those that clash with the target itself go back."""
@@ -90,6 +94,7 @@ class Halving:
         ended = 0
         on = tip
         for landing in batch:
+            self._means.tick()  # many merges may take longer than a lease
             outcome = self._combine(on, landing)
             if isinstance(outcome, Candidate) and not outcome.is_empty:
                 chain.append(outcome)
@@ -175,12 +180,18 @@ class Halving:
         return verdict
 
     def _ask(
-        self, commit: str, tree: str, paths: Sequence[str], on_check: Callable[[str], None] = lambda _: None
+        self,
+        commit: str,
+        tree: str,
+        paths: Sequence[str],
+        on_check: Callable[[str], None] = lambda _: None,
+        *,
+        anew: bool = False,
     ) -> Verdict:
         wanted = validators(self._site, self._means.recipe.classes, paths)
-        return self._means.bench.test(commit, tree, wanted, on_check)
+        return self._means.bench.test(commit, tree, wanted, on_check, anew=anew or self._is_doubtful)
 
-    def _halve(self, chain: Sequence[Candidate], verdict: Verdict) -> int:
+    def _halve(self, chain: Sequence[Candidate]) -> int:
         """Find what makes a red chain red, and land the rest of it.
 
         What stands behind the culprit is tested as a whole once that is gone: mostly it is green.
@@ -188,13 +199,14 @@ class Halving:
         self.has_halved = True
         ended = 0
         later: list[Landing] = []
+        red = chain
         while len(chain) > 1:
             count = halves(len(chain))
             first, rest = chain[:count], chain[count:]
             tried = self._test(first)
             if not tried.is_green:
                 later = [*(one.landing for one in rest), *later]
-                chain, verdict = first, tried
+                chain = red = first
                 continue
             landed = self._means.land(first, tried)
             if not landed:  # the target has moved meanwhile: the rest stands on what did not land
@@ -203,12 +215,25 @@ class Halving:
                 return ended
             ended += landed
             chain = rest  # what was tested as a whole before stands on exactly this commit: it is still red
-        ended += self._send_back(chain[0], verdict)
+        ended += self._send_back(chain[0], red)
         return ended + (self.work_off(self._means.find_tip(), later) if later else 0)
 
-    def _send_back(self, culprit: Candidate, verdict: Verdict) -> int:
+    def _send_back(self, culprit: Candidate, red: Sequence[Candidate]) -> int:
+        """End the last of a red chain, or leave it in line if the target is red; tells how many ended.
+
+        A target that is only remembered to be red is asked anew: it may have been an outage that is over, and
+        then the entry is asked anew as well.
+        """
         landing, home = culprit.landing, self._site.home
-        bare = self._ask(culprit.before, trials.tree_of(home, culprit.before), ())
+        verdict = self._test(red)  # asked as it was before: each path may have a check of its own
+        tree = trials.tree_of(home, culprit.before)
+        bare = self._ask(culprit.before, tree, ())
+        if not bare.is_green:
+            bare = self._ask(culprit.before, tree, (), anew=True)
+            self._is_doubtful = self._is_doubtful or bare.is_green
+            verdict = self._test(red)
+        if verdict.is_green:
+            return self._means.land([culprit], verdict)
         if not bare.is_green and bare.check == verdict.check:
             self._leave_to_mender(landing, bare)
             return 0

@@ -13,7 +13,7 @@ from interlock.domain.landings import LANDED, OPEN, QUEUED, TESTING, Landing, Mo
 from interlock.errors import InterlockError, RepositoryError, Stale, WaitsForPerson
 from interlock.flows.checking import Bench, Verdict
 from interlock.flows.combining import Candidate, recipe_for
-from interlock.flows.rules import gate_for, settings_at
+from interlock.flows.rules import gate_for, read_at, settings_at
 from interlock.git import advancing, trials
 from interlock.git.following import follow_locally, forward_checkouts
 from interlock.git.run import ask, run_in
@@ -23,7 +23,7 @@ from interlock.loops.settling import integrate, settle_landed, tidy_pins
 from interlock.operations import landings as operations
 from interlock.operations.landing_ends import mark_landed
 from interlock.operations.runners import RunnerBusy, RunnerLease, end_runner, renew_runner, take_runner
-from interlock.values import as_dict, value
+from interlock.values import value
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -101,6 +101,8 @@ class QueueRunner:
             tip = self._find_tip()
             waiting = self._waiting()
             if not waiting:
+                self._settings = read_at(self._site, tip)
+                self._integrate()  # what it waited for may have been taken out, or whoever landed was cut off
                 return Round()
             self._settings = settings_at(self._site, self._target, tip)
             self._is_overtaken = False
@@ -122,9 +124,16 @@ class QueueRunner:
             if self._bench is not None:
                 self._bench.close()
         settle_landed(self._site, self._target)
-        integrate(self._site, self._target)
+        self._integrate()
         self._on_step("settled")
         return Round(ended=ended, is_overtaken=self._is_overtaken)
+
+    def _integrate(self) -> None:
+        """Open the task for the whole; what has landed has landed, whether that works or not."""
+        try:
+            integrate(self._site, self._target, self._settings)
+        except (InterlockError, OSError) as error:
+            self._site.tell(f"no task for the whole was opened, the next run tries again: {error}")
 
     def _work_off(self, tip: str, waiting: Sequence[Landing]) -> int:
         """Work on one batch; and on the next if the target is red, since what mends it may stand far behind.
@@ -142,6 +151,7 @@ class QueueRunner:
                 lease=lambda: self._lease,
                 find_tip=self._find_tip,
                 land=self._land,
+                tick=self._tick,
                 on_step=self._on_step,
             )
         )
@@ -310,7 +320,11 @@ class QueueRunner:
         # Kept until it is settled: nothing else leads to these commits if we die now.
         self._has_fence = True
         advancing.raise_fence(self._site.home, self._fence, after)
-        operations.change_queue(self._context, self._lease, self._target.branch, "moving", move=as_dict(move))
+        if not operations.begin_move(self._context, self._lease, self._target.branch, move):
+            advancing.drop_fence(self._site.home, self._fence)
+            self._is_overtaken = True
+            operations.put_back(self._context, self._lease, ids, "another entry beside it was taken out")
+            return 0
         self._on_step("written")
         self._tick()
         advanced = advancing.advance(
@@ -329,8 +343,10 @@ class QueueRunner:
             return len(chain)
         if advanced.state == advancing.UNKNOWN:  # what was written down stays, and is asked for next time
             raise remote_gone(self._target, advanced.trouble)
-        advancing.drop_fences(self._site.home, self._target)
-        self._abandon(operations.get_queue(self._context, self._target.branch))
+        self._abandon(
+            operations.get_queue(self._context, self._target.branch)
+        )  # only if the queue is still ours
+        advancing.drop_fence(self._site.home, self._fence)
         if advanced.state == advancing.ELSEWHERE:
             self._is_overtaken = True
             operations.put_back(

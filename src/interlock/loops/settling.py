@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import os
 
-from interlock.domain.landings import LANDED, OPEN
+from interlock.domain.landings import BOUNCED, EJECTED, LANDED
 from interlock.domain.workspaces import CLOSING
 from interlock.domain.workspaces import OPEN as WORKSPACE_OPEN
 from interlock.errors import InterlockError
@@ -23,9 +23,13 @@ from interlock.runners.inhabitants import processes_in
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
+    from interlock.config import Settings
     from interlock.domain.landings import Landing
     from interlock.flows.site import Site
     from interlock.git.target import Target
+
+_MOST_NAMED = 100  # landings in one task for the whole
+_LONGEST_NAME = 300
 
 
 def is_shared(site: Site) -> bool:
@@ -124,47 +128,53 @@ def keep_branch(site: Site, landing: Landing) -> None:
 def tidy_pins(site: Site, target: Target) -> None:
     """Put right what was cut off between a pin and its entry: one without the other, either way."""
     kept = set(advancing.pinned(site.home))
-    entries = operations.list_landings(site.context, ())
-    is_open = {one.head for one in entries if one.state in OPEN}
-    ended = {one.head: one for one in entries if one.state not in OPEN}
-    for head in sorted(kept - is_open):
+    entries = operations.list_landings(site.context)
+    left = sorted(kept - {one.head for one in entries})
+    # Mostly nothing is left: then what has ended, which is more every day, need not be read.
+    over = operations.list_landings(site.context, (BOUNCED, EJECTED, LANDED)) if left else []
+    ended = {one.head: one for one in over}
+    for head in left:
         if head in ended:
             let_go(site, target, ended[head])
         else:  # whoever submitted it was killed before it was entered
             advancing.unpin(site.home, target, head, is_shared=is_shared(site))
     for one in entries:
-        if one.state in OPEN and one.head not in kept and is_from_here(site, one):
+        if one.head not in kept and is_from_here(site, one):
             try:
                 advancing.pin(site.home, target, one.head, is_shared=is_shared(site))
             except InterlockError as error:
                 site.tell(error.message)
 
 
-def integrate(site: Site, target: Target) -> None:
-    """Open a task for what only shows when everything is together."""
+def integrate(site: Site, target: Target, settings: Settings) -> None:
+    """Open a task for what only shows when everything is together; the settings are the target's."""
     from interlock.domain.tasks import NewTask
     from interlock.operations.task_adding import add_task
 
-    wanted = site.settings.landing_integrate
+    wanted = settings.landing_integrate
     if wanted is None:
         return
-    landed = [
-        one
-        for one in operations.list_landings(site.context, (LANDED,))
-        if not one.is_integrated and one.target == target.branch
-    ]
-    if not landed or (wanted["after"] == "wave" and operations.list_landings(site.context, OPEN)):
+    context = site.context
+    if wanted["after"] == "wave" and any(
+        one.target == target.branch for one in operations.list_landings(context)
+    ):
         return
-    tip = operations.get_queue(site.context, target.branch).tip
-    named = "\n".join(f"- {one.id} {one.branch}: {one.subject}" for one in landed)
+    landed = operations.list_unintegrated(context, target.branch)
+    if not landed:
+        return
+    tip = operations.get_queue(context, target.branch).tip
+    # Where it was asked for only lately, all that ever landed is new to it: the latest matter.
+    latest = landed[-_MOST_NAMED:]
+    named = "\n".join(f"- {one.id} {one.branch}: {one.subject}"[:_LONGEST_NAME] for one in latest)
+    more = f"\nand {len(landed) - len(latest)} more before them" if len(landed) > len(latest) else ""
     new = NewTask(
         title=f"{wanted['title']} ({tip[:12]})",
-        body=f"What landed on {target.branch}:\n{named}\n",
+        body=f"What landed on {target.branch}:\n{named}{more}\n",
         role=str(wanted.get("role", "")),
         check=str(wanted.get("check", "")),
         key=f"integrate/{tip}",
         labels=("integration",),
     )
     # The task first: found again by its key, it is not opened twice if we die in between.
-    add_task(site.context, None, new, force=True)
-    operations.mark_integrated(site.context, [one.id for one in landed])
+    add_task(context, None, new, force=True)
+    operations.mark_integrated(context, [one.id for one in landed])

@@ -23,6 +23,7 @@ if TYPE_CHECKING:
     from interlock.domain.landings import Landing, Queue
     from interlock.flows.site import Site
 
+_LONGEST_PAUSE = 60.0
 _IDLE_SECONDS = 2.0
 _LOOK_SECONDS = 0.5
 
@@ -95,6 +96,8 @@ def has_more(site: Site, seen: Collection[str] = ()) -> bool:
 
 def run_until(site: Site, who: str, *, is_drained: bool, wait_ms: int = 0) -> InterlockError | None:
     """Run the queue until nothing is left to do, or until a signal; tells why it stopped early."""
+    seen: set[str] = set()
+    pause = _IDLE_SECONDS
     while True:
         target = find_target(site.home, site.settings)
         lease = wait_for_runner(
@@ -114,13 +117,23 @@ def run_until(site: Site, who: str, *, is_drained: bool, wait_ms: int = 0) -> In
             stop = error
         finally:
             runner.close()
-        if is_drained and (stop is not None or not has_more(site, runner.seen)):
+        is_blind = stop is not None and not runner.seen  # it could not even look: another try ends the same
+        seen |= runner.seen
+        if is_drained and (is_blind or not has_more(site, seen)):
             return stop
         if stop is not None:
             site.tell(f"{stop.message} ({stop.hint})")
         if not is_drained:
-            operations.wait_until(site.context, lambda: False, lambda: None, _IDLE_SECONDS)
-            time.sleep(0.01)
+            pause = min(pause * 2, _LONGEST_PAUSE) if stop is not None else _IDLE_SECONDS
+            _rest(site, seen, pause)
+
+
+def _rest(site: Site, seen: Collection[str], seconds: float) -> None:
+    """Let some time pass, or until something new stands in line: what stopped us will not end in a moment."""
+    until = time.monotonic() + seconds
+    while time.monotonic() < until and not has_more(site, seen):
+        operations.wait_until(site.context, lambda: False, lambda: None, _IDLE_SECONDS)
+        time.sleep(0.01)
 
 
 def eject(site: Site, session: Session, landing_id: str, why: str) -> Landing:

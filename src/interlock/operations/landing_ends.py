@@ -134,6 +134,12 @@ def bounce(
                 code="LANDING_ENDED",
                 hint="`interlock queue show` tells how it ended",
             )
+        if lease is None and (one.state == TESTING or is_moving(tx, one)):
+            raise NotAllowed(
+                f"{landing_id} is being tested, or on its way onto {one.target}",
+                code="LANDING_BUSY",
+                hint="wait for the verdict; `interlock queue show` tells how far it is",
+            )
         author = living_author(tx, one)
         tail = output[-MOST_OUTPUT:]
         task_id = _return_task(tx, context, one, author, reason, hint, tail) if state == BOUNCED else ""
@@ -158,6 +164,12 @@ def bounce(
         return now
 
     return context.change(work, areas=ADDING)
+
+
+def is_moving(tx: Change, landing: Landing) -> bool:
+    """Whether an entry is part of a move of the target that is written down."""
+    entries = locked_queue(tx, landing.target).move.get("entries", [])
+    return isinstance(entries, list) and landing.id in entries
 
 
 def _return_task(

@@ -6,7 +6,7 @@ How an entry gets in is told in `landing_submitting.py`, how it ends in `landing
 
 from __future__ import annotations
 
-from interlock.domain.landings import HELD, LANDED, OPEN, QUEUED, TESTING, Landing, Queue
+from interlock.domain.landings import HELD, LANDED, OPEN, QUEUED, TESTING, Landing, Move, Queue
 from interlock.errors import Malformed
 from interlock.operations import records
 from interlock.operations.runners import check_runner
@@ -30,7 +30,7 @@ def landing_from(document: records.Document) -> Landing:
 
 def list_landings(context: Context, states: Sequence[str] = OPEN) -> list[Landing]:
     """The entries in these states, in the order in which they were submitted; all without states."""
-    shelves = (*states, records.SETTLED) if LANDED in states else states
+    shelves = (*states, records.SETTLED, records.INTEGRATED) if LANDED in states else states
     found = context.store.view(lambda reading: records.all_of(reading, NOUN, shelves))
     return [landing_from(document) for document in found]
 
@@ -39,6 +39,14 @@ def list_unsettled(context: Context) -> list[Landing]:
     """What has landed, and for which not everything is done that follows."""
     found = context.store.view(lambda reading: records.all_of(reading, NOUN, (LANDED,)))
     return [landing_from(document) for document in found]
+
+
+def list_unintegrated(context: Context, target: str) -> list[Landing]:
+    """What has landed on a target, and is part of no whole yet that somebody was asked to look at."""
+    shelves = (LANDED, records.SETTLED)
+    found = context.store.view(lambda reading: records.all_of(reading, NOUN, shelves))
+    entries = [landing_from(document) for document in found]
+    return [one for one in entries if one.target == target and not one.is_integrated]
 
 
 def get_landing(context: Context, landing_id: str) -> Landing:
@@ -102,6 +110,24 @@ def change_queue(
         now = replace(locked_queue(tx, target), **fields)
         records.put(tx, "queue", as_dict(now), verb)
         return now
+
+    return context.change(work)
+
+
+def begin_move(context: Context, lease: RunnerLease, target: str, move: Move) -> bool:
+    """Write a move down before it is made, unless one of its entries was taken out meanwhile.
+
+    Raises:
+        Stale: somebody else runs the queue by now.
+    """
+
+    def work(tx: Change) -> bool:
+        check_runner(tx, lease)
+        if any(locked(tx, landing_id).state != TESTING for landing_id in move.entries):
+            return False
+        now = replace(locked_queue(tx, target), move=as_dict(move))
+        records.put(tx, "queue", as_dict(now), "moving")
+        return True
 
     return context.change(work)
 

@@ -21,7 +21,7 @@ def add_notice(tx: Change, session: str, text: str) -> None:
 
 def has_notices(reading: Reading, session: str) -> list[records.Document]:
     """What a session has not been told yet."""
-    return [one for one in records.by_key(reading, _NOUN, session) if one["state"] == "new"]
+    return records.by_key(reading, _NOUN, session, "new")
 
 
 def take_notices(context: Context, session: str) -> list[str]:

@@ -12,11 +12,11 @@ from itertools import islice
 
 from interlock.domain.claims import EXCLUSIVE, Claim, Refused, Request, areas_of
 from interlock.domain.patterns import Branch, ancestors, below, branches_overlap
-from interlock.domain.tasks import ACTIVE
+from interlock.domain.tasks import ACTIVE, READY
 from interlock.operations.claims import is_over, living, take_in
 from interlock.operations.held import live_claims
 from interlock.operations.leases import end_if_gone, is_dead, touch
-from interlock.operations.task_rows import pattern_pairs, task_from, who, whole
+from interlock.operations.task_rows import pattern_pairs, task_from, unknown_task, who, whole
 from interlock.operations.tasks import count_tasks, lessons_in
 from interlock.values import replace, value
 
@@ -114,6 +114,26 @@ def _try(context: Context, session: Session, role: str, base: Callable[[], str])
     return context.change(work)
 
 
+def take_task(context: Context, session: Session, task_id: str, base: str) -> Picked | None:
+    """Take one certain task if it is ready, and its paths with it; nothing if it is not, or they are held.
+
+    Raises:
+        Stale: the session is over.
+        Malformed: there is no such task.
+    """
+
+    def work(tx: Change) -> Picked | None:
+        me = living(tx, session)
+        row = tx.one("task_get", task=task_id)
+        if row is None:
+            raise unknown_task(task_id)
+        if row[4] != READY:
+            return None
+        return _Walk(tx, context, me, base).take_one(task_id, row[8])
+
+    return context.change(work)
+
+
 def _bury_the_dead(tx: Change, context: Context, me: Session) -> bool:
     """End sessions with tasks whose processes have provably ended; tells whether there were any."""
     owners = [row[0] for row in tx.all("tasks_owners") if row[0] != me.id]
@@ -148,6 +168,10 @@ class _Walk:
                 return picked
             size = _PAGE
         return None
+
+    def take_one(self, task_id: str, stored: str) -> Picked | None:
+        """This task, if it can be had."""
+        return self._find_among({task_id: stored})
 
     def _find_among(self, some: dict[str, str]) -> Picked | None:
         """The first of these tasks (id → declared paths) that can be had: others may be taking them, too."""

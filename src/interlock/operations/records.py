@@ -27,6 +27,7 @@ KEYS = {
     "notice": "session",
 }
 SETTLED = "settled"
+INTEGRATED = "integrated"  # settled, and part of a whole that somebody was asked to look at
 LETTERS = {"workspace": "W", "landing": "L", "deploy": "D", "notice": "N"}
 
 
@@ -58,9 +59,13 @@ def all_of(reading: Reading, noun: str, states: Sequence[str] = ()) -> list[Docu
     return [json.loads(row[0]) for row in rows]
 
 
-def by_key(reading: Reading, noun: str, key: str) -> list[Document]:
-    """The records of a noun that are found by a key: a task, a target."""
-    return [json.loads(row[0]) for row in reading.all("records_of", noun=noun, key=key)]
+def by_key(reading: Reading, noun: str, key: str, state: str = "") -> list[Document]:
+    """The records of a noun that are found by a key: a task, a target; or those of them in this state."""
+    if state:
+        rows = reading.all("records_of_in", noun=noun, key=key, state=state)
+    else:
+        rows = reading.all("records_of", noun=noun, key=key)
+    return [json.loads(row[0]) for row in rows]
 
 
 def put(
@@ -87,11 +92,17 @@ def _write(tx: Change, noun: str, document: Mapping[str, Any]) -> None:
         "record_put",
         noun=noun,
         id=document["id"],
-        # What needs nothing more is put on another shelf: whoever looks for work must not read all that was.
-        state=SETTLED if document.get("is_settled") else document["state"],
+        state=_shelf(document),
         key=document[KEYS[noun]],
         data=json.dumps(dict(document), ensure_ascii=True, separators=(",", ":")),
     )
+
+
+def _shelf(document: Mapping[str, Any]) -> str:
+    """Where a record is kept: whoever looks for work must not read all that needs nothing more."""
+    if not document.get("is_settled"):
+        return str(document["state"])
+    return INTEGRATED if document.get("is_integrated") else SETTLED
 
 
 def follow_record(tx: Change, entry: Entry) -> None:

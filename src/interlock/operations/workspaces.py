@@ -86,10 +86,11 @@ def begin(
     """Enter a workspace that is about to be made, or find the one that is there; and whether it is new.
 
     `place` tells the path for a folder's name; names that lie there already are passed over. `facts` tells
-    for its branch what else the record shall say.
+    for its branch what else the record shall say. One that an ended session left is told as it stands: what
+    is in it must be saved before `adopt`.
 
     Raises:
-        Held: another session is at work on the task.
+        Held: another session is at work on the task, or in its workspace.
         NotAllowed: the task is over.
     """
 
@@ -101,7 +102,8 @@ def begin(
         for known in _of_task(tx, task_id):
             is_same = known.attempt == attempt and is_here(context, known, home)
             if known.state in THERE and is_same:
-                return _adopt(tx, known, session), False
+                _check_left(tx, context, known, session)
+                return known, False
         taken = {workspace_from(one).path.rpartition("/")[2] for one in records.all_of(tx, _NOUN, THERE)}
         name = folder_name(task_id, session.agent, taken)
         made = Workspace(
@@ -158,13 +160,39 @@ def _of_task(reading: Reading, task_id: str) -> list[Workspace]:
     return [workspace_from(document) for document in records.by_key(reading, _NOUN, task_id)]
 
 
-def _adopt(tx: Change, known: Workspace, session: Session) -> Workspace:
-    """The workspace of the same attempt, now of this session: whoever had it before has ended."""
-    if known.session == session.id or known.state != OPEN:
-        return known
-    now = replace(known, session=session.id, agent=session.agent)
-    records.put(tx, _NOUN, as_dict(now), "adopted", session)
-    return now
+def _check_left(tx: Change, context: Context, known: Workspace, session: Session) -> None:
+    """One that is being closed will be nobody's; any other is its session's for as long as that lives."""
+    if known.session == session.id or known.state == CLOSING:
+        return
+    if _is_living(tx, context, known.session):
+        raise held_by(known)
+
+
+def held_by(workspace: Workspace) -> Held:
+    """Another live session has the workspace."""
+    return Held(
+        f"{workspace.agent} is at work in {workspace.id}",
+        code="WORKSPACE_HELD",
+        hint=f"ask {workspace.agent} to close it; `interlock workspace close {workspace.id} --force` rescues"
+        " everything and closes it anyway",
+        holder=workspace.agent,
+        task=workspace.task,
+    )
+
+
+def adopt(context: Context, known: Workspace, session: Session) -> Workspace | None:
+    """Take over the workspace of a session that has ended; nothing if it is another's by now."""
+
+    def work(tx: Change) -> Workspace | None:
+        living(tx, session)
+        document = records.lock(tx, _NOUN, known.id)
+        if document is None or (document["state"], document["session"]) != (OPEN, known.session):
+            return None
+        now = replace(workspace_from(document), session=session.id, agent=session.agent)
+        records.put(tx, _NOUN, as_dict(now), "adopted", session)
+        return now
+
+    return context.change(work)
 
 
 def is_here(context: Context, workspace: Workspace, home: str) -> bool:
@@ -211,7 +239,7 @@ def take_over(context: Context, workspace: Workspace, state: str) -> Workspace |
         if document is None or document["state"] not in HALF_WAY:
             return None
         now = workspace_from(document)
-        if now.machine != context.processes.machine or not is_forsaken(context, now):
+        if now.machine != context.processes.machine or not _is_forsaken(tx, context, now):
             return None
         now = replace(now, state=state, process=as_dict(context.processes.current()))
         records.put_quietly(tx, _NOUN, as_dict(now))
@@ -226,12 +254,23 @@ def is_own(context: Context, workspace: Workspace) -> bool:
 
 
 def is_forsaken(context: Context, workspace: Workspace) -> bool:
-    """Whether the process that was making or removing it has provably ended, or is this one."""
+    """Whether the process of this machine that was making or removing it has ended, or is this one."""
+    return context.store.view(lambda reading: _is_forsaken(reading, context, workspace))
+
+
+def _is_forsaken(reading: Reading, context: Context, workspace: Workspace) -> bool:
     process = workspace.process
     if not process:
         return True
     known = Process(**process)  # type: ignore[arg-type] # pyright: ignore[reportArgumentType]
-    return known == context.processes.current() or context.processes.is_gone(known)
+    here = context.processes.current()
+    if known == here or context.processes.is_gone(known):
+        return True
+    if known.boot_id != here.boot_id:
+        # Nothing outlives a boot of its machine; but a boot known only by its minute may be this very one.
+        return not (known.boot_id.startswith("started-") or here.boot_id.startswith("started-"))
+    # Into another container one cannot look: whoever works there shows it by a session that lives.
+    return known.namespace != here.namespace and not _is_living(reading, context, workspace.session)
 
 
 def is_held(context: Context, workspace: Workspace) -> bool:

@@ -24,6 +24,10 @@ ORDER BY length(id), id;
 -- records_of: those found by a key
 SELECT data FROM records WHERE repository = :repository AND noun = :noun AND key = :key ORDER BY length(id), id;
 
+-- records_of_in: those found by a key that are in this state
+SELECT data FROM records WHERE repository = :repository AND noun = :noun AND key = :key AND state = :state
+ORDER BY length(id), id;
+
 -- record_put: as it is now
 INSERT INTO records (repository, noun, id, state, key, data) VALUES (:repository, :noun, :id, :state, :key, :data)
 ON CONFLICT (repository, noun, id) DO UPDATE SET state = excluded.state, key = excluded.key, data = excluded.data;
