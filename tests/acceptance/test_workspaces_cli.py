@@ -209,9 +209,11 @@ def test_the_environment_is_for_a_shell(shell: Shell) -> None:
     git(shell.folder, "commit", "--quiet", "-m", "Settings")
     opened = open_one(shell)
 
-    said = shell.at(opened["path"]).sh('eval "$(interlock workspace env)" && echo $INTERLOCK_TASK $PORT')
+    said = shell.at(opened["path"]).sh(
+        'eval "$(interlock workspace env)" && echo $INTERLOCK_TASK $PORT $INTERLOCK_AGENT'
+    )
 
-    assert said.out == f"T1 {opened['environment']['PORT']}\n"
+    assert said.out == f"T1 {opened['environment']['PORT']} ann\n"
 
 
 def test_saving_and_restoring_by_hand(shell: Shell) -> None:
@@ -285,3 +287,29 @@ def test_an_opening_that_is_stopped_leaves_nothing(shell: Shell) -> None:
     (failed,) = shell.ask("workspace", "list", "--all")["workspaces"]
     assert failed["state"] == "failed"
     assert "interlock" not in shell.git("branch", "--list")
+
+
+def test_what_was_put_aside_before_a_commit_comes_back_merged(shell: Shell) -> None:
+    (shell.folder / "b.py").write_text("1\n")
+    (shell.folder / "c.py").write_text("1\n")
+    git(shell.folder, "add", "b.py", "c.py")
+    git(shell.folder, "commit", "--quiet", "-m", "Two files")
+    shell.ask("claim", "b.py", "c.py", "--as", "ann")
+    (shell.folder / "b.py").write_text("3\n")
+    shell.ask("stash", "save", "--as", "ann")
+    (shell.folder / "c.py").write_text("2\n")
+    shell.ask("commit", "-m", "other", "c.py", "--as", "ann")
+
+    shell.ask("stash", "restore", "--as", "ann")
+
+    assert (shell.folder / "b.py").read_text() == "3\n"
+    assert (shell.folder / "c.py").read_text() == "2\n"
+
+
+def test_nobody_puts_aside_what_another_does_in_its_workspace(shell: Shell) -> None:
+    place = Path(open_one(shell)["path"])
+    (place / "new.txt").write_text("new\n")
+
+    shell.refuse("WORKSPACE_HELD", "stash", "save", "--as", "bob", "--repo", str(place), exit=3)
+
+    assert (place / "new.txt").exists()

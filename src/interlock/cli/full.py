@@ -178,7 +178,7 @@ def _build_command(command: Command, name: str) -> click.Command:
             required=not argument.is_optional,
             # Only where there is one: a default of None would do for a required argument.
             **({"default": ""} if argument.is_optional and not argument.is_many else {}),
-            metavar=argument.shown,
+            metavar=f"[{argument.shown}]" if argument.is_optional else argument.shown,
             type=click.UNPROCESSED if argument.is_rest else None,
         )
         for argument in command.arguments

@@ -321,9 +321,9 @@ def _refused(said: Output, hooks: list[str], touched: list[str]) -> InterlockErr
             hint="mend what it complains about and commit again; nothing was committed",
             **facts,
         )
-    return RepositoryError(
-        f"git did not commit: {last}", code="COMMIT_FAILED", hint="nothing was committed", **facts
-    )
+    is_nobody = "tell me who you are" in said.text or "was given and auto-detection is disabled" in said.text
+    hint = 'git config user.name "…" and git config user.email "…"' if is_nobody else "nothing was committed"
+    return RepositoryError(f"git did not commit: {last}", code="COMMIT_FAILED", hint=hint, **facts)
 
 
 def _added(paths: list[str]) -> InterlockError:

@@ -18,7 +18,7 @@ from interlock.git.rescue_stakes import is_anything_at_stake
 from interlock.git.rescues import Rescue, drop_rescue, get_rescue
 from interlock.git.run import run_in
 from interlock.operations.held import list_claims
-from interlock.operations.workspaces import list_workspaces
+from interlock.operations.workspaces import is_held, list_workspaces
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -38,6 +38,7 @@ def save(site: Site, session: Session, message: str) -> Rescue:
         Held: some of it is on paths that another session holds.
         InterlockError: there is nothing to put aside, or a merge or the like is half done.
     """
+    _check_workspace(site, session)
     root = site.here.root
     with _alone(site, "stash save") as is_shared:
         stake = is_anything_at_stake(site.common_dir, place_of(site, root))
@@ -68,6 +69,19 @@ def _alone(site: Site, purpose: str) -> Generator[bool]:
         return
     with git_lock(site.common_dir, purpose):
         yield True
+
+
+def _check_workspace(site: Site, session: Session) -> None:
+    """The workspace of somebody who is at work in it is theirs."""
+    for one in list_workspaces(site.context):
+        is_anothers = one.path == site.here.root and one.session != session.id
+        if is_anothers and is_held(site.context, one):
+            raise Held(
+                f"{one.agent} is at work in {one.id}, where you stand",
+                code="WORKSPACE_HELD",
+                hint=f"act as {one.agent} (--as {one.agent}), or in a workspace of your own",
+                holder=one.agent,
+            )
 
 
 def _check_own(site: Site, session: Session) -> None:

@@ -10,6 +10,8 @@ import os
 
 from interlock.domain.tasks import branch_of
 from interlock.errors import InterlockError, Malformed, NotAllowed, RepositoryError, Stale
+from interlock.flows.combining import hot_classes, merge_hot_files
+from interlock.flows.rules import read_at
 from interlock.flows.syncing import (
     MOST_SHOWN,
     Position,
@@ -20,12 +22,13 @@ from interlock.flows.syncing import (
     position_facts,
     sync,
 )
+from interlock.git import trials
 from interlock.git.lock import git_lock
 from interlock.git.run import ask, git_failed, run_in, told
 from interlock.git.target import find_target
 from interlock.operations import records
 from interlock.ports.evidence import Checked
-from interlock.values import value
+from interlock.values import replace, value
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -136,8 +139,9 @@ def _bring_in(site: Site, before: Position, how: str) -> None:
     """Merge or rebase; whatever stops it half way, the tree is as it was."""
     here = site.here
     _check_not_in_the_way(here, before)
-    if before.branch == before.target:
-        words = ("merge", "--quiet", "--ff-only", before.tip)
+    joined = _join_hot_files(site, before) if how == MERGE and before.branch != before.target else ""
+    if before.branch == before.target or joined:
+        words = ("merge", "--quiet", "--ff-only", joined or before.tip)
     elif how == MERGE:
         words = ("merge", "--quiet", "--ff", "--no-edit", "-m", f"Merge {before.place} into {before.branch}")
         words += (before.tip,)
@@ -153,6 +157,29 @@ def _bring_in(site: Site, before: Position, how: str) -> None:
         conflicts = ask(here, "diff", "--name-only", "--diff-filter=U", "-z").split("\0")
         _take_back(here, before)
         raise _refused(here, before, how, [path for path in conflicts if path], words, found)
+
+
+def _join_hot_files(site: Site, before: Position) -> str:
+    """A merge in which hot files are joined by class, as the queue does it; nothing where git's will do.
+
+    A counter that both sides raised would else count once, and a changelog would be a conflict.
+    """
+    here = site.here
+    classes = hot_classes(read_at(site, before.tip))
+    if not classes or not before.base:
+        return ""
+    there = replace(site, home=here)  # what is merged lies in this checkout, which may be a clone
+    paths = trials.changed_between(here, before.base, before.head)
+    contents, generated, _, clash = merge_hot_files(there, classes, before.tip, before.head, paths)
+    tried = trials.try_merge(here, before.head, before.tip)
+    left = [path for path in tried.paths if path not in contents] if isinstance(tried, trials.Clash) else []
+    if not contents or clash is not None or left:
+        return ""
+    for path in generated:
+        site.tell(f"{path} is generated: run its command again before you commit")
+    tree = trials.with_contents(here, tried.tree, contents)
+    message = f"Merge {before.place} into {before.branch}\n"
+    return trials.commit_of(here, tree, [before.head, before.tip], message)
 
 
 def _refused(

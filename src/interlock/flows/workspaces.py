@@ -495,4 +495,6 @@ def shell_environment(workspace: Workspace) -> str:
     """The environment of a workspace as lines for a shell."""
     import shlex
 
-    return "\n".join(f"export {name}={shlex.quote(text)}" for name, text in workspace.environment.items())
+    # Whoever takes it in acts as the one whose workspace it is, not as the user at the terminal.
+    variables = {"INTERLOCK_AGENT": workspace.agent, **workspace.environment}
+    return "\n".join(f"export {name}={shlex.quote(text)}" for name, text in variables.items())

@@ -83,7 +83,7 @@ def get_rescue(home: str, rescue_id: str) -> Rescue:
         raise RepositoryError(
             f"there is no rescue {rescue_id}",
             code="NO_RESCUE",
-            hint="list the rescues to see which there are",
+            hint="`interlock rescue list` shows which there are",
         )
     return found
 

@@ -153,7 +153,7 @@ class Halving:
     def _others(self, tip: str, landing: Landing, paths: Sequence[str]) -> str:
         """Who changed these paths on the target since the branch parted, and what they were about."""
         base = trials.merge_base(self._site.home, tip, landing.head)
-        form = "%h %s%n  by %an%(trailers:key=Interlock-Agent,valueonly=false,unfold,separator=%x2C )"
+        form = "%h %s%n  by %an %(trailers:key=Interlock-Agent,unfold,separator=%x2C )"
         words = (
             "log",
             "--no-merges",
