@@ -11,6 +11,7 @@ import pytest
 from interlock.errors import Held, InterlockError
 from interlock.flows.workspaces import shell_environment
 from interlock.operations.slots import list_slots
+from interlock.operations.tasks import block_task
 from tests.rescue_support import git
 from tests.workspace_support import KINDS, Yard
 
@@ -164,6 +165,7 @@ def test_whoever_adopts_a_workspace_gets_its_slots(yard: Yard, kind: str) -> Non
     first = yard.open(task, agent="bob", kind=kind).workspace
     yard.leave("bob")
     assert list_slots(yard.house().context) == []
+    block_task(yard.house().context, None, task, "looked into")  # so that it is the same attempt still
 
     second = yard.open(task, kind=kind).workspace
 

@@ -13,6 +13,7 @@ from interlock.errors import Held, RepositoryError
 from interlock.flows import closing, surveying
 from interlock.flows.rescues import saved_work
 from interlock.operations import workspaces as records
+from interlock.operations.tasks import block_task
 from interlock.values import as_dict
 from tests.rescue_support import git
 from tests.workspace_support import KINDS, Yard, commit_file
@@ -179,8 +180,12 @@ def test_the_workspace_of_a_live_session_is_given_to_nobody_else(yard: Yard) -> 
     with pytest.raises(Held) as raised:
         yard.open(task)
 
-    assert (raised.value.exit_code, raised.value.code) == (3, "WORKSPACE_HELD")
+    assert (raised.value.exit_code, raised.value.code) == (3, "TASK_HELD")
     assert raised.value.facts["holder"] == "bob"
+    block_task(yard.house().context, None, task, "looked into")  # nobody's task now, and still his place
+    with pytest.raises(Held) as raised:
+        yard.open(task)
+    assert (raised.value.exit_code, raised.value.code) == (3, "WORKSPACE_HELD")
     assert yard.known() == [first]
 
 
@@ -190,6 +195,7 @@ def test_what_an_ended_session_left_is_saved_before_another_goes_on_with_it(yard
     first = yard.open(task, agent="bob", kind=kind).workspace
     Path(first.path, "loose.txt").write_text("not committed\n")
     yard.leave("bob")
+    block_task(yard.house().context, None, task, "looked into")  # so that it is the same attempt still
 
     opened = yard.open(task, kind=kind)
 
@@ -199,6 +205,21 @@ def test_what_an_ended_session_left_is_saved_before_another_goes_on_with_it(yard
     assert opened.rescues == (saved.id,)
     assert (saved.facts["agent"], saved.facts["by"]) == ("bob", "ann")
     assert yard.open(task, kind=kind).rescues == ()
+
+
+@kinds
+def test_what_an_ended_session_left_is_in_reach_of_the_next_attempt(yard: Yard, kind: str) -> None:
+    task = yard.task()
+    first = yard.open(task, agent="bob", kind=kind).workspace
+    Path(first.path, "loose.txt").write_text("not committed\n")
+    yard.leave("bob")
+
+    opened = yard.open(task, kind=kind)
+
+    assert (opened.workspace.attempt, opened.is_new) == (2, True)
+    (saved,) = saved_work(yard.site())
+    assert opened.rescues == (saved.id,)
+    assert Path(first.path, "loose.txt").exists()
 
 
 def with_cache(yard: Yard) -> Path:

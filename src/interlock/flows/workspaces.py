@@ -151,7 +151,9 @@ def open_workspace(
             wall_ms=site.wall_ms(),
         )
         if is_new:
-            return _fill(site, session, begun, ground, on_step)
+            left = _save_earlier(site, session, begun)
+            opened = _fill(site, session, begun, ground, on_step)
+            return replace(opened, rescues=(*opened.rescues, *left))
         if begun.state == OPEN and os.path.isdir(begun.path):
             saved = _save_left(site, session, begun)
             if begun.session != session.id:
@@ -190,6 +192,17 @@ def _take_if_ready(site: Site, session: Session, task_id: str, base: str) -> Non
             hint="`interlock claims` shows who holds them; `interlock next` gives you a task that is free",
             task=task_id,
         )
+
+
+def _save_earlier(site: Site, session: Session, begun: Workspace) -> tuple[str, ...]:
+    """Save what ended sessions left in workspaces of earlier attempts, so that it is in reach of this one."""
+    saved: list[str] = []
+    for one in operations.list_workspaces(site.context):
+        is_earlier = one.task == begun.task and one.id != begun.id and one.state == OPEN
+        is_ours = is_earlier and operations.is_here(site.context, one, site.common_dir)
+        if is_ours and os.path.isdir(one.path) and not operations.is_held(site.context, one):
+            saved += _save_left(site, session, one)
+    return tuple(saved)
 
 
 def _save_left(site: Site, session: Session, begun: Workspace) -> tuple[str, ...]:
