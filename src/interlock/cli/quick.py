@@ -59,6 +59,8 @@ def _command_for(words: list[str]) -> Command | None:
 def _read_option(word: str, rest: Any, options: dict[str, Option], given: dict[str, Any]) -> bool:
     name, equals, text = word.partition("=")
     option = options.get(name)
+    if equals and not word.startswith("--"):
+        return False  # behind a short option the sign is part of its value: click knows
     if option is None or (option.key in given and not option.is_repeated):
         return False
     if option.is_flag:
