@@ -25,7 +25,18 @@ if TYPE_CHECKING:
 _TASKS = ("tasks", "task_after", "task_signs", "task_links", "task_counts")
 _STATE = ("state", "state_versions", "numbers", "slots", "slot_places", "once")
 _RECORDS = ("records", "record_counts", "verdicts", "runners")
-_CARRIED = ("repositories", "sessions", "processes", "claims", "lapsed", *_TASKS, *_STATE, *_RECORDS)
+_CLIENTS = ("client_sessions", "reads")
+_CARRIED = (
+    "repositories",
+    "sessions",
+    "processes",
+    "claims",
+    "lapsed",
+    *_TASKS,
+    *_STATE,
+    *_RECORDS,
+    *_CLIENTS,
+)
 
 
 @value
@@ -177,6 +188,8 @@ _COLUMNS = {
     "record_counts": "noun last",
     "verdicts": "tree check_key data",
     "runners": "name holder agent token until boot_id namespace pid started",
+    "client_sessions": "client client_session client_agent session parent",
+    "reads": "session path digest stamp",
     "journal": "position number at kind agent session data hash",
 }
 _INSTANTS = frozenset(

@@ -15,6 +15,7 @@ from interlock.bootstrap import STORE_NAME, note_followed, read_followed, store_
 from interlock.domain.journal import START, as_line, check_chain
 from interlock.domain.patterns import parse
 from interlock.errors import StoreCorrupt, StoreError
+from interlock.operations.client_sessions import follow_binding
 from interlock.operations.numbers import follow_number
 from interlock.operations.once import follow_once
 from interlock.operations.records import KEYS as RECORDED
@@ -25,7 +26,7 @@ from interlock.operations.state import follow_state
 from interlock.operations.task_replay import TaskAccount
 from interlock.store.fairness import FairLock
 from interlock.store.mirror import read_journal, set_aside
-from interlock.values import value
+from interlock.values import replace, value
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -46,6 +47,7 @@ _FOLLOWED = {
     "slot.freed": follow_slot,
     "once.started": follow_once,
     "once.ended": follow_once,
+    "client.bound": follow_binding,
 }
 
 
@@ -243,6 +245,9 @@ class _Account:
             self.over.add(entry.session)
         elif entry.kind == "claim.taken":
             self.claims[facts["token"]] = (entry, facts)
+        elif entry.kind == "claim.passed" and facts["token"] in self.claims:
+            taken, told = self.claims[facts["token"]]
+            self.claims[facts["token"]] = (replace(taken, session=facts["to"]), told)
         elif entry.kind in ("claim.released", "claim.lapsed"):
             self._end_claim(entry, facts)
         elif entry.kind in ("repository.begun", "repository.case"):

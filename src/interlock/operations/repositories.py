@@ -17,6 +17,7 @@ _TABLES = (
     *("tasks", "task_after", "task_signs", "task_links", "task_counts"),
     *("state", "state_versions", "numbers", "slots", "slot_places", "once"),
     *("records", "record_counts", "verdicts", "runners"),
+    *("client_sessions", "reads", "tool_calls"),
 )
 
 

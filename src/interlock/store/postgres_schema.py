@@ -15,7 +15,7 @@ if TYPE_CHECKING:
 
     import psycopg
 
-SCHEMA = 4
+SCHEMA = 5
 READABLE_BY = 1
 _PREPARING = 0x494C434B  # the lock for creating and upgrading, the same in every version
 # Every statement of ours finds its rows by an index, whatever is asked for. Left to itself the server would

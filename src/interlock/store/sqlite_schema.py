@@ -20,7 +20,7 @@ if TYPE_CHECKING:
     from interlock.store.fairness import FairLock
 
 APPLICATION_ID = 0x494C434B  # "ILCK"
-SCHEMA = 4
+SCHEMA = 5
 READABLE_BY = 1  # the oldest program that may still use what this one writes
 
 

@@ -9,7 +9,7 @@ if TYPE_CHECKING:
     from collections.abc import Mapping
     from typing import Any
 
-_NOUNS = ("statements", "state", "tasks", "records")
+_NOUNS = ("statements", "state", "tasks", "records", "hooks")
 _FOLDER = os.path.join(os.path.dirname(__file__), "sql")
 
 

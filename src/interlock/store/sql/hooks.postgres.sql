@@ -1,0 +1,1 @@
+-- What PostgreSQL says differently about coding clients: nothing so far.

@@ -1,0 +1,1 @@
+-- What SQLite says differently about coding clients: nothing so far.
