@@ -1,0 +1,102 @@
+"""A role in a client's own words: what the client itself refuses when it is started with them."""
+
+from __future__ import annotations
+
+import copy
+import json
+from typing import TYPE_CHECKING, Any
+
+import pytest
+
+from interlock.clients.permissions import Permissions, permissions_for
+from interlock.domain.roles import BUILT_IN
+from interlock.testing.real_clients import Codex
+
+if TYPE_CHECKING:
+    from pathlib import Path
+
+    from interlock.testing.real_clients import Client, World
+
+pytestmark = pytest.mark.clients
+
+OLD, NEW = "    return a - b", "    return a + b"
+OWN_OPTIONS = ("--approval-mode", "--allow-all-tools", "--sandbox")  # which the harness gives by itself
+
+
+def started_in(client: Client, role: str, *denied: str) -> tuple[Client, list[str]]:
+    """The client as we would start it in a role, and what is added to its options."""
+    told = permissions_for(client.name, BUILT_IN[role], denied, is_fenced=client.name != "codex")
+    if client.name == "codex":
+        return Codex(sandbox=told.arguments[1]), list(told.arguments[2:])
+
+    def home_files(here: Path) -> dict[str, Any]:
+        files = client.home_files(here)
+        if told.settings_file:
+            files[told.settings_file] = {**_table(files, told), **told.settings}
+        return files
+
+    def environment(url: str) -> dict[str, str]:
+        given = client.environment(url)
+        for name, text in told.environment.items():
+            given[name] = json.dumps({**json.loads(given.get(name, "{}")), **json.loads(text)})
+        return given
+
+    bound = copy.copy(client)
+    bound.home_files = home_files  # type: ignore[method-assign]
+    bound.environment = environment  # type: ignore[method-assign]
+    return bound, _without_own(list(told.arguments))
+
+
+def _table(files: dict[str, Any], told: Permissions) -> dict[str, Any]:
+    found = files.get(told.settings_file, {})
+    return found if isinstance(found, dict) else json.loads(found)
+
+
+def _without_own(words: list[str]) -> list[str]:
+    for own in OWN_OPTIONS:
+        if own in words:
+            at = words.index(own)
+            has_value = at + 1 < len(words) and not words[at + 1].startswith("-")
+            del words[at : at + 1 + has_value]
+    return words
+
+
+def test_a_client_refuses_its_own_edit_tools_to_a_role_that_changes_nothing(
+    client: Client, world: World
+) -> None:
+    bound, options = started_in(client, "review")
+    turns = client.edit("calc.py", OLD, NEW) + client.write("new.txt", "new\n") + client.say("done")
+
+    result = world.run(bound, {"main": turns}, arguments=options)
+
+    assert result.turns("main"), result.err or result.out
+    assert result.files == {"calc.py": f"def add(a, b):\n{OLD}\n", "free.py": "x = 1\n"}, result.out
+
+
+def test_a_client_lets_a_role_that_writes_edit_and_run_commands(client: Client, world: World) -> None:
+    bound, options = started_in(client, "code")
+    turns = client.edit("calc.py", OLD, NEW) + client.shell("echo shell > by_shell.txt") + client.say("done")
+
+    result = world.run(bound, {"main": turns}, arguments=options)
+
+    assert result.code == 0, result.err or result.out
+    assert result.files["calc.py"] == f"def add(a, b):\n{NEW}\n", result.out
+    if client.name != "codex":  # whose own sandbox is on outside of our fence
+        assert result.files["by_shell.txt"] == "shell\n"
+
+
+@pytest.mark.xdist_group("clients-1")
+def test_claude_is_told_which_paths_are_not_for_it(world: World, need: Any) -> None:
+    client = need("claude")
+    bound, options = started_in(client, "code", "tests/**", "**/.gitattributes")
+    turns = (
+        client.write("tests/evil.py", "x\n")
+        + client.write("src/.gitattributes", "* filter=x\n")
+        + client.write("src/good.py", "x\n")
+        + client.say("done")
+    )
+
+    result = world.run(bound, {"main": turns}, arguments=options)
+
+    assert result.code == 0, result.err or result.out
+    assert sorted(result.files) == ["calc.py", "free.py", "src/good.py"], result.out

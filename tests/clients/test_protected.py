@@ -1,0 +1,264 @@
+"""Real clients in a repository that `interlock init` alone set up: what is allowed, refused and caught."""
+
+from __future__ import annotations
+
+import json
+import time
+from typing import TYPE_CHECKING, Any
+
+import pytest
+
+from interlock.testing.real_clients import Codex, Launch
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+    from pathlib import Path
+
+    from interlock.testing.real_clients import Client, World
+
+pytestmark = pytest.mark.clients
+
+OLD, NEW = "    return a - b", "    return a + b"
+HELD = f"def add(a, b):\n{OLD}\n"
+WRITER = "open('calc.py', 'a').write('# written by a program\\n')\n"
+
+
+def set_up(world: World, client: Client) -> Client:
+    """Protect the world's repository; Codex runs hooks as its user trusts them, not by its bypass."""
+    world.settle(client)
+    world.call("interlock", "init", "--yes", "--client", client.name)
+    return Codex(bypass_trust=False) if client.name == "codex" else client
+
+
+def ask(world: World, *words: str) -> dict[str, Any]:
+    return json.loads(world.call("interlock", *words, "--json", check=False).stdout)
+
+
+def holder_of(world: World, path: str) -> str:
+    claims = {claim["pattern"]: claim["holder"] for claim in ask(world, "claims")["claims"]}
+    return claims.get(path, "")
+
+
+def journal(world: World) -> list[dict[str, Any]]:
+    return ask(world, "journal")["entries"]
+
+
+def test_a_free_file_is_edited_and_claimed_and_the_rules_are_told(client: Client, world: World) -> None:
+    client = set_up(world, client)
+    done = client.edit("free.py", "x = 1", "x = 2") + client.shell("interlock claims") + client.say("done")
+
+    result = world.run(client, {"main": done})
+
+    assert result.files["free.py"] == "x = 2\n", result.out
+    taken = [entry for entry in journal(world) if entry["kind"] == "claim.taken"]
+    assert [entry["data"]["pattern"] for entry in taken] == ["free.py"]
+    assert taken[0]["agent"].startswith(f"{client.name}-")
+    # What a command that it types shows is what it holds; and from its start it has known the rules.
+    assert result.told_model(taken[0]["agent"])
+    assert result.told_model("Claim before you change")
+
+
+def test_a_held_file_is_refused_and_the_model_told(client: Client, world: World) -> None:
+    client = set_up(world, client)
+    ask(world, "claim", "calc.py", "--as", "holder")
+
+    result = world.run(client, {"main": client.edit("calc.py", OLD, NEW) + client.say("done")})
+
+    assert result.files["calc.py"] == HELD
+    assert result.told_model("calc.py is held by holder"), result.out
+
+
+def test_an_edit_of_what_another_session_changed_meanwhile_is_refused(client: Client, world: World) -> None:
+    client = set_up(world, client)
+    edit = client.edit("calc.py", OLD, NEW, read=False)
+    done = client.read("calc.py") + client.wait_at("go") + edit + client.say("done")
+    running = world.start(client, {"main": done})
+    assert running.model.wait_for_turn("main", 1)
+    changed = f"{HELD}# by another\n"
+    ask(world, "claim", "calc.py", "--as", "other")
+    (world.repository / "calc.py").write_text(changed, encoding="utf-8")
+    ask(world, "release", "calc.py", "--as", "other")
+
+    running.model.open_gate("go")
+    result = running.finish()
+
+    assert result.files["calc.py"] == changed, result.out
+    told = result.told_model("Read it again")
+    assert told or (client.name in ("claude", "qwen") and result.told_model("modified since")), result.out
+
+
+@pytest.mark.parametrize("way", ["shell", "program"])
+def test_a_write_through_the_shell_is_caught_in_the_same_turn(client: Client, world: World, way: str) -> None:
+    client = set_up(world, client)
+    (world.repository / "t.py").write_text(WRITER, encoding="utf-8")
+    ask(world, "claim", "calc.py", "--as", "holder")
+    command = "echo '# by the shell' >> calc.py" if way == "shell" else "python3 t.py"
+
+    result = world.run(client, {"main": client.shell(command) + client.say("done")})
+
+    assert 1 in result.told_model("holder"), result.out
+    caught = [entry for entry in journal(world) if entry["kind"] == "fence.caught"]
+    assert any("calc.py" in entry["data"].get("paths", []) for entry in caught)
+
+
+def patch_line(path: str, old: str, new: str) -> str:
+    """A patch typed into a shell. Codex applies it itself, and calls no hook after it."""
+    return (
+        f"apply_patch <<'X'\n*** Begin Patch\n*** Update File: {path}\n@@\n-{old}\n+{new}\n*** End Patch\nX\n"
+    )
+
+
+def test_a_patch_typed_into_a_shell_is_refused_like_an_edit(client: Client, world: World) -> None:
+    client = set_up(world, client)
+    ask(world, "claim", "calc.py", "--as", "holder")
+
+    result = world.run(client, {"main": client.shell(patch_line("calc.py", OLD, NEW)) + client.say("done")})
+
+    assert result.files["calc.py"] == HELD
+    assert result.told_model("calc.py is held by holder"), result.out
+
+
+@pytest.mark.xdist_group("clients-1")
+def test_patches_typed_into_a_shell_claim_what_is_free(world: World, need: Callable[[str], Client]) -> None:
+    codex = set_up(world, need("codex"))
+    first, second = patch_line("free.py", "x = 1", "x = 2"), patch_line("free.py", "x = 2", "x = 3")
+
+    # The second builds on what the first left there, though no hook told of its end.
+    result = world.run(codex, {"main": codex.shell(first) + codex.shell(second) + codex.say("done") * 2})
+
+    assert result.files["free.py"] == "x = 3\n", result.out
+    taken = [entry for entry in journal(world) if entry["kind"] == "claim.taken"]
+    assert [entry["data"]["pattern"] for entry in taken] == ["free.py"]
+
+
+def test_what_a_command_left_running_writes_is_told_at_the_end_of_the_turn(
+    client: Client, world: World
+) -> None:
+    if client.name == "opencode":
+        pytest.skip("opencode cannot be held at the end of a turn")
+    client = set_up(world, client)
+    ask(world, "claim", "calc.py", "--as", "holder")
+    # In a session of its own: some clients end what a command leaves in theirs. The model ends its turn only
+    # when the write has been made, long after the hook that came with the end of the command.
+    loop = "for i in $(seq 600); do [ -e go ] && break; sleep 0.05; done; echo late >> calc.py; touch went"
+    ends = [[{"gate": "late"}, *client.say("done")[0]]]
+    left = client.shell(f"setsid sh -c '{loop}' > /dev/null 2>&1 < /dev/null &")
+    done = left + ends + client.say("really done")
+    running = world.start(client, {"main": done})
+    assert running.model.wait_for_turn("main", 1)
+    (world.repository / "go").touch()
+    give_up_at = time.monotonic() + 60
+    while not (world.repository / "went").exists():
+        assert time.monotonic() < give_up_at
+        time.sleep(0.05)
+    running.model.open_gate("late")
+
+    result = running.finish()
+
+    assert result.told_model("calc.py, held by holder"), result.out
+    caught = [entry for entry in journal(world) if entry["kind"] == "fence.caught"]
+    assert any("calc.py" in entry["data"].get("paths", []) for entry in caught)
+
+
+def test_a_subagent_is_refused_and_caught_too(client: Client, world: World) -> None:
+    client = set_up(world, client)
+    ask(world, "claim", "calc.py", "--as", "holder")
+    scripts = {
+        "main": client.subagent("sub") + client.say("done"),
+        "sub": client.edit("calc.py", OLD, NEW)
+        + client.shell("echo '# by a subagent' >> calc.py")
+        + client.say("done"),
+    }
+
+    result = world.run(client, scripts)
+
+    assert NEW not in result.files["calc.py"]
+    assert result.told_model("calc.py is held by holder", "sub"), result.out
+    last = len(scripts["sub"]) - 1
+    assert last in result.told_model("by holder", "sub")
+
+
+def test_with_an_unreadable_store_everything_is_refused(client: Client, world: World) -> None:
+    client = set_up(world, client)
+    ask(world, "claims")
+    garble(world.repository / ".git" / "interlock")
+
+    edit = client.edit("free.py", "x = 1", "x = 2")
+    result = world.run(client, {"main": edit + client.shell("echo y >> calc.py") + client.say("done")})
+
+    assert result.files["free.py"] == "x = 1\n"
+    assert result.files["calc.py"] == HELD
+    assert result.told_model("refused"), result.out
+
+
+def garble(folder: Path) -> None:
+    for ending in ("-wal", "-shm"):
+        (folder / f"store.db{ending}").unlink(missing_ok=True)
+    (folder / "store.db").write_bytes(b"no database at all " * 500)
+
+
+@pytest.mark.xdist_group("clients-1")
+def test_of_two_different_clients_one_wins_and_the_other_is_told_who(
+    world: World, need: Callable[[str], Client]
+) -> None:
+    claude = set_up(world, need("claude"))
+    codex = set_up(world, need("codex"))
+    # Two lines: to a client that does not find the line it wants to change, no hook need be called.
+    first, second = HELD.splitlines()
+    edits = [
+        claude.edit("calc.py", first, f"{first}  # claude"),
+        codex.edit("calc.py", second, f"{second}  # codex"),
+    ]
+    # None ends before the other has tried: what a session that left held is free again.
+    meet = "touch {0}.here; for i in $(seq 300); do [ -e {1}.here ] && exit 0; sleep 0.05; done; exit 1"
+    scripts = [
+        {"main": edits[0] + claude.shell(meet.format("one", "two")) + claude.say("done")},
+        {"main": edits[1] + codex.shell(meet.format("two", "one")) + codex.say("done")},
+    ]
+
+    results = world.run_together(
+        [Launch(client=claude, scripts=scripts[0]), Launch(client=codex, scripts=scripts[1])]
+    )
+
+    content = world.files()["calc.py"]
+    winner, loser = ("claude", 1) if "# claude" in content else ("codex", 0)
+    assert content.count("#") == 1, content
+    assert results[loser].told_model(f"calc.py is held by {winner}-"), results[loser].out
+
+
+@pytest.mark.xdist_group("clients-1")
+def test_two_clients_started_by_hand_that_type_claims_are_two_owners(
+    world: World, need: Callable[[str], Client]
+) -> None:
+    claude = set_up(world, need("claude"))
+    running = [
+        world.start(claude, {"main": claude.shell(f"interlock claim {path}") + claude.wait_at("go")})
+        for path in ("calc.py", "free.py")
+    ]
+    for one in running:
+        assert one.model.wait_for_turn("main", 1)
+
+    owners = {holder_of(world, path) for path in ("calc.py", "free.py")}
+    for one in running:
+        one.model.open_gate("go")
+        one.finish()
+
+    assert len(owners) == 2
+    assert all(owner.startswith("claude-") for owner in owners)
+
+
+def test_what_is_left_behind_is_pointed_out_once_and_then_the_session_leaves(
+    client: Client, world: World
+) -> None:
+    if client.name == "opencode":
+        pytest.skip("opencode cannot be held at the end of a turn")
+    client = set_up(world, client)
+    edit = client.edit("free.py", "x = 1", "x = 2")
+
+    result = world.run(client, {"main": edit + client.say("done") + client.say("really done")})
+
+    last = len(edit) + 1
+    assert result.told_model("still held: free.py") == [last], result.out
+    assert max(result.turns()) == last
+    left = [entry["kind"] for entry in journal(world) if entry["kind"].startswith("session.")]
+    assert left[-1] == "session.left" or client.name in ("codex", "qwen"), left
