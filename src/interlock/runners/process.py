@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import select
 import selectors
 import signal
 import subprocess
@@ -18,6 +19,7 @@ if TYPE_CHECKING:
 _MOST_OUTPUT = 1_000_000
 _READ = 65_536
 _TICK_SECONDS = 0.3
+_NAP_SECONDS = 0.05
 _GRACE_SECONDS = 0.5  # for the last words of a child that has ended, while something else holds its pipe
 
 
@@ -42,17 +44,32 @@ class Child:
         environment: Mapping[str, str] | None = None,
         without: Sequence[str] = (),
         has_stdin: bool = False,
+        streams: tuple[int, int, int] | None = None,
+        has_terminal: bool = False,
+        within: Callable[[Callable[[], subprocess.Popen[bytes]]], subprocess.Popen[bytes]] | None = None,
     ) -> None:
+        """Start it.
+
+        `streams` are descriptors for its input, output and errors, which are then not listened to. With
+        `has_terminal` it stays in our session, as a program that talks to a person must. `within` starts it
+        from somewhere else, such as from a thread behind a fence.
+        """
         inherited = {name: text for name, text in os.environ.items() if name not in without}
-        self._process = subprocess.Popen(  # noqa: S603 - a list of arguments, no shell
-            list(command),
-            cwd=cwd,
-            env={**inherited, "PWD": cwd, **(environment or {})},
-            stdin=None if has_stdin else subprocess.DEVNULL,
-            stdout=subprocess.PIPE,
-            stderr=subprocess.PIPE,
-            start_new_session=True,
-        )
+        own = (None if has_stdin else subprocess.DEVNULL, subprocess.PIPE, subprocess.PIPE)
+        stdin, stdout, stderr = streams or own
+
+        def start() -> subprocess.Popen[bytes]:
+            return subprocess.Popen(  # noqa: S603 - a list of arguments, no shell
+                list(command),
+                cwd=cwd,
+                env={**inherited, "PWD": cwd, **(environment or {})},
+                stdin=stdin,
+                stdout=stdout,
+                stderr=stderr,
+                start_new_session=not has_terminal,
+            )
+
+        self._process = start() if within is None else within(start)
         self.pid = self._process.pid
 
     def wait(self, limit_seconds: float, on_tick: Callable[[], None] = lambda: None) -> Ended:
@@ -60,19 +77,17 @@ class Child:
 
         `on_tick` is called a few times a second meanwhile.
         """
-        assert self._process.stdout is not None
-        assert self._process.stderr is not None
-        out, err = _Tail(self._process.stdout), _Tail(self._process.stderr)
+        pipes = (self._process.stdout, self._process.stderr)
+        tails = [_Tail(pipe) for pipe in pipes if pipe is not None]
         try:
-            is_late = not self._listen([out, err], limit_seconds, on_tick)
+            is_late = not self._listen(tails, limit_seconds, on_tick)
         finally:
             self.signal(signal.SIGKILL)  # also what it left running behind itself
             self._process.wait()
-            out.close()
-            err.close()
-        return Ended(
-            exit_code=self._process.returncode, output=out.text(), trouble=err.text(), is_late=is_late
-        )
+            for tail in tails:
+                tail.close()
+        output, trouble = [tail.text() for tail in tails] or ["", ""]
+        return Ended(exit_code=self._process.returncode, output=output, trouble=trouble, is_late=is_late)
 
     def _listen(self, tails: list[_Tail], limit_seconds: float, on_tick: Callable[[], None]) -> bool:
         """Take in what it says until it has ended; tells whether that was in time."""
@@ -92,12 +107,24 @@ class Child:
                 if not selector.get_map():
                     if has_ended:
                         return True
-                    time.sleep(0.005)  # it closed its pipes and goes on
+                    self._nap()  # it closed its pipes and goes on
                     continue
                 for key, _ in selector.select(0.05):
                     if not key.data.take():
                         selector.unregister(key.fileobj)
         return has_ended
+
+    def _nap(self) -> None:
+        """Sleep until it has ended, but not for long."""
+        try:
+            handle = os.pidfd_open(self.pid)
+        except (AttributeError, OSError):  # only Linux has it
+            time.sleep(_NAP_SECONDS)
+            return
+        try:
+            select.select([handle], [], [], _NAP_SECONDS)
+        finally:
+            os.close(handle)
 
     def signal(self, number: int) -> None:
         """Send a signal to the whole group; one that is gone does not mind."""

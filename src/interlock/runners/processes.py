@@ -13,9 +13,14 @@ _MOST_ANCESTORS = 64
 
 
 class MachineProcesses:
-    """What /proc tells; where there is no /proc, `ps` is not asked and nothing is taken for gone."""
+    """What /proc tells; where there is no /proc, `ps` is not asked and nothing is taken for gone.
 
-    def __init__(self) -> None:
+    Who acts on behalf of another process gives that one's pid as `caller`: ancestors are those of it. 0 means
+    that no process stands for the caller.
+    """
+
+    def __init__(self, caller: int | None = None) -> None:
+        self._caller = caller
         self._boot_id = ""
         self._namespace = ""
         self._machine = ""
@@ -63,7 +68,7 @@ class MachineProcesses:
 
     def ancestry(self) -> list[Process]:
         chain: list[Process] = []
-        pid = os.getppid()
+        pid = os.getppid() if self._caller is None else _parent_of(self._caller)
         while pid > 0 and len(chain) < _MOST_ANCESTORS:
             found = _parent_and_start(pid)
             if found is None:
@@ -84,6 +89,11 @@ class MachineProcesses:
         from interlock.runners.ports import is_port_free  # noqa: PLC0415 - few commands need sockets
 
         return is_port_free(port)
+
+
+def _parent_of(pid: int) -> int:
+    found = _parent_and_start(pid) if pid > 0 else None
+    return found[0] if found else 0
 
 
 def _parent_and_start(pid: int) -> tuple[int, int] | None:

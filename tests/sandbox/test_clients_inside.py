@@ -1,0 +1,86 @@
+"""A real coding client works behind a fence, reaches its model, and its shell gets no further."""
+
+from __future__ import annotations
+
+import json
+import os
+import subprocess
+import sys
+from pathlib import Path
+from typing import TYPE_CHECKING
+from urllib.parse import urlsplit
+
+import pytest
+
+from interlock.runners.fencing import start_fenced
+from interlock.testing.real_clients import CLIENTS, clients_folder, program_of
+from interlock.testing.real_clients.client import HERE, NODE
+from interlock.testing.scripted_model import ScriptedModel
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+    from interlock.domain.fences import Backend, Fence
+    from interlock.testing.real_clients import Client
+
+FOLDER = clients_folder()  # read now: the sealed home of a test takes the variable away
+LIMIT_SECONDS = 100.0
+NAMES = [
+    pytest.param("claude", marks=pytest.mark.xdist_group("clients-1")),
+    pytest.param("codex", marks=pytest.mark.xdist_group("clients-1")),
+    pytest.param("gemini", marks=pytest.mark.xdist_group("clients-2")),
+]
+
+
+def settle(client: Client, scratch: Path, workspace: Path) -> None:
+    """The client's settings, in its private home; Codex has a variable for its own."""
+    for name, content in client.home_files(workspace).items():
+        path = scratch / "home" / name
+        if name.startswith(".codex/"):
+            path = scratch / "clients" / "codex" / name.removeprefix(".codex/")
+        path.parent.mkdir(parents=True, exist_ok=True)
+        path.write_text(content if isinstance(content, str) else json.dumps(content))
+
+
+@pytest.mark.parametrize("name", NAMES)
+def test_a_coding_client_works_behind_its_fence_and_gets_no_further(
+    name: str, backend: Backend, make_fence: Callable[..., Fence], repository: Path, tmp_path: Path
+) -> None:
+    program, client = program_of(name, FOLDER), CLIENTS[name]
+    if program is None:
+        pytest.skip(f"no {name}: `scripts/clients.sh --again {name}` installs it")
+    workspace, outside = tmp_path / "workspace", tmp_path / "outside"
+    subprocess.run(
+        ["git", "clone", "-q", "--shared", str(repository), str(workspace)], check=True, timeout=30
+    )
+    outside.write_text("good")
+    settle(client, tmp_path / "scratch", workspace)
+    turns = [
+        *client.write("written.txt", "by a tool\n"),
+        *client.shell("echo by a shell > shell.txt; git add -A; git commit -q -m Inside"),
+        *client.shell("echo evil > ../outside; git push -q -f origin HEAD:refs/heads/other"),
+        *client.say("done"),
+    ]
+    scripts = json.loads(json.dumps({"main": turns}).replace(HERE, str(workspace)))
+
+    with ScriptedModel(scripts) as model:
+        port = urlsplit(model.url).port
+        fence = make_fence(unix_sockets=True, udp=True, tcp_connect=(port,), tcp_bind=())
+        path = os.pathsep.join([str(FOLDER / NODE), str(Path(sys.executable).parent), os.environ["PATH"]])
+        child = start_fenced(
+            [str(program), *client.command(model.url, client.prompt_for("main"))],
+            fence,
+            cwd=str(workspace),
+            backend=backend,
+            environment={**client.environment(model.url), "PATH": path, "CI": "1"},
+        )
+        ended = child.wait(LIMIT_SECONDS)
+
+    assert ended.exit_code == 0, ended.output[-2000:] + ended.trouble[-2000:]
+    assert (workspace / "written.txt").read_text() == "by a tool\n"
+    assert (workspace / "shell.txt").read_text() == "by a shell\n"
+    log = ["git", "log", "-1", "--format=%s"]
+    assert subprocess.check_output(log, cwd=workspace, text=True, timeout=30) == "Inside\n"
+    assert outside.read_text() == "good"
+    refs = ["git", "for-each-ref", "--format=%(refname)"]
+    assert subprocess.check_output(refs, cwd=repository, text=True, timeout=30) == "refs/heads/main\n"

@@ -1,0 +1,63 @@
+"""Workers behind a fence: they are spoken with as others are, cannot write elsewhere, and end whole."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from interlock.domain.worker_messages import WorkAssignment, WorkComplete, WorkFailed
+from interlock.domain.worker_talk import Limits
+from interlock.runners.fencing import start_fenced
+from interlock.runners.trees import find_members
+from interlock.runners.worker_pipe import WorkerEnd, run_worker
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+    from interlock.domain.fences import Backend, Fence
+    from interlock.runners.fencing import FencedChild
+
+DONE = '{"type":"WorkComplete","version":1,"assignment":"T7-1","summary":"done"}'
+
+
+def run(script: str, fence: Fence, backend: Backend, limits: Limits) -> tuple[WorkerEnd, FencedChild]:
+    started: list[FencedChild] = []
+
+    def start(streams: tuple[int, int, int]) -> FencedChild:
+        words = ["sh", "-c", script]
+        child = start_fenced(words, fence, cwd=fence.writable[0], backend=backend, streams=streams)
+        started.append(child)
+        return child
+
+    asked = WorkAssignment(
+        assignment="T7-1",
+        task="T7",
+        attempt=1,
+        title="Tidy",
+        folder=fence.writable[0],
+        heartbeat_seconds=60,
+    )
+    return run_worker(start, asked, limits=limits, grace_seconds=0.3), started[0]
+
+
+def test_a_fenced_worker_is_heard_out(backend: Backend, make_fence: Callable[..., Fence]) -> None:
+    fence = make_fence()
+
+    end, child = run(
+        f"read line; echo x > ../outside; echo y > inside; echo '{DONE}'", fence, backend, Limits()
+    )
+
+    assert end.outcome == WorkComplete(assignment="T7-1", summary="done")
+    assert not end.ended_by_us
+    assert find_members(child.tree) == []
+
+
+def test_a_fenced_worker_that_is_silent_is_ended_with_all_it_started(
+    backend: Backend, make_fence: Callable[..., Fence]
+) -> None:
+    script = "trap '' TERM; setsid sleep 300 & sleep 300"
+
+    end, child = run(script, make_fence(), backend, Limits(silence_ms=500))
+
+    assert isinstance(end.outcome, WorkFailed)
+    assert end.outcome.code == "silent"
+    assert find_members(child.tree) == []
