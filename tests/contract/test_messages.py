@@ -1,0 +1,72 @@
+"""What reaches a session between its turns, on both stores: what landed after it was read, leases, rules."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from interlock.domain.hooking import START, Event
+from interlock.domain.rules import RULES_TEMPLATE
+from interlock.flows.briefing import brief
+from interlock.flows.messages import due_messages
+from interlock.flows.parting import leftovers, should_point_out
+from interlock.operations.client_sessions import ClientName, bind
+from interlock.operations.notices import take_notices
+from interlock.operations.reads import remember
+from tests.contract.test_landings import enter, land, run_by
+from tests.support import MINUTE, opened
+
+if TYPE_CHECKING:
+    from tests.support import Agent, Site
+
+
+def as_client(agent: Agent) -> Agent:
+    bind(agent.context, ClientName(client="claude", session=agent.name), agent.joined)
+    return agent
+
+
+def test_readers_of_what_landed_hear_of_it_once(site: Site) -> None:
+    ann, bob, eve = site.agent("ann"), as_client(site.agent("bob")), as_client(site.agent("eve"))
+    ann.take("src/a.py")
+    remember(bob.context, bob.session.id, {"/one/src/a.py": ("d", "s"), "/two/src/a.py": ("d", "s")})
+    remember(eve.context, eve.session.id, {"/one/src/b.py": ("d", "s"), "/one/a.py": ("d", "s")})
+
+    land(ann, run_by(site.agent("runner")), enter(ann, "src/a.py").id)
+
+    (told,) = take_notices(bob.context, bob.session.id)
+    assert told.endswith("and changed src/a.py: read it again")
+    assert take_notices(bob.context, bob.session.id) == []
+    assert take_notices(eve.context, eve.session.id) == []
+
+
+def test_a_start_a_turn_and_an_end_on_every_store(site: Site) -> None:
+    (site.repository / "RULES.md").write_text(RULES_TEMPLATE, encoding="utf-8")
+    ann, bob = as_client(site.agent("ann")), site.agent("bob")
+    bob.take("src/**")
+    ann.take("README.md")
+    with opened(site) as house:
+        started = brief(house.site(), ann.session, Event(client="claude", kind=START, session="c"))
+        quiet = due_messages(house.site(), ann.session)
+        (site.repository / "RULES.md").write_text("## Be kind\n\nAlways.\n", encoding="utf-8")
+        changed = due_messages(house.site(), ann.session)
+        left = leftovers(house.site(), ann.session)
+        pointed_out = [should_point_out(house.context, ann.session, left) for _ in range(2)]
+
+    assert "- bob holds src/**" in started
+    assert quiet == []
+    assert len(changed) == 1
+    assert "New: Be kind." in changed[0]
+    assert "- still held: README.md" in left
+    assert pointed_out == [True, False]
+
+
+def test_a_lease_that_is_over_is_told_once(site: Site) -> None:
+    ann = as_client(site.agent("ann"))
+    ann.take("a.py", ttl_ms=MINUTE)
+    site.clock.advance(2 * MINUTE)
+    site.agent("bob").take("a.py")
+    with opened(site) as house:
+        first = due_messages(house.site(), ann.session)
+        second = due_messages(house.site(), ann.session)
+
+    assert ["bob holds a.py now" in text for text in first] == [True]
+    assert second == []
