@@ -1,4 +1,4 @@
-"""Fresh processes: `interlock claim` as agents type it, and the lean decision behind a hook."""
+"""Fresh processes: `interlock claim` as agents type it."""
 
 from __future__ import annotations
 
@@ -12,21 +12,18 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 import interlock
-from bench.filling import fill, holder
-from bench.places import open_sqlite, quickest_place, scratch
-from bench.table import Row, Skipped, at_most
+from bench.places import quickest_place, scratch
+from bench.table import Row, at_most
 from bench.timing import cpu_of_child, medians
-from interlock.ids import new_uuid
 
 if TYPE_CHECKING:
     import random
     from collections.abc import Callable, Iterator
 
     from bench.sizes import Sizes
+    from bench.table import Skipped
 
 _PACKAGE = Path(interlock.__file__).parent
-_LEAN = _PACKAGE / "hooks" / "lean.py"
-_HELD, _NOT_HELD = 0, 3
 
 _SETTINGS = """
 [claims]
@@ -101,29 +98,3 @@ def _claims_in(repository: str, command: list[str]) -> Callable[[], float]:
     return lambda: cpu_of_child(
         [*command, "claim", f"src/{part}/f{next(numbers)}.py"], environment, folder=repository
     )
-
-
-def bench_lean(sizes: Sizes, lots: random.Random) -> Iterator[Row | Skipped]:
-    """The CPU time of "does this session hold this path?", against a Python that does nothing."""
-    what = "CPU of the lean decision, {}, against `python -I -S -c pass`"
-    if not _LEAN.exists():
-        yield Skipped(what=what.format("held or not"), reason=f"{_LEAN} is not there")
-        return
-    with scratch(quickest_place()) as folder:
-        python, _ = install(Path(folder, "environment"))
-        repository = new_uuid()
-        store = open_sqlite(folder, repository)
-        fill(store, sizes.lean_claims)
-        bare = [python, "-I", "-S"]
-        question = [*bare, str(_LEAN), store.path, repository]
-        held = [*question, holder(5), "src/p000/m00/file05.py"]
-        not_held = [*question, holder(5), "src/p000/m00/file06.py"]
-        candidates = {
-            "held": lambda: cpu_of_child(held, plain_environment(), folder, expected=_HELD),
-            "not held": lambda: cpu_of_child(not_held, plain_environment(), folder, expected=_NOT_HELD),
-            "pass": lambda: cpu_of_child([*bare, "-c", "pass"], plain_environment(), folder),
-        }
-        found = medians(candidates, sizes.process_rounds, lots, warm=3)
-        store.close()
-    for name in ("held", "not held"):
-        yield Row(what=what.format(name), unit="ms", ours=found[name], peer=found["pass"], aim=at_most(1.3))

@@ -37,15 +37,19 @@ def cpu_of_each(action: Callable[[T], object], items: Sequence[T]) -> float:
 
 
 def cpu_of_child(
-    command: Sequence[str], environment: Mapping[str, str], folder: str, expected: int = 0
+    command: Sequence[str],
+    environment: Mapping[str, str],
+    folder: str,
+    expected: int = 0,
+    given: str = os.devnull,
 ) -> float:
-    """The CPU time in milliseconds that a program and its own children use from start to end.
+    """The CPU time in milliseconds of a program and its children, from start to end, with `given` to read.
 
     Raises:
         RuntimeError: it ended with another exit code than expected.
     """
     silence = [
-        (os.POSIX_SPAWN_OPEN, 0, os.devnull, os.O_RDONLY, 0),
+        (os.POSIX_SPAWN_OPEN, 0, given, os.O_RDONLY, 0),
         (os.POSIX_SPAWN_OPEN, 1, os.devnull, os.O_WRONLY, 0),
         (os.POSIX_SPAWN_OPEN, 2, os.devnull, os.O_WRONLY, 0),
     ]
