@@ -14,9 +14,15 @@ from interlock.bootstrap import (
     store_place,
 )
 from interlock.config import read_settings
+from interlock.domain.fences import check_promises
 from interlock.domain.patterns import parse
 from interlock.errors import InterlockError, Malformed, StoreCorrupt
+from interlock.flows.client_checks import look_at_clients
+from interlock.flows.git_fence_setup import look_at_fences
+from interlock.flows.kernel_fence import look_at_kernel
 from interlock.flows.nesting import look_at_nesting
+from interlock.flows.reaching import look_at_reach
+from interlock.flows.runs import look_at_runs
 from interlock.flows.site import Site
 from interlock.flows.strays import look_at_strays
 from interlock.flows.upkeep import look_at_locks, look_at_settings, look_at_worktrees
@@ -72,13 +78,16 @@ def examine(cwd: str, *, fix: bool = False) -> list[Check]:
         return [*checks, _bad("store", error)]
     if fix:
         _close_secrets(house)
-    return checks + [_run(name, look, house) for name, look in _LOOKS] + _look_at_git(house, fix=fix)
+    checks += [_run(name, look, house) for name, look in _LOOKS]
+    git_rows = _look_at_git_hooks(house, fix=fix)
+    return checks + _look_at_clients(house) + git_rows + _look_at_git(house, fix=fix)
 
 
 def _check_patterns(settings: Settings) -> None:
     """Read the patterns of the settings now, or some claim would be refused for them later."""
     for text in (*settings.claims_required, *settings.claims_free, *(settings.claims_hot or ())):
         parse(text)
+    check_promises(settings.fences_required)
 
 
 def _open_sound(cwd: str) -> House:
@@ -218,6 +227,11 @@ def _file_system(folder: str) -> str:
     return kind
 
 
+def _look_at_command(house: House) -> Check:
+    del house
+    return _of("command", look_at_reach())
+
+
 def _look_at_secrets(house: House) -> Check:
     paths = _secret_paths(house)
     if not paths:
@@ -249,13 +263,46 @@ def _close_secrets(house: House) -> None:
             os.chmod(path, mode & 0o700)
 
 
-def _look_at_fences(house: House) -> Check:
+def _look_at_clients(house: House) -> list[Check]:
+    """The clients' hooks, and below them the fences that are not there."""
+    try:
+        rows = look_at_clients(house.context, house.checkout)
+    except (InterlockError, OSError) as error:
+        found = error.message if isinstance(error, InterlockError) else str(error)
+        return [Check(name="clients", is_ok=False, is_enforced=False, found=found)]
+    fenced = sorted({name.partition(":")[0] for name, one in rows if ":" in name and one.is_enforced})
+    return [*(_of(name, finding) for name, finding in rows), _fences(fenced)]
+
+
+def _look_at_git_hooks(house: House, *, fix: bool) -> list[Check]:
+    """Whether git's own hooks refuse what they should."""
+    try:
+        rows = look_at_fences(house.context, house.checkout, is_fixing=fix)
+    except (InterlockError, OSError) as error:
+        found = error.message if isinstance(error, InterlockError) else str(error)
+        return [Check(name="git hooks", is_ok=False, is_enforced=False, found=found)]
+    return [_of(name, finding) for name, finding in rows]
+
+
+def _fences(fenced: list[str]) -> Check:
+    """What stands between a process and a file that another session holds."""
+    hooks = f"client hooks: {', '.join(fenced)}" if fenced else "no client hook"
     return Check(
         name="fences",
         is_ok=True,
         is_enforced=False,
-        found="claims are checked by those who ask; no client hook, kernel or git fence is installed",
-        hint="agents must run `interlock claim` before they change a file",
+        found=f"{hooks}; a program that no client starts is stopped by git's hooks at its commit, not before",
+        hint="agents without hooks must run `interlock claim` before they change a file",
+    )
+
+
+def _of(name: str, found: Finding) -> Check:
+    return Check(
+        name=name,
+        is_ok=found.is_ok,
+        is_enforced=found.is_ok and found.is_enforced,
+        found=found.found,
+        hint=found.hint,
     )
 
 
@@ -268,14 +315,7 @@ def _look_at_git(house: House, *, fix: bool) -> list[Check]:
     site = Site(context=house.context, here=checkout, home=checkout.home_checkout)
 
     def judged(name: str, look: Callable[[Site, bool], Finding]) -> Check:
-        found = look(site, fix)
-        return Check(
-            name=name,
-            is_ok=found.is_ok,
-            is_enforced=found.is_ok and found.is_enforced,
-            found=found.found,
-            hint=found.hint,
-        )
+        return _of(name, look(site, fix))
 
     return [
         _run(name, lambda _, name=name, look=look: judged(name, look), house) for name, look in _GIT_LOOKS
@@ -288,6 +328,8 @@ _GIT_LOOKS: tuple[tuple[str, Callable[[Site, bool], Finding]], ...] = (
     ("worktrees", look_at_worktrees),
     ("nested worktrees", look_at_nesting),
     ("stray work", look_at_strays),
+    ("kernel fence", look_at_kernel),
+    ("fenced runs", look_at_runs),
 )
 
 _LOOKS: tuple[tuple[str, Callable[[House], Check]], ...] = (
@@ -296,7 +338,7 @@ _LOOKS: tuple[tuple[str, Callable[[House], Check]], ...] = (
     ("clock", _look_at_clock),
     ("file system", _look_at_disk),
     ("secrets", _look_at_secrets),
-    ("fences", _look_at_fences),
+    ("command", _look_at_command),
 )
 
 

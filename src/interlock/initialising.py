@@ -1,17 +1,59 @@
-"""What `init` writes and how it is taken back: first a plan that can be shown, then its execution."""
+"""What `init` writes and how it is taken back: first a plan that can be shown, then its execution.
+
+Settings, rules and instructions are for everybody and are to be committed. The clients' hooks name this
+machine's interpreter: they stay out of commits. How files are changed and put back is `flows.installing`.
+"""
 
 from __future__ import annotations
 
 import os
 
-from interlock.bootstrap import open_house
+from interlock.bootstrap import ANSWERED, open_house
+from interlock.clients.commands import sdk_release
+from interlock.clients.conditions import ours
+from interlock.clients.setups import setup_of
 from interlock.config import FILE_NAME, read_settings
-from interlock.errors import RepositoryError
-from interlock.git.layout import Checkout, find_checkout
-from interlock.ids import digest
-from interlock.values import value
+from interlock.domain.instructions import AGENTS_TEXT
+from interlock.domain.rules import RULES_TEMPLATE
+from interlock.domain.workspaces import OPEN
+from interlock.errors import InterlockError, RepositoryError, StoreError
+from interlock.flows import installing
+from interlock.flows.equipping import (
+    check_names,
+    client_wishes,
+    clients_in_use,
+    equip,
+    place_of,
+    wishes_of_main,
+    without_git,
+)
+from interlock.flows.git_fence_setup import (
+    fences_installed,
+    fences_wanted,
+    install_fences,
+    remove_fences,
+)
+from interlock.flows.install_files import fingerprint, read_bytes
+from interlock.flows.install_forms import LINE, NEW, TEXT
+from interlock.flows.install_record import Record, init_lock, load_record
+from interlock.flows.installing import Changes, Left, Step, Wish
+from interlock.flows.trusting import install_trust, trust_needed
+from interlock.git.layout import HOME_POINTER, Checkout, find_checkout
+from interlock.operations.workspaces import is_here, list_workspaces
+from interlock.values import replace, value
 
-_RECORD = "init-record"
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from collections.abc import Callable, Sequence
+
+    from interlock.clients.setups import Place
+
+_OLD_RECORD = "init-record"  # by which earlier releases remembered the settings they wrote
+_INSTRUCTIONS = "AGENTS.md"
+_IMPORT = f"@{_INSTRUCTIONS}"
+_IMPORTERS = {"claude": "CLAUDE.md", "gemini": "GEMINI.md"}  # what these read instead of AGENTS.md
+_LATER = "; for the other checkouts once this branch has landed"
+_UNKNOWN_ID = "{repository_id}"
 
 _TEMPLATE = """\
 # Settings of Interlock. Commit this file: every clone and every agent reads it.
@@ -30,74 +72,288 @@ id = "{repository_id}"
 [sessions]
 # lease = "30m"          # how long a silent session lives
 
+[hooks]
+# policy = "auto"        # before an edit: auto takes a free path, strict wants a claim, watch only reports
+
 [journal]
 # git = true             # also commit the journal to refs/interlock/journal
 """
 
 
 @value
-class Step:
-    """One file to write or to remove."""
+class Chosen:
+    """What init was asked to set up: which clients, or those in use; and whether Codex may trust us."""
 
-    verb: str
-    path: str
-    why: str
-    content: str = ""
+    clients: tuple[str, ...] = ()
+    has_clients: bool = True
+    has_trust: bool = True
+
+
+@value
+class Done:
+    """What was changed, and what a person should know of it."""
+
+    changed: tuple[str, ...]
+    notes: tuple[str, ...] = ()
 
 
 @value
 class Plan:
-    """What will be done, in order."""
+    """What will be done, in order, and what is left alone."""
 
     root: str
     folder: str
-    steps: tuple[Step, ...]
+    chosen: Chosen
+    changes: Changes
+    clients: tuple[str, ...] = ()
+    is_new: bool = False
+    trust: str = ""
+    fences: str = ""
+    is_undo: bool = False
+    unprotected: tuple[tuple[str, str], ...] = ()  # clients that were to be set up and cannot be, and why
 
+    @property
+    def is_nothing(self) -> bool:
+        """Whether all is as it should be."""
+        return not (self.is_new or self.changes.steps or self.trust or self.fences)
 
-def plan_init(cwd: str) -> Plan:
-    """What is missing for this repository to be set up."""
-    checkout = _checkout_or_folder(cwd)
-    steps: list[Step] = []
-    if not os.path.isdir(checkout.state_folder):
-        steps.append(
-            Step(verb="create", path=checkout.state_folder, why="the state, shared by all worktrees")
+    @property
+    def lines(self) -> list[tuple[str, str, str]]:
+        """Each step as verb, path and reason."""
+        made = [("create", self.folder, "the state, shared by all worktrees")] if self.is_new else []
+        trust = [("change", self.trust, "let Codex run these hooks")] if self.trust else []
+        how = (
+            ("restore", self.fences, "git runs its own hooks")
+            if self.is_undo
+            else (
+                "change",
+                self.fences,
+                "git hooks: ours judge commits, pushes and the target branch, then yours run",
+            )
         )
+        steps = ((step.verb, step.path, step.why) for step in self.changes.steps)
+        return [*made, *steps, *trust, *([how] if self.fences else [])]
+
+
+def plan_init(cwd: str, chosen: Chosen | None = None) -> Plan:
+    """What is missing for this repository to be set up.
+
+    Raises:
+        Malformed: a client that was named is not known.
+        SettingsError: the settings that are there cannot be understood.
+    """
+    chosen = chosen or Chosen()
+    check_names(chosen.clients)
+    checkout = _checkout_or_folder(cwd)
+    state = checkout.state_folder
+    record = load_record(state)
     path = os.path.join(checkout.root, FILE_NAME)
     if os.path.exists(path):
         read_settings(checkout.root)  # a file that cannot be understood is told now, not later
-    else:
-        steps.append(Step(verb="create", path=path, why="the settings; commit this file", content=_TEMPLATE))
-    return Plan(root=checkout.root, folder=checkout.state_folder, steps=tuple(steps))
+    place = place_of(checkout.root)
+    names = _clients_for(chosen, record, clients_in_use(place) if not chosen.clients else [])
+    wishes = [*_shared_wishes(checkout, names), *client_wishes(names, place)]
+    wishes = [*without_git(checkout, wishes), *wishes_of_main(names, checkout)]
+    changes = installing.plan_changes(state, record, wishes)
+    if names and not sdk_release():
+        why = "the MCP server needs an extra: pip install 'interlock[mcp]', then run init again"
+        changes = replace(changes, left=(*changes.left, Left(path="interlock mcp", why=why)))
+    return Plan(
+        root=checkout.root,
+        folder=state,
+        chosen=chosen,
+        changes=changes,
+        clients=tuple(names),
+        is_new=not os.path.isdir(state),
+        trust=_trust_wanted(chosen, names, place, changes),
+        fences=fences_wanted(checkout.home_checkout),
+        unprotected=tuple(_unprotected(names, checkout.root, changes)),
+    )
+
+
+def _unprotected(names: Sequence[str], root: str, changes: Changes) -> list[tuple[str, str]]:
+    """The clients whose hooks have to be left out, each with the file that is in the way and the reason."""
+    why = {left.path: left.why for left in changes.left}
+    found: list[tuple[str, str]] = []
+    for name in names:
+        for wanted in setup_of(name).wanted(ours):
+            path = os.path.join(root, wanted.path)
+            if path in why:
+                found.append((name, f"{path}: {why[path]}"))
+    return found
+
+
+def _clients_for(chosen: Chosen, record: Record, used: Sequence[str]) -> list[str]:
+    if not chosen.has_clients:
+        return []
+    named = chosen.clients or (*record.clients, *used)
+    return list(dict.fromkeys(named))
+
+
+def _trust_wanted(chosen: Chosen, names: Sequence[str], place: Place, changes: Changes) -> str:
+    """The file in which Codex has yet to note that it may run our hooks, if it has and should."""
+    return trust_needed(place, changes) if chosen.has_trust and "codex" in names else ""
+
+
+def _shared_wishes(checkout: Checkout, names: Sequence[str]) -> list[Wish]:
+    """What is for everybody: settings, rules, and the instructions with the lines that import them.
+
+    In a linked worktree they are part of its branch. The main checkout is left to whoever works there.
+    """
+    root = checkout.root
+    later = "" if root == checkout.home_checkout.root else _LATER
+
+    def wish(name: str, form: str, content: str, why: str) -> Wish:
+        return Wish(path=os.path.join(root, name), root=root, form=form, content=content, why=why + later)
+
+    wishes = [
+        wish(FILE_NAME, NEW, _TEMPLATE, "the settings; commit this file"),
+        wish("RULES.md", NEW, RULES_TEMPLATE, "the rules that every session reads; commit this file"),
+        wish(_INSTRUCTIONS, TEXT, AGENTS_TEXT, "what agents do in a shared checkout; commit this file"),
+    ]
+    agents = os.path.realpath(os.path.join(root, _INSTRUCTIONS))
+    for name in names:
+        reader = _IMPORTERS.get(name, "")
+        # A link to AGENTS.md, as many projects have it, imports it by itself.
+        if reader and os.path.realpath(os.path.join(root, reader)) != agents:
+            title = setup_of(name).TITLE
+            wishes.append(wish(reader, LINE, _IMPORT, f"{title} reads {_INSTRUCTIONS} through this line"))
+    return wishes
 
 
 def plan_undo(cwd: str) -> Plan:
-    """What init wrote and nobody changed since. The state itself stays: it holds other people's history."""
+    """What brings back what init changed. The state itself stays: it holds other people's history."""
     checkout = find_checkout(cwd)
+    state = checkout.state_folder
+    changes = installing.plan_undo(state, load_record(state))
+    old = _old_step(checkout)
+    if old is not None and all(step.path != old.path for step in changes.steps):
+        changes = replace(changes, steps=(*changes.steps, old))
+    fences = fences_installed(checkout.home_checkout)
+    return Plan(
+        root=checkout.root, folder=state, chosen=Chosen(), changes=changes, fences=fences, is_undo=True
+    )
+
+
+def carry_out(plan: Plan, on_step: Callable[[str], None] = lambda _: None) -> Done:
+    """Do what the plan says, as it stands now; `on_step` hears each step after it is done.
+
+    Raises:
+        InterlockError: a file cannot be written; nothing was changed.
+        TimedOut: another init is at work all the time.
+    """
+    with init_lock(plan.folder):
+        if plan.is_undo:
+            return _undo(plan, on_step)
+        done = _install(plan, on_step)
+    try:
+        _equip_workspaces(plan.root)
+    except InterlockError as error:
+        return replace(done, notes=(*done.notes, f"open workspaces have no hooks yet: {error.message}"))
+    return done
+
+
+def _install(plan: Plan, on_step: Callable[[str], None]) -> Done:
+    # What was shown may be outdated by now: another init may have been faster.
+    now = plan_init(plan.root, plan.chosen)
+    house = open_house(plan.root)
+    try:
+        steps = tuple(_with_id(step, house.store.repository) for step in now.changes.steps)
+    finally:
+        house.close()
+    changes = replace(now.changes, steps=steps)
+    installing.carry_out(plan.folder, load_record(plan.folder), changes, now.clients, on_step)
+    changed = [*([plan.folder] if plan.is_new else []), *(step.path for step in steps)]
+    if now.fences:
+        install_fences(find_checkout(plan.root).home_checkout, _clones(plan.root))
+        changed.append(now.fences)
+    if not now.trust:
+        return Done(changed=tuple(changed))
+    trouble = install_trust(plan.folder, place_of(plan.root))
+    return Done(changed=(*changed, *([] if trouble else [now.trust])), notes=(trouble,) if trouble else ())
+
+
+def _with_id(step: Step, repository_id: str) -> Step:
+    """The step with the id that this repository already goes by here, so that nothing held is lost."""
+    if step.after is None or _UNKNOWN_ID.encode() not in step.after or step.entry.form != NEW:
+        return step
+    after = step.after.replace(_UNKNOWN_ID.encode(), repository_id.encode())
+    entry = replace(step.entry, after=(fingerprint(after),))
+    return replace(step, after=after, entry=entry)
+
+
+def _equip_workspaces(root: str) -> None:
+    """Workspaces that are open already get the same hooks."""
+    house = open_house(root)
+    try:
+        if house.checkout.common_dir:
+            site = house.site()
+            for one in list_workspaces(site.context):
+                if (
+                    one.state == OPEN
+                    and is_here(site.context, one, site.common_dir)
+                    and os.path.isdir(one.path)
+                ):
+                    equip(site, one.path)
+    finally:
+        house.close()
+
+
+def _clones(root: str) -> list[str]:
+    """The open workspaces that have a git config of their own; none where the store cannot be asked."""
+    try:
+        house = open_house(root)
+    except StoreError:
+        return []
+    try:
+        return [
+            one.path
+            for one in list_workspaces(house.context)
+            if one.state == OPEN and os.path.isfile(os.path.join(one.path, ".git", HOME_POINTER))
+        ]
+    finally:
+        house.close()
+
+
+def _forget_answers(checkout: Checkout) -> None:
+    """No hook will ask here any more: whoever removes the state then means to begin anew."""
+    if not checkout.home_dir:
+        return
+    entries = os.path.join(checkout.home_dir, "worktrees")
+    names = os.listdir(entries) if os.path.isdir(entries) else []
+    for folder in (checkout.home_dir, *(os.path.join(entries, name) for name in names)):
+        try:
+            os.unlink(os.path.join(folder, ANSWERED))
+        except OSError:
+            continue
+
+
+def _undo(plan: Plan, on_step: Callable[[str], None]) -> Done:
+    now = plan_undo(plan.root)
+    _forget_answers(find_checkout(plan.root))
+    installing.carry_out_undo(plan.folder, load_record(plan.folder), now.changes, on_step)
+    _forget_old(plan.folder)
+    if now.fences:
+        remove_fences(find_checkout(plan.root).home_checkout, _clones(plan.root))
+    changed = tuple(step.path for step in now.changes.steps)
+    return Done(changed=(*changed, now.fences) if now.fences else changed)
+
+
+def _old_step(checkout: Checkout) -> Step | None:
+    """The removal of settings that an earlier release wrote, if nobody changed them since."""
     path = os.path.join(checkout.root, FILE_NAME)
-    steps: list[Step] = []
-    written = _read_record(checkout.state_folder)
-    if written and os.path.exists(path) and digest(_read(path)) == written:
-        steps.append(Step(verb="remove", path=path, why="as init wrote it"))
-    return Plan(root=checkout.root, folder=checkout.state_folder, steps=tuple(steps))
+    written = (read_bytes(os.path.join(checkout.state_folder, _OLD_RECORD)) or b"").decode().strip()
+    there = read_bytes(path)
+    if not written or there is None or fingerprint(there) != written:
+        return None
+    wish = Wish(path=path, root=checkout.root, form=NEW, content="", why="as init wrote it")
+    return installing.removal(wish, there)
 
 
-def carry_out(plan: Plan) -> list[str]:
-    """Do what the plan says; tells what was changed."""
-    changed: list[str] = []
-    for step in plan.steps:
-        if step.verb == "remove":
-            os.unlink(step.path)
-        elif step.content:
-            content = step.content.format(repository_id=_repository_id(plan.root))
-            if not _write_new(step.path, content):
-                continue
-            _write_record(plan.folder, digest(content))
-        else:
-            os.makedirs(step.path, exist_ok=True)
-        changed.append(step.path)
-    if not any(step.verb == "remove" for step in plan.steps):
-        open_house(plan.root).close()
-    return changed
+def _forget_old(state: str) -> None:
+    path = os.path.join(state, _OLD_RECORD)
+    if os.path.exists(path):
+        os.unlink(path)
 
 
 def _checkout_or_folder(cwd: str) -> Checkout:
@@ -107,42 +363,3 @@ def _checkout_or_folder(cwd: str) -> Checkout:
         if error.code != "NO_REPOSITORY":
             raise
         return Checkout(root=os.path.realpath(cwd), git_dir="", common_dir="")
-
-
-def _repository_id(root: str) -> str:
-    """The id this repository already goes by here, so that nothing held is lost when the settings name it."""
-    os.makedirs(_checkout_or_folder(root).state_folder, exist_ok=True)
-    house = open_house(root)
-    try:
-        return house.store.repository
-    finally:
-        house.close()
-
-
-def _write_new(path: str, content: str) -> bool:
-    """Write a file whole; tells whether it did: one that came meanwhile stays as it is."""
-    scratch = f"{path}.{os.getpid()}.new"
-    with open(scratch, "w", encoding="utf-8") as file:
-        file.write(content)
-    try:
-        os.link(scratch, path)
-    except FileExistsError:
-        return False
-    finally:
-        os.unlink(scratch)
-    return True
-
-
-def _write_record(folder: str, record: str) -> None:
-    with open(os.path.join(folder, _RECORD), "w", encoding="utf-8") as file:
-        file.write(record)
-
-
-def _read(path: str) -> str:
-    with open(path, encoding="utf-8", errors="surrogateescape") as file:
-        return file.read()
-
-
-def _read_record(folder: str) -> str:
-    path = os.path.join(folder, _RECORD)
-    return _read(path).strip() if os.path.exists(path) else ""

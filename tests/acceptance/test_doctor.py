@@ -14,6 +14,8 @@ from tests.acceptance.calling import Shell, fingerprint
 if TYPE_CHECKING:
     from tests.acceptance.calling import Answer
 
+pytestmark = pytest.mark.usefixtures("programs")
+
 EPOCH = 2**32
 
 
