@@ -1,0 +1,136 @@
+"""Clients started inside a fence: their role in their own words, and private copies of settings."""
+
+from __future__ import annotations
+
+import json
+import os
+import tomllib
+from typing import TYPE_CHECKING
+
+import pytest
+
+from interlock.config import Settings
+from interlock.domain.roles import BUILT_IN
+from interlock.flows.client_starting import client_of, furnish, prepare_start
+
+if TYPE_CHECKING:
+    from pathlib import Path
+
+
+@pytest.fixture
+def scratch(tmp_path: Path) -> Path:
+    made = tmp_path / "scratch"
+    made.mkdir(mode=0o700)
+    return made
+
+
+def words(scratch: Path, workspace: Path, role: str, *command: str) -> list[str]:
+    return [*prepare_start(command, BUILT_IN[role], Settings(), str(scratch), str(workspace)).command]
+
+
+def test_a_client_is_known_by_its_programs_name() -> None:
+    assert client_of(["/opt/bin/claude", "-p", "x"]) == "claude"
+    assert client_of(["make", "claude"]) == ""
+
+
+def test_any_other_command_is_started_as_it_is(scratch: Path, tmp_path: Path) -> None:
+    assert words(scratch, tmp_path, "review", "make", "--sandbox", "test") == [
+        "make",
+        "--sandbox",
+        "test",
+    ]
+
+
+def test_claude_keeps_its_users_settings_and_loses_the_tools_its_role_has_not(
+    scratch: Path, tmp_path: Path
+) -> None:
+    plain = words(scratch, tmp_path, "review", "claude", "do it")
+    assert plain[:2] == ["claude", "do it"]
+    assert "Edit" in json.loads(plain[plain.index("--settings") + 1])["permissions"]["deny"]
+
+    own = words(scratch, tmp_path, "review", "claude", "--settings", "own.json", "-p", "do it")
+    assert own.count("--settings") == 1
+    assert own[own.index("--settings") + 1] == "own.json"
+    kept = json.loads((scratch / "clients" / "claude" / "settings.json").read_text())
+    assert "Edit" in kept["permissions"]["deny"]
+    assert kept["sandbox"] == {"enabled": False}
+
+
+@pytest.mark.parametrize(
+    "given", [["--sandbox", "read-only"], ["-s", "read-only"], ["--sandbox=read-only"], ["--full-auto"], []]
+)
+def test_codex_has_no_sandbox_of_its_own_inside(scratch: Path, tmp_path: Path, given: list[str]) -> None:
+    found = words(scratch, tmp_path, "code", "codex", "exec", *given, "do it", "--", "--sandbox")
+    assert found[:3] == ["codex", "exec", "do it"]
+    end = found.index("--")
+    assert found[found.index("--sandbox") + 1] == "danger-full-access"
+    assert found[:end].count("--sandbox") == 1
+    assert found[end:] == ["--", "--sandbox"]
+
+
+def test_codex_runs_the_hooks_of_its_checkout_and_begins_without_our_server(
+    scratch: Path, tmp_path: Path
+) -> None:
+    assert "--dangerously-bypass-hook-trust" not in words(scratch, tmp_path, "code", "codex", "exec", "x")
+    (tmp_path / ".codex").mkdir()
+    (tmp_path / ".codex" / "hooks.json").write_text("{}")
+    (tmp_path / ".codex" / "config.toml").write_text("[mcp_servers.interlock]\ncommand = 'x'\n")
+    found = words(scratch, tmp_path, "code", "codex", "exec", "x")
+    assert "--dangerously-bypass-hook-trust" in found
+    assert "mcp_servers.interlock.required=false" in found
+
+
+def test_gemini_is_told_once_how_to_ask(scratch: Path, tmp_path: Path) -> None:
+    (scratch / "home" / ".gemini").mkdir(parents=True)
+    mine = {"tools": {"exclude": ["mine"], "other": 1}, "theme": "x"}
+    (scratch / "home" / ".gemini" / "settings.json").write_text(json.dumps(mine))
+    found = words(scratch, tmp_path, "review", "gemini", "--yolo", "-p", "x", "--approval-mode=plan")
+    assert found == ["gemini", "-p", "x", "--approval-mode", "yolo"]
+    joined = json.loads((scratch / "home" / ".gemini" / "settings.json").read_text())
+    assert joined["theme"] == "x"
+    assert joined["tools"]["other"] == 1
+    assert joined["tools"]["exclude"][0] == "mine"
+    assert "write_file" in joined["tools"]["exclude"]
+
+
+def test_opencode_keeps_what_its_user_has_in_the_same_variable(
+    scratch: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("OPENCODE_CONFIG_CONTENT", json.dumps({"model": "m", "permission": {"bash": "allow"}}))
+    start = prepare_start(["opencode", "run"], BUILT_IN["review"], Settings(), str(scratch), str(tmp_path))
+    found = json.loads(dict(start.environment)["OPENCODE_CONFIG_CONTENT"])
+    assert (found["model"], found["permission"]["edit"]) == ("m", "deny")
+
+
+def test_the_users_settings_are_copied_and_the_checkout_is_trusted(
+    scratch: Path, tmp_path: Path, sealed_home: Path
+) -> None:
+    (sealed_home / ".codex").mkdir()
+    (sealed_home / ".codex" / "config.toml").write_text('model = "m"\n')
+    (sealed_home / ".claude").mkdir()
+    (sealed_home / ".claude" / ".credentials.json").write_text("{}")
+    (sealed_home / ".claude.json").write_text(json.dumps({"userID": "u", "history": ["private"]}))
+    workspace = str(tmp_path / "work 'space'")
+
+    furnish(str(scratch), workspace, "/one:/two dir")
+
+    codex = tomllib.loads((scratch / "clients" / "codex" / "config.toml").read_text())
+    assert codex == {"model": "m", "projects": {workspace: {"trust_level": "trusted"}}}
+    claude = json.loads((scratch / "clients" / "claude" / ".claude.json").read_text())
+    assert (claude["userID"], "history" in claude) == ("u", False)
+    assert claude["projects"][workspace]["hasTrustDialogAccepted"]
+    assert (scratch / "home" / ".profile").read_text() == "export PATH='/one:/two dir'\n"
+    made = [path for path in scratch.rglob("*") if path.is_file()]
+    assert [path for path in made if os.stat(path).st_mode & 0o077] == []
+
+
+def test_settings_that_cannot_be_read_are_no_reason_not_to_begin(
+    scratch: Path, tmp_path: Path, sealed_home: Path
+) -> None:
+    (sealed_home / ".codex").mkdir()
+    (sealed_home / ".codex" / "config.toml").write_text("not = = toml\n")
+    (sealed_home / ".claude.json").write_text("[1, 2")
+
+    furnish(str(scratch), str(tmp_path), "/bin")
+
+    assert (scratch / "clients" / "codex" / "config.toml").read_text() == "not = = toml\n"
