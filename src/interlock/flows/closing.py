@@ -7,6 +7,7 @@ being closed, back to nothing for one that was being opened.
 
 from __future__ import annotations
 
+import contextlib
 import os
 import time
 
@@ -18,10 +19,12 @@ from interlock.git.merged import is_merged
 from interlock.git.removing import (
     check_no_mounts,
     going_name,
+    is_folder,
     is_made_here,
-    private_git_dir,
     remove_checkout,
+    unlink_in_git_dir,
     worktree_entries,
+    worktree_entry,
 )
 from interlock.git.run import ask, run_git
 from interlock.git.target import fetch_target, find_target, tip_of
@@ -36,6 +39,7 @@ if TYPE_CHECKING:
     from interlock.domain.agents import Session
     from interlock.flows.site import Site
     from interlock.git.layout import Checkout
+    from interlock.git.rescue_places import Place
 
     Step = Callable[[str], None]
 
@@ -125,13 +129,14 @@ def inhabitants(workspace: Workspace) -> list[tuple[int, str]]:
 
 def _finish(site: Site, session: Session | None, going: Workspace, on_step: Step) -> Closed:
     """The second half, which can be done again: save, remove, let go, and write down that it is gone."""
-    is_renamed = os.path.isdir(going_name(going.path, going.id))
+    is_renamed = is_folder(going_name(going.path, going.id))
     began_ns = 0
+    others: list[str] = []
     try:
         if not is_renamed:
             _rebuild_if_gone(site.home, going)
             began_ns = time.time_ns()
-            going = _save(site, session, going, on_step)
+            going, others = _save(site, session, going, on_step)
     except BaseException as error:
         # Nothing was removed yet: it is as it was, and whoever closes it next hears the same reason.
         why = error.message if isinstance(error, InterlockError) else str(error)
@@ -149,6 +154,7 @@ def _finish(site: Site, session: Session | None, going: Workspace, on_step: Step
 
     def after(step: str) -> None:
         if step == "renamed":
+            _mend_git_dir(site.home, going, going_name(going.path, going.id))
             look_again()
         on_step(step)
 
@@ -157,6 +163,7 @@ def _finish(site: Site, session: Session | None, going: Workspace, on_step: Step
     remove_checkout(site.home, going.path, mark=going.id, on_step=after)
     on_step("removed")
     notes = [f"what was written meanwhile is {one}" for one in late]
+    notes += [f"what the repository knew of its worktree is {one}" for one in others]
     notes += _settle_branch(site.home, going, head, is_merged=merged)
     checkouts.unpin(site.home, going.id, branch=going.branch)
     on_step("unpinned")
@@ -178,23 +185,68 @@ def _finish(site: Site, session: Session | None, going: Workspace, on_step: Step
     return Closed(workspace=closed, rescue=going.rescue, is_merged=merged, notes=tuple(notes))
 
 
-def _save(site: Site, session: Session | None, going: Workspace, on_step: Step) -> Workspace:
-    """Bring home what exists only in the workspace."""
-    from interlock.flows.rescues import forget_same, save_checkout
+def _save(
+    site: Site, session: Session | None, going: Workspace, on_step: Step
+) -> tuple[Workspace, list[str]]:
+    """Bring home what exists only in the workspace; tells also the rescues that it does not name."""
+    from interlock.flows.rescues import forget_same, save_checkout, save_place
 
-    if not os.path.isdir(going.path) or not private_git_dir(site.home, going.path):
-        return going
+    if not is_folder(going.path):
+        return going, []
+    _mend_git_dir(site.home, going, going.path)
     if going.kind == CLONE:
         checkouts.bring_back(site.home, going.path, going.branch)
         on_step("brought")
-    saved = save_checkout(site, session, going.path, f"closing {going.id}", workspace=going)
+    reason = f"closing {going.id}"
+    saved = [save_checkout(site, session, going.path, reason, workspace=going)]
+    # A repository that somebody made in a worktree hides what git had of the worktree itself.
+    saved += [
+        save_place(site, session, place, reason, workspace=going)
+        for place in _places(site.home, going, going.path)[1:]
+    ]
     on_step("saved")
-    if not saved:
-        return going
-    forget_same(site, saved, going)
-    now = operations.change_state(site.context, going, "rescued", session, rescue=saved)
+    rescues = [one for one in saved if one]
+    if not rescues:
+        return going, []
+    for one in rescues:
+        forget_same(site, one, going)
+    now = operations.change_state(site.context, going, "rescued", session, rescue=rescues[0])
     on_step("rescued")
-    return now
+    return now, rescues[1:]
+
+
+def _mend_git_dir(home: Checkout, going: Workspace, root: str) -> None:
+    """Make sure that there is a git directory of its own to save the files by.
+
+    An agent can write to all of its clone: `.git` may be gone, or lead to the repository of another, which
+    is none of its business. A worktree is known by its entry in the repository; what its `.git` says does not
+    count.
+    """
+    if not is_folder(root):
+        return
+    own = os.path.join(root, ".git")
+    if is_folder(own):
+        try:
+            os.rmdir(own)  # nothing is in it: as good as none
+        except OSError:
+            return
+    if not _places(home, going, root):
+        checkouts.give_git_dir(home, root, going.branch, going.base, going.id)
+
+
+def _places(home: Checkout, going: Workspace, root: str) -> list[Place]:
+    """A workspace in a folder, by each git directory that is its own and no one else's."""
+    from interlock.git.rescue_places import CLONE as CLONE_PLACE
+    from interlock.git.rescue_places import WORKTREE, Place
+
+    found: list[Place] = []
+    own = os.path.join(root, ".git")
+    if is_folder(root) and is_folder(own):
+        found.append(Place(root=root, git_dir=own, kind=CLONE_PLACE))
+    entry = worktree_entry(home, going.path) if going.kind != CLONE else ""
+    if is_folder(root) and entry:
+        found.append(Place(root=root, git_dir=entry, kind=WORKTREE))
+    return found
 
 
 def _rebuild_if_gone(home: Checkout, going: Workspace) -> None:
@@ -202,8 +254,8 @@ def _rebuild_if_gone(home: Checkout, going: Workspace) -> None:
 
     With the folder back, as the index says it was, staged changes and detached commits are saved like any.
     """
-    entry = next((folder for folder, root in worktree_entries(home) if root == going.path), "")
-    if not entry or going.kind == CLONE or os.path.isdir(going.path):
+    entry = worktree_entry(home, going.path)
+    if not entry or going.kind == CLONE or os.path.lexists(going.path):
         return
     os.makedirs(going.path)
     with open(os.path.join(going.path, ".git"), "w", encoding="utf-8", errors="surrogateescape") as file:
@@ -218,28 +270,24 @@ def _save_late(site: Site, session: Session | None, going: Workspace, since_ns: 
     So whoever goes on after a crash never takes a half-deleted folder for somebody's deletions.
     """
     from interlock.flows.rescues import forget_if_known, save_place
-    from interlock.git.rescue_places import CLONE as CLONE_PLACE
-    from interlock.git.rescue_places import WORKTREE, Place
 
     root = going_name(going.path, going.id)
-    if going.kind == CLONE:
-        place = Place(root=root, git_dir=os.path.join(root, ".git"), kind=CLONE_PLACE)
-    else:
-        entry = next((folder for folder, known in worktree_entries(site.home) if known == going.path), "")
-        place = Place(root=root, git_dir=entry, kind=WORKTREE)
-    head = os.path.join(place.git_dir, "HEAD")
-    if not place.git_dir or not os.path.lexists(head):
-        return []
-    saved = ""
-    # Without a first rescue there was nothing at stake, and a look is cheap. With one, times tell.
-    if not going.rescue or _has_newer(place.root, place.git_dir, since_ns - _CLOCK_NS):
-        reason = f"written while {going.id} was closed"
-        saved = save_place(site, session, place, reason, workspace=going)
-        if saved and forget_if_known(site, saved, going):
-            saved = ""
-    if going.kind == CLONE:  # a worktree is forgotten by the repository, as the next step of its removal
-        os.unlink(head)
-    return [saved] if saved else []
+    known = _places(site.home, going, root)
+    found: list[str] = []
+    for place in known:
+        if not os.path.lexists(os.path.join(place.git_dir, "HEAD")):
+            continue
+        # Without a first rescue there was nothing at stake, and a look is cheap. With one, times tell.
+        if not going.rescue or _has_newer(place.root, place.git_dir, since_ns - _CLOCK_NS):
+            reason = f"written while {going.id} was closed"
+            saved = save_place(site, session, place, reason, workspace=going)
+            if saved and not forget_if_known(site, saved, going):
+                found.append(saved)
+    # A worktree is forgotten by the repository, as the next step of its removal.
+    if known and known[0].git_dir == os.path.join(root, ".git"):
+        with contextlib.suppress(FileNotFoundError):
+            unlink_in_git_dir(root, "HEAD")
+    return found
 
 
 def _has_newer(root: str, git_dir: str, since_ns: int) -> bool:

@@ -9,7 +9,7 @@ from interlock.errors import Malformed, RepositoryError
 from interlock.git import checkouts
 from interlock.git.layout import HOME_POINTER
 from interlock.git.lock import git_lock
-from interlock.git.removing import private_git_dir, remove_checkout
+from interlock.git.removing import is_folder, private_git_dir, remove_checkout
 from interlock.git.rescue_places import CLONE, MAIN, WORKTREE, Place
 from interlock.git.rescue_restoring import restore_rescue
 from interlock.git.rescue_taking import take_rescue
@@ -63,7 +63,7 @@ def place_of(site: Site, path: str) -> Place:
     if os.path.realpath(git_dir) == site.common_dir:
         return Place(root=path, git_dir=site.common_dir, kind=MAIN)
     return Place(
-        root=path, git_dir=git_dir, kind=CLONE if os.path.isdir(os.path.join(path, ".git")) else WORKTREE
+        root=path, git_dir=git_dir, kind=CLONE if is_folder(os.path.join(path, ".git")) else WORKTREE
     )
 
 
@@ -123,15 +123,22 @@ def save_place(
 def forget_same(site: Site, rescue_id: str, workspace: Workspace) -> None:
     """Drop an earlier rescue of a workspace that holds exactly the same: its taker was cut off after it."""
     for one in _same_as(site, rescue_id, workspace):
-        drop_rescue(site.common_dir, one)
+        _forget(site, one, rescue_id, workspace)
 
 
 def forget_if_known(site: Site, rescue_id: str, workspace: Workspace) -> bool:
     """Drop a rescue that holds nothing but what an earlier one of the same workspace does."""
-    is_known = bool(_same_as(site, rescue_id, workspace))
-    if is_known:
-        drop_rescue(site.common_dir, rescue_id)
-    return is_known
+    same = _same_as(site, rescue_id, workspace)
+    if same:
+        _forget(site, rescue_id, same[0], workspace)
+    return bool(same)
+
+
+def _forget(site: Site, rescue_id: str, kept: str, workspace: Workspace) -> None:
+    """Drop a rescue that another one holds all of, and say so: the journal knows of both."""
+    drop_rescue(site.common_dir, rescue_id)
+    facts = {"rescue": rescue_id, "same_as": kept, "workspace": workspace.id}
+    site.context.change(lambda tx: tx.record("rescue.forgotten", "", "", facts))
 
 
 def _same_as(site: Site, rescue_id: str, workspace: Workspace) -> list[str]:
@@ -233,7 +240,7 @@ def _clear_leftover(site: Site, rescue: Rescue, path: str) -> None:
     if os.path.islink(path) or not os.path.isdir(path) or processes_in(path):
         return
     git_dir = private_git_dir(site.home, path)
-    is_clone = os.path.isdir(os.path.join(path, ".git"))
+    is_clone = is_folder(os.path.join(path, ".git"))
     if is_clone and not os.path.isfile(os.path.join(git_dir, HOME_POINTER)):
         return
     names = os.listdir(path)

@@ -14,6 +14,7 @@ import os
 from interlock.errors import RepositoryError
 from interlock.git.layout import HOME_POINTER, Checkout
 from interlock.git.lock import git_lock
+from interlock.git.removing import is_folder, remove_tree, worktree_entry
 from interlock.git.run import ask, git_failed, run_git, run_in, told
 
 TYPE_CHECKING = False
@@ -151,6 +152,38 @@ def add_detached_clone(home: Checkout, path: str, commit: str, keeps: str) -> No
         told(clone, "symbolic-ref", "HEAD", "refs/heads/unborn")
 
 
+def give_git_dir(home: Checkout, path: str, branch: str, base: str, mark: str) -> None:
+    """Give a folder that has lost its git directory one of a clone, on its branch as it is at home.
+
+    It is made beside the folder and moved there when it is whole: whoever still writes in the folder cannot
+    lead git astray. What stood in its place, a link or a file, is taken away and not followed.
+
+    Raises:
+        RepositoryError: there is no commit to stand on, or git refuses.
+        OSError: something that is no link or file is in its place.
+    """
+    start = ask(home, "rev-parse", "--verify", "--quiet", f"refs/heads/{branch}^{{commit}}") or base
+    if not start:
+        raise RepositoryError(
+            f"{path} has no git directory of its own, and what it was begun from is not known",
+            code="GIT_DIR_LOST",
+            hint="copy what you need from that folder, then remove it",
+        )
+    parent, name = os.path.split(path)
+    making = os.path.join(parent, f".{name}.{mark}.mending")
+    remove_tree(making)
+    try:
+        os.mkdir(making)
+        add_clone(home, making, branch, start, {})
+        told(clone_at(making), "read-tree", start)
+        own = os.path.join(path, ".git")
+        if os.path.lexists(own) and not is_folder(own):
+            os.unlink(own)
+        os.rename(os.path.join(making, ".git"), own)
+    finally:
+        remove_tree(making)
+
+
 def clone_at(path: str) -> Checkout:
     """The clone in a folder."""
     git_dir = os.path.join(path, ".git")
@@ -220,7 +253,7 @@ def _carried(home: Checkout, settings: Sequence[tuple[str, str, str]]) -> list[s
     """The lines that give a clone those settings that change what is written, who writes it, and where to."""
     lines = [
         "[gc]\n\tauto = 0\n[maintenance]\n\tauto = false\n",
-        _setting("remote.home.url", home.common_dir),
+        setting_line("remote.home.url", home.common_dir),
     ]
     hooks = ""
     for scope, key, text in settings:
@@ -231,12 +264,12 @@ def _carried(home: Checkout, settings: Sequence[tuple[str, str, str]]) -> list[s
         if key == "core.hookspath":
             hooks = text
         if rest.endswith((".url", ".pushurl")) and section == "remote":
-            lines.append(_setting(key, _seen_from_home(home, text)))
+            lines.append(setting_line(key, _seen_from_home(home, text)))
         elif section in _CARRIED_SECTIONS or (section == "core" and rest in _CARRIED_CORE):
-            lines.append(_setting(key, text))
+            lines.append(setting_line(key, text))
     own = os.path.join(home.common_dir, "hooks")
     if not hooks and os.path.isdir(own) and any(not name.endswith(".sample") for name in os.listdir(own)):
-        lines.append(_setting("core.hooksPath", own))
+        lines.append(setting_line("core.hooksPath", own))
     return lines
 
 
@@ -246,7 +279,7 @@ def _seen_from_home(home: Checkout, url: str) -> str:
     return os.path.normpath(os.path.join(home.root, url)) if is_path else url
 
 
-def _setting(key: str, text: str) -> str:
+def setting_line(key: str, text: str) -> str:
     """A setting as git writes it into a file; one process each would take longer than the clone itself."""
     section, _, rest = key.partition(".")
     middle, _, name = rest.rpartition(".")
@@ -287,8 +320,12 @@ def bring_back(home: Checkout, path: str, branch: str) -> str:
         RepositoryError: what is there does not hash to what it says.
     """
     ref = f"refs/heads/{branch}"
-    head = _read_ref(path, ref)
     here = ask(home, "rev-parse", "--verify", "--quiet", ref)
+    if worktree_entry(home, path):
+        return here  # a worktree's branch is here already
+    if not is_folder(os.path.join(path, ".git")):
+        return ""  # a link or a file there may lead to anybody's repository
+    head = _read_ref(path, ref)
     if not head or head == here:
         return head
     _keep_replaced(home, branch, here, path, head)

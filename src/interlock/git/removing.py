@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import functools
 import os
 import shutil
 import stat
@@ -9,6 +10,7 @@ import stat
 from interlock.errors import RepositoryError
 from interlock.git.layout import HOME_POINTER
 from interlock.git.lock import git_lock
+from interlock.git.rescue_places import read_small
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -16,13 +18,49 @@ if TYPE_CHECKING:
 
     from interlock.git.layout import Checkout
 
+_FOLDER = os.O_RDONLY | os.O_DIRECTORY | os.O_NOFOLLOW | os.O_CLOEXEC
+
+
+def is_folder(path: str) -> bool:
+    """Whether a folder itself lies at a path, and no link to one."""
+    try:
+        return stat.S_ISDIR(os.lstat(path).st_mode)
+    except OSError:
+        return False
+
 
 def private_git_dir(home: Checkout, path: str) -> str:
-    """The git directory that belongs to a checkout alone; empty when it is gone."""
+    """The git directory that belongs to a checkout alone; empty when it is gone.
+
+    Whoever worked in a checkout may have put a link or a file in its place, which leads to the git directory
+    of another. None of those is followed; only the main checkout, where nobody is fenced in, may have a link.
+    """
     own = os.path.join(path, ".git")
-    if os.path.isdir(own):
+    if is_folder(own) or (path == home.root and os.path.isdir(own)):
         return os.path.realpath(own)
+    return worktree_entry(home, path)
+
+
+def worktree_entry(home: Checkout, path: str) -> str:
+    """The git directory that the repository itself has for a linked worktree, whatever its `.git` says."""
     return next((folder for folder, root in worktree_entries(home) if root == path), "")
+
+
+def unlink_in_git_dir(root: str, name: str) -> None:
+    """Delete a file of the git directory in a checkout's folder, through no link.
+
+    Raises:
+        OSError: there is no such file, or a link is on the way.
+    """
+    folder = os.open(root, _FOLDER)
+    try:
+        git_dir = os.open(".git", _FOLDER, dir_fd=folder)
+    finally:
+        os.close(folder)
+    try:
+        os.unlink(name, dir_fd=git_dir)
+    finally:
+        os.close(git_dir)
 
 
 def worktree_entries(home: Checkout) -> list[tuple[str, str]]:
@@ -30,13 +68,10 @@ def worktree_entries(home: Checkout) -> list[tuple[str, str]]:
     folder = os.path.join(home.common_dir, "worktrees")
     found: list[tuple[str, str]] = []
     for name in sorted(os.listdir(folder)) if os.path.isdir(folder) else []:
-        try:
-            with open(
-                os.path.join(folder, name, "gitdir"), encoding="utf-8", errors="surrogateescape"
-            ) as file:
-                found.append((os.path.join(folder, name), os.path.dirname(file.readline().rstrip("\n"))))
-        except OSError:
-            continue
+        entry = os.path.join(folder, name)
+        said = _content(os.path.join(entry, "gitdir")) if is_folder(entry) else ""
+        if said:
+            found.append((entry, os.path.dirname(said.partition("\n")[0])))
     return found
 
 
@@ -53,8 +88,9 @@ def remove_checkout(
     """
     going = going_name(path, mark)
     check_no_mounts(path)
-    is_clone = os.path.isdir(os.path.join(path, ".git"))
-    admin = "" if is_clone else _entry_of(home, path)
+    admin = worktree_entry(home, path)
+    if is_folder(os.path.join(path, ".git")) and not os.path.lexists(os.path.join(admin, "locked")):
+        admin = ""  # a clone stands where somebody's worktree was
     # What lies there after it was renamed under our own mark is somebody else's.
     if os.path.lexists(path) and not (mark and os.path.lexists(going)):
         remove_tree(going)
@@ -79,9 +115,9 @@ def going_name(path: str, mark: str) -> str:
 def is_made_here(home: Checkout, path: str) -> bool:
     """Whether a folder is a checkout that we made for a repository: a clone of it, or a locked worktree."""
     marker = os.path.join(path, ".git")
-    if os.path.isdir(marker):
+    if is_folder(marker):
         return _content(os.path.join(marker, HOME_POINTER)) == home.common_dir + "\n"
-    entry = _entry_of(home, path)
+    entry = worktree_entry(home, path)
     if not entry or not os.path.lexists(os.path.join(entry, "locked")):
         return False
     said = _content(marker).rstrip("\n")
@@ -90,15 +126,7 @@ def is_made_here(home: Checkout, path: str) -> bool:
 
 
 def _content(path: str) -> str:
-    try:
-        with open(path, encoding="utf-8", errors="surrogateescape") as file:
-            return file.read(100_000)
-    except OSError:
-        return ""
-
-
-def _entry_of(home: Checkout, path: str) -> str:
-    return next((folder for folder, root in worktree_entries(home) if root == path), "")
+    return (read_small(path, 100_000) or b"").decode("utf-8", "surrogateescape")
 
 
 def remove_tree(path: str) -> None:
@@ -114,7 +142,7 @@ def remove_tree(path: str) -> None:
         return
     check_no_mounts(path)
     _unlink_links(path)
-    shutil.rmtree(path, onerror=_make_writable_and_retry)
+    shutil.rmtree(path, onerror=functools.partial(_make_writable_and_retry, path))
 
 
 def check_no_mounts(path: str) -> None:
@@ -156,7 +184,7 @@ def _unlink_links(path: str) -> None:
             with os.scandir(folder) as entries:
                 found = list(entries)
         except PermissionError:
-            os.chmod(folder, stat.S_IRWXU)
+            _open_up(folder)
             with os.scandir(folder) as entries:
                 found = list(entries)
         folders += [entry.path for entry in found if entry.is_dir(follow_symlinks=False)]
@@ -166,22 +194,30 @@ def _unlink_links(path: str) -> None:
 
 
 def _unlink(path: str) -> None:
+    """Delete a link; the folder it is in is one that is being removed."""
     try:
         os.unlink(path)
     except PermissionError:
-        os.chmod(os.path.dirname(path), stat.S_IRWXU)
+        _open_up(os.path.dirname(path))
         os.unlink(path)
 
 
-def _make_writable_and_retry(function: object, path: str, info: object) -> None:
-    """Caches are often read-only; their owner may remove them all the same."""
+def _open_up(folder: str) -> None:
+    """Let its owner read and write a folder; of a link, what it leads to stays as it is."""
+    if is_folder(folder):
+        os.chmod(folder, stat.S_IRWXU)
+
+
+def _make_writable_and_retry(top: str, function: object, path: str, info: object) -> None:
+    """Caches are often read-only; their owner may remove them all the same. Above `top` nothing changes."""
     error = info[1] if isinstance(info, tuple) else None  # pyright: ignore[reportUnknownVariableType]
     if isinstance(error, FileNotFoundError):
         return
     try:
-        os.chmod(os.path.dirname(path), stat.S_IRWXU)
-        if os.path.isdir(path) and not os.path.islink(path):
-            os.chmod(path, stat.S_IRWXU)
+        if path != top:
+            _open_up(os.path.dirname(path))
+        if is_folder(path):
+            _open_up(path)
             shutil.rmtree(path)
         elif os.path.lexists(path):
             os.unlink(path)
