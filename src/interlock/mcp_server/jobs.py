@@ -1,0 +1,48 @@
+"""Work that may outlast a call: it goes on in a thread of its own, and who asks again hears how it ended."""
+
+from __future__ import annotations
+
+import threading
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from collections.abc import Callable
+    from typing import Any
+
+
+class _Job:
+    def __init__(self, work: Callable[[], dict[str, Any]]) -> None:
+        self._work = work
+        self.found: dict[str, Any] | None = None
+        self.trouble: BaseException | None = None
+        self.thread = threading.Thread(target=self._run, daemon=True)
+
+    def _run(self) -> None:
+        try:
+            self.found = self._work()
+        except BaseException as error:  # noqa: BLE001 - raised again where somebody waits for it
+            self.trouble = error
+
+
+class Jobs:
+    """What is being done, by a key that says what it is."""
+
+    def __init__(self) -> None:
+        self._running: dict[object, _Job] = {}
+        self._guard = threading.Lock()
+
+    def run(self, key: object, work: Callable[[], dict[str, Any]], seconds: float) -> dict[str, Any] | None:
+        """Do it, or go on waiting for who does it already; nothing when the time was too short."""
+        with self._guard:
+            job = self._running.get(key)
+            if job is None:
+                job = self._running[key] = _Job(work)
+                job.thread.start()
+        job.thread.join(seconds)
+        if job.thread.is_alive():
+            return None
+        with self._guard:
+            self._running.pop(key, None)
+        if job.trouble is not None:
+            raise job.trouble
+        return job.found

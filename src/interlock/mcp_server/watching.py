@@ -1,0 +1,76 @@
+"""Watching the journal for subscribers: one thread follows it, and tells which resources read differently."""
+
+from __future__ import annotations
+
+import threading
+
+import anyio
+import anyio.from_thread
+import anyio.lowlevel
+
+from interlock.errors import InterlockError
+from interlock.mcp_server.resources import changed_by
+from interlock.operations.journal import last_position, read_entries
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from collections.abc import Callable, Coroutine
+    from typing import Any
+
+    from anyio.lowlevel import EventLoopToken
+
+    from interlock.mcp_server.houses import Houses
+
+_LOOK_SECONDS = 2.0  # how long a lost wake-up can go unnoticed
+_GATHER_SECONDS = 0.05  # what one change writes is told together
+
+
+class Watch:
+    """Follows the journal from the first subscription on."""
+
+    def __init__(self, houses: Houses, publish: Callable[[str], Coroutine[Any, Any, None]]) -> None:
+        self._houses = houses
+        self._publish = publish
+        self._thread: threading.Thread | None = None
+        self._is_over = threading.Event()
+
+    def start(self) -> None:
+        """Begin to follow, if nobody does yet; called in the event loop that publishes."""
+        if self._thread is None:
+            token = anyio.lowlevel.current_token()
+            ready = threading.Event()
+            self._thread = threading.Thread(target=self._follow, args=(token, ready), daemon=True)
+            self._thread.start()
+            # From the answer on, every change is told.
+            ready.wait(_LOOK_SECONDS)
+
+    def close(self) -> None:
+        """Stop following."""
+        self._is_over.set()
+
+    def _follow(self, token: EventLoopToken, ready: threading.Event) -> None:
+        while not self._is_over.is_set():
+            try:
+                self._follow_once(token, ready)
+            except InterlockError:
+                self._is_over.wait(_LOOK_SECONDS)  # the store cannot be read now; it may be again
+            except RuntimeError:
+                return  # the event loop has ended
+
+    def _follow_once(self, token: EventLoopToken, ready: threading.Event) -> None:
+        with self._houses.borrow() as house:
+            listener = house.store.listen()
+            try:
+                after = last_position(house.context)
+                ready.set()
+                while not self._is_over.is_set():
+                    listener.wait(_LOOK_SECONDS)
+                    self._is_over.wait(_GATHER_SECONDS)
+                    changed: dict[str, None] = {}
+                    for entry in read_entries(house.context, after):
+                        after = entry.position
+                        changed.update(dict.fromkeys(changed_by(entry.kind)))
+                    for uri in changed:
+                        anyio.from_thread.run(self._publish, uri, token=token)
+            finally:
+                listener.close()

@@ -1,0 +1,68 @@
+"""Calls of our own tools that hooks announce, and tasks that are let go of, on both stores."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+import pytest
+
+from interlock.domain.tasks import NewTask
+from interlock.errors import Malformed, Stale
+from interlock.operations.client_sessions import ClientName, bind
+from interlock.operations.picking import Picked, next_task
+from interlock.operations.task_adding import add_task
+from interlock.operations.task_handing import hand_back, rest_for_person
+from interlock.operations.tasks import lessons_of
+from interlock.operations.tool_calls import announce_call, announced_calls, begin_call, end_call, open_calls
+from tests.support import MINUTE
+
+if TYPE_CHECKING:
+    from tests.support import Agent, Site
+
+
+def with_task(agent: Agent) -> str:
+    add_task(agent.context, agent.session, NewTask(title="Say y", paths=("src/y.py",)))
+    picked = next_task(agent.context, agent.session)
+    assert isinstance(picked, Picked)
+    return picked.task.id
+
+
+def test_an_announced_call_is_found_until_it_was_answered_or_is_old(site: Site) -> None:
+    ann, sub = site.agent("ann"), site.agent("ann.sub")
+    bind(sub.context, ClientName(client="claude", session="c", agent="a"), sub.joined, ann.session.id)
+    announce_call(ann.context, ann.session.id, "1", "mcp__interlock__claim")
+    announce_call(sub.context, sub.session.id, "1", "mcp__interlock__next")
+    begin_call(ann.context, ann.session.id, "2", "/root", "")
+
+    found = {(one.agent, one.call, one.parent) for one in announced_calls(ann.context)}
+    assert found == {("ann", "1", ""), ("ann.sub", "1", ann.session.id)}
+    # What goes on in a shell is told apart from it.
+    assert [one.call for one in open_calls(ann.context, ann.session.id)] == ["2"]
+
+    end_call(ann.context, ann.session.id, "1")
+    assert [one.agent for one in announced_calls(ann.context)] == ["ann.sub"]
+    site.clock.advance(11 * MINUTE)
+    assert announced_calls(ann.context) == []
+
+
+def test_a_task_handed_back_is_ready_again_and_charged_to_nobody(site: Site) -> None:
+    ann, bob = site.agent("ann"), site.agent("bob")
+    task = with_task(ann)
+    handed = hand_back(ann.context, ann.session, task, "the parser is missing")
+    assert (handed.state, handed.owner, handed.failures, handed.lapses) == ("ready", "", 0, 0)
+    picked = next_task(bob.context, bob.session)
+    assert isinstance(picked, Picked)
+    assert [lesson.why for lesson in picked.lessons] == ["the parser is missing"]
+    with pytest.raises(Stale, match="bob is at work on it"):
+        hand_back(ann.context, ann.session, task, "mine")
+
+
+def test_a_task_that_asks_a_person_rests_and_holds_nothing(site: Site) -> None:
+    ann = site.agent("ann")
+    task = with_task(ann)
+    rested = rest_for_person(ann.context, ann.session, task, "red or blue?")
+    assert (rested.state, rested.owner) == ("blocked", "")
+    assert "red or blue?" in lessons_of(ann.context, task)[0].why
+    assert site.agent("bob").take("src/y.py").agent == "bob"
+    with pytest.raises(Malformed):
+        rest_for_person(ann.context, ann.session, task, " ")

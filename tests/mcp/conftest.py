@@ -1,0 +1,20 @@
+"""What the tests of the MCP server need: the SDK, and a repository with a commit."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+import pytest
+
+from interlock.testing.repositories import make_repository
+
+if TYPE_CHECKING:
+    from pathlib import Path
+
+pytest.importorskip("mcp", reason="the extra `mcp` is not installed")
+
+
+@pytest.fixture
+def repository(tmp_path: Path) -> Path:
+    """A repository with two files."""
+    return make_repository(tmp_path / "repository", files={"calc.py": "x = 1\n", "free.py": "y = 1\n"})

@@ -1,0 +1,117 @@
+"""Who a call belongs to: arguments, environment, the client that started the server, or a subagent of it."""
+
+from __future__ import annotations
+
+import json
+import os
+import subprocess
+import sys
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+import interlock
+from interlock.bootstrap import open_house
+from interlock.operations.sessions import join
+from interlock.operations.tool_calls import announce_call, announced_calls
+from tests.mcp.speaking import Speaker
+from tests.mcp.test_tools import interlock as run
+
+LEAN = str(Path(interlock.__file__).parent / "hooks" / "lean.py")
+
+
+def tell_hook(folder: Path, event: str, session: str, agent: str = "", **more: Any) -> None:
+    """Call the hook as Claude Code does, with this very process as the client's."""
+    payload = {"session_id": session, "cwd": str(folder), "hook_event_name": event, "agent_id": agent, **more}
+    environment = {**os.environ, "CLAUDE_PID": str(os.getpid()), "CLAUDE_PROJECT_DIR": str(folder)}
+    subprocess.run(
+        [sys.executable, "-I", "-S", LEAN, "claude", event],
+        input=json.dumps(payload),
+        text=True,
+        cwd=folder,
+        env=environment,
+        check=True,
+        capture_output=True,
+    )
+
+
+def announce(folder: Path, session: str, call: str, agent: str = "", tool: str = "claim") -> None:
+    more = {"tool_name": f"mcp__interlock__{tool}", "tool_input": {}, "tool_use_id": call}
+    tell_hook(folder, "PreToolUse", session, agent, **more)
+
+
+def claim_as(speaker: Speaker, path: str, **meta: Any) -> str:
+    call = {"name": "claim", "arguments": {"paths": [path]}}
+    found = speaker.answer_to(speaker.ask("tools/call", call, **meta))
+    return found["granted"][0]["holder"] if found["ok"] else found["code"]
+
+
+def test_arguments_and_environment_say_who_acts(repository: Path) -> None:
+    joined = run(repository, "join", "cid")["session"]
+    shown = f"{joined['id']}:{joined['secret']}"
+    with Speaker(repository, "--as", "ann") as speaker:
+        assert claim_as(speaker, "a") == "ann"
+    with Speaker(repository, environment={"INTERLOCK_AGENT": "bob"}) as speaker:
+        assert claim_as(speaker, "b") == "bob"
+    with Speaker(repository, "--session", shown) as speaker:
+        assert claim_as(speaker, "c") == "cid"
+    with Speaker(repository, environment={"INTERLOCK_SESSION": shown}) as speaker:
+        assert claim_as(speaker, "d") == "cid"
+
+
+def test_another_sessions_secret_is_not_to_be_guessed(repository: Path) -> None:
+    joined = run(repository, "join", "cid")["session"]
+    with Speaker(repository, "--session", f"{joined['id']}:guessed") as speaker:
+        assert claim_as(speaker, "a") == "NOT_YOUR_SESSION"
+    assert run(repository, "claims")["claims"] == []
+
+
+def test_a_client_that_nobody_knows_gets_a_session_that_ends_with_it(repository: Path) -> None:
+    with Speaker(repository) as speaker:
+        holder = claim_as(speaker, "a")
+        assert holder == f"speaker-{speaker.process.pid}"
+        assert claim_as(speaker, "b") == holder
+    assert run(repository, "claims")["claims"] == []
+
+
+def test_the_client_that_started_the_server_is_who_acts(repository: Path) -> None:
+    tell_hook(repository, "SessionStart", "main-1", source="startup")
+    with Speaker(repository) as speaker:
+        assert claim_as(speaker, "a") == "claude-main1"
+
+
+@pytest.mark.parametrize("key", ["claudecode/toolUseId", "callId"])
+def test_the_call_id_that_the_hook_reported_names_the_subagent(repository: Path, key: str) -> None:
+    tell_hook(repository, "SessionStart", "main-1", source="startup")
+    announce(repository, "main-1", "call_1", agent="sub-7")
+    announce(repository, "main-1", "call_2")
+    house = open_house(str(repository))  # another client, whose calls are numbered alike
+    announce_call(house.context, join(house.context, "other").session.id, "call_1", "mcp__interlock__claim")
+    house.close()
+    with Speaker(repository) as speaker:
+        assert claim_as(speaker, "a", **{key: "call_1"}) == "claude-main1.sub7"
+        assert claim_as(speaker, "b", **{key: "call_2"}) == "claude-main1"
+        assert claim_as(speaker, "c", **{key: "call_unheard_of"}) == "claude-main1"
+        # What its parent holds is not in a subagent's way.
+        announce(repository, "main-1", "call_3", agent="sub-7")
+        assert claim_as(speaker, "b", **{key: "call_3"}) == "claude-main1.sub7"
+
+
+def test_without_an_id_the_one_call_on_its_way_tells_and_two_do_not(repository: Path) -> None:
+    tell_hook(repository, "SessionStart", "main-1", source="startup")
+    with Speaker(repository) as speaker:
+        announce(repository, "main-1", "x1", agent="sub-7")
+        assert claim_as(speaker, "a") == "claude-main1.sub7"
+        announce(repository, "main-1", "x2", agent="sub-7")
+        announce(repository, "main-1", "x3", agent="sub-8")
+        assert claim_as(speaker, "b") == "claude-main1"
+
+
+def test_tools_of_other_servers_are_not_written_down(repository: Path) -> None:
+    tell_hook(
+        repository, "PreToolUse", "main-1", tool_name="mcp__browser__open", tool_input={}, tool_use_id="1"
+    )
+    house = open_house(str(repository))
+    assert announced_calls(house.context) == []
+    house.close()

@@ -1,0 +1,69 @@
+"""Rules, tasks, claims and journal as resources, and being told when they read differently."""
+
+from __future__ import annotations
+
+import json
+from typing import TYPE_CHECKING, Any
+
+from tests.mcp.speaking import MODERN, Speaker
+from tests.mcp.test_tools import interlock
+
+if TYPE_CHECKING:
+    from pathlib import Path
+
+
+def read(speaker: Speaker, name: str) -> str:
+    (content,) = speaker.ask("resources/read", {"uri": f"interlock://{name}"})["result"]["contents"]
+    return content["text"]
+
+
+def hear_updates(speaker: Speaker, wanted: set[str]) -> list[dict[str, Any]]:
+    """Read notifications until all of these resources were told of."""
+    assert speaker.process.stdout is not None
+    found: list[dict[str, Any]] = []
+    while wanted - {str(one["params"].get("uri")) for one in found}:
+        found.append(json.loads(speaker.process.stdout.readline()))
+    return found
+
+
+def test_each_resource_can_be_read(repository: Path) -> None:
+    (repository / "RULES.md").write_text("# Rules\n\n1. Be kind.\n", encoding="utf-8")
+    interlock(repository, "task", "add", "Say y", "--as", "lead")
+    with Speaker(repository, "--as", "ann") as ann:
+        ann.call("claim", paths=["calc.py"])
+        assert "Be kind" in read(ann, "rules")
+        assert [task["title"] for task in json.loads(read(ann, "tasks"))["tasks"]] == ["Say y"]
+        assert [one["holder"] for one in json.loads(read(ann, "claims"))["claims"]] == ["ann"]
+        assert json.loads(read(ann, "journal"))["entries"][-1]["kind"] == "claim.taken"
+        refused = ann.ask("resources/read", {"uri": "interlock://secrets"})["error"]
+        assert "UNKNOWN_RESOURCE" in refused["message"]
+
+
+def test_a_repository_without_rules_says_so(repository: Path) -> None:
+    with Speaker(repository, "--as", "ann") as ann:
+        assert "interlock init" in read(ann, "rules")
+
+
+def test_who_subscribes_is_told_of_changes_by_others(repository: Path) -> None:
+    with Speaker(repository, "--as", "ann") as ann, Speaker(repository, "--as", "bob") as bob:
+        assert ann.ask("resources/subscribe", {"uri": "interlock://claims"})["result"] == {}
+        bob.call("claim", paths=["calc.py"])
+        (note,) = hear_updates(ann, {"interlock://claims"})
+        assert note["method"] == "notifications/resources/updated"
+        ann.ask("resources/unsubscribe", {"uri": "interlock://claims"})
+        ann.notes.clear()
+        ann.ask("resources/subscribe", {"uri": "interlock://journal"})
+        bob.call("release")
+        assert len(hear_updates(ann, {"interlock://journal"})) == 1
+
+
+def test_in_the_modern_era_one_listens(repository: Path) -> None:
+    with Speaker(repository, "--as", "ann", version=MODERN) as ann, Speaker(repository, "--as", "bob") as bob:
+        wished = {"notifications": {"resourceSubscriptions": ["interlock://tasks", "interlock://claims"]}}
+        ann.send("subscriptions/listen", wished)
+        assert ann.process.stdout is not None
+        assert "acknowledged" in json.loads(ann.process.stdout.readline())["method"]
+        bob.call("claim", paths=["calc.py"])
+        interlock(repository, "task", "add", "Say y", "--as", "lead")
+        notes = hear_updates(ann, {"interlock://tasks", "interlock://claims"})
+        assert {note["method"] for note in notes} == {"notifications/resources/updated"}

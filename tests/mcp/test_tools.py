@@ -1,0 +1,179 @@
+"""Every tool, as a client calls it, in both eras of the protocol."""
+
+from __future__ import annotations
+
+import json
+import subprocess
+import sys
+from typing import TYPE_CHECKING, Any
+
+import pytest
+
+from interlock.mcp_server.tool_list import INSTRUCTIONS, TOOLS
+from tests.mcp.speaking import MODERN, Speaker
+
+if TYPE_CHECKING:
+    from pathlib import Path
+
+ERAS = pytest.mark.parametrize("version", ["2025-06-18", MODERN])
+
+
+def interlock(folder: Path, *words: str) -> dict[str, Any]:
+    done = subprocess.run(
+        [sys.executable, "-m", "interlock", *words, "--json"], cwd=folder, capture_output=True, text=True
+    )
+    return json.loads(done.stdout)
+
+
+def git(folder: Path, *words: str) -> None:
+    subprocess.run(["git", *words], cwd=folder, check=True, capture_output=True)
+
+
+@ERAS
+def test_a_task_goes_from_next_to_landed(repository: Path, version: str) -> None:
+    (repository / "interlock.toml").write_text("[landing]\nchecks = []\n", encoding="utf-8")
+    git(repository, "add", "interlock.toml")
+    git(repository, "commit", "-qm", "settings")
+    made = interlock(
+        repository, "task", "add", "Say y", "--path", "free.py", "--check", "true", "--as", "lead"
+    )
+    with Speaker(repository, "--as", "ann", version=version) as ann:
+        taken = ann.call("next")
+        assert taken["task"]["id"] == made["task"]["id"]
+        assert [claim["pattern"] for claim in taken["claims"]] == ["free.py"]
+        assert ann.call("next")["resumed"]
+
+        git(repository, "checkout", "-q", "-b", taken["task"]["branch"])
+        (repository / "free.py").write_text("y = 2\n", encoding="utf-8")
+        git(repository, "commit", "-qam", "Say y")
+        done = ann.call("done", task=taken["task"]["id"], result="y is said")
+        assert done["task"]["state"] == "landing", done
+        assert all(proof["seen"] for proof in done["evidence"])
+
+        git(repository, "checkout", "-q", "--detach")
+        landed = ann.call("land", task=taken["task"]["id"], wait=50)
+        assert "landing" in landed, landed
+        while landed["landing"]["state"] in ("queued", "testing"):
+            assert "call land again" in landed["hint"]
+            landed = ann.call("land", task=taken["task"]["id"], wait=50)
+        assert landed["landing"]["state"] == "landed", landed
+    git(repository, "merge-base", "--is-ancestor", taken["task"]["branch"], "main")
+
+
+@ERAS
+def test_a_second_client_is_refused_and_told_who_holds_it(repository: Path, version: str) -> None:
+    with (
+        Speaker(repository, "--as", "ann", version=version) as ann,
+        Speaker(repository, "--as", "bob") as bob,
+    ):
+        assert ann.call("claim", paths=["calc.py"], note="new sums")["granted"]
+        refused = bob.call("claim", paths=["calc.py", "free.py"])
+        assert refused["code"] == "CLAIM_HELD"
+        assert refused["granted"] == []
+        (one,) = refused["refused"]
+        assert (one["holder"], one["note"]) == ("ann", "new sums")
+        assert one["hint"]
+        assert bob.call("status")["claims"][0]["holder"] == "ann"
+
+        assert ann.call("release", paths=["calc.py"])["released"] == ["calc.py"]
+        assert bob.call("claim", paths=["calc.py"])["ok"]
+        assert bob.call("release")["released"] == ["calc.py"]
+
+
+def test_handing_a_task_back_tells_the_next_one_what_was_found(repository: Path) -> None:
+    interlock(repository, "task", "add", "Say y", "--path", "free.py", "--as", "lead")
+    with Speaker(repository, "--as", "ann") as ann, Speaker(repository, "--as", "bob") as bob:
+        task = ann.call("next")["task"]["id"]
+        handed = ann.call("handoff", task=task, context="the parser vanished long ago", next="write it anew")
+        assert handed["task"]["state"] == "ready"
+        assert ann.call("status")["claims"] == []
+        taken = bob.call("next")
+        assert taken["task"]["id"] == task
+        assert [one["why"] for one in taken["feedback"]] == [
+            "the parser vanished long ago\nnext: write it anew"
+        ]
+        assert taken["task"]["failures"] == 0
+        assert ann.call("handoff", task=task, context="mine")["code"] == "TASK_NOT_YOURS"
+    before = interlock(repository, "task", "show", task)["task"]
+    interlock(repository, "store", "rebuild")
+    after = interlock(repository, "task", "show", task)["task"]
+    assert (after["lapses"], after["failures"]) == (before["lapses"], before["failures"]) == (0, 0)
+
+
+def test_a_question_for_a_person_lets_the_task_rest(repository: Path) -> None:
+    interlock(repository, "task", "add", "Say y", "--path", "free.py", "--as", "lead")
+    with Speaker(repository, "--as", "ann") as ann:
+        task = ann.call("next")["task"]["id"]
+        asked = ann.call("ask", task=task, question="red or blue?")
+        assert asked["task"]["state"] == "blocked"
+        assert "red or blue?" in asked["task"]["why"]
+        assert ann.call("next")["code"] == "NO_TASK"
+        interlock(repository, "task", "unblock", task, "--as", "lead")
+        taken = ann.call("next")
+        assert taken["task"]["id"] == task
+        assert "red or blue?" in taken["feedback"][0]["why"]
+
+
+def test_state_is_set_by_version_and_appended_to(repository: Path) -> None:
+    with Speaker(repository, "--as", "ann") as ann:
+        assert ann.call("state", do="get", key="plan")["code"] == "NO_STATE"
+        first = ann.call("state", do="set", key="plan", value={"steps": [1]})
+        assert (first["version"], first["value"]) == (1, {"steps": [1]})
+        stale = ann.call("state", do="set", key="plan", value=2)
+        assert stale["code"] == "STATE_STALE"
+        assert ann.call("state", do="set", key="plan", value=2, expect=1)["version"] == 2
+        ann.call("state", do="append", key="log", value="a")
+        assert ann.call("state", do="append", key="log", value="b")["value"] == ["a", "b"]
+        assert [one["key"] for one in ann.call("state", do="list", key="l")["states"]] == ["log"]
+        assert ann.call("state", do="set")["code"] == "BAD_ARGUMENTS"
+
+
+def test_the_journal_shows_the_newest_or_what_is_behind_a_position(repository: Path) -> None:
+    with Speaker(repository, "--as", "ann") as ann:
+        ann.call("claim", paths=["calc.py"])
+        (newest,) = ann.call("journal", last=1)["entries"]
+        assert (newest["kind"], newest["agent"]) == ("claim.taken", "ann")
+        assert ann.call("journal", since=newest["position"])["entries"] == []
+        ann.call("release")
+        (entry,) = ann.call("journal", since=newest["position"])["entries"]
+        assert entry["kind"] == "claim.released"
+
+
+def test_the_tools_are_few_and_say_what_they_only_read(repository: Path) -> None:
+    with Speaker(repository, "--as", "ann") as ann:
+        tools = ann.ask("tools/list")["result"]["tools"]
+    names = [tool["name"] for tool in tools]
+    assert names == [tool["name"] for tool in TOOLS]
+    assert len(names) <= 10
+    reading = {tool["name"] for tool in tools if tool["annotations"]["readOnlyHint"]}
+    assert reading == {"status", "journal"}
+    assert all(tool["outputSchema"]["required"] == ["ok"] for tool in tools)
+    # About four characters make a token; what a client adds around them is its own.
+    assert (len(json.dumps(tools)) + len(INSTRUCTIONS)) / 3.5 < 2_500
+
+
+def test_what_only_reads_changes_nothing(repository: Path) -> None:
+    with Speaker(repository) as speaker:
+        for name in ("status", "journal"):
+            assert speaker.call(name)["ok"]
+        entries = interlock(repository, "journal")["entries"]
+    assert [entry["kind"] for entry in entries] == ["repository.begun"]
+
+
+def test_nothing_is_offered_that_only_a_person_may_do() -> None:
+    words = json.dumps([(tool["name"], tool["inputSchema"]) for tool in TOOLS])
+    assert not any(word in words for word in ("approve", "reject", "force", "init", "undo", "role set"))
+
+
+def test_without_the_extra_the_command_says_how_to_get_it(repository: Path, tmp_path: Path) -> None:
+    code = (
+        "import sys; sys.path = [p for p in sys.path if 'site-packages' not in p]; "
+        f"sys.path.insert(0, {str(__import__('interlock').__path__[0])!r} + '/..'); "
+        "from interlock.cli.main import main; sys.exit(main(['mcp', '--json']))"
+    )
+    done = subprocess.run(
+        [sys.executable, "-c", code], cwd=repository, capture_output=True, text=True, stdin=subprocess.DEVNULL
+    )
+    answer = json.loads(done.stdout)
+    assert (done.returncode, answer["code"]) == (1, "NO_MCP")
+    assert "interlock[mcp]" in answer["hint"]

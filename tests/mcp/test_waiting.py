@@ -1,0 +1,93 @@
+"""Waiting through a tool: progress is told, the wait ends in time, and who stops waiting gets nothing."""
+
+from __future__ import annotations
+
+import threading
+from typing import TYPE_CHECKING
+
+import pytest
+
+from interlock.mcp_server.jobs import Jobs
+from interlock.mcp_server.tool_list import LONGEST_WAIT_SECONDS
+from tests.mcp.speaking import MODERN, Speaker
+
+if TYPE_CHECKING:
+    from pathlib import Path
+
+ERAS = pytest.mark.parametrize("version", ["2025-11-25", MODERN])
+
+
+@ERAS
+def test_who_waits_hears_for_whom_and_gets_it_when_it_is_free(repository: Path, version: str) -> None:
+    with (
+        Speaker(repository, "--as", "ann") as ann,
+        Speaker(repository, "--as", "bob", version=version) as bob,
+    ):
+        ann.call("claim", paths=["calc.py"])
+        call = {"name": "claim", "arguments": {"paths": ["calc.py"], "wait": 40}}
+        number = bob.send("tools/call", call, progressToken="p1")
+        assert bob.process.stdout is not None
+        import json
+
+        note = json.loads(bob.process.stdout.readline())
+        assert note["method"] == "notifications/progress"
+        assert note["params"]["progressToken"] == "p1"
+        assert "ann" in note["params"]["message"]
+        ann.call("release")
+        assert bob.answer_to(bob.hear(number))["granted"]
+
+
+def test_a_wait_ends_by_itself_and_says_how_to_go_on(repository: Path) -> None:
+    with Speaker(repository, "--as", "ann") as ann, Speaker(repository, "--as", "bob") as bob:
+        ann.call("claim", paths=["calc.py"])
+        refused = bob.call("claim", paths=["calc.py"], wait=1)
+        assert refused["code"] == "WAIT_TIMED_OUT"
+        assert "call claim again" in refused["hint"]
+        assert "again" in bob.call("next", wait=1)["hint"]
+
+
+def test_no_wait_is_longer_than_clients_wait() -> None:
+    assert LONGEST_WAIT_SECONDS < 60
+
+
+def test_who_cancels_a_wait_does_not_get_the_claim_behind_its_back(repository: Path) -> None:
+    with (
+        Speaker(repository, "--as", "ann") as ann,
+        Speaker(repository, "--as", "bob") as bob,
+        Speaker(repository, "--as", "eve") as eve,
+    ):
+        ann.call("claim", paths=["calc.py"])
+        call = {"name": "claim", "arguments": {"paths": ["calc.py"], "wait": 40}}
+        number = bob.send("tools/call", call, progressToken=1)
+        assert bob.process.stdout is not None
+        bob.process.stdout.readline()  # it stands in line now
+        bob.say(
+            {
+                "jsonrpc": "2.0",
+                "method": "notifications/cancelled",
+                "params": {"requestId": number, "reason": "x"},
+            }
+        )
+        assert bob.call("status")["ok"]  # the server is there for others meanwhile
+        ann.call("release")
+        # Whether bob's place came up before the cancellation was heard or not, eve gets it in the end.
+        assert eve.call("claim", paths=["calc.py"], wait=30)["granted"]
+        assert [one["holder"] for one in eve.call("status")["claims"]] == ["eve"]
+
+
+def test_work_that_outlasts_a_call_is_found_again_by_the_next() -> None:
+    go_on = threading.Event()
+    begun: list[int] = []
+
+    def work() -> dict[str, bool]:
+        begun.append(1)
+        go_on.wait(30)
+        return {"ok": True}
+
+    jobs = Jobs()
+    assert jobs.run("key", work, 0.01) is None
+    go_on.set()
+    assert jobs.run("key", work, 30) == {"ok": True}
+    assert begun == [1]
+    assert jobs.run("key", work, 30) == {"ok": True}
+    assert begun == [1, 1]
