@@ -34,6 +34,18 @@ class Item:
     task: NewTask
 
 
+@value
+class Entry:
+    """One line of a checklist as it is written: its facts by name, and the lines below that belong to it."""
+
+    line: int
+    task_id: str
+    is_ticked: bool
+    title: str
+    facts: dict[str, list[str]]
+    body: tuple[tuple[int, str], ...]
+
+
 # ------------------------------------------------------------------------------------------- writing
 
 
@@ -86,17 +98,22 @@ def read_checklist(text: str) -> list[Item]:
     Raises:
         Malformed: an item cannot be understood; the line is named.
     """
+    return [_read_item(entry) for entry in read_entries(text, _FACTS)]
+
+
+def read_entries(text: str, names: frozenset[str]) -> list[Entry]:
+    """The items of a checklist with those facts that have one of these names; nothing is judged yet."""
     found: list[tuple[int, str, str]] = []
-    bodies: list[list[str]] = []
+    bodies: list[list[tuple[int, str]]] = []
     for number, line in enumerate(text.splitlines(), start=1):
         item = _item(line)
         if item is not None:
             found.append((number, *item))
             bodies.append([])
         elif bodies and line[:1] in (" ", "\t") and line.strip():
-            bodies[-1].append(_unquoted(line))
+            bodies[-1].append((number, line))
     return [
-        _read_item(number, mark, rest, "\n".join(body))
+        _read_entry(number, mark, rest, tuple(body), names)
         for (number, mark, rest), body in zip(found, bodies, strict=True)
     ]
 
@@ -112,16 +129,23 @@ def _unquoted(line: str) -> str:
     return stripped[1:].removeprefix(" ") if stripped.startswith(">") else stripped
 
 
-def _read_item(number: int, mark: str, rest: str, body: str) -> Item:
+def _read_entry(
+    number: int, mark: str, rest: str, body: tuple[tuple[int, str], ...], names: frozenset[str]
+) -> Entry:
     first, _, behind = rest.partition(" ")
     task_id = first if is_task_id(first) else ""
-    title, facts = _split_facts(behind if task_id else rest)
+    title, facts = _split_facts(behind if task_id else rest, names)
+    return Entry(line=number, task_id=task_id, is_ticked=mark in "xX-", title=title, facts=facts, body=body)
+
+
+def _read_item(entry: Entry) -> Item:
+    number, title, facts = entry.line, entry.title, entry.facts
     if not title:
         raise _bad(number, "has no title", "- [ ] what is to be done")
     one = {name: texts[-1] for name, texts in facts.items() if name in _ONE}
     task = NewTask(
         title=title,
-        body=body,
+        body="\n".join(_unquoted(line) for _, line in entry.body),
         paths=tuple(facts.get("path", ())),
         after=tuple(facts.get("after", ())),
         labels=tuple(facts.get("label", ())),
@@ -133,7 +157,7 @@ def _read_item(number: int, mark: str, rest: str, body: str) -> Item:
         max_attempts=_number(one.get("attempts", "3"), number, "attempts"),
         key=one.get("key", "") or f"list:{digest(' '.join(title.lower().split()))[:16]}",
     )
-    return Item(line=number, task_id=task_id, is_ticked=mark in "xX-", task=task)
+    return Item(line=number, task_id=entry.task_id, is_ticked=entry.is_ticked, task=task)
 
 
 def is_task_id(word: str) -> bool:
@@ -152,18 +176,18 @@ def _bad(line: int, message: str, hint: str) -> Malformed:
     return Malformed(f"line {line}: {message}", code="BAD_CHECKLIST", hint=hint, line=line)
 
 
-def _split_facts(text: str) -> tuple[str, dict[str, list[str]]]:
+def _split_facts(text: str, names: frozenset[str]) -> tuple[str, dict[str, list[str]]]:
     """The title, and the `(name: value)` groups behind it."""
     facts: dict[str, list[str]] = {}
     rest = text.strip()
-    while (start := _last_group(rest)) >= 0:
+    while (start := _last_group(rest, names)) >= 0:
         name, _, fact = rest[start + 1 : -1].partition(":")
         facts.setdefault(name, []).insert(0, _unescape(fact.strip()))
         rest = rest[:start].rstrip()
     return _unescape(rest), facts
 
 
-def _last_group(text: str) -> int:
+def _last_group(text: str, names: frozenset[str]) -> int:
     """Where the group begins that a text ends with; -1 when it ends with none of ours."""
     if not text.endswith(")") or _is_escaped(text, len(text) - 1):
         return -1
@@ -173,7 +197,7 @@ def _last_group(text: str) -> int:
             depth += 1 if text[at] == ")" else -1
             if not depth:
                 name = text[at + 1 :].partition(":")[0]
-                return at if name in _FACTS and text[at - 1 : at] in ("", " ") and at else -1
+                return at if name in names and text[at - 1 : at] in ("", " ") and at else -1
     return -1
 
 
