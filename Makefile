@@ -6,15 +6,17 @@ BIN := .venv/bin
 ARGS ?=
 # Workers beyond eight cost more to start than they save.
 PARALLEL ?= -n auto --maxprocesses 8 --dist loadgroup
+# `make test` runs the first three, which are quick.
+ALL_CLIENTS := claude codex gemini qwen copilot opencode
 
 export PYTHON
 
-.PHONY: help test check unit pytest coverage format demo bench setup pins clean
-.PHONY: .run .dev .bench
+.PHONY: help test check unit pytest test-clients coverage format demo bench setup pins clean
+.PHONY: .run .dev .bench .clients
 .DEFAULT_GOAL := help
 
 help: ## this list
-	@awk -F ':.*## ' '/^[a-z]+:.*## / { printf "  make %-10s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
+	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "  make %-12s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
 
 test: ## static checks, then all tests
 	@$(MAKE) --no-print-directory check
@@ -34,14 +36,18 @@ check: .dev ## static checks only: format, lint, types, layers, module map
 	@echo "check: reference"
 	@$(BIN)/python scripts/references.py --check
 
-pytest: .dev ## all tests
+pytest: .dev .clients ## all tests
 	@echo "test: all"
 	@$(BIN)/python -m pytest $(PARALLEL) $(ARGS)
+
+test-clients: .dev ## the tests with real coding clients, all six of them
+	@scripts/clients.sh $(ALL_CLIENTS)
+	@INTERLOCK_TEST_CLIENTS="$(ALL_CLIENTS)" $(BIN)/python -m pytest tests/clients $(PARALLEL) $(ARGS)
 
 unit: .dev ## the quick tests: no files, no processes
 	@$(BIN)/python -m pytest tests/unit $(ARGS)
 
-coverage: .dev ## all tests, and which branches they never took
+coverage: .dev .clients ## all tests, and which branches they never took
 	@$(BIN)/coverage erase
 	@$(BIN)/coverage run -m pytest $(PARALLEL) $(ARGS)
 	@$(BIN)/coverage combine --quiet
@@ -61,12 +67,13 @@ bench: .bench ## the measured comparison
 
 setup: ## make .venv ready, and try again what could not be had before
 	@scripts/setup.sh dev --again
+	@scripts/clients.sh --again
 
 pins: ## choose and pin the newest requirements
 	@scripts/pin.sh
 
-clean: ## remove .venv and what the tools left behind
-	@rm -rf .venv .pytest_cache .ruff_cache .import_linter_cache .hypothesis .coverage .coverage.* htmlcov build dist
+clean: ## remove .venv, .clients and what the tools left behind
+	@rm -rf .venv .clients .tools .pytest_cache .ruff_cache .import_linter_cache .hypothesis .coverage .coverage.* htmlcov build dist
 	@find src tests scripts -name __pycache__ -type d -prune -exec rm -rf {} +
 
 .run:
@@ -77,3 +84,6 @@ clean: ## remove .venv and what the tools left behind
 
 .bench:
 	@scripts/setup.sh bench
+
+.clients:
+	@scripts/clients.sh

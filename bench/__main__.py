@@ -11,9 +11,15 @@ import time
 from typing import TYPE_CHECKING
 
 from bench.commits import bench_commit
-from bench.fresh import bench_command, bench_lean
+from bench.fresh import bench_command
+from bench.git_hooks import bench_git_hooks
+from bench.hooks import bench_first_edit, bench_lean
 from bench.landings import bench_landings
+from bench.mcp import bench_mcp
 from bench.postgres_claims import bench_postgres_insert, bench_postgres_lock, server_version
+from bench.resident import bench_resident
+from bench.sandbox import bench_sandbox
+from bench.shell import bench_shell
 from bench.sizes import FULL, QUICK, TINY
 from bench.sqlite_claims import bench_burst, bench_claim, bench_many
 from bench.table import Skipped, draw
@@ -40,8 +46,14 @@ BENCHES: dict[str, Bench] = {
     "rescue": bench_rescue,
     "command": bench_command,
     "lean": bench_lean,
+    "first-edit": bench_first_edit,
     "landings": bench_landings,
     "commit": bench_commit,
+    "git-hooks": bench_git_hooks,
+    "resident": bench_resident,
+    "sandbox": bench_sandbox,
+    "shell": bench_shell,
+    "mcp": bench_mcp,
 }
 NOTE = "Only the ratios count: both sides were measured in the same run, in turns, and medians were taken."
 
@@ -81,7 +93,8 @@ def _read(words: list[str] | None) -> argparse.Namespace:
 
 
 def _describe(seed: int, names: list[str]) -> str:
-    postgres = server_version() if any(name.startswith("postgres") for name in names) else "not asked for"
+    is_asked_for = any(name.startswith(("postgres", "resident")) for name in names)
+    postgres = server_version() if is_asked_for else "not asked for"
     return (
         f"seed {seed}; Python {platform.python_version()}; SQLite {sqlite3.sqlite_version}; "
         f"PostgreSQL: {postgres}"

@@ -19,7 +19,7 @@ if TYPE_CHECKING:
     from bench.sizes import Sizes
 
 _FOLDERS = 100
-_IDENTITY = {
+IDENTITY = {
     "GIT_AUTHOR_NAME": "Bench",
     "GIT_AUTHOR_EMAIL": "bench@example.invalid",
     "GIT_COMMITTER_NAME": "Bench",
@@ -35,14 +35,16 @@ def bench_commit(sizes: Sizes, lots: random.Random) -> Iterator[Row | Skipped]:
     place = quickest_place()
     with scratch(place) as folder:
         _, script = install(Path(folder, "environment"))
-        environment = plain_environment() | _IDENTITY
-        ours, peer = (_fill(Path(folder, name), sizes.commit_files, environment) for name in ("ours", "peer"))
+        environment = plain_environment() | IDENTITY
+        ours, peer = (
+            repository_with(Path(folder, name), sizes.commit_files, environment) for name in ("ours", "peer")
+        )
         path = lots.choice(_paths(sizes.commit_files))
         cpu_of_child([script, "claim", path], environment, folder=ours)
         plain = f"git add {path} && git commit --quiet -m Work {path}"
         candidates = {
-            "ours": _commits(ours, path, [script, "commit", "-m", "Work", path], environment),
-            "peer": _commits(peer, path, ["/bin/sh", "-c", plain], environment),
+            "ours": one_more_commit(ours, path, [script, "commit", "-m", "Work", path], environment),
+            "peer": one_more_commit(peer, path, ["/bin/sh", "-c", plain], environment),
         }
         found = medians(candidates, sizes.process_rounds, lots, warm=2)
     what = (
@@ -55,7 +57,7 @@ def _paths(files: int) -> list[str]:
     return [f"d{number % _FOLDERS:02}/f{number}.txt" for number in range(files)]
 
 
-def _fill(folder: Path, files: int, environment: dict[str, str]) -> str:
+def repository_with(folder: Path, files: int, environment: dict[str, str]) -> str:
     """A repository with so many files in one commit."""
     repository = make_repository(folder)
     for path in _paths(files):
@@ -67,7 +69,7 @@ def _fill(folder: Path, files: int, environment: dict[str, str]) -> str:
     return repository
 
 
-def _commits(
+def one_more_commit(
     repository: str, path: str, command: list[str], environment: dict[str, str]
 ) -> Callable[[], float]:
     """The CPU time of a command that commits a file, changed anew each time."""

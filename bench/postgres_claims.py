@@ -44,7 +44,7 @@ class LonelyClaimant(Claimant):
 def bench_postgres_lock(sizes: Sizes, lots: random.Random) -> Iterator[Row | Skipped]:
     """The rate of claims on disjoint paths, against the same under one lock for the whole repository."""
     what = "claims/s on PostgreSQL, {}, against one lock for the repository"
-    server = _server()
+    server = find_server()
     if isinstance(server, str):
         yield Skipped(what=what.format("clients"), reason=server)
         return
@@ -62,7 +62,7 @@ def bench_postgres_lock(sizes: Sizes, lots: random.Random) -> Iterator[Row | Ski
 def bench_postgres_insert(sizes: Sizes, lots: random.Random) -> Iterator[Row | Skipped]:
     """The rate of claims on disjoint paths, against INSERT … ON CONFLICT of the exact path."""
     what = "claims/s on PostgreSQL, {}, against a bare INSERT … ON CONFLICT"
-    server = _server()
+    server = find_server()
     if isinstance(server, str):
         yield Skipped(what=what.format("clients"), reason=server)
         return
@@ -74,12 +74,12 @@ def bench_postgres_insert(sizes: Sizes, lots: random.Random) -> Iterator[Row | S
 
 def server_version() -> str:
     """Which PostgreSQL is measured, or why none."""
-    server = _server()
+    server = find_server()
     return server if isinstance(server, str) else server.version
 
 
 @cache
-def _server() -> PostgresServer | str:
+def find_server() -> PostgresServer | str:
     """A throw-away server on disk that syncs every commit, or why there is none; it stops when we end."""
     try:
         return PostgresServer.start(fsync=True)

@@ -26,6 +26,8 @@ class Sizes:
     crowds: tuple[int, ...]  # how many are opened at once
     opened_files: int  # in the repository that workspaces are made of
     rescue_rounds: int
+    shell_rounds: int  # of the hooks around a shell call
+    shell_files: int  # in the tree that the shell runs in
     rescue_files: int  # in the dirty tree that is rescued
     rescue_bytes: int  # in each of them
 
@@ -48,6 +50,8 @@ FULL = Sizes(
     crowds=(1, 8, 32),
     opened_files=10_000,
     rescue_rounds=3,
+    shell_rounds=9,
+    shell_files=100_000,
     rescue_files=1000,
     rescue_bytes=1_000_000,
 )
@@ -70,6 +74,8 @@ QUICK = Sizes(
     crowds=(1, 8),
     opened_files=10_000,
     rescue_rounds=1,
+    shell_rounds=2,
+    shell_files=100_000,
     rescue_files=200,
     rescue_bytes=1_000_000,
 )
@@ -92,6 +98,8 @@ TINY = Sizes(
     crowds=(1, 2),
     opened_files=20,
     rescue_rounds=1,
+    shell_rounds=1,
+    shell_files=20,
     rescue_files=3,
     rescue_bytes=1000,
 )

@@ -155,7 +155,7 @@ _DEFAULTS = {
     "claims_hot": "anything may be shared",
     "claims_ignore_case": "as git's `core.ignorecase` says",
 }
-_NOT_YET = {"rules_file": "checked, but not used by any command yet"}
+_NOT_YET: dict[str, str] = {}
 _VARIABLES = {
     "INTERLOCK_AGENT": "the agent to act as, where `--as` is not given",
     "INTERLOCK_SESSION": "the session to act for, as `id:secret`; what `join` shows for its children",
@@ -163,6 +163,15 @@ _VARIABLES = {
     "INTERLOCK_WORKSPACE": "in the environment of a workspace: its id",
     "INTERLOCK_BENCH": "set for the checks of the landing queue; what still bears it afterwards is ended",
     "INTERLOCK_STORE": "where the store is, a path or a `postgresql://` URL; stands above the settings",
+    "INTERLOCK_RESIDENT": "behind a fence: the socket at which the resident answers",
+    "INTERLOCK_ROLE": "behind a fence: the role of the agent; for it to read, not to choose",
+    "INTERLOCK_OVERRIDE": "a person's reason to pass git's fence this once; it is journaled",
+    "INTERLOCK_BWRAP": "where bubblewrap's program `bwrap` is, if not on the path",
+    "INTERLOCK_CLIENTS": "for tests: the folder that scripts/clients.sh installs coding clients in",
+    "INTERLOCK_TREE": "ours: marks what a fenced command starts, so that all of it can be ended",
+    "INTERLOCK_PASS": "ours: marks git calls that our own fence has judged already",
+    "INTERLOCK_CANARY": "ours: set while `doctor` tries git's fence",
+    "INTERLOCK_EYES": "ours: which streams of a caller behind a fence are a terminal",
 }
 
 

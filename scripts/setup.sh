@@ -87,6 +87,7 @@ dev)
     install_project
     install_if_to_be_had postgres-server "the PostgreSQL server" "tests on PostgreSQL are skipped"
     install_if_to_be_had faults "apsw" "power-cut tests are skipped"
+    scripts/bubblewrap.sh "$again"
     ;;
 bench)
     "$0" dev

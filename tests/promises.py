@@ -638,4 +638,173 @@ PROMISES: dict[str, Promise] = {
         "Of many deploys to one target no two overlap, and each is judged after its wait.",
         "tests/acceptance/test_deploys.py::test_of_many_at_once_no_two_overlap",
     ),
+    "rules.version-by-content": Promise(
+        "The version of the rules is told by their content; how lines end makes no difference.",
+        "tests/unit/domain/test_rules.py::test_how_lines_end_makes_no_difference_to_the_version",
+    ),
+    "rules.who-worked-under-which": Promise(
+        "For any session it can be told which version of the rules it worked under at any time.",
+        "tests/contract/test_rules.py::test_for_any_instant_it_can_be_told_what_a_session_worked_under",
+    ),
+    "rules.a-change-is-told-once": Promise(
+        "A change of the rules reaches every running client with its next tool result, once.",
+        "tests/integration/test_messages.py::test_changed_rules_reach_each_running_session_once",
+    ),
+    "sessions.start-whatever-fails": Promise(
+        "A session starts, and says so, when its rules cannot be read.",
+        "tests/integration/test_briefing.py::test_rules_that_cannot_be_read_are_one_line",
+    ),
+    "sessions.never-held-twice": Promise(
+        "What a session leaves behind is pointed out once, so that it can always end.",
+        "tests/integration/test_parting.py::test_the_same_is_pointed_out_once_and_less_of_it_not_again",
+    ),
+    "fences.held-as-said": Promise(
+        "What a fence says it holds is stopped, as root and as a plain user; what it says is open, is.",
+        "tests/sandbox/test_escapes.py::test_an_attempt_is_stopped_where_the_fence_says_so_and_nowhere_else",
+    ),
+    "fences.required-or-refused": Promise(
+        "Without a fence that is required, nothing is started.",
+        "tests/sandbox/test_fencing.py::"
+        "test_a_required_fence_that_cannot_be_held_is_refused_and_nothing_starts",
+    ),
+    "fences.end-all-of-it": Promise(
+        "Ending a fenced command ends all it started, also what left its group, session and environment.",
+        "tests/sandbox/test_trees.py::test_ending_reaches_what_left_group_session_parents_and_environment",
+    ),
+    "resident.killing-loses-nothing": Promise(
+        "The resident may be killed at any moment: grants stay, and the next caller starts another.",
+        "tests/integration/test_resident.py::test_killed_under_traffic_it_loses_nothing",
+    ),
+    "resident.one-serves": Promise(
+        "Of several residents that start at once, one serves.",
+        "tests/integration/test_resident.py::test_of_several_that_start_at_once_one_serves",
+    ),
+    "guests.act-as-themselves": Promise(
+        "A caller behind a fence acts as the session whose secret it shows, and as nobody else.",
+        "tests/integration/test_resident.py::test_a_guest_is_nobody_else",
+    ),
+    "guests.only-what-is-named": Promise(
+        "Behind a fence a person's decisions, repairs and programs that would run outside are refused.",
+        "tests/integration/test_resident.py::test_what_a_guest_may_not_do_is_refused",
+    ),
+    "fences.foreign-paths": Promise(
+        "A plain git commit of a path that another session holds is refused, in every checkout.",
+        "tests/integration/test_git_fences.py::test_the_fence_stands_in_every_workspace",
+    ),
+    "fences.target": Promise(
+        "Once the target has landing checks, no git command but the queue's moves, renames or deletes it.",
+        "tests/integration/test_git_fences.py::test_nothing_but_the_queue_moves_the_target",
+    ),
+    "fences.branches-of-others": Promise(
+        "The branch of another's workspace is neither deleted nor rewound.",
+        "tests/integration/test_git_fences.py::"
+        "test_the_branch_of_anothers_workspace_is_neither_deleted_nor_rewound",
+    ),
+    "fences.own-hooks-run": Promise(
+        "Every hook of the user still runs, with git's own arguments and input.",
+        "tests/integration/test_git_fences.py::test_every_hook_of_the_user_still_runs_with_gits_own_input",
+    ),
+    "fences.undone-exactly": Promise(
+        "Taking our git hooks out brings the config file back byte for byte.",
+        "tests/integration/test_git_fences.py::test_undoing_brings_back_the_config_byte_for_byte",
+    ),
+    "fences.person-overrides": Promise(
+        "A person overrides a git hook with a reason that is kept; an agent cannot.",
+        "tests/integration/test_git_fences.py::test_a_person_overrides_with_a_reason_that_is_kept",
+    ),
+    "hooks.check-and-take": Promise(
+        "Of many who want to edit the same file at once, one may; none of a thousand calls falls open.",
+        "tests/integration/test_hooks.py::test_of_many_at_once_none_falls_open",
+    ),
+    "hooks.trouble-refuses": Promise(
+        "Whatever keeps a hook from judging an edit or a shell call is a refusal; looking goes on.",
+        "tests/integration/test_hooks.py::test_any_trouble_is_a_refusal_and_looking_goes_on",
+    ),
+    "hooks.no-lost-update": Promise(
+        "An edit based on a version that has changed since is refused until the file is read again.",
+        "tests/integration/test_hooks.py::"
+        "test_an_edit_on_a_version_that_is_gone_is_refused_until_it_is_read_again",
+    ),
+    "hooks.real-clients": Promise(
+        "Real clients are refused a held file, and the model is told who holds it.",
+        "tests/clients/test_protected.py::test_a_held_file_is_refused_and_the_model_told",
+    ),
+    "exec.roles-hold": Promise(
+        "Whatever an agent inside its fences tries, only what its role may change gets to the target branch.",
+        "tests/acceptance/test_exec_roles.py::"
+        "test_an_agent_that_tries_everything_gets_no_further_than_its_role",
+    ),
+    "exec.works-inside": Promise(
+        "Behind a fence claims, commits, reports and landings work as outside.",
+        "tests/acceptance/test_exec.py::test_claims_commits_reports_and_landings_work_inside",
+    ),
+    "exec.nothing-goes-on": Promise(
+        "After the starter of a fenced command was killed, whoever comes next ends what goes on of it.",
+        "tests/acceptance/test_exec_ends.py::test_after_its_starter_was_killed_whoever_comes_ends_it",
+    ),
+    "exec.nothing-is-lost": Promise(
+        "What a stopped command had written and not committed is kept.",
+        "tests/acceptance/test_exec_ends.py::test_a_signal_ends_all_of_it_and_keeps_the_work",
+    ),
+    "exec.no-settings-obeyed": Promise(
+        "Nothing that an agent sets up in its clone is run outside of its fence.",
+        "tests/acceptance/test_exec.py::test_no_setting_of_the_clone_is_obeyed_outside",
+    ),
+    "exec.real-clients": Promise(
+        "A real client works inside: its role and the kernel hold it, and what it may do lands.",
+        "tests/clients/test_inside.py::test_a_client_works_in_its_role_and_no_further",
+    ),
+    "plans.shown-before-anything-starts": Promise(
+        "A plan shows its waves, what goes in sequence and why, and its cost at most, and changes nothing.",
+        "tests/acceptance/test_plan_cli.py::test_programs_get_the_same_as_json_and_nothing_is_changed",
+    ),
+    "plans.collisions-never-run-at-once": Promise(
+        "Two tasks of a plan that could change the same path never stand side by side.",
+        "tests/unit/domain/test_plan_checks.py::test_what_meets_never_runs_at_the_same_time",
+    ),
+    "plans.entered-once": Promise(
+        "The same plan entered again adds nothing.",
+        "tests/contract/test_plans.py::test_the_same_plan_again_adds_nothing",
+    ),
+    "workers.garbage-comes-to-a-reason": Promise(
+        "Whatever a worker says is a message of the protocol, or a reason why it is none.",
+        "tests/unit/domain/test_worker_messages.py::test_garbage_comes_to_a_reason",
+    ),
+    "workers.none-survives": Promise(
+        "A worker that goes wrong is ended with everything it started, also where it ignores SIGTERM.",
+        "tests/integration/test_worker_pipe.py"
+        "::test_whoever_ignores_the_request_to_end_is_killed_with_all_its_children",
+    ),
+    "mcp.first-answers-are-the-sdks": Promise(
+        "What the MCP server answers before the SDK is loaded is what the SDK answers, word for word.",
+        "tests/mcp/test_front.py::test_what_the_front_answers_is_what_the_sdk_answers",
+    ),
+    "mcp.few-tools": Promise(
+        "There are at most ten tools, under 2,500 tokens in all, and those that only read say so.",
+        "tests/mcp/test_tools.py::test_the_tools_are_few_and_say_what_they_only_read",
+    ),
+    "mcp.subagents-act-as-themselves": Promise(
+        "A claim of a subagent through the MCP server is the subagent's, where its client tells it apart.",
+        "tests/mcp/test_identity.py::test_the_call_id_that_the_hook_reported_names_the_subagent",
+    ),
+    "mcp.bad-calls-change-nothing": Promise(
+        "A call with wrong, huge or escaping arguments is a clear tool error, and changes nothing.",
+        "tests/mcp/test_hostile.py::test_bad_calls_have_changed_nothing",
+    ),
+    "mcp.waits-end-in-time": Promise(
+        "A wait through the MCP server ends before clients give up, and says how to go on.",
+        "tests/mcp/test_waiting.py::test_a_wait_ends_by_itself_and_says_how_to_go_on",
+    ),
+    "mcp.given-up-waits-take-nothing": Promise(
+        "Who cancels a wait does not hold the claim without knowing it.",
+        "tests/mcp/test_waiting.py::test_who_cancels_a_wait_does_not_get_the_claim_behind_its_back",
+    ),
+    "mcp.token-per-session": Promise(
+        "Over HTTP a wrong or missing token is refused, and the journal tells of it.",
+        "tests/mcp/test_http.py::test_a_wrong_or_missing_token_is_refused_and_written_down",
+    ),
+    "mcp.init-and-undo": Promise(
+        "`init` enters the MCP server in each client's settings, and undoing brings back every byte.",
+        "tests/integration/test_mcp_setup.py::test_init_enters_the_server_and_undo_brings_every_byte_back",
+    ),
 }

@@ -89,6 +89,10 @@ class Tasks:
         Raises:
             Stale: the task is not this session's any more.
         """
+        if self._house.checkout.common_dir:
+            from interlock.flows.submitting import bring_task_home  # noqa: PLC0415 - git, and only here
+
+            bring_task_home(self._house.context, self._house.site, task)
         concluded = evidence.conclude(
             self._house.context, self._house.witness(), self._session(), task, result=result
         )

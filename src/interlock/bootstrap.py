@@ -6,13 +6,14 @@ import os
 
 from interlock.config import FILE_NAME, read_settings
 from interlock.errors import RepositoryError, StoreError
-from interlock.git.layout import find_checkout
+from interlock.git.layout import Checkout, find_checkout
 from interlock.git.repository import GitRepository, reads_case_insensitively
 from interlock.ids import is_uuid, new_uuid
 from interlock.operations.context import Context
 from interlock.runners.processes import MachineProcesses
 from interlock.store.mirror import Mirror, read_tail
 from interlock.store.secrets import SecretFiles
+from interlock.values import replace
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -23,7 +24,6 @@ if TYPE_CHECKING:
     from interlock.config import Settings
     from interlock.domain.journal import Entry, Verdict
     from interlock.flows.site import Site
-    from interlock.git.layout import Checkout
     from interlock.git.witness import GitWitness
     from interlock.store.postgres import PostgresStore
     from interlock.store.sqlite import SqliteStore
@@ -33,6 +33,7 @@ if TYPE_CHECKING:
 STORE_NAME = "store.db"
 POINTER = "store-url"
 FOLLOWED = "journal.store"
+ANSWERED = "interlock-hook"  # in a checkout's git directory: hooks were answered here (see hooks/facts.py)
 _ID_FILE = "repository"
 _URL = ("postgresql://", "postgres://")
 
@@ -131,25 +132,45 @@ class House:
 
 
 def open_house(
-    cwd: str, *, clock: Clock | None = None, is_short_lived: bool = False, notices_restore: bool = True
+    cwd: str,
+    *,
+    clock: Clock | None = None,
+    is_short_lived: bool = False,
+    notices_restore: bool = True,
+    most_wait_ms: int | None = None,
+    caller: int | None = None,
+    is_guest: bool = False,
+    borrow: Callable[[str, Callable[[], AnyStore]], AnyStore] | None = None,
 ) -> House:
     """Open the repository that a folder lies in, and make its state on first use.
 
     A store that is older than the journal's copy counts as restored from a backup; who only wants to see
-    whether the two agree sets `notices_restore=False`.
+    whether the two agree sets `notices_restore=False`. `most_wait_ms` is for callers whose own time is
+    shorter than what the settings allow for a busy store.
+
+    `caller` is the pid of the process on whose behalf it is opened, 0 for none. For a guest, who may write in
+    that folder but must not be trusted, settings and git's own are those of the main checkout. `borrow` gets
+    the store's key and how it is opened, and may lend one that is open.
 
     Raises:
         RepositoryError: there is no usable repository.
         SettingsError: its settings cannot be used.
         StoreError: its store cannot be opened.
     """
-    checkout = find_checkout(cwd)
+    checkout = _as_guest_sees(find_checkout(cwd)) if is_guest else find_checkout(cwd)
     folder = checkout.state_folder
-    _make_folder(folder)
-    settings = _read_settings(checkout, os.path.join(folder, "settings.cache"))
+    _make_folder(folder, checkout)
+    of_settings = checkout.home_checkout if is_guest else checkout
+    settings = _read_settings(of_settings, os.path.join(folder, "settings.cache"))
+    if most_wait_ms is not None and most_wait_ms < settings.store_wait_ms:
+        settings = replace(settings, store_wait_ms=most_wait_ms)
     repository_id, former_id = repository_id_of(folder, settings)
     place = store_place(checkout, settings)
-    store = open_store(place, folder, repository_id, settings, clock=clock, is_short_lived=is_short_lived)
+
+    def open_it() -> AnyStore:
+        return open_store(place, folder, repository_id, settings, clock=clock, is_short_lived=is_short_lived)
+
+    store = borrow(f"{repository_id} {place}", open_it) if borrow is not None else open_it()
     try:
         ignore_case = _ignores_case(store, checkout, settings, former_id)
         if former_id:  # only now: a failure before would have forgotten what has to come along
@@ -158,7 +179,7 @@ def open_house(
             store=store,
             settings=settings,
             repository=GitRepository(checkout, cwd, ignore_case=ignore_case),
-            processes=MachineProcesses(),
+            processes=MachineProcesses(caller),
             secrets=SecretFiles(folder),
         )
         house = House(checkout, settings, store, context)
@@ -168,6 +189,12 @@ def open_house(
         store.close()
         raise
     return house
+
+
+def _as_guest_sees(checkout: Checkout) -> Checkout:
+    """A checkout whose owner may write git's own files there: outside of the fence git must not obey them."""
+    home = checkout.home_dir
+    return Checkout(root=checkout.root, git_dir=home, common_dir=home)
 
 
 def _read_settings(checkout: Checkout, memory: str) -> Settings:
@@ -252,7 +279,19 @@ def sqlite_path(place: str) -> str:
     return os.path.join(path, STORE_NAME) if os.path.isdir(path) else path
 
 
-def _make_folder(folder: str) -> None:
+def _make_folder(folder: str, checkout: Checkout) -> None:
+    """Make the state folder on first use.
+
+    Raises:
+        StoreError: it is gone, although hooks were answered from it: what was held must not be forgotten.
+    """
+    marker = os.path.join(checkout.git_dir, ANSWERED)
+    if checkout.git_dir and not os.path.isdir(folder) and os.path.exists(marker):
+        raise StoreError(
+            f"the state in {folder} is gone, and with it who holds what",
+            code="STATE_GONE",
+            hint="bring the folder back from a backup; to begin anew with nothing held: interlock init",
+        )
     try:
         os.makedirs(folder, exist_ok=True)
     except OSError as error:

@@ -17,7 +17,7 @@ max_bytes = 100
 
 [state.owned]
 "release/*" = "ann"
-"build/**" = "role:builder"
+"build/**" = "role:release"
 
 [state.reducers]
 spent = "sum"
@@ -140,7 +140,7 @@ def test_the_settings_say_who_writes_how_and_in_which_order(shell: Shell) -> Non
     shell.ask("state", "set", "release/notes", "1", "--as", "ann")
     shell.ask("state", "append", "spent", "1", "--as", "bob")
     shell.ask("state", "set", "phase", "build", "--as", "bob")
-    shell.ask("join", "carl", "--role", "builder")
+    shell.ask("join", "carl", "--role", "release")
     shell.ask("state", "set", "build/last/good", "7", "--as", "carl")
 
     owned = ("state", "set", "release/notes", "2", "--any", "--as", "bob")

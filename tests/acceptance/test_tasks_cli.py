@@ -195,7 +195,7 @@ def test_bad_calls_say_what_is_wrong_and_change_nothing(shell: Shell) -> None:
 def test_the_list_is_a_table_json_or_a_checklist_that_can_be_read_in_again(shell: Shell) -> None:
     assert shell.tell("task", "list").strip() == "0 tasks"
     shell.ask("task", "add", "Call f(x) (role: none)", "--label", "v1", "--body", "-", "--path", "src/**")
-    shell.ask("task", "add", "Release @friday", "--after", "T1", "--role", "ops", "--output", "out.txt")
+    shell.ask("task", "add", "Release @friday", "--after", "T1", "--role", "release", "--output", "out.txt")
     shell.ask("next", "--as", "ann")
     table = shell.tell("task", "list").splitlines()
     assert table[0] == "2 tasks"
@@ -204,7 +204,7 @@ def test_the_list_is_a_table_json_or_a_checklist_that_can_be_read_in_again(shell
     assert [task["id"] for task in shell.ask("task", "list", "--label", "v1")["tasks"]] == ["T1"]
     assert shell.ask("task", "list", "--state", "active", "--state", "done")["tasks"][0]["id"] == "T1"
     written = shell.tell("task", "list", "--markdown")
-    assert "- [ ] T2 Release @friday (after: T1) (role: ops)" in written
+    assert "- [ ] T2 Release @friday (after: T1) (role: release)" in written
     (shell.folder / "TASKS.md").write_text(written)
     before = shell.position()
     assert shell.ask("task", "import", "TASKS.md") == {"ok": True, "tasks": [], "known": 2, "skipped": []}

@@ -158,12 +158,12 @@ def test_a_bounce_after_the_task_went_another_way_is_a_task_of_its_own(site: Sit
 
 
 def test_a_role_must_be_that_of_the_task(site: Site) -> None:
-    ann, tess = site.agent("ann"), site.agent("tess", role="tester")
-    add_task(ann.context, None, NewTask(title="Test a", role="tester"))
+    ann, tess = site.agent("ann"), site.agent("tess", role="refactor")
+    add_task(ann.context, None, NewTask(title="Test a", role="refactor"))
     ann.take("a")
     tess.take("b")
 
-    with pytest.raises(NotAllowed, match="T1 is for the role tester, and ann has none"):
+    with pytest.raises(NotAllowed, match="T1 is for the role refactor, and ann has none"):
         enter(ann, "a", task="T1")
     assert enter(tess, "b", task="T1").task == "T1"
 

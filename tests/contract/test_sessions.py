@@ -29,9 +29,9 @@ if TYPE_CHECKING:
 
 
 def test_joining_begins_the_first_generation(site: Site) -> None:
-    ann = site.agent("ann", role="writer")
+    ann = site.agent("ann", role="code")
 
-    assert (ann.joined.is_new, ann.session.generation, ann.session.role) == (True, 1, "writer")
+    assert (ann.joined.is_new, ann.session.generation, ann.session.role) == (True, 1, "code")
     newest = site.entries()[-1]
     assert (newest.kind, newest.agent, newest.session) == ("session.joined", "ann", ann.session.id)
     assert newest.facts()["generation"] == 1
@@ -60,12 +60,13 @@ def test_each_new_beginning_raises_the_generation(site: Site) -> None:
 
 
 def test_a_changed_role_is_recorded_once(site: Site) -> None:
-    site.agent("ann", role="writer")
+    ann = site.agent("ann", role="code")
     for _ in range(2):
-        assert site.agent("ann", role="reviewer").session.role == "reviewer"
+        joined = sessions.join(ann.context, "ann", role="review", may_choose_role=True)
+        assert joined.session.role == "review"
 
     changes = [entry.facts() for entry in site.entries() if entry.kind == "session.role"]
-    assert changes == [{"before": "writer", "role": "reviewer"}]
+    assert changes == [{"before": "code", "role": "review"}]
 
 
 @pytest.mark.parametrize("name", ["", "-ann", ".ann", "an n", "ann/bob", "änn", "a" * 65, "ann\n"])
@@ -139,6 +140,9 @@ def test_a_name_in_use_on_another_machine_says_where(site: Site, tmp_path: Path)
 
     class Elsewhere:
         machine = "elsewhere-1"
+
+        def ancestry(self) -> list[Process]:
+            return []
 
         def is_gone(self, process: Process) -> bool:
             return False

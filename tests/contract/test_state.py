@@ -266,7 +266,7 @@ def test_one_of_a_crowd_creates_a_key(live_site: Site) -> None:
 # ------------------------------------------------------------------------------------------------- rules
 
 RULES = Settings(
-    state_owned=(("release/**", "ann"), ("build/*", "role:builder")),
+    state_owned=(("release/**", "ann"), ("build/*", "role:release")),
     state_reducers=(("count/*", "sum"), ("found", "union")),
     state_monotonic=(("phase", ("plan", "build", "ship")),),
 )
@@ -286,7 +286,7 @@ def test_only_the_owner_writes_what_is_owned(site: Site) -> None:
 
 
 def test_a_role_owns_what_the_settings_say(site: Site) -> None:
-    carl, bob = site.agent("carl", settings=RULES, role="builder"), site.agent("bob", settings=RULES)
+    carl, bob = site.agent("carl", settings=RULES, role="release"), site.agent("bob", settings=RULES)
 
     put(carl, "build/last", 7)
     with pytest.raises(NotAllowed):

@@ -11,6 +11,7 @@ import pytest
 from interlock.domain.agents import Process
 from interlock.errors import Held, NotAllowed
 from interlock.flows import closing
+from interlock.flows.rescues import saved_work
 from interlock.operations import journal
 from interlock.operations import workspaces as operations
 from interlock.operations.tasks import block_task
@@ -47,8 +48,14 @@ def test_every_step_is_in_the_journal(yard: Yard) -> None:
     Path(workspace.path, "loose.txt").write_text("loose\n")
     yard.close(workspace)
 
-    # What was written a moment before it is closed is looked at twice.
-    assert list(dict.fromkeys(kinds(yard))) == [
+    entries = [
+        entry
+        for entry in journal.read_entries(yard.house().context)
+        if entry.kind.startswith(("workspace.", "rescue."))
+    ]
+    # What was written a moment before it is closed is looked at twice, and what is saved twice is kept once.
+    forgotten = {entry.facts()["rescue"] for entry in entries if entry.kind == "rescue.forgotten"}
+    assert [entry.kind for entry in entries if entry.facts().get("rescue") not in forgotten] == [
         "workspace.begun",
         "workspace.opened",
         "workspace.closing",
@@ -56,6 +63,8 @@ def test_every_step_is_in_the_journal(yard: Yard) -> None:
         "workspace.rescued",
         "workspace.closed",
     ]
+    saved = {entry.facts()["rescue"] for entry in entries if entry.kind == "rescue.saved"}
+    assert {one.id for one in saved_work(yard.house().site())} == saved - forgotten
 
 
 def test_ids_are_never_given_twice(yard: Yard) -> None:

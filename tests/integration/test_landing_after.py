@@ -142,7 +142,7 @@ def test_others_are_told_once_that_their_paths_were_changed_under_them(yard: Yar
 
 @pytest.mark.parametrize(("after", "tasks"), [("batch", 2), ("wave", 1)])
 def test_a_task_for_the_whole_is_opened(yard: Yard, after: str, tasks: int) -> None:
-    whole = f"integrate = {{ title = 'Try it all', role = 'tester', check = 'true', after = '{after}' }}"
+    whole = f"integrate = {{ title = 'Try it all', role = 'verify', check = 'true', after = '{after}' }}"
     yard.configure("[]", f"batch = 2\n{whole}\n")
     for number in range(3):
         yard.branch(f"b{number}", {f"f{number}": "x"}, f"Add f{number}")
@@ -152,7 +152,7 @@ def test_a_task_for_the_whole_is_opened(yard: Yard, after: str, tasks: int) -> N
 
     found = [task for task in list_tasks(yard.house.context) if "integration" in task.labels]
     assert len(found) == tasks
-    assert {(task.role, task.check) for task in found} == {("tester", "true")}
+    assert {(task.role, task.check) for task in found} == {("verify", "true")}
     assert all(task.title.startswith("Try it all (") for task in found)
     assert "b2: Add f2" in found[-1].body
 

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import os
+
 from interlock.cli.terminal import in_one_line
 
 TYPE_CHECKING = False
@@ -20,6 +22,10 @@ def commit(
 
     if message and m:
         raise Malformed("the message is given twice", code="BOTH_NAMED", hint="use either -m or --message")
+    if os.environ.get("INTERLOCK_RESIDENT"):
+        from interlock.cli.inside import commit_inside
+
+        return commit_inside(desk, paths, message or "\n\n".join(m), task)
     house = desk.house
     site = house.site(desk.terminal.note)
     wish = make_wish(site, paths, desk.cwd, message=message or "\n\n".join(m), task=task, may_undo=revert)

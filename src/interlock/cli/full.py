@@ -19,7 +19,10 @@ if TYPE_CHECKING:
 _NOUNS = {
     "deploy": "One deploy at a time to a target, and never an old one: deploy TARGET -- CMD; deploy history.",
     "gate": "What waits for a person.",
+    "plan": "What is to be done, written down in a file.",
     "queue": "The way onto the target branch.",
+    "role": "What an agent may do: tools, paths and verbs, and which fence holds it.",
+    "rules": "What every session works by: rules shows them; rules ack says that you read them.",
     "rescue": "Work that was saved before something was removed.",
     "stash": "Changes put aside, for each checkout its own.",
     "stray": "Changes that lie in the wrong checkout.",
@@ -124,7 +127,18 @@ class _Noun(click.Group):
 
     def parse_args(self, ctx: click.Context, args: list[str]) -> list[str]:
         ctx.ignore_unknown_options = self.alone is not None  # its options stand here, too
+        if self.alone is not None and not any(one.required for one in self.alone.params):
+            self.no_args_is_help, self.invoke_without_command = False, True
+            self.callback = self._run_alone
         return super().parse_args(ctx, args)
+
+    def _run_alone(self, **_: object) -> Any:
+        """What the noun means without a verb; click calls it before a verb, too."""
+        ctx = click.get_current_context()
+        if self.alone is None or ctx.invoked_subcommand is not None:
+            return None
+        with self.alone.make_context(self.alone.name, [], parent=ctx) as by_itself:
+            return self.alone.invoke(by_itself)
 
     def resolve_command(
         self, ctx: click.Context, args: list[str]

@@ -2,9 +2,6 @@
 
 from __future__ import annotations
 
-import os
-import sys
-
 from interlock.errors import NotAllowed
 
 TYPE_CHECKING = False
@@ -12,9 +9,6 @@ if TYPE_CHECKING:
     from typing import Any
 
     from interlock.cli.main import Desk
-
-# What coding clients put into the environment of the commands that they run.
-_CLIENTS = ("CLAUDECODE", "CODEX_SANDBOX", "GEMINI_CLI", "QWEN_CODE", "OPENCODE", "CURSOR_AGENT")
 
 
 def list_all(desk: Desk) -> int:
@@ -84,20 +78,10 @@ def _person(desk: Desk) -> Any:
         NotAllowed: an agent asks, or nobody is at a terminal.
     """
     from interlock.bootstrap import person_name
-    from interlock.operations.sessions import Caller, identify, known_session
+    from interlock.cli.persons import why_no_person
+    from interlock.operations.sessions import Caller, identify
 
-    caller = desk.caller()
-    known = known_session(desk.house.context, caller)
-    if caller.name or caller.session_text or caller.agent_variable:
-        who = "--as, INTERLOCK_SESSION and INTERLOCK_AGENT are for agents"
-    elif known is not None and known.session.kind != "person":
-        who = f"this is the session of {known.session.agent}, an agent"
-    elif client := next((name for name in _CLIENTS if name in os.environ), ""):
-        who = f"this terminal belongs to an agent: {client} is set"
-    elif not (os.isatty(0) and sys.stderr is not None and os.isatty(2)):
-        who = "nobody sits at a terminal here"
-    else:
-        who = ""
+    who = why_no_person(desk)
     if who:
         raise NotAllowed(
             f"only a person at a terminal can decide this: {who}",

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import os
+
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from interlock.cli.main import Desk
@@ -11,6 +13,10 @@ _STDERR = 2
 
 def git(desk: Desk, words: tuple[str, ...]) -> int:
     """Judge a call of git, then hand over to it; ends as git does."""
+    if os.environ.get("INTERLOCK_RESIDENT"):
+        from interlock.cli.inside import git_inside
+
+        return git_inside(desk, words)
     from interlock.flows.guarding import check_git
     from interlock.git.lock import git_lock, under_lock
     from interlock.git.run import hand_over

@@ -12,6 +12,7 @@ if TYPE_CHECKING:
     from interlock.cli.main import Desk
     from interlock.domain.landings import Landing
 
+_MOST_SHOWN = 5
 _MEANT = {"landed": 0, "bounced": 1, "ejected": 1, "held": 7}
 
 
@@ -68,8 +69,16 @@ def _in_words(landing: Landing) -> str:
     if landing.state == "landed":
         notes = "".join(f"\n{note}" for note in landing.notes)
         flaky = f"\nflaky: {', '.join(landing.flaky)}" if landing.flaky else ""
-        return f"{landing.id} landed on {landing.target} as {landing.commit[:12]}{flaky}{notes}"
-    return f"{landing.id} is {landing.state} ({landing.branch} at {landing.head[:12]})"
+        nameless = _nameless(landing)
+        return f"{landing.id} landed on {landing.target} as {landing.commit[:12]}{flaky}{notes}{nameless}"
+    return f"{landing.id} is {landing.state} ({landing.branch} at {landing.head[:12]}){_nameless(landing)}"
+
+
+def _nameless(landing: Landing) -> str:
+    """The commits that no session is known to have made, in a line."""
+    shown = ", ".join(commit[:12] for commit in landing.unidentified[:_MOST_SHOWN])
+    more = len(landing.unidentified) - _MOST_SHOWN
+    return f"\nunidentified: {shown}{f' and {more} more' if more > 0 else ''}" if shown else ""
 
 
 def _see_through(

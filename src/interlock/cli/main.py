@@ -42,11 +42,21 @@ def main(words: list[str]) -> int:
     return run_command(*call)
 
 
-def run_command(command: Command, given: dict[str, Any]) -> int:
-    """Run a command's handler with its parameters; errors become their message and exit code."""
+def run_command(command: Command, given: dict[str, Any], desk_kind: type[Desk] | None = None) -> int:
+    """Run a command's handler with its parameters; errors become their message and exit code.
+
+    Behind a fence the store cannot be opened: there the resident runs it, and only its answer is shown here.
+    """
+    if desk_kind is None and os.environ.get("INTERLOCK_RESIDENT"):
+        from interlock.cli.forwarding import forward, runs_here
+
+        if not runs_here(command):
+            return forward(command, given)
     terminal = Terminal(is_json=bool(given.pop("json", False)))
-    desk = Desk(terminal, str(given.pop("as", None) or ""), str(given.pop("repo", None) or ""))
+    make_desk = desk_kind or Desk
+    desk = make_desk(terminal, str(given.pop("as", None) or ""), str(given.pop("repo", None) or ""))
     try:
+        desk.begin()
         return _find_handler(command.handler)(desk, **given)
     except InterlockError as error:
         return terminal.fail(desk.with_calendar(error))
@@ -115,6 +125,9 @@ class Desk:
         self._house: Any = None
         self._session_id = ""
 
+    def begin(self) -> None:
+        """What has to be settled before the handler begins: here, nothing."""
+
     @property
     def house(self) -> Any:
         """The repository, opened when it is first needed."""
@@ -179,6 +192,11 @@ class Desk:
             agent_variable=os.environ.get("INTERLOCK_AGENT", ""),
             person=person_name(),
         )
+
+    @property
+    def given_name(self) -> str:
+        """The name that the call gives with --as, if it does."""
+        return self._name
 
     def caller_name(self) -> str:
         """The name under which this call does what needs no session."""

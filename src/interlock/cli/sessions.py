@@ -23,7 +23,15 @@ def join(desk: Desk, name: str, role: str, pid: str) -> int:
             f"--as {caller.name} contradicts `join {name}`", code="NOT_YOUR_SESSION", hint="leave out --as"
         )
     process = context.processes.identify(int(pid)) if pid else forsaken_ancestor(context, name)
-    joined = join_session(context, name, role=role, process=process)
+    joined = join_session(
+        context,
+        name,
+        role=role,
+        process=process,
+        shown=caller.session_text,
+        may_choose_role=bool(role) and _is_person(desk),
+        keeps_role=bool(caller.session_text or caller.agent_variable),
+    )
     session = joined.session
     word = "joined" if joined.is_new else "attached to"
     text = f"{word} {session.agent}, generation {session.generation}, session {session.id}"
@@ -31,6 +39,17 @@ def join(desk: Desk, name: str, role: str, pid: str) -> int:
         text += f"\nfor its children: INTERLOCK_SESSION={session.id}:{joined.secret}"
     desk.terminal.answer(joined_json(joined, desk.house.store), text)
     return 0
+
+
+def _is_person(desk: Desk) -> bool:
+    """Whether a person chooses the role: only then may it be another than the caller or the session has."""
+    from interlock.cli.persons import why_no_person
+    from interlock.errors import InterlockError
+
+    try:
+        return not why_no_person(desk)
+    except InterlockError:
+        return False  # below an agent whose session is over, or another's
 
 
 def leave(desk: Desk) -> int:

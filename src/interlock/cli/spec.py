@@ -8,7 +8,13 @@ help, completion and the explanation of a mistake, is click's work on the same t
 from __future__ import annotations
 
 from interlock.cli.forms import Argument, Command, Option
+from interlock.cli.spec_executing import EXEC_COMMANDS
+from interlock.cli.spec_hooks import HOOK_COMMANDS
 from interlock.cli.spec_landings import LANDING_COMMANDS
+from interlock.cli.spec_mcp import MCP_COMMANDS
+from interlock.cli.spec_plans import PLAN_COMMANDS
+from interlock.cli.spec_roles import ROLE_COMMANDS
+from interlock.cli.spec_rules import RULES_COMMANDS
 from interlock.cli.spec_state import STATE_COMMANDS
 from interlock.cli.spec_tasks import TASK_COMMANDS
 from interlock.cli.spec_workspaces import WORKSPACE_COMMANDS
@@ -34,13 +40,33 @@ COMMANDS: tuple[Command, ...] = (
     Command(
         path="init",
         handler="setup:init",
-        summary="Write settings and state for this repository; shows the plan first, safe to repeat.",
+        summary="Set this repository and its coding clients up; shows the plan first, safe to repeat.",
         options=(
             Option(name="--undo", help="take back what init wrote", is_flag=True),
             Option(name="--yes", help="do not ask", is_flag=True),
-            Option(name="--dry-run", help="only show the plan", is_flag=True),
+            Option(name="--dry-run", help="only show the plan, with what changes in each file", is_flag=True),
+            Option(
+                name="--client",
+                help="set up this client, whether it is found here or not; may be repeated",
+                metavar="NAME",
+                is_repeated=True,
+            ),
+            Option(name="--no-clients", help="set up no coding client", is_flag=True),
+            Option(name="--no-trust", help="do not ask Codex to trust its hooks", is_flag=True),
         ),
-        examples=("interlock init", "interlock init --dry-run", "interlock init --undo"),
+        examples=(
+            "interlock init",
+            "interlock init --dry-run",
+            "interlock init --yes --client claude --client codex",
+            "interlock init --undo",
+        ),
+        details=(
+            "Finds the coding clients on this machine and writes their hooks, AGENTS.md, RULES.md and\n"
+            "interlock.toml. In files that are there every byte that is not ours stays. All of them are put\n"
+            "away first; --undo restores them byte for byte, and keeps the state with its history.\n"
+            "A person at a terminal is asked before anything is written. Without a terminal it goes ahead,\n"
+            "as with --yes; --dry-run only shows."
+        ),
     ),
     Command(
         path="doctor",
@@ -189,6 +215,16 @@ COMMANDS: tuple[Command, ...] = (
         examples=("interlock store rebuild",),
     ),
     Command(
+        path="resident",
+        handler="resident:resident",
+        summary="Serve hooks and fenced agents at a private socket; starts and ends by itself where needed.",
+        options=(
+            Option(name="--state", help="the state folder; found from here", metavar="DIR"),
+            Option(name="--idle", help="end after so long without a request", metavar="D", default="5m"),
+        ),
+        examples=("interlock resident --idle 1h",),
+    ),
+    Command(
         path="demo",
         handler="demo:demo",
         summary="The story on a scratch repository, with real processes.",
@@ -200,7 +236,13 @@ COMMANDS: tuple[Command, ...] = (
         examples=("interlock demo", "interlock demo --agents 8 --keep"),
     ),
     *TASK_COMMANDS,
+    *PLAN_COMMANDS,
     *STATE_COMMANDS,
     *WORKSPACE_COMMANDS,
     *LANDING_COMMANDS,
+    *ROLE_COMMANDS,
+    *RULES_COMMANDS,
+    *HOOK_COMMANDS,
+    *EXEC_COMMANDS,
+    *MCP_COMMANDS,
 )

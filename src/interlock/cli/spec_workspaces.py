@@ -129,15 +129,37 @@ WORKSPACE_COMMANDS: tuple[Command, ...] = (
     Command(
         path="stray list",
         handler="strays:list_all",
-        summary="Changes that lie in the wrong checkout, and whose they probably are.",
+        summary="Changes that lie in the wrong checkout, and shell writes to what another holds.",
         examples=("interlock stray list",),
     ),
     Command(
         path="stray move",
         handler="strays:move",
         summary="Move stray changes to the workspace where they belong.",
-        arguments=(Argument(name="paths", help="which; all when left out", is_many=True, is_optional=True),),
+        arguments=(
+            Argument(
+                name="paths",
+                help="which, or an id such as B3; all if none",
+                is_many=True,
+                is_optional=True,
+            ),
+        ),
         options=(Option(name="--to", help="the workspace: its id, task or folder", metavar="W"),),
-        examples=("interlock stray move --to W3", "interlock stray move src/dates.py --to T7"),
+        examples=("interlock stray move --to W3", "interlock stray move B3"),
+    ),
+    Command(
+        path="stray undo",
+        handler="strays:undo",
+        summary="Take back what a shell wrote to what was not its own, byte for byte.",
+        arguments=(Argument(name="id", help="as `stray list` shows it, such as B3"),),
+        examples=("interlock stray undo B3",),
+        details="Also what was not committed comes back. Refused when somebody changed a path since.",
+    ),
+    Command(
+        path="stray accept",
+        handler="strays:accept",
+        summary="Let a shell's write to what you hold stand.",
+        arguments=(Argument(name="id", help="as `stray list` shows it, such as B3"),),
+        examples=("interlock stray accept B3",),
     ),
 )

@@ -355,6 +355,10 @@ def done(desk: Desk, task: str, result: str) -> int:
     from interlock.views.tasks import proof_json, task_json
 
     house = desk.house
+    if house.checkout.common_dir:
+        from interlock.flows.submitting import bring_task_home
+
+        bring_task_home(house.context, lambda: house.site(desk.terminal.note), task)
     concluded = conclude(
         house.context,
         house.witness(),

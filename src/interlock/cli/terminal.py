@@ -28,6 +28,13 @@ class Terminal:
         if sys.stdout is not None:
             sys.stdout.flush()
 
+    def speak(self, out: str, err: str) -> None:
+        """What another program expects, letter by letter."""
+        if out and sys.stdout is not None:
+            sys.stdout.buffer.write(out.encode("utf-8", "backslashreplace"))
+        if err:
+            _say(err if err.endswith("\n") else err + "\n")
+
     def table(self, title: str, columns: list[str], rows: list[list[str]]) -> str:
         """A table for people."""
         if not rows:

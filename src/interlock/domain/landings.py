@@ -43,6 +43,8 @@ class Landing:
     home: str
     subject: str = ""
     author: dict[str, str] = {}  # noqa: RUF012 - never changed; who wrote the head: name, mail, date
+    role: str = ""  # of its author when it was submitted: what it may change is judged by this
+    unidentified: list[str] = []  # noqa: RUF012 - never changed; commits that no session is known to have made
     task: str = ""
     attempt: int = 0
     paths: list[str] = []  # noqa: RUF012 - never changed

@@ -19,13 +19,19 @@ from interlock.errors import (
     Stale,
     StoreError,
 )
+from interlock.flows.breaches import refuse_breached
 from interlock.flows.covering import cover
+from interlock.flows.git_fences import GUARD_CODES, LAND_FIRST, check_branch
 from interlock.git import commits as git
+from interlock.git.hook_record import load_hooks
 from interlock.git.lock import git_lock, under_lock
 from interlock.git.stale_locks import wait_for_index, wait_for_locks
 from interlock.git.trailers import Trailers, find_posing_line, with_trailers
 from interlock.git.undoing import find_undone
+from interlock.operations.catches import CLAIM_FIRST
+from interlock.operations.catching import CLAIM_CODES, Watched
 from interlock.operations.leases import renew_session
+from interlock.operations.roles import check_paths, check_verb
 from interlock.values import value
 
 TYPE_CHECKING = False
@@ -107,11 +113,12 @@ def commit(site: Site, session: Session, wish: Wish) -> Made:
     """Commit only these paths, or say why not.
 
     Raises:
-        NotAllowed: a changed path is not claimed.
+        NotAllowed: a changed path is not claimed, or the session's role may not change it.
         Held: another session holds one.
         Stale: a lease is over, or the commit would undo what landed meanwhile.
         InterlockError: there is nothing to commit, or a hook refused it.
     """
+    check_verb(site.context, session, "commit", fence="commit")
     with git_lock(site.common_dir, f"commit by {session.agent}", on_wait=site.tell):
         if verb := git.operation_under_way(site.here):
             raise RepositoryError(
@@ -173,6 +180,11 @@ def _plan(site: Site, session: Session, wish: Wish, index: PrivateIndex) -> _Pla
     """
     sight = git.look_at(site.here, wish.paths)
     _check_named(site, wish, sight)
+    if load_hooks(site.common_dir) is not None:  # our own git is not judged by our hooks
+        with Watched(
+            context=site.context, session=session, rule=LAND_FIRST, fence="commit", codes=GUARD_CODES
+        ):
+            check_branch(site, sight.branch)
     changes, others = index.fill(sight)
     if not changes:
         raise InterlockError(
@@ -180,7 +192,10 @@ def _plan(site: Site, session: Session, wish: Wish, index: PrivateIndex) -> _Pla
             code="NOTHING_TO_COMMIT",
             hint="`git status` shows what has; what was committed already needs no second commit",
         )
-    claims = cover(site.context, session, [change.path for change in changes])
+    check_paths(site.context, session, [change.path for change in changes], fence="commit")
+    refuse_breached(site, session, [change.path for change in changes], site.here.root)
+    with Watched(context=site.context, session=session, rule=CLAIM_FIRST, fence="commit", codes=CLAIM_CODES):
+        claims = cover(site.context, session, [change.path for change in changes])
     if not wish.may_undo:
         _refuse_undoing(site, session, sight, changes)
     _warn_of_stale(site, session, sight, others)
@@ -272,6 +287,7 @@ def _is_wanted(context: Context, session: Session, wish: Wish, path: str) -> boo
     if not any(folder == "." or _at_or_below((path,), folder) for folder in wish.paths):
         return False
     try:
+        check_paths(context, session, [path], fence="commit")
         cover(context, session, [path])
     except InterlockError:
         return False

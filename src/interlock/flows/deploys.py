@@ -17,11 +17,15 @@ from interlock.domain.claims import Refused
 from interlock.domain.deploys import LONGEST_COMMAND, LONGEST_OUTPUT, deploy_target
 from interlock.domain.once import exit_status
 from interlock.errors import Held, InterlockError, Malformed, Stale, StoreError, TimedOut
+from interlock.flows.rules import of_main_checkout
 from interlock.flows.syncing import behind_error, changes_in, commits_in, dirty_error, find_position, offline
 from interlock.flows.updating import run_shell
 from interlock.git.run import ask, run_in
 from interlock.git.target import find_target
 from interlock.operations import deploys
+from interlock.operations.catches import SYNC_FIRST
+from interlock.operations.catching import SYNC_CODES, Watched
+from interlock.operations.roles import check_verb
 from interlock.operations.runners import RunnerBusy, renew_runner, wait_for_runner
 from interlock.runners.passing import check_command, run_through
 from interlock.runners.process import Ended
@@ -54,11 +58,13 @@ def deploy(
 
     Raises:
         Malformed: the target or the command cannot be used.
+        NotAllowed: the role of the session does not deploy.
         Held: somebody else deploys or keeps the target, or something has yet to land.
         TimedOut: that was so for as long as one would wait.
         Stale: the checkout is behind, older than what is live, or the lease was lost.
         InterlockError: the checkout cannot be compared, or holds what is in no commit.
     """
+    check_verb(site.context, session, "deploy", fence="deploy", settings=of_main_checkout(site))
     target = deploy_target(name, site.settings.deploys)
     check_command(command, site.here.root)
     if os.environ.get(TARGET_VARIABLE) == name:
@@ -245,7 +251,10 @@ def _deploy_alone(site: Site, hold: _Hold, command: Sequence[str], out: int, err
     # Read again: what was waited for may have changed what the settings say.
     settings = read_settings(site.here.root)
     hold.target = deploy_target(hold.target.name, settings.deploys)
-    commit = _judge(site, settings, hold.target)
+    with Watched(
+        context=site.context, session=hold.session, rule=SYNC_FIRST, fence="deploy", codes=SYNC_CODES
+    ):
+        commit = _judge(site, settings, hold.target)
     # What is no text shows as question marks: every store can hold those.
     shown = shlex.join(command).encode("utf-8", "replace").decode()[:LONGEST_COMMAND]
     begun = deploys.begin_deploy(site.context, hold.session, hold.lease, hold.target.name, commit, shown)

@@ -48,6 +48,14 @@ def read_at(site: Site, tip: str) -> Settings:
         return site.settings
 
 
+def committed_at(home: Checkout, commit: str) -> Settings | None:
+    """The settings that a commit itself brings along; nothing where it has none, or none that can be used."""
+    try:
+        return _read(home, commit)
+    except SettingsError:
+        return None
+
+
 def of_main_checkout(site: Site) -> Settings:
     """The settings that lie in the main checkout: what an author writes into a workspace opens no door."""
     if site.here.root == site.home.root:

@@ -168,7 +168,7 @@ def _plan(site: Site, stray: Stray, workspace: Workspace) -> Step:
     elif here == base:
         wanted = there
     else:
-        wanted = _merge(stray, workspace, base, here, there)
+        wanted = merge_contents(stray.path, stray.root, workspace, base, here, there)
     return Step(stray=stray, workspace=workspace, here=here, there=there, wanted=wanted)
 
 
@@ -195,10 +195,16 @@ def _checkout(site: Site, root: str) -> Checkout:
     return found
 
 
-def _merge(stray: Stray, workspace: Workspace, base: Content, here: Content, there: Content) -> Content:
-    """Both changed it: join the changes line by line, or refuse."""
+def merge_contents(
+    path: str, root: str, workspace: Workspace, base: Content, here: Content, there: Content
+) -> Content:
+    """Both changed it: join the changes line by line, or refuse.
+
+    Raises:
+        NotAllowed: the workspace changed the same lines.
+    """
     if not (base.is_there and here.is_there and there.is_there) or stat.S_ISLNK(here.mode | there.mode):
-        raise _conflict(stray, workspace)
+        raise _conflict(path, root, workspace)
     with tempfile.TemporaryDirectory() as folder:
         names = ("workspace", "committed", "stray")
         for name, content in zip(names, (there, base, here), strict=True):
@@ -206,17 +212,17 @@ def _merge(stray: Stray, workspace: Workspace, base: Content, here: Content, the
                 file.write(content.data or b"")
         merged = run_git("merge-file", "-p", "-q", *names, cwd=folder)
     if merged.exit_code:
-        raise _conflict(stray, workspace)
+        raise _conflict(path, root, workspace)
     mode = here.mode if there.mode == base.mode else there.mode
     return Content(data=merged.text.encode("utf-8", "surrogateescape"), mode=mode)
 
 
-def _conflict(stray: Stray, workspace: Workspace) -> NotAllowed:
+def _conflict(path: str, root: str, workspace: Workspace) -> NotAllowed:
     return NotAllowed(
-        f"{stray.path} cannot be moved to {workspace.id}: {_CONFLICT}. Nothing was moved",
+        f"{path} cannot be moved to {workspace.id}: {_CONFLICT}. Nothing was moved",
         code="STRAY_CONFLICT",
-        hint=f"join {os.path.join(stray.root, stray.path)} and the one in {workspace.path} by hand",
-        path=stray.path,
+        hint=f"join {os.path.join(root, path)} and the one in {workspace.path} by hand",
+        path=path,
         workspace=workspace.id,
     )
 

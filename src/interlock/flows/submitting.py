@@ -7,11 +7,15 @@ import re
 from interlock.domain.landings import LANDED
 from interlock.domain.tasks import DONE, LANDING
 from interlock.errors import InterlockError, Malformed, NotAllowed, RepositoryError
+from interlock.flows.breaches import refuse_breached
 from interlock.flows.combining import class_for, hot_classes
+from interlock.flows.landing_roles import check_author, unidentified_commits
 from interlock.flows.rules import gate_for, settings_at
 from interlock.git import advancing, checkouts, trials
 from interlock.git.run import ask, run_in
 from interlock.git.target import fetch_target, find_target
+from interlock.operations.catches import CLAIM_FIRST
+from interlock.operations.catching import CLAIM_CODES, Watched
 from interlock.operations.evidence import conclude
 from interlock.operations.landing_submitting import Submission, submit
 from interlock.operations.landings import list_landings
@@ -19,10 +23,13 @@ from interlock.values import as_dict, value
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
+    from collections.abc import Callable
+
     from interlock.domain.agents import Session
     from interlock.domain.landings import Landing
     from interlock.flows.site import Site
     from interlock.git.target import Target
+    from interlock.operations.context import Context
     from interlock.ports.evidence import Witness
 
 _TASK_BRANCH = re.compile(r"interlock/(?P<task>[^/]+)-\d+/work")
@@ -43,7 +50,8 @@ def submit_branch(
 
     Raises:
         RepositoryError: there is no such branch, or it shares nothing with the target.
-        NotAllowed: it is empty, its evidence is missing, or it changes what its author does not hold.
+        NotAllowed: it is empty, its evidence is missing, or it changes what its author does not hold or
+            its role may not change.
     """
     target = find_target(site.home, site.settings)
     named = (branch or _current_branch(site)).removeprefix("refs/heads/")
@@ -62,18 +70,22 @@ def submit_branch(
     if trouble:
         site.tell(f"{target.remote} cannot be reached now ({trouble}); the queue will ask again")
     try:
-        wish = _describe(site, target, named, head, task)
+        wish = _describe(site, session, target, named, head, task)
     except NotAllowed as error:
         landed = _landed_before(site, target, named, head) if error.code == "EMPTY_BRANCH" else None
         if landed is None:
             raise
         return Submitted(landing=landed, is_new=False)
+    refuse_breached(site, session, wish.paths)
     _tell_of_rest(site, named)
     if task:
         _see_evidence(site, session, witness, task, head)
     advancing.pin(site.home, target, head, is_shared=is_shared)
     try:
-        landing, is_new = submit(site.context, session, wish, site.wall_ms())
+        with Watched(
+            context=site.context, session=session, rule=CLAIM_FIRST, fence="land", codes=CLAIM_CODES
+        ):
+            landing, is_new = submit(site.context, session, wish, site.wall_ms())
     except InterlockError:
         if not any(one.head == head for one in list_landings(site.context)):
             advancing.unpin(site.home, target, head, is_shared=is_shared)
@@ -134,6 +146,22 @@ def _bring_home(site: Site, branch: str) -> None:
             checkouts.bring_back(site.home, one.path, branch)
 
 
+def bring_task_home(context: Context, find_site: Callable[[], Site], task_id: str) -> None:
+    """Fetch what was committed for a task in clones on this machine, so that it can be seen as evidence.
+
+    Raises:
+        RepositoryError: what is there does not hash to what it says.
+    """
+    from interlock.domain.workspaces import CLONE
+    from interlock.operations.workspaces import is_here, list_workspaces
+
+    clones = [one for one in list_workspaces(context) if one.task == task_id and one.kind == CLONE]
+    site = find_site() if clones else None
+    for one in clones:
+        if site is not None and is_here(context, one, site.common_dir):
+            checkouts.bring_back(site.home, one.path, one.branch)
+
+
 def _see_evidence(site: Site, session: Session, witness: Witness, task_id: str, head: str) -> None:
     """The task must be proved on exactly this head.
 
@@ -163,7 +191,7 @@ def _see_evidence(site: Site, session: Session, witness: Witness, task_id: str, 
         )
 
 
-def _describe(site: Site, target: Target, branch: str, head: str, task: str) -> Submission:
+def _describe(site: Site, session: Session, target: Target, branch: str, head: str, task: str) -> Submission:
     """What the queue has to know of a branch, judged by the rules of the target."""
     home = site.home
     tip = ask(home, "rev-parse", "--verify", "--quiet", f"{target.remote_ref or target.ref}^{{commit}}")
@@ -189,6 +217,7 @@ def _describe(site: Site, target: Target, branch: str, head: str, task: str) -> 
             code="EMPTY_BRANCH",
             hint="commit the work there first: interlock commit",
         )
+    check_author(site, session, settings, base, head)
     classes = hot_classes(settings)
     return Submission(
         branch=branch,
@@ -203,6 +232,7 @@ def _describe(site: Site, target: Target, branch: str, head: str, task: str) -> 
         task=task,
         gate=gate_for(site, settings, paths),
         free=settings.claims_free,
+        unidentified=tuple(unidentified_commits(site, tip, head)),
     )
 
 

@@ -30,6 +30,7 @@ if TYPE_CHECKING:
 
     Step = Callable[[str], None]
 
+INIT_RECORD = "init/record.json"  # what init wrote down, if clients were set up
 _OURS = "refs/heads/interlock/"
 _LOOK_AGAIN_SECONDS = 0.05
 
@@ -400,6 +401,10 @@ def _make_runnable(site: Site, session: Session, begun: Workspace, on_step: Step
 
         tick = lambda: touch(site.context.store, session)  # noqa: E731 - a sign of life, however long it takes
         prepare(settings, main_root(site.home), begun.path, environment, site.tell, tick)
+    if os.path.exists(os.path.join(site.home.state_folder, INIT_RECORD)):
+        from interlock.flows.equipping import equip
+
+        equip(site, begun.path)
     on_step("prepared")
     opened = operations.change_state(
         site.context,

@@ -12,6 +12,8 @@ import os
 import re
 
 from interlock.errors import PatternError
+from interlock.git.hook_files import hooks_folder
+from interlock.git.hook_record import own_hooks
 from interlock.git.paths import pattern_from
 from interlock.git.run import PLACES, ask, git_failed, run_attended, run_in
 from interlock.git.trailers import read_trailers
@@ -270,8 +272,10 @@ def update_index(here: Checkout, changes: Sequence[Changed]) -> str:
 
 
 def hooks_of(here: Checkout) -> list[str]:
-    """The hooks that a commit will run."""
+    """The hooks of the user that a commit will run."""
     folder = os.path.join(here.root, ask(here, "rev-parse", "--git-path", "hooks"))
+    if folder == hooks_folder(here.home_dir):  # ours runs those, and does not judge a commit of ours
+        folder = own_hooks(here)
     return [name for name in _HOOKS if os.access(os.path.join(folder, name), os.X_OK)]
 
 

@@ -189,7 +189,7 @@ def _furnish(shadow: Shadow) -> None:
     with open(os.path.join(folder, "HEAD"), "w", encoding="utf-8") as file:
         file.write(f"{shadow.head or 'ref: refs/heads/unborn'}\n")
     with open(os.path.join(folder, "config"), "w", encoding="utf-8", errors="surrogateescape") as file:
-        file.write(_config_text(shadow.settings))
+        file.write(config_text({**shadow.settings, **_OURS}))
     if place.has_own_objects:
         stores = [os.path.join(place.git_dir, "objects")]
         if place.kind == CLONE:
@@ -250,10 +250,11 @@ def _settings(home: str, place: Place) -> dict[str, str]:
     return settings
 
 
-def _config_text(settings: dict[str, str]) -> str:
+def config_text(settings: Mapping[str, str]) -> str:
+    """Settings as the `config` of a git directory."""
     is_plain = settings.get("extensions.objectformat", "sha1") == "sha1"
     lines = [f"[core]\n\trepositoryformatversion = {0 if is_plain else 1}\n"]
-    for name, text in {**settings, **_OURS}.items():
+    for name, text in settings.items():
         if name == "extensions.objectformat" and is_plain:
             continue
         section, _, key = name.partition(".")

@@ -7,6 +7,7 @@ import subprocess
 import time
 
 from interlock.errors import RepositoryError
+from interlock.git.hook_files import pass_for
 from interlock.values import value
 
 TYPE_CHECKING = False
@@ -55,9 +56,11 @@ def run_git(
     if environment is None:
         usual = {name: text for name, text in os.environ.items() if name not in PLACES}
         usual |= {"GIT_TERMINAL_PROMPT": "0", "LC_ALL": "C", "GIT_OPTIONAL_LOCKS": "0"}
+        usual["GIT_NO_REPLACE_OBJECTS"] = "1"  # what is judged must be what is there, and what others get
         if git_dir:
             usual |= {"GIT_DIR": git_dir, "GIT_WORK_TREE": cwd}
-        environment = {**usual, **(variables or {})}
+        # Our own hooks know our own git by what it shows them.
+        environment = {**usual, **pass_for(git_dir or cwd), **(variables or {})}
     try:
         if on_tick is not None:
             return _run_ticking(arguments, cwd, environment, limit_seconds, on_tick)
@@ -140,6 +143,7 @@ def run_attended(
     """
     import tempfile  # noqa: PLC0415 - dear, and only needed here
 
+    environment = {**environment, **pass_for(environment.get("GIT_DIR", "") or cwd)}
     # Into a file: of a pipe we would see the end only when the last child in the background is gone.
     with tempfile.TemporaryFile() as said:
         try:

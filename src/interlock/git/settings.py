@@ -13,6 +13,7 @@ import os
 import time
 from contextlib import contextmanager
 
+from interlock.git.hook_files import FOLDER, hooks_folder
 from interlock.git.layout import Checkout, is_git_dir
 from interlock.git.run import run_git
 from interlock.values import value
@@ -120,9 +121,18 @@ def find_flips(home: Checkout) -> list[Flip]:
         why = "the repository's files are not there"
         found.append(Flip(key="worktree", found=tree, wanted=wanted, why=why))
     hooks = core.get("hookspath")
-    if hooks and known and hooks != known.get("hookspath"):
+    ours = hooks_folder(home.common_dir)
+    if hooks and hooks != ours and _was_ours(hooks) and os.path.isdir(ours):
+        why = "the repository was moved, so none of its hooks runs"
+        found.append(Flip(key="hookspath", found=hooks, wanted=ours, why=why))
+    elif hooks and known and hooks not in (ours, known.get("hookspath")):
         found += _judge_hooks(home, hooks, known.get("hookspath"))
     return found
+
+
+def _was_ours(hooks: str) -> bool:
+    """Whether it is our own folder of hooks, in a repository that is no longer there."""
+    return hooks.endswith(f"/interlock/{FOLDER}") and not os.path.isdir(hooks)
 
 
 def _may_be_bare(home: Checkout, known: Mapping[str, str | None]) -> bool:

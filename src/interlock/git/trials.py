@@ -133,7 +133,9 @@ def blob_at(home: Checkout, commit: str, path: str) -> bytes | None:
 
 def changed_between(home: Checkout, one: str, other: str) -> list[str]:
     """Every path that differs between two commits or trees, both ends of a rename."""
-    found = run_in(home, "diff-tree", "-r", "-z", "--name-only", "--no-renames", one, other)
+    # Submodules always: what a branch says in .gitmodules could hide them.
+    words = ("-r", "-z", "--name-only", "--no-renames", "--ignore-submodules=none")
+    found = run_in(home, "diff-tree", *words, one, other)
     if found.exit_code:
         raise git_failed(("diff-tree",), found)
     return [path for path in found.text.split("\0") if path]

@@ -12,6 +12,7 @@ from interlock.config import FILE_NAME
 from interlock.domain.landings import LANDED, Landing, halves
 from interlock.errors import RepositoryError
 from interlock.flows.combining import Candidate, combine, validators
+from interlock.flows.landing_roles import in_words, judge_trees, note_caught
 from interlock.flows.rules import broken_settings
 from interlock.flows.submitting import as_text
 from interlock.git import trials
@@ -120,7 +121,22 @@ class Halving:
                 return RepositoryError(
                     trouble, code="SETTINGS_BROKEN", hint=f"mend {FILE_NAME}, and land again"
                 )
-        return made
+        return self._out_of_role(made) or made if isinstance(made, Candidate) else made
+
+    def _out_of_role(self, made: Candidate) -> RepositoryError | None:
+        """Why an entry is not its author's to land, by exactly what it would change on the target."""
+        landing = made.landing
+        settings = self._means.recipe.settings
+        found = judge_trees(self._site.home, settings, landing.role, made.before, made.tree)
+        if not found:
+            return None
+        note_caught(self._site, landing, found)
+        reason, listed = in_words(found)
+        hint = (
+            "take these paths out of the branch, and land again; leave them to an agent of another role: "
+            f"`interlock role show {landing.role}` tells what this one does"
+        )
+        return RepositoryError(reason, code="ROLE_FORBIDS", hint=hint, output=listed)
 
     def _judge_on_tip(self, tip: str, landing: Landing) -> int:
         """Something in front of it may never land: what counts is the target, or else it waits."""
@@ -135,7 +151,14 @@ class Halving:
         if isinstance(outcome, Candidate):
             self._mark_there(landing, tip)
         elif isinstance(outcome, RepositoryError):
-            self._bounce(landing, reason=outcome.message, code=outcome.code, hint=outcome.hint, base=tip)
+            self._bounce(
+                landing,
+                reason=outcome.message,
+                code=outcome.code,
+                hint=outcome.hint,
+                output=str(outcome.facts.get("output", "")),
+                base=tip,
+            )
         else:
             self._bounce_clash(tip, landing, outcome)
         return 1

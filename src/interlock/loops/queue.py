@@ -19,7 +19,7 @@ from interlock.git.following import follow_locally, forward_checkouts
 from interlock.git.run import ask, run_in
 from interlock.git.target import Target, fetch_target, find_target
 from interlock.loops.halving import Halving, Means
-from interlock.loops.settling import integrate, settle_landed, tidy_pins
+from interlock.loops.settling import integrate, is_checkout_root, settle_landed, tidy_pins
 from interlock.operations import landings as operations
 from interlock.operations.landing_ends import mark_landed
 from interlock.operations.runners import RunnerBusy, RunnerLease, end_runner, renew_runner, take_runner
@@ -380,6 +380,7 @@ class QueueRunner:
             move.after,
             self._site.wall_ms(),
             is_late=is_late,
+            is_checkout=is_checkout_root,
         )
         advancing.drop_fences(home, target)
         for note in notes:

@@ -44,6 +44,11 @@ def is_from_here(site: Site, landing: Landing) -> bool:
     return landing.machine == site.context.processes.machine and landing.home == site.common_dir
 
 
+def is_checkout_root(folder: str) -> bool:
+    """Whether a folder is the root of a checkout; one that is not on this machine is believed to be."""
+    return os.path.lexists(os.path.join(folder, ".git")) or not os.path.isdir(folder)
+
+
 def settle_here(site: Site) -> None:
     """Do what is left to do here after landings that others made; for commands that come along."""
     if any(is_from_here(site, one) for one in operations.list_unsettled(site.context)):

@@ -5,6 +5,7 @@ from __future__ import annotations
 from interlock.domain.checklists import is_task_id, read_checklist
 from interlock.domain.tasks import check_new, in_order
 from interlock.errors import Malformed
+from interlock.operations.roles import check_known
 from interlock.operations.task_adding import ADDING, LooksAlike, add_in, patterns_of
 from interlock.operations.task_rows import task_from
 from interlock.values import replace, value
@@ -74,6 +75,7 @@ def plan_import(context: Context, text: str) -> list[Step]:
     for item in items:
         after = tuple(dict.fromkeys(names.get(_plain(before), before) for before in item.task.after))
         task = check_new(replace(item.task, after=after))
+        check_known(context, task.role)
         name = names[_plain(item.task_id or item.task.title)]
         # The same thing twice in one list is one.
         steps.setdefault(

@@ -94,8 +94,13 @@ def take(context: Context, session: Session, request: Request) -> Taken | Refuse
 
     Raises:
         Stale: the session is over.
+        NotAllowed: its role may not claim this.
     """
     check_request(request, max_ttl_ms=context.settings.claim_max_ttl_ms)
+    if session.role:
+        from interlock.operations.roles import check_claim  # noqa: PLC0415 - most have no role
+
+        check_claim(context, session, request.patterns)
     quick = context.store.take_uncontested(session.id, session.agent, request)
     if quick is not None:
         claims = tuple(
@@ -154,7 +159,8 @@ def judge(
         own = _own(rows, me.id) if rows else {}
         if not tx.has_waiters and not any(row[6] != me.id for row in rows):
             return [None] * len(request.patterns), own
-        others = [row for row in rows if row[6] != me.id]
+        kin = ancestors_of(tx, me.id)
+        others = [row for row in rows if row[6] != me.id and row[6] not in kin]
         over = {row[6] for row in others if is_over(row, tx.now)}
         for stale in over:
             _clear_away(tx, stale)
@@ -167,6 +173,15 @@ def judge(
         gone = [blocker for blocker in blockers if end_if_gone(tx, blocker, context.processes)]
         if not gone:
             return verdicts, own
+
+
+def ancestors_of(reading: Reading, session: str) -> set[str]:
+    """The sessions whose subagent this one is: what they hold, they hold for it, too."""
+    found: set[str] = set()
+    while (row := reading.one("parent_of", session=session)) is not None and row[0] not in found:
+        session = row[0]
+        found.add(session)
+    return found
 
 
 def identity(pattern: Pattern) -> Identity:

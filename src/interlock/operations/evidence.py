@@ -12,6 +12,7 @@ from interlock.domain.evidence import CHECK, COMMIT, OUTPUT, PATHS, Proof, kind_
 from interlock.domain.patterns import covers_branch
 from interlock.domain.tasks import DONE, LANDING, REPORTED
 from interlock.errors import InterlockError, NotAllowed
+from interlock.operations.catches import VERIFY_FIRST
 from interlock.operations.leases import touch
 from interlock.operations.task_rows import get_in, move_task, pattern_pairs, who
 from interlock.operations.tasks import finish, finish_on_word, get_task, history_in, report_done
@@ -246,6 +247,8 @@ def _doubt(
         tx.run("task_set_why", task=task.id, why=missing.found, next_action=missing.hint)
         facts = {"task": task.id, "why": missing.found, "evidence": seen, "attempt": task.attempt}
         tx.record("task.doubted", *who(session), facts)
+        caught = {"rule": VERIFY_FIRST, "fence": "done", "what": f"{task.id}: {missing.found}"[:200]}
+        tx.record("fence.caught", *who(session), caught)
 
 
 def _prove(tx: Change, task: Task, session: Session | None, head: str, seen: list[dict[str, object]]) -> None:

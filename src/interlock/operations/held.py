@@ -5,7 +5,7 @@ from __future__ import annotations
 from interlock.domain.claims import Claim, Refused, Request, Taken, areas_of, ends_at
 from interlock.domain.patterns import Branch, branches_overlap, covers_branch
 from interlock.errors import Held, InterlockError, Stale
-from interlock.operations.claims import identity, is_over, living, take_in
+from interlock.operations.claims import ancestors_of, identity, is_over, living, take_in
 from interlock.operations.leases import sweep_if_due
 from interlock.values import replace, value
 
@@ -104,6 +104,9 @@ def check(context: Context, session: Session | None, pattern: Pattern, token: in
         return Standing(path=pattern.text, state="held", claim=mine[-1])
     # What the session itself holds nearby, say a glob that could match below this path, is not in its way.
     others = [claim for claim in near if session is None or claim.session != session.id]
+    if others and session is not None:
+        kin = context.store.view(lambda reading: ancestors_of(reading, session.id))
+        others = [claim for claim in others if claim.session not in kin]
     if others:
         return Standing(path=pattern.text, state="other", claim=others[0])
     if _is_listed(context, context.settings.claims_free, pattern):

@@ -19,7 +19,7 @@ from interlock.operations.notices import add_notice
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from collections.abc import Sequence
+    from collections.abc import Callable, Sequence
 
     from interlock.domain.agents import Session
     from interlock.domain.patterns import Pattern
@@ -192,9 +192,14 @@ def give_back(tx: Change, context: Context, landing: Landing, author: Session | 
     end_holder(tx, landing, "")
 
 
-def tell_holders(tx: Change, context: Context, landing: Landing) -> None:
-    """Tell every other session whose paths were changed under it."""
-    told: dict[str, list[str]] = {}
+def tell_holders(
+    tx: Change, context: Context, landing: Landing, is_checkout: Callable[[str], bool] = lambda _: True
+) -> None:
+    """Tell every other session that holds or has read a path which was changed under it.
+
+    What was read is known by absolute paths; `is_checkout` says whether a folder is the root of a checkout.
+    """
+    told = _readers(tx, landing, is_checkout)
     for path in landing.paths:
         pattern = context.repository.pattern_of(path, "literal")
         for row in tx.near("claims_near", pattern.branches, ""):
@@ -210,3 +215,20 @@ def tell_holders(tx: Change, context: Context, landing: Landing) -> None:
         shown += f" and {len(named) - _MOST_NAMED} more" if len(named) > _MOST_NAMED else ""
         how = f"{landing.id} of {landing.agent} landed as {landing.commit[:12]}"
         add_notice(tx, session, f"{how} and changed {shown}: read it again")
+
+
+def _readers(tx: Change, landing: Landing, is_checkout: Callable[[str], bool]) -> dict[str, list[str]]:
+    """The sessions of clients, other than the author's and its subagents', that have read a changed path."""
+    told: dict[str, list[str]] = {}
+    changed = set(landing.paths)
+    for _, _, _, session, parent, _ in tx.all("client_sessions_live"):
+        if landing.session in (session, parent):
+            continue
+        for path, *_ in tx.all("reads_of", session=session):
+            at = path.find("/", 1)
+            while at > 0:
+                if path[at + 1 :] in changed and is_checkout(path[:at]):
+                    told.setdefault(session, []).append(path[at + 1 :])
+                    break
+                at = path.find("/", at + 1)
+    return told

@@ -17,6 +17,7 @@ from interlock.domain.landings import (
     TESTING,
     Landing,
 )
+from interlock.domain.roles import forbidden
 from interlock.domain.tasks import (
     DEAD,
     LANDING,
@@ -37,6 +38,7 @@ from interlock.operations.landing_claims import (
     tell_holders,
 )
 from interlock.operations.landings import NOUN, get_landing, locked, locked_queue
+from interlock.operations.notices import add_notice
 from interlock.operations.runners import check_runner
 from interlock.operations.task_adding import ADDING, Added, add_in
 from interlock.operations.task_rows import get_in, move_task, who
@@ -45,13 +47,15 @@ from interlock.values import as_dict, replace
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from collections.abc import Sequence
+    from collections.abc import Callable, Sequence
 
     from interlock.domain.agents import Session
     from interlock.domain.tasks import Task
     from interlock.operations.context import Context
     from interlock.operations.runners import RunnerLease
     from interlock.ports.store import Change
+
+REJECTED = "REJECTED"  # the code of an entry that a person did not want
 
 
 def mark_landed(
@@ -63,10 +67,12 @@ def mark_landed(
     wall_ms: int,
     *,
     is_late: bool = False,
+    is_checkout: Callable[[str], bool] = lambda _: True,
 ) -> list[Landing]:
     """The target has moved: these entries have landed, each as a commit; their claims and tasks end with it.
 
     A push that arrives late may bring what was sent back or taken out meanwhile: it has landed all the same.
+    `is_checkout` says whether a folder of this machine is the root of a checkout.
 
     Raises:
         Stale: somebody else runs the queue by now.
@@ -93,7 +99,7 @@ def mark_landed(
             done.append(now)
         release_authors(tx, context, done)
         for now in done:  # only now: whose own work landed with it need not hear of it
-            tell_holders(tx, context, now)
+            tell_holders(tx, context, now, is_checkout)
         queue = locked_queue(tx, target)
         queue = replace(queue, tip=tip, move={}, landed=queue.landed + len(done))
         records.put(tx, "queue", as_dict(queue), "moved")
@@ -159,6 +165,8 @@ def bounce(
             **more,
         )
         give_back(tx, context, now, author)
+        if author is not None and code == REJECTED:  # somebody else answered: its author does not look now
+            add_notice(tx, author.id, f"{landing_id} ({one.branch}) will not land: {reason}. {hint}")
         records.put(tx, NOUN, as_dict(now), state)
         tx.frees = True
         return now
@@ -269,9 +277,11 @@ def decide(
     """A person lets an entry land exactly as it is, or sends it back.
 
     Raises:
-        NotAllowed: it does not wait for a person.
+        NotAllowed: it does not wait for a person, or whoever decides has a role.
         Stale: its head is another than the one the person saw.
     """
+    if session.role:
+        raise forbidden(session.agent, session.role, "no role decides what waits for a person")
     one = get_landing(context, landing_id)
     if one.state != HELD:
         raise NotAllowed(
@@ -292,7 +302,7 @@ def decide(
             None,
             landing_id,
             reason=f"{session.agent} rejected it: {why}",
-            code="REJECTED",
+            code=REJECTED,
             hint=hint,
             wall_ms=wall_ms,
         )
@@ -303,6 +313,10 @@ def decide(
             raise Stale(f"{landing_id} has changed meanwhile", code="HEAD_MOVED", hint="look at it again")
         now = replace(now, state=QUEUED, approved_by=session.agent, approved_head=now.head, reason="")
         records.put(tx, NOUN, as_dict(now), "approved", session)
+        if living_author(tx, now) is not None:
+            add_notice(
+                tx, now.session, f"{session.agent} let {now.id} ({now.branch}) land: it is queued again"
+            )
         tx.frees = True
         return now
 

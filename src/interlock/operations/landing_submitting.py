@@ -43,6 +43,7 @@ class Submission:
     task: str = ""
     gate: str = ""
     author: Mapping[str, str] = _NOBODY  # who wrote the head
+    unidentified: tuple[str, ...] = ()  # commits that no session is known to have made
     free: tuple[str, ...] = ()  # patterns that need no claim, as the target says
 
 
@@ -75,7 +76,7 @@ def submit(context: Context, session: Session, wish: Submission, wall_ms: int) -
             _check_role(me, task)
         landing_id = records.next_id(tx, NOUN)
         holder = begin_holder(tx, me, landing_id)
-        made = _entry(wish, me, holder, landing_id, wall_ms, task.attempt if task else 0)
+        made = _entry(wish, me, holder, landing_id, wall_ms, task)
         hand_over(tx, context, me, holder, made, patterns, rows)
         records.put(tx, NOUN, as_dict(made), "submitted", me)
         tx.frees = True
@@ -85,7 +86,7 @@ def submit(context: Context, session: Session, wish: Submission, wall_ms: int) -
 
 
 def _entry(
-    wish: Submission, me: Session, holder: Session, landing_id: str, wall_ms: int, attempt: int
+    wish: Submission, me: Session, holder: Session, landing_id: str, wall_ms: int, task: Task | None
 ) -> Landing:
     return Landing(
         id=landing_id,
@@ -102,7 +103,9 @@ def _entry(
         subject=wish.subject,
         author=dict(wish.author),
         task=wish.task,
-        attempt=attempt,
+        role=(task.role if task is not None else "") or me.role,
+        unidentified=list(wish.unidentified),
+        attempt=task.attempt if task is not None else 0,
         paths=list(wish.paths),
         gate=wish.gate,
         reason=wish.gate,

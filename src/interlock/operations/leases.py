@@ -117,7 +117,8 @@ def sweep(tx: Change) -> int:
     rows = tx.all("sessions_lapsing")
     for (session,) in rows:
         lapse(tx, session)
-    tx.run("lapsed_forget", before=tx.now - 7 * 86_400_000)
+    for statement in ("lapsed_forget", "reads_forget_old"):
+        tx.run(statement, before=tx.now - 7 * 86_400_000)
     return len(rows)
 
 
@@ -187,8 +188,9 @@ def end_session(tx: Change, session: Session, kind: str, facts: dict[str, object
     _return_tasks(tx, session, is_own_will=kind == "session.left")
     for slot in tx.all("slots_of", session=session.id):
         free_slot(tx, session, slot, kind)
-    if kind == "session.left":
+    if kind == "session.left" and not session.role:
         # Of a session that ended without its will the processes go on, and must not be taken for the person.
+        # Nor may whoever has a role get rid of it by leaving.
         tx.run("processes_drop", session=session.id)
     if tx.run("session_end", session=session.id):
         tx.record(kind, session.agent, session.id, {"generation": session.generation, **facts})
@@ -244,8 +246,13 @@ def end_if_gone(tx: Change, session_id: str, processes: Processes) -> bool:
 
 
 def is_dead(reading: Reading, session_id: str, processes: Processes) -> bool:
-    """Whether a session has registered processes and all of them have provably ended."""
+    """Whether a session has registered processes and all of them have provably ended.
+
+    A subagent has none of its own: it lives in those of its parent.
+    """
     known = reading.all("processes_of", session=session_id)
+    if not known and (parent := reading.one("parent_of", session=session_id)) is not None:
+        return is_dead(reading, parent[0], processes)
     if not known:
         return False
     from interlock.domain.agents import Process  # noqa: PLC0415 - rare

@@ -12,6 +12,7 @@ from itertools import islice
 
 from interlock.domain.claims import EXCLUSIVE, Claim, Refused, Request, areas_of
 from interlock.domain.patterns import Branch, ancestors, below, branches_overlap
+from interlock.domain.roles import Scope, bound_by, forbidden, why_not_verb
 from interlock.domain.tasks import ACTIVE, READY
 from interlock.operations.claims import is_over, living, take_in
 from interlock.operations.held import live_claims
@@ -105,6 +106,7 @@ def _try(context: Context, session: Session, role: str, base: Callable[[], str])
 
     def work(tx: Change) -> Picked | list[str]:
         me = living(tx, session)
+        _check_wanted(me, role)
         walk = _Walk(tx, context, me, start)
         picked = walk.find(role or me.role)
         if picked is None and _bury_the_dead(tx, context, me):
@@ -112,6 +114,12 @@ def _try(context: Context, session: Session, role: str, base: Callable[[], str])
         return picked if picked is not None else walk.held_up
 
     return context.change(work)
+
+
+def _check_wanted(me: Session, role: str) -> None:
+    """Refuse to hand somebody the work of another role than its own."""
+    if me.role and role and role != me.role:
+        raise forbidden(me.agent, me.role, f"a task for the role {role} is not for the role {me.role}")
 
 
 def take_task(context: Context, session: Session, task_id: str, base: str) -> Picked | None:
@@ -127,6 +135,7 @@ def take_task(context: Context, session: Session, task_id: str, base: str) -> Pi
         row = tx.one("task_get", task=task_id)
         if row is None:
             raise unknown_task(task_id)
+        _check_wanted(me, row[5])
         if row[4] != READY:
             return None
         return _Walk(tx, context, me, base).take_one(task_id, row[8])
@@ -153,6 +162,8 @@ class _Walk:
         self._keys: list[str] = []  # the same keys, sorted
         self._is_crowded = False
         self._dead: dict[str, bool] = {}
+        role = bound_by(context.settings, me.role)
+        self._scope = Scope(role, context.settings) if role is not None else None
         self.held_up: list[str] = []
         for row in tx.all("tasks_of_session", session=me.id):
             # One session may be at work on several tasks, but not on one path for two of them.
@@ -176,6 +187,7 @@ class _Walk:
     def _find_among(self, some: dict[str, str]) -> Picked | None:
         """The first of these tasks (id → declared paths) that can be had: others may be taking them, too."""
         tx = self._tx
+        some = {task_id: stored for task_id, stored in some.items() if self._is_in_role(stored)}
         while some:
             free = [task_id for task_id, stored in some.items() if not self._is_in_the_way(stored)]
             if self._is_crowded and free:
@@ -194,6 +206,14 @@ class _Walk:
             self.held_up.append(row[0])
             some = {task_id: some[task_id] for task_id in free if task_id != row[0]}
         return None
+
+    def _is_in_role(self, stored: str) -> bool:
+        """Whether the role of the caller, if it has one, may take and change what a task declares."""
+        scope = self._scope
+        patterns = self._patterns(stored) if scope is not None else ()
+        if scope is None or not patterns:
+            return True
+        return not why_not_verb(scope.role, "claim") and not any(map(scope.why_not_claimed, patterns))
 
     def _look_ahead(self, stored: Iterable[str]) -> None:
         """Remember all that others hold near these paths: where one was in the way, more will be."""

@@ -25,10 +25,14 @@ KEYS = {
     "deploy": "target",
     "queue": "target",
     "notice": "session",
+    "breach": "session",
+    "rules": "about",
+    "told": "session",
+    "run": "session",
 }
 SETTLED = "settled"
 INTEGRATED = "integrated"  # settled, and part of a whole that somebody was asked to look at
-LETTERS = {"workspace": "W", "landing": "L", "deploy": "D", "notice": "N"}
+LETTERS = {"workspace": "W", "landing": "L", "deploy": "D", "notice": "N", "breach": "B", "run": "X"}
 
 
 def next_id(tx: Change, noun: str) -> str:

@@ -55,24 +55,46 @@ class Joined:
 
 
 def join(
-    context: Context, name: str, *, role: str = "", kind: str = AGENT, process: Process | None = None
+    context: Context,
+    name: str,
+    *,
+    role: str = "",
+    kind: str = AGENT,
+    process: Process | None = None,
+    shown: str = "",
+    may_choose_role: bool = False,
+    keeps_role: bool = False,
 ) -> Joined:
     """Attach to the live session of this name on this machine, or begin one.
 
+    Who is started by an agent with a role has that role, under any name: `shown` is the session that the
+    caller shows, besides the one it provably descends from. Only a person, or what acts for nobody, may
+    choose a role freely, also that of a live session. `keeps_role`: the caller says that it is this agent,
+    and has the role that the agent had when it left.
+
     Raises:
         Held: the name is in use where this user cannot prove to be it.
+        Malformed: nobody has defined this role.
+        NotAllowed: the caller has a role, and it is another.
     """
     check_agent_name(name)
     if role:
+        from interlock.domain.roles import find_role  # noqa: PLC0415 - most have no role
+
         check_label(role, "role")
+        find_role(context.settings, role)
+    kept = "" if may_choose_role or kind != AGENT else _kept_role(context, name, role, shown)
     secret = new_secret()
 
     def work(tx: Change) -> Joined | None:
-        return _begin(tx, context, name, role=role, kind=kind, secret=secret, process=process)
+        wanted = kept or role
+        if keeps_role and not may_choose_role and kind == AGENT:
+            wanted = _last_role(tx, name, wanted)
+        return _begin(tx, context, name, role=wanted, kind=kind, secret=secret, process=process)
 
     while True:
         known = context.secrets.load(name)
-        attached = _attach(context, known, role, process) if known is not None else None
+        attached = _attach(context, known, role, process, may_choose_role, kept) if known else None
         if attached is not None:
             return attached
         joined = context.store.change(work, areas={f"//agent:{name}": True})
@@ -80,7 +102,58 @@ def join(
             return joined
 
 
-def _attach(context: Context, known: Credentials, role: str, process: Process | None) -> Joined | None:
+def _kept_role(context: Context, name: str, role: str, shown: str) -> str:
+    """The role that whoever is below an agent with a role must have: the same. Empty where nobody has one.
+
+    Raises:
+        NotAllowed: it asks for another.
+    """
+    registered = _registered_ancestor(context)
+    session_id = registered[2] if registered is not None else ""
+    if not session_id and shown:
+        session_id = parse_credentials(shown).session
+    row = context.store.view(lambda reading: reading.one("session_get", session=session_id))
+    own = session_from(row) if session_id and row is not None else None
+    if own is None or not own.role or own.kind != AGENT:
+        return ""
+    if role and role != own.role:
+        raise _other_role(own.agent, own.role, role, name)
+    return own.role
+
+
+def _last_role(tx: Reading, name: str, wanted: str) -> str:
+    """The role of an agent that comes back: the one it had. Leaving does not shake it off.
+
+    Raises:
+        NotAllowed: it asks for another.
+    """
+    row = tx.one("session_latest", agent=name)
+    had = str(row[4]) if row is not None and row[3] == AGENT else ""
+    if had and wanted and wanted != had:
+        raise _other_role(name, had, wanted, name)
+    return wanted or had
+
+
+def _other_role(agent: str, has: str, wants: str, name: str) -> NotAllowed:
+    whose = "its own role" if name == agent else f"{name} a role other than its own"
+    return NotAllowed(
+        f"{agent} has the role {has} and cannot give {whose}: {wants}",
+        code="ROLE_FORBIDS",
+        hint=f"a person can, in a terminal of their own: interlock join {name} --role {wants}",
+        holder=agent,
+        role=has,
+        wanted=wants,
+    )
+
+
+def _attach(
+    context: Context,
+    known: Credentials,
+    role: str = "",
+    process: Process | None = None,
+    may_choose_role: bool = False,
+    kept: str = "",
+) -> Joined | None:
     """The session that a secret on this machine belongs to, if it still lives."""
 
     def look(reading: Reading) -> tuple[Row | None, int]:
@@ -100,6 +173,10 @@ def _attach(context: Context, known: Credentials, role: str, process: Process | 
         if row is None or row[12] is not None:
             return None
         session = session_from(row)
+    if kept and session.role != kept:  # in the place of somebody who may do more, or other things
+        raise _other_role(session.agent, kept, session.role or "none", session.agent)
+    if role and session.role and role != session.role and not may_choose_role:
+        raise _other_role(session.agent, session.role, role, session.agent)
     if process is not None or (role and role != session.role):
 
         def amend(tx: Change) -> None:
@@ -207,7 +284,7 @@ def identify(context: Context, caller: Caller, *, role: str = "") -> Joined:
         return found
     name = found.session.agent if found else caller.name or caller.agent_variable
     if name:
-        return join(context, name, role=role)
+        return join(context, name, role=role, shown=caller.session_text, keeps_role=True)
     return join(context, caller.person, role=role, kind=PERSON)
 
 
@@ -231,7 +308,7 @@ def known_session(context: Context, caller: Caller) -> Joined | None:
         session = prove(context, credentials)
         return _as_claimed(Joined(session=session, secret=credentials.secret, is_new=False), caller)
     known = context.secrets.load(check_agent_name(caller.name or caller.agent_variable or caller.person))
-    return _attach(context, known, "", None) if known is not None else None
+    return _attach(context, known) if known is not None else None
 
 
 def _as_claimed(joined: Joined, caller: Caller) -> Joined:

@@ -9,6 +9,7 @@ from interlock.domain.evidence import needed
 from interlock.domain.patterns import branches_overlap
 from interlock.domain.tasks import BLOCKED, DONE, DROPPED, OVER, READY, NewTask, check_new, rank_of
 from interlock.errors import Malformed, NotAllowed
+from interlock.operations.roles import check_known
 from interlock.operations.task_rows import get_in, id_order, pattern_pairs, task_from, who, whole
 from interlock.values import value
 
@@ -53,6 +54,7 @@ def add_task(
         Malformed: a field cannot be used, or a dependency is unknown.
     """
     wanted = check_new(new)
+    check_known(context, wanted.role)
     patterns = patterns_of(context, wanted)
 
     def work(tx: Change) -> Added | LooksAlike:

@@ -68,7 +68,8 @@ class TaskAccount:
                 "why": facts["why"],
                 "failures": facts.get("failures", task["failures"]),
             }
-            task["lapses"] += entry.kind == "task.returned" and " vanished " in facts["why"]
+            is_lapse = entry.kind == "task.returned" and not facts.get("handed")
+            task["lapses"] += is_lapse and " vanished " in facts["why"]
         elif entry.kind in _PLAIN:
             task |= {"state": _PLAIN[entry.kind], "why": facts.get("why", "")}
             task["head"] = facts.get("head", task["head"])

@@ -22,7 +22,7 @@ from interlock.domain.tasks import (
     ring_error,
 )
 from interlock.errors import Malformed, NotAllowed, Stale
-from interlock.operations.claims import living
+from interlock.operations.claims import ancestors_of, living
 from interlock.operations.leases import sweep_if_due
 from interlock.operations.task_rows import (
     get_in,
@@ -180,7 +180,8 @@ def owned(tx: Change, session: Session, task_id: str) -> Task:
         Stale: it is somebody else's by now, or nobody's.
     """
     task = get_in(tx, task_id)
-    if task.session == session.id and task.state in AT_WORK:
+    is_own = task.session == session.id or (task.session and task.session in ancestors_of(tx, session.id))
+    if is_own and task.state in AT_WORK:
         return task
     held = f"{task.owner} is at work on it" if task.owner and task.state in AT_WORK else f"it is {task.state}"
     raise Stale(

@@ -42,10 +42,15 @@ def take_or_wait(
     Raises:
         Malformed: waiting for part of a set has no meaning.
         Stale: the session is over.
+        NotAllowed: its role may not claim this.
     """
     if wait_ms <= 0:
         return take(context, session, request)
     check_can_wait(request)
+    if session.role:
+        from interlock.operations.roles import check_claim  # noqa: PLC0415 - most have no role
+
+        check_claim(context, session, request.patterns)
     check_request(request, max_ttl_ms=context.settings.claim_max_ttl_ms)
     listener = context.store.listen()  # before looking, so that nothing freed in between is missed
     try:

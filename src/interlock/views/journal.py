@@ -24,6 +24,8 @@ _TELLING = (
     "kept",
     "former",
     "generation",
+    "rule",
+    "version",
 )
 
 
