@@ -15,7 +15,7 @@ from posix import fstat, getuid
 from posix import open as open_file
 from posix import read as read_file
 from posix import stat as stat_of
-from time import monotonic
+from time import monotonic, sleep
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -173,15 +173,28 @@ def listen(
     """
     connection = make_socket(AF_UNIX, SOCK_STREAM)
     try:
+        deadline = monotonic() + timeout_seconds
         try:
             connection.settimeout(timeout_seconds)
-            connection.connect(path)
+            _connect(connection, path, deadline)
             connection.sendall(request)
         except OSError:  # nobody is there, or ended before it had heard all of it
             return None
-        return _hear_out(connection, monotonic() + timeout_seconds, hear, is_strict)
+        return _hear_out(connection, deadline, hear, is_strict)
     finally:
         connection.close()
+
+
+def _connect(connection: make_socket, path: str, deadline: float) -> None:
+    """Connect. So many may be before us that the kernel takes no more at the moment: it says so at once."""
+    while True:
+        try:
+            connection.connect(path)
+            return
+        except BlockingIOError:
+            if monotonic() > deadline:
+                raise
+            sleep(0.01)
 
 
 def _hear_out(connection: make_socket, deadline: float, hear: "Heard", is_strict: bool) -> int | None:

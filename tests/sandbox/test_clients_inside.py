@@ -65,7 +65,9 @@ def test_a_coding_client_works_behind_its_fence_and_gets_no_further(
 
     with ScriptedModel(scripts) as model:
         port = urlsplit(model.url).port
-        fence = make_fence(unix_sockets=True, udp=True, tcp_connect=(port,), tcp_bind=())
+        # The clients may be installed below a temporary folder, which is empty inside.
+        places = (str(FOLDER), str(repository))
+        fence = make_fence(unix_sockets=True, udp=True, tcp_connect=(port,), tcp_bind=(), readable=places)
         path = os.pathsep.join([str(FOLDER / NODE), str(Path(sys.executable).parent), os.environ["PATH"]])
         child = start_fenced(
             [str(program), *client.command(model.url, client.prompt_for("main"))],
