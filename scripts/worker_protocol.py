@@ -137,8 +137,8 @@ def example() -> str:
         task="T7",
         attempt=1,
         title="Parse dates",
-        folder="/work/T7",
-        scratch="/scratch/T7",
+        folder="/srv/checkouts/T7",
+        scratch="/srv/scratch/T7",
         paths=("src/dates/**",),
         heartbeat_seconds=60,
     )
