@@ -171,9 +171,8 @@ class _Execution:
             self._stopping.is_calm = (
                 True  # from here on a signal ends the tree, and not us in the midst of it
             )
-            child = self._start()
+            child = self._start(on_start)
             try:
-                on_start(child.held, child.backend.name)
                 self._exit_code = child.wait(_FOR_EVER, lambda: self._tick(child)).exit_code
             finally:
                 child.end(grace_seconds=0)
@@ -222,7 +221,7 @@ class _Execution:
         furnish(self._scratch, self._ground.path, search_path())
         write_git_settings(self._site.home, os.path.join(self._scratch, "home"))
 
-    def _start(self) -> FencedChild:
+    def _start(self, on_start: Callable[[Sequence[Promise], str], None]) -> FencedChild:
         site, ground, order = self._site, self._ground, self._order
         assert ground is not None
         assert self._run is not None
@@ -231,13 +230,15 @@ class _Execution:
         is_wrapped_at_terminal = order.has_terminal and bool(self._backend.bwrap)
         if is_wrapped_at_terminal:
             words = [sys.executable, "-I", "-S", "-c", _HEED_AGAIN, *words]
+        fence = make_fence(site, self._role, ground, self._scratch, self._door.path, self._joined, start)
+        on_start(describe(self._backend, fence), self._backend.name)  # before the command says anything
         before = {number: signal.getsignal(number) for number in AT_TERMINAL}
         try:
             for number in AT_TERMINAL if is_wrapped_at_terminal else ():
                 signal.signal(number, signal.SIG_IGN)
             child = start_fenced(
                 words,
-                make_fence(site, self._role, ground, self._scratch, self._door.path, self._joined, start),
+                fence,
                 cwd=ground.path,
                 backend=self._backend,
                 required=site.settings.fences_required,
