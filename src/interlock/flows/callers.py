@@ -29,7 +29,7 @@ _NAMED = "INTERLOCK_AGENT"
 
 @value
 class CallerOfHook:
-    """The session that a hook's event belongs to. `was_over`: an earlier one of it had ended unnoticed."""
+    """The session that a hook's event belongs to, that of its main agent, and whether it has just begun."""
 
     session: Session
     main: Session

@@ -257,12 +257,12 @@ def _is_parents(context: Context, session: Session, pattern: Pattern) -> bool:
 
 
 def _take(context: Context, session: Session, patterns: tuple[Pattern, ...], mode: str) -> Refusal | None:
-    request = make_request(context, patterns, mode=mode, task=_task_of(context, session), note="edited")
+    request = make_request(context, patterns, mode=mode, task=task_of(context, session), note="edited")
     outcome = take(context, session, request)
     return outcome.refused[0] if isinstance(outcome, Refused) else None
 
 
-def _task_of(context: Context, session: Session) -> str:
+def task_of(context: Context, session: Session) -> str:
     """The task that the session is at work on, if it is exactly one."""
     rows = context.store.view(lambda reading: reading.all("tasks_of_session", session=session.id))
     return rows[0][0] if len(rows) == 1 else ""

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from interlock.domain.hooking import STRICT, WATCH
+from interlock.flows.editing import task_of
 from interlock.flows.effect_judging import mode_for
 from interlock.flows.effect_reports import FENCE, first_of, for_task, names_of
 from interlock.flows.effect_windows import place_at
@@ -84,7 +85,7 @@ def _take(site: Site, session: Session, effects: Sequence[Effect]) -> list[str]:
             context,
             patterns,
             mode=mode,
-            task=_task_of(site, session),
+            task=task_of(site.context, session),
             note="changed through the shell",
             is_partial=True,
         )
@@ -95,9 +96,3 @@ def _take(site: Site, session: Session, effects: Sequence[Effect]) -> list[str]:
         f"Do not go on with it: {one.hint}."
         for one in refused
     ]
-
-
-def _task_of(site: Site, session: Session) -> str:
-    """The task that the session is at work on, if it is exactly one."""
-    rows = site.context.store.view(lambda reading: reading.all("tasks_of_session", session=session.id))
-    return rows[0][0] if len(rows) == 1 else ""

@@ -15,7 +15,7 @@ _MOST_BYTES = 64 * 1024 * 1024  # beyond, the stamp has to do: reading it on eve
 def look_at(path: str) -> Seen:
     """The digest of a file's content and its stamp; `GONE` where there is none. Links are followed.
 
-    `hooks/lean.py` computes the same, without these imports.
+    `hooks/lean_road.py` computes the same, without these imports.
     """
     try:
         descriptor = os.open(path, os.O_RDONLY | os.O_NONBLOCK | os.O_CLOEXEC)
