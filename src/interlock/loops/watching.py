@@ -1,0 +1,68 @@
+"""Watching: look often, write down what is new, tell those outside of it, and change nothing else."""
+
+from __future__ import annotations
+
+import time
+
+from interlock.domain.watching import next_instant
+from interlock.errors import InterlockError
+from interlock.flows.watching import observe_target
+from interlock.loops.notifying import send_due
+from interlock.operations.events import due_events, reports_of
+from interlock.operations.observing import observe
+from interlock.values import value
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from collections.abc import Callable, Sequence
+
+    from interlock.config import Settings
+    from interlock.domain.watching import Event
+    from interlock.flows.site import Site
+
+_SHORTEST_SECONDS = 0.05
+
+
+@value
+class Look:
+    """What one look came to: what was new, what was told to somebody outside, and what was not."""
+
+    events: Sequence[Event]
+    sent: Sequence[Event] = ()
+    unsent: Sequence[Event] = ()
+
+
+def look(site: Site, settings: Settings, body_of: Callable[[Event], dict[str, object]]) -> Look:
+    """Look once at the target branch and at the store, and send what is due."""
+    began_at = site.wall_ms()
+    events = [*observe_target(site, settings), *observe(site.context, settings)]
+    sent, unsent = send_due(site, settings, body_of)
+    reports = [event for event in reports_of(site.context, unsent) if event.at >= began_at]
+    return Look(events=[*events, *reports], sent=sent, unsent=unsent)
+
+
+def watch(
+    site: Site,
+    read_settings: Callable[[], Settings],
+    interval_ms: int,
+    body_of: Callable[[Event], dict[str, object]],
+    on_look: Callable[[Look], None],
+    on_trouble: Callable[[InterlockError], None],
+) -> None:
+    """Look again and again until a signal ends it; the settings are read anew each time.
+
+    A look that fails, as when somebody is just saving the settings, is told and made again.
+    """
+    settings = read_settings()
+    while True:
+        due = 0
+        try:
+            settings = read_settings()
+            on_look(look(site, settings, body_of))
+            due = next_instant(due_events(site.context))
+        except InterlockError as error:
+            on_trouble(error)
+        rest_ms = interval_ms or settings.watch_interval_ms
+        if due:  # a try that is due before the next look would be
+            rest_ms = min(rest_ms, max(due - site.wall_ms(), 0))
+        time.sleep(max(rest_ms / 1000, _SHORTEST_SECONDS))
