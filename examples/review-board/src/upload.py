@@ -1,0 +1,3 @@
+"""Uploads."""
+
+MOST_BYTES = 1_000_000

@@ -1,0 +1,94 @@
+"""What was approved after its author had gone lands as it was approved, and no other commit does."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+import pytest
+
+from interlock.domain.attempts import ENDED
+from interlock.domain.reviews import Review
+from interlock.domain.tasks import NewTask
+from interlock.errors import NotAllowed
+from interlock.flows.approved import land_approved
+from interlock.operations import attempts, evidence, held, picking, reviews, sessions, tasks
+from interlock.operations.task_adding import add_task
+from tests.landing_support import Yard
+
+if TYPE_CHECKING:
+    from pathlib import Path
+
+BRANCH = "interlock/T1-1/work"
+
+
+@pytest.fixture
+def yard(repository: Path) -> object:
+    made = Yard(repository)
+    made.configure()
+    yield made
+    made.close()
+
+
+def begin(yard: Yard, agent: str = "ann") -> str:
+    """A task with a review step, its work committed and handed in; tells the commit."""
+    context, session = yard.house.context, yard.agent(agent)
+    new = NewTask(title="Dates", kind="code", paths=("src/dates.py",), labels=("review:1",))
+    add_task(context, session, new)
+    picked = picking.next_task(context, session, "", yard.house.witness().start)
+    assert isinstance(picked, picking.Picked)
+    head = yard.branch(BRANCH, {"src/dates.py": "1\n"})
+    with pytest.raises(NotAllowed) as caught:
+        yard.enter(BRANCH, agent)
+    assert caught.value.code == "REVIEW_OPEN"
+    return head
+
+
+def approve(yard: Yard, name: str = "V1") -> Review:
+    bob = yard.agent("bob")
+    return reviews.give_verdict(yard.house.context, bob, name, verdict="approve")
+
+
+def test_who_has_gone_still_gets_its_approved_work_landed(yard: Yard) -> None:
+    head = begin(yard)
+    context = yard.house.context
+    sessions.leave(context, yard.agent("ann"))
+    approve(yard)
+
+    (told,) = land_approved(yard.site, yard.house.witness(), is_shared=False)
+
+    assert told == f"T1 was approved at {head[:12]}, and lands as L1"
+    assert yard.run() is None
+    assert (yard.look("L1").state, tasks.get_task(context, "T1").state) == ("landed", "done")
+    assert held.list_claims(context) == []
+    assert land_approved(yard.site, yard.house.witness(), is_shared=False) == []
+
+
+def test_a_worker_does_not_stay_for_the_verdict(yard: Yard) -> None:
+    context, ann = yard.house.context, yard.agent("ann")
+    begin(yard)
+    task = tasks.get_task(context, "T1")
+    attempt = attempts.begin_attempt(context, ann, task, role="", client="command")
+    attempts.change_attempt(context, attempt, "ended", state=ENDED, outcome="review")
+    approve(yard)
+    assert tasks.get_task(context, "T1").state == "review"
+    sessions.leave(context, ann)
+    assert land_approved(yard.site, yard.house.witness(), is_shared=False)[0].endswith("lands as L1")
+
+
+def test_a_commit_behind_the_approved_one_needs_a_review_of_its_own(yard: Yard) -> None:
+    begin(yard)
+    approve(yard)
+    yard.branch(BRANCH, {"src/dates.py": "2\n"}, start=BRANCH)
+    with pytest.raises(NotAllowed) as caught:
+        yard.enter(BRANCH, "ann")
+    assert caught.value.code == "REVIEW_OPEN"
+    assert [one.state for one in reviews.list_reviews(yard.house.context, with_all=True)] == [
+        "approved",
+        "open",
+    ]
+    approve(yard, "V2")
+    assert (
+        evidence.conclude(yard.house.context, yard.house.witness(), yard.agent("ann"), "T1").task.state
+        == "landing"
+    )
+    assert yard.enter(BRANCH, "ann").state == "queued"
