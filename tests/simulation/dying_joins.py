@@ -1,0 +1,260 @@
+"""Kills processes with SIGKILL at every step of splitting, joining and judging, and looks at what is left.
+
+Started as a program of its own, so that it can fork. Each victim opens the store anew, prepares a task,
+counts its steps inside the transaction that matters, and kills itself at one of them. Whoever comes after
+must find all of it or nothing, and be able to go on to exactly one end.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import signal
+import sys
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from interlock.domain.plan_reading import read_plan
+from interlock.domain.reviews import make_step
+from interlock.domain.tasks import NewTask
+from interlock.operations import fans, picking, reviews, sessions, task_adding, tasks
+from interlock.operations.journal import read_entries
+from interlock.store.postgres import PostgresChange
+from interlock.store.sqlite import SqliteChange
+from interlock.testing.repositories import open_context
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+    from interlock.operations.context import Context
+
+PLAN = "- [ ] One (kind: chore)\n- [ ] Two (kind: chore)\n- [ ] Three (kind: chore)\n"
+MOST_STEPS = 200
+
+
+class Victim:
+    """One agent of a process that is about to die."""
+
+    def __init__(self, context: Context, name: str) -> None:
+        self.context = context
+        self.session = sessions.join(context, name).session
+
+    def add(self, title: str) -> str:
+        new = NewTask(title=title, kind="chore")
+        added = task_adding.add_task(self.context, self.session, new, force=True)
+        assert isinstance(added, task_adding.Added)
+        return added.task.id
+
+    def take(self, task_id: str) -> None:
+        assert picking.take_task(self.context, self.session, task_id, "") is not None
+
+    def split(self, task_id: str, policy: str) -> fans.FannedOut:
+        plan = read_plan(PLAN, "plan.md")
+        return fans.fan_out(self.context, self.session, task_id, plan, policy)
+
+    def end(self, task_id: str) -> None:
+        tasks.finish_on_word(self.context, self.session, task_id, "done")
+
+
+def arm(steps: int) -> None:
+    """Die at so many writes from now on."""
+    left = [steps]
+
+    def wrapped(function: Callable[..., Any]) -> Callable[..., Any]:
+        def call(*arguments: Any, **options: Any) -> Any:
+            left[0] -= 1
+            if left[0] == 0:
+                os.kill(os.getpid(), signal.SIGKILL)
+            return function(*arguments, **options)
+
+        return call
+
+    for made in (SqliteChange, PostgresChange):
+        made.run = wrapped(made.run)  # type: ignore[method-assign]
+        made.record = wrapped(made.record)  # type: ignore[method-assign]
+
+
+def kinds_of(context: Context, noun: str, name: str) -> list[str]:
+    """What the journal tells of one task, fan or review."""
+    found = [
+        (entry.kind, entry.facts()[noun])
+        for entry in read_entries(context)
+        if entry.kind.startswith(f"{noun}.")
+    ]
+    return [kind for kind, about in found if name == (about if noun == "task" else about["id"])]
+
+
+# ---------------------------------------------------------------------------------------------- splitting
+
+
+def split_prepare(one: Victim) -> str:
+    task_id = one.add("All")
+    one.take(task_id)
+    return task_id
+
+
+def split_act(one: Victim, task_id: str) -> None:
+    one.split(task_id, "all")
+
+
+def split_check(one: Victim, task_id: str) -> None:
+    task = tasks.get_task(one.context, task_id)
+    found = [fan for fan in fans.list_fans(one.context, with_all=True) if fan.task == task_id]
+    children = [
+        other for other in tasks.list_tasks(one.context) if other.lineage == task_id and other.id != task_id
+    ]
+    if found:
+        assert (task.state, task.session, len(children)) == ("blocked", "", 3), task
+    else:
+        assert (task.state, bool(task.session), len(children)) == ("active", True, 0), task
+
+
+# ----------------------------------------------------------------------------------------------- joining
+
+
+def join_prepare(one: Victim) -> str:
+    task_id = one.add("All")
+    fan = one.split(task_id, "2").fan
+    for child in fan.children[:2]:
+        one.take(child)
+    one.end(fan.children[0])
+    return f"{fan.id} {task_id} {fan.children[1]}"
+
+
+def join_act(one: Victim, told: str) -> None:
+    one.end(told.split()[2])
+
+
+def join_check(one: Victim, told: str) -> None:
+    fan_id, task_id, last = told.split()
+    fan, branches = fans.find_fan(one.context, fan_id)
+    task = tasks.get_task(one.context, task_id)
+    is_over = tasks.get_task(one.context, last).state == "done"
+    assert (fan.state == "joined") == is_over, (fan, is_over)
+    assert task.state == ("ready" if is_over else "blocked"), task
+    if not is_over:  # the last owner is dead: another goes on with its branch
+        tasks.drop_task(one.context, None, last, "its owner is dead")
+        one.take(fan.children[2])
+        one.end(fan.children[2])
+    fan, branches = fans.find_fan(one.context, fan_id)
+    assert [branch.state for branch in branches].count("done") == 2, branches
+    for _ in range(2):
+        fans.settle_fans(one.context)
+    assert kinds_of(one.context, "fan", fan_id).count("fan.joined") == 1
+    assert kinds_of(one.context, "task", task_id).count("task.joined") == 1
+    assert tasks.get_task(one.context, task_id).state == "ready"
+    states = [tasks.get_task(one.context, child).state for child in fan.children]
+    assert states in (["done", "done", "dropped"], ["done", "dropped", "done"]), states
+
+
+# ---------------------------------------------------------------------------------------------- clean-up
+
+
+def rest_prepare(one: Victim) -> str:
+    told = join_prepare(one)
+    one.end(told.split()[2])
+    return told
+
+
+def rest_act(one: Victim, told: str) -> None:
+    del told
+    fans.settle_fans(one.context)
+
+
+# ----------------------------------------------------------------------------------------------- judging
+
+
+def judge_prepare(one: Victim) -> str:
+    task_id = one.add("Work")
+    one.take(task_id)
+    tasks.report_done(one.context, one.session, task_id)
+    review = reviews.begin_review(one.context, one.session, task_id, "a" * 40, make_step(1, (), ""))
+    return f"{review.id} {task_id}"
+
+
+def judge_act(one: Victim, told: str) -> None:
+    judge = Victim(one.context, f"{one.session.agent}-judge")
+    arm(int(os.environ["STEPS"]))
+    reviews.give_verdict(judge.context, judge.session, told.split(maxsplit=1)[0], verdict="approve")
+
+
+def judge_check(one: Victim, told: str) -> None:
+    review_id, task_id = told.split()
+    review = reviews.get_review(one.context, review_id)
+    task = tasks.get_task(one.context, task_id)
+    assert (review.state, task.state) in (
+        ("open", "review"),
+        ("approved", "reported"),
+        ("approved", "review"),
+    )
+    if review.state == "open":
+        reviews.give_verdict(one.context, one.session, review_id, verdict="approve")
+    assert reviews.get_review(one.context, review_id).state == "approved"
+    assert kinds_of(one.context, "review", review_id).count("review.approved") == 1
+
+
+SCENES: dict[str, tuple[Any, Any, Any]] = {
+    "split": (split_prepare, split_act, split_check),
+    "join": (join_prepare, join_act, join_check),
+    "rest": (rest_prepare, rest_act, join_check),
+    "judge": (judge_prepare, judge_act, judge_check),
+}
+
+
+def die(repository: Path, place: str, scene: str, steps: int, out: int) -> None:
+    """Prepare, tell what was prepared, and die in the act; exit 0 when it survived."""
+    prepare, act, _ = SCENES[scene]
+    context = open_context(repository, place)
+    one = Victim(context, f"{scene}{steps}")
+    told = prepare(one)
+    os.write(out, told.encode())
+    os.environ["STEPS"] = str(steps)
+    if scene != "judge":
+        arm(steps)
+    act(one, told)
+    os._exit(0)
+
+
+def run(repository: Path, place: str, scene: str, stride: int) -> int:
+    """Kill at one step after the other until there is none left; tells how many died."""
+    for steps in range(1, MOST_STEPS, stride):
+        ear, mouth = os.pipe()
+        child = os.fork()
+        if not child:
+            try:
+                die(repository, place, scene, steps, mouth)
+            finally:
+                os._exit(3)
+        os.close(mouth)
+        _, status = os.waitpid(child, 0)
+        told = os.read(ear, 1000).decode()
+        os.close(ear)
+        assert os.WIFSIGNALED(status) or os.waitstatus_to_exitcode(status) == 0, (scene, steps, status)
+        checker = os.fork()
+        if not checker:
+            code = 4
+            try:
+                context = open_context(repository, place)
+                SCENES[scene][2](Victim(context, f"after-{scene}{steps}"), told)
+                code = 0
+            finally:
+                if code:
+                    import traceback
+
+                    traceback.print_exc()
+                    sys.stderr.flush()
+                os._exit(code)
+        _, checked = os.waitpid(checker, 0)
+        assert os.waitstatus_to_exitcode(checked) == 0, (scene, steps)
+        if not os.WIFSIGNALED(status):
+            return steps
+    raise AssertionError("it never survived")
+
+
+def main() -> None:
+    repository, place, stride = sys.argv[1:]
+    print(json.dumps({scene: run(Path(repository), place, scene, int(stride)) for scene in SCENES}))
+
+
+if __name__ == "__main__":
+    main()
