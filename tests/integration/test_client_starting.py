@@ -9,12 +9,27 @@ from typing import TYPE_CHECKING
 
 import pytest
 
+from interlock.bootstrap import open_house
+from interlock.clients.working import worker_command
 from interlock.config import Settings
+from interlock.domain.fences import Tree
+from interlock.domain.hooking import BEFORE, DENY, EDIT, NOTHING, SHELL, Event
 from interlock.domain.roles import BUILT_IN
+from interlock.domain.runs import ENDED
 from interlock.flows.client_starting import client_of, furnish, prepare_start
+from interlock.flows.editing import check_edit
+from interlock.flows.effects import before_shell
+from interlock.flows.site import Site
+from interlock.git.layout import HOME_POINTER
+from interlock.operations.runs import begin_run, change_run
+from interlock.operations.sessions import join
+from interlock.operations.tool_calls import open_calls
+from interlock.testing.repositories import git, make_repository
 
 if TYPE_CHECKING:
     from pathlib import Path
+
+    from interlock.domain.agents import Session
 
 
 @pytest.fixture
@@ -134,3 +149,83 @@ def test_settings_that_cannot_be_read_are_no_reason_not_to_begin(
     furnish(str(scratch), str(tmp_path), "/bin")
 
     assert (scratch / "clients" / "codex" / "config.toml").read_text() == "not = = toml\n"
+
+
+def test_a_client_as_a_worker_gets_its_role_behind_the_translators_words(
+    scratch: Path, tmp_path: Path
+) -> None:
+    command = worker_command("gemini", model="m", extra=("--yolo", "--debug"))
+
+    found = words(scratch, tmp_path, "code", *command)
+
+    at = found.index("--") + 1
+    assert found[:at] == list(command[: command.index("--") + 1])
+    assert found[at:] == ["--debug", "--approval-mode", "yolo"]
+    assert client_of(command) == "gemini"
+    assert words(scratch, tmp_path, "code", *worker_command("aider")) == list(worker_command("aider"))
+
+
+@pytest.mark.parametrize("client", ["claude", "gemini", "qwen", "copilot", "opencode"])
+def test_in_a_clone_that_is_thrown_away_a_reader_may_edit(scratch: Path, tmp_path: Path, client: str) -> None:
+    def told(*, is_throwaway: bool) -> str:
+        start = prepare_start(
+            worker_command(client),
+            BUILT_IN["explore"],
+            Settings(),
+            str(scratch / str(is_throwaway)),
+            str(tmp_path),
+            is_throwaway=is_throwaway,
+        )
+        kept = [path.read_text() for path in (scratch / str(is_throwaway)).rglob("settings.json")]
+        return " ".join([*start.command[7:], *dict(start.environment).values(), *kept])
+
+    edit = {
+        "claude": '"Edit"',
+        "gemini": '"replace"',
+        "qwen": "--exclude-tools edit",
+        "copilot": "--deny-tool write",
+        "opencode": '"edit":"deny"',
+    }[client]
+    for is_throwaway in (False, True):
+        (scratch / str(is_throwaway)).mkdir()
+    assert edit in told(is_throwaway=False)
+    kept = told(is_throwaway=True)
+    assert edit not in kept
+    # What its role has not been given otherwise stays away.
+    network = {"claude": "WebFetch", "copilot": "--deny-tool url", "opencode": '"webfetch":"deny"'}
+    assert network.get(client, "web_fetch") in kept
+
+
+def test_the_scratch_of_a_run_is_free_to_its_own_session_alone(tmp_path: Path) -> None:
+    repository = make_repository(tmp_path / "shop", files={"a.py": "x = 1\n"})
+    scratch = tmp_path / "interlock-x1"
+    git(tmp_path, "clone", "--quiet", str(repository), str(scratch / "checkout"))
+    pointer = scratch / "checkout" / ".git" / HOME_POINTER
+    pointer.write_text(f"{repository / '.git'}\n")
+    house = open_house(str(scratch / "checkout"))
+    try:
+        context = house.context
+        own = join(context, "ann", role="explore", may_choose_role=True).session
+        other = join(context, "bob", role="explore", may_choose_role=True).session
+        tree = Tree(id="mark", root=context.processes.current(), is_wrapped=False)
+        facts = {"program": "sh", "home": str(repository / ".git"), "user": 0, "scratch": str(scratch)}
+        run = begin_run(context, own, tree, **facts)
+        folder = str(scratch / "checkout")
+
+        def verdict(session: Session, path: str) -> str:
+            event = Event(client="claude", kind=BEFORE, tool=EDIT, session="s", cwd=folder, paths=(path,))
+            return check_edit(context, session, event).verdict
+
+        assert verdict(own, "a.py") != DENY
+        assert verdict(own, str(repository / "a.py")) == DENY
+        assert verdict(other, "a.py") == DENY
+        site = Site(context=context, here=house.checkout, home=house.checkout.home_checkout)
+        shell = Event(client="claude", kind=BEFORE, tool=SHELL, session="s", cwd=folder, command="make")
+        assert before_shell(site, own, shell) == NOTHING
+        assert open_calls(context, own.id) == []  # what it does there is not looked at
+        before_shell(site, other, shell)
+        assert len(open_calls(context, other.id)) == 1
+        change_run(context, run, "ended", state=ENDED)
+        assert verdict(own, "a.py") == DENY
+    finally:
+        house.close()

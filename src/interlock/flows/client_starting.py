@@ -13,9 +13,10 @@ import shlex
 import shutil
 from typing import cast
 
-from interlock.clients.permissions import CLIENTS, permissions_for
+from interlock.clients.permissions import CLIENTS, EDIT, permissions_for
+from interlock.clients.working import client_of_worker
 from interlock.flows.role_fences import denied_paths
-from interlock.values import value
+from interlock.values import replace, value
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -43,6 +44,9 @@ _COPIED = {
     ".copilot/mcp-config.json": "home/.copilot/mcp-config.json",
     ".local/share/opencode/auth.json": "home/.local/share/opencode/auth.json",
     ".config/opencode/opencode.json": "home/.config/opencode/opencode.json",
+    ".config/gptme/config.toml": "home/.config/gptme/config.toml",
+    ".aider.conf.yml": "home/.aider.conf.yml",
+    ".aider.model.settings.yml": "home/.aider.model.settings.yml",
 }
 # Where a user has moved these folders to.
 _MOVED = {".claude/": "CLAUDE_CONFIG_DIR", ".codex/": "CODEX_HOME"}
@@ -71,8 +75,8 @@ class Start:
 
 
 def client_of(command: Sequence[str]) -> str:
-    """Which coding client a command starts; empty when it is none that we know."""
-    name = os.path.basename(command[0]) if command else ""
+    """Which coding client a command starts, by itself or as a worker; empty when it is none that we know."""
+    name = client_of_worker(command) or (os.path.basename(command[0]) if command else "")
     return name if name in CLIENTS else ""
 
 
@@ -95,12 +99,40 @@ def furnish(scratch: str, workspace: str, search_path: str) -> None:
 
 
 def prepare_start(
-    command: Sequence[str], role: Role, settings: Settings, scratch: str, workspace: str
+    command: Sequence[str],
+    role: Role,
+    settings: Settings,
+    scratch: str,
+    workspace: str,
+    *,
+    is_throwaway: bool = False,
 ) -> Start:
-    """The command as it is to be started: for a client, with its role in its own words."""
+    """The command as it is to be started: for a client, with its role in its own words.
+
+    `is_throwaway`: it works in a clone of which nothing but the difference is kept, so that it may edit there
+    whatever its role is. A command that runs a client as a worker hands these words on to the client.
+    """
     client = client_of(command)
     if not client:
         return Start(command=tuple(command))
+    if is_throwaway:
+        role = _editing(role)
+    if client_of_worker(command):
+        at = list(command).index("--") + 1
+        start = _prepare(client, (client, *command[at:]), role, settings, scratch, workspace)
+        return replace(start, command=(*command[:at], *start.command[1:]))
+    return _prepare(client, command, role, settings, scratch, workspace)
+
+
+def _editing(role: Role) -> Role:
+    """A role with its edit tools; what is denied to it stays denied."""
+    tools = role.tools if EDIT in role.tools else (*role.tools, EDIT)
+    return replace(role, tools=tools, writes=role.writes or ("**",))
+
+
+def _prepare(
+    client: str, command: Sequence[str], role: Role, settings: Settings, scratch: str, workspace: str
+) -> Start:
     told = permissions_for(client, role, denied_paths(role, settings), is_fenced=True)
     arguments = list(told.arguments)
     if told.settings_file:

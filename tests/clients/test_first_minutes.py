@@ -1,0 +1,71 @@
+"""The front page, followed by somebody who has only that: one's own repository, a real client, and back."""
+
+from __future__ import annotations
+
+import re
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+import pytest
+
+from interlock.testing.real_clients import World
+from interlock.testing.scripted_model import ScriptedModel, marker
+from tests.clients.conftest import FOLDER
+from tests.clients.test_run import Scripts
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+    from interlock.testing.real_clients import Client
+
+pytestmark = [pytest.mark.clients, pytest.mark.xdist_group("clients-1")]
+
+PAGE = Path(__file__).resolve().parents[2] / "README.md"
+FILES = {"README.md": "# calc\n", "Makefile": "test:\n\t@grep -q calc README.md\n"}
+ADDED = "# calc\n\nRun `make test`.\n"
+LIMIT_SECONDS = 150
+
+
+def blocks_below(heading: str) -> list[str]:
+    """The lines that a section of the page says to type, where they need a client."""
+    section = PAGE.read_text(encoding="utf-8").partition(f"\n## {heading}\n")[2].partition("\n## ")[0]
+    blocks = re.findall(r"<!-- not run: [^>]+ -->\n```sh\n(.*?)```", section, re.DOTALL)
+    return [line for block in blocks for line in block.splitlines()]
+
+
+def test_a_newcomer_lands_a_change_with_the_front_page_alone(need: Callable[[str], Client]) -> None:
+    client = need("claude")
+    protect, run = blocks_below("Protect your repository"), blocks_below("Let it run")
+    assert [line.split()[1] for line in (*protect, *run)] == ["init", "doctor", "task", "run", "log", "init"]
+    with World(files=FILES, clients=FOLDER) as world:
+        world.settle(client)
+        turns = [*client.edit("README.md", "# calc\n", ADDED), *client.say("It says so now.")]
+        with ScriptedModel({"main": []}, listening=world.network.listen()) as model:
+            model.scripts = Scripts({"main": turns}, world.root / "repository.workspaces", world.root / "tmp")
+
+            def types(line: str) -> str:
+                # Which of its scripts the model follows stands in what it is asked.
+                asked = line.replace("' --path", f" {marker('main')}' --path")
+                ended = world.call(
+                    *("sh", "-c", asked),
+                    environment=client.environment(model.url),
+                    check=False,
+                    seconds=LIMIT_SECONDS,
+                )
+                assert ended.returncode == 0, (line, ended)
+                return ended.stdout + ended.stderr
+
+            before = world.call("git", "config", "--local", "--list").stdout
+            types(protect[0])  # the doctor has tests of its own, and tries every client
+            said = [types(line) for line in run[:-1]]
+
+            assert "1 done, 0 failed, 1 attempt" in said[1]
+            assert "Land interlock/T1-1/work: Say in the README how to run the tests" in said[2]
+            assert world.files()["README.md"] == ADDED
+
+            types(run[-1])
+
+            assert world.call("git", "status", "--short").stdout == ""
+            assert world.call("git", "config", "--local", "--list").stdout == before
+            assert world.files() == {**FILES, "README.md": ADDED}
+            assert not (world.root / "repository.workspaces").exists()
