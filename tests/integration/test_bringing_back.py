@@ -45,6 +45,17 @@ def test_what_somebody_committed_on_the_branch_at_home_is_kept(repository: Path,
     assert theirs in git(repository, "for-each-ref", "--format=%(objectname)", "refs/interlock/replaced")
 
 
+def test_what_only_the_repository_has_beyond_the_clone_stays(repository: Path, clone: Path) -> None:
+    home = find_checkout(str(repository))
+    bring_back(home, str(clone), BRANCH)
+    git(repository, "switch", "-q", BRANCH)
+    handed_in = commit(repository, "handed-in")
+    git(repository, "switch", "-q", "-")
+
+    assert bring_back(home, str(clone), BRANCH) == handed_in
+    assert git(repository, "rev-parse", BRANCH).strip() == handed_in
+
+
 def test_what_the_clone_amends_leaves_nothing_behind(repository: Path, clone: Path) -> None:
     home = find_checkout(str(repository))
     bring_back(home, str(clone), BRANCH)
