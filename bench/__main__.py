@@ -18,6 +18,7 @@ from bench.landings import bench_landings
 from bench.mcp import bench_mcp
 from bench.postgres_claims import bench_postgres_insert, bench_postgres_lock, server_version
 from bench.resident import bench_resident
+from bench.running import bench_run
 from bench.sandbox import bench_sandbox
 from bench.shell import bench_shell
 from bench.sizes import FULL, QUICK, TINY
@@ -54,6 +55,7 @@ BENCHES: dict[str, Bench] = {
     "sandbox": bench_sandbox,
     "shell": bench_shell,
     "mcp": bench_mcp,
+    "run": bench_run,
 }
 NOTE = "Only the ratios count: both sides were measured in the same run, in turns, and medians were taken."
 

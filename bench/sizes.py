@@ -30,6 +30,9 @@ class Sizes:
     shell_files: int  # in the tree that the shell runs in
     rescue_files: int  # in the dirty tree that is rescued
     rescue_bytes: int  # in each of them
+    run_workers: int  # at once
+    run_tasks: int
+    run_seconds: float  # that each task takes
 
 
 FULL = Sizes(
@@ -54,6 +57,9 @@ FULL = Sizes(
     shell_files=100_000,
     rescue_files=1000,
     rescue_bytes=1_000_000,
+    run_workers=20,
+    run_tasks=200,
+    run_seconds=30.0,
 )
 
 QUICK = Sizes(
@@ -78,6 +84,9 @@ QUICK = Sizes(
     shell_files=100_000,
     rescue_files=200,
     rescue_bytes=1_000_000,
+    run_workers=8,
+    run_tasks=40,
+    run_seconds=3.0,
 )
 
 TINY = Sizes(
@@ -102,4 +111,7 @@ TINY = Sizes(
     shell_files=20,
     rescue_files=3,
     rescue_bytes=1000,
+    run_workers=3,
+    run_tasks=6,
+    run_seconds=0.3,
 )

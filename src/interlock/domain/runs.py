@@ -34,6 +34,7 @@ class Run:
     state: str = RUNNING
     task: str = ""
     workspace: str = ""
+    worker: str = ""  # the session that the command acts as, where that is not the one that started it
     exit_code: int | None = None
     why: str = ""
 

@@ -24,7 +24,7 @@ from interlock.domain.runs import ENDED, tree_facts
 from interlock.domain.tasks import OVER
 from interlock.errors import Held, InterlockError, StoreError
 from interlock.flows.client_starting import furnish, prepare_start
-from interlock.flows.private_git import write_git_settings
+from interlock.flows.private_git import sign_commits, write_git_settings
 from interlock.flows.runs import SCRATCH_PREFIX, clear_forsaken, remove_scratch, unpin
 from interlock.git.checkouts import bring_back
 from interlock.ids import short_id
@@ -220,6 +220,8 @@ class _Execution:
         )
         furnish(self._scratch, self._ground.path, search_path())
         write_git_settings(self._site.home, os.path.join(self._scratch, "home"))
+        if self._ground.workspace is not None:
+            sign_commits(self._ground.path, self._session, self._ground.task)
 
     def _start(self, on_start: Callable[[Sequence[Promise], str], None]) -> FencedChild:
         site, ground, order = self._site, self._ground, self._order

@@ -54,7 +54,8 @@ def make_ground(
         RepositoryError: git refuses.
     """
     if role.is_read_only:
-        return Ground(path=_throw_away_clone(site, session, scratch), task=task)
+        head = ask(site.here, "rev-parse", "--verify", "--quiet", "HEAD")
+        return Ground(path=throw_away_clone(site, session, scratch, head), task=task)
     wanted = task or _own_task(site, caller, role, title)
     try:
         opened = open_workspace(site, session, wanted, kind=CLONE)
@@ -77,9 +78,8 @@ def drop_own(site: Site, caller: Session, task: str, why: str) -> None:
         drop_task(site.context, caller, task, why)
 
 
-def _throw_away_clone(site: Site, session: Session, scratch: str) -> str:
-    """The commit that one stands on, in a clone that nobody will miss; a ref keeps what it borrows."""
-    head = ask(site.here, "rev-parse", "--verify", "--quiet", "HEAD")
+def throw_away_clone(site: Site, session: Session, scratch: str, head: str) -> str:
+    """A commit in a clone that nobody will miss; a ref keeps what it borrows."""
     path = os.path.join(scratch, "checkout")
     pin = PINS + session.id
     if head:

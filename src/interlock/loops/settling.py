@@ -9,16 +9,18 @@ from __future__ import annotations
 import os
 
 from interlock.domain.landings import BOUNCED, EJECTED, LANDED
+from interlock.domain.tasks import branch_of
 from interlock.domain.workspaces import CLOSING
 from interlock.domain.workspaces import OPEN as WORKSPACE_OPEN
 from interlock.errors import InterlockError
-from interlock.flows.closing import close_workspace
-from interlock.git import advancing
+from interlock.flows.closing import close_workspace, is_checked_out
+from interlock.git import advancing, checkouts
 from interlock.git.following import follow_locally, forward_checkouts
 from interlock.git.run import ask, run_in
 from interlock.git.target import fetch_target, find_target
 from interlock.operations import landings as operations
 from interlock.operations import workspaces as workspace_operations
+from interlock.operations.attempts import attempts_of
 from interlock.runners.inhabitants import processes_in
 
 TYPE_CHECKING = False
@@ -65,6 +67,7 @@ def settle_landed(site: Site, target: Target) -> None:
         if not _follow(site, target, landing):
             break  # the remote cannot be asked now: another time
         notes[landing.id] = _close_workspaces(site, landing)
+        _drop_branch(site, landing)
         settled.append(landing)
     if settled:
         in_use = {one.head for one in operations.list_landings(site.context)}
@@ -107,6 +110,20 @@ def _close_workspaces(site: Site, landing: Landing) -> list[str]:
         except (InterlockError, OSError) as error:
             notes.append(f"{one.id} stays: {error}")
     return notes
+
+
+def _drop_branch(site: Site, landing: Landing) -> None:
+    """Delete a branch that was made for a worker without a workspace, once all that is on it has landed."""
+    ref = f"refs/heads/{landing.branch}"
+    is_tasks = landing.task and landing.branch == branch_of(landing.task, landing.attempt)
+    if not is_tasks or ask(site.home, "rev-parse", "--verify", "--quiet", ref) != landing.head:
+        return
+    is_workers = any(one.attempt == landing.attempt for one in attempts_of(site.context, landing.task))
+    has_workspace = any(
+        one.branch == landing.branch for one in workspace_operations.list_workspaces(site.context)
+    )
+    if is_workers and not has_workspace and not is_checked_out(site.home, landing.branch):
+        checkouts.drop_branch(site.home, landing.branch, landing.head)
 
 
 def let_go(site: Site, target: Target, landing: Landing) -> None:

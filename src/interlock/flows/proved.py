@@ -1,0 +1,100 @@
+"""Submitting what a worker had proved when its keeper was killed, just before it was to be submitted."""
+
+from __future__ import annotations
+
+from interlock.domain.claims import EXCLUSIVE, Refused, Request
+from interlock.domain.landings import OPEN
+from interlock.domain.retries import AttemptEnd
+from interlock.domain.tasks import LANDING
+from interlock.errors import InterlockError, Stale, StoreError
+from interlock.flows.submitting import submit_branch
+from interlock.operations.attempts import attempts_of
+from interlock.operations.claims import take
+from interlock.operations.landings import list_landings
+from interlock.operations.sessions import join, leave
+from interlock.operations.task_rows import pattern_pairs
+from interlock.operations.tasks import list_tasks
+from interlock.operations.unsubmitted import send_back
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from interlock.domain.agents import Session
+    from interlock.domain.tasks import Task
+    from interlock.flows.site import Site
+    from interlock.operations.context import Context
+    from interlock.ports.evidence import Witness
+
+_MOST_FEEDBACK = 3500
+
+
+def proved_waiting(context: Context) -> list[Task]:
+    """Tasks whose work a worker has proved, and that nobody goes on with: they stand in no queue."""
+    tasks = list_tasks(context, (LANDING,))
+    if not tasks:
+        return []
+    queued = {one.task for one in list_landings(context, OPEN)}
+    return [task for task in tasks if task.id not in queued and _is_left(context, task)]
+
+
+def _is_left(context: Context, task: Task) -> bool:
+    """Whether it was a keeper's, and that keeper's session is over: others land their work themselves."""
+    if not any(one.session == task.session for one in attempts_of(context, task.id)):
+        return False
+    row = context.store.view(lambda reading: reading.one("session_get", session=task.session))
+    return row is None or row[12] is not None
+
+
+def submit_proved(site: Site, witness: Witness, *, is_shared: bool) -> list[str]:
+    """Submit all of these, as they were proved; tells what was done. Who comes second finds nothing to do.
+
+    Raises:
+        StoreError: the store is not to be had.
+    """
+    return [_submit(site, witness, task, is_shared=is_shared) for task in proved_waiting(site.context)]
+
+
+def _submit(site: Site, witness: Witness, task: Task, *, is_shared: bool) -> str:
+    context = site.context
+    here = context.processes.current()
+    joined = join(context, f"lands-{task.id}", role=task.role, process=here, may_choose_role=True)
+    session = joined.session
+    try:
+        if not _claim(context, session, task):
+            return f"{task.id} is proved, and others hold what it changes"
+        landing = submit_branch(site, session, witness, task.branch, task.id, is_shared=is_shared).landing
+    except StoreError:
+        raise
+    except Stale as error:
+        return f"{task.id}: {error.message}"  # somebody was quicker
+    except InterlockError as error:
+        return _give_up(context, session, task, error)
+    finally:
+        leave(context, session)
+    return f"{task.id} was proved at {task.head[:12]}, and lands as {landing.id}"
+
+
+def _give_up(context: Context, session: Session, task: Task, error: InterlockError) -> str:
+    """It will not be taken by asking again: the attempt has failed, and the next one is told why."""
+    told = f"{error.code}: {error.message}. {error.hint}"
+    end = AttemptEnd(
+        task=task.id,
+        attempt=task.attempt,
+        code="not_submitted",
+        feedback=told[:_MOST_FEEDBACK],
+        change=task.head,
+        is_progress=True,
+    )
+    try:
+        send_back(context, session, end)
+    except Stale as stale:
+        return f"{task.id}: {stale.message}"
+    return f"{task.id} was proved, and cannot be submitted: {told}"
+
+
+def _claim(context: Context, session: Session, task: Task) -> bool:
+    pattern_of = context.repository.pattern_of
+    patterns = tuple(pattern_of(text, kind) for text, kind in pattern_pairs(task.stored_paths))
+    if not patterns:
+        return True
+    wish = Request(patterns=patterns, mode=EXCLUSIVE, ttl_ms=session.lease_ms, task=task.id)
+    return not isinstance(take(context, session, wish), Refused)

@@ -1,0 +1,45 @@
+"""Roles in a run: who may commit may hand back as well, and what a role can never do is said and left."""
+
+from __future__ import annotations
+
+import sys
+from typing import TYPE_CHECKING
+
+from tests.running_support import Works
+
+if TYPE_CHECKING:
+    from pathlib import Path
+
+WORKER = """
+from pathlib import Path
+from interlock.worker import serve
+
+def make(work):
+    Path(work.assignment.scratch, "a.txt").write_text("made")
+    return work.complete("made", files=["a.txt"])
+
+serve(make)
+"""
+
+
+def test_a_committing_worker_may_hand_files_back_as_well(repository: Path, tmp_path: Path) -> None:
+    (tmp_path / "make.py").write_text(WORKER, encoding="utf-8")
+    works = Works(
+        repository, more=f'[agents.maker]\ncommand = ["{sys.executable}", "{tmp_path / "make.py"}"]\n'
+    )
+    task = works.add("Make a.txt", "a.txt", role="code", label="agent:maker")
+
+    works.run()
+
+    assert works.states()[task] == "done"
+    assert works.text("a.txt") == "made"
+    works.check_clean()
+
+
+def test_what_the_role_of_a_task_may_not_write_is_said_and_left(works: Works) -> None:
+    task = works.edit("Write source as a writer of documents", "log.txt", role="document")
+
+    answer = works.run(exit=1)
+
+    assert [one["task"] for one in answer["summary"]["left"]] == [task]
+    assert "the role document may not change log.txt" in answer["summary"]["left"][0]["why"]

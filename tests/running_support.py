@@ -1,0 +1,167 @@
+"""What tests of `run` share: a repository with scripted workers, runs as processes, and what may be left."""
+
+from __future__ import annotations
+
+import json
+import os
+import signal
+import subprocess
+import sys
+import time
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from interlock.runners.trees import MARK
+from tests.acceptance.calling import INTERLOCK, Shell, eventually
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+
+LIMIT_SECONDS = 100.0
+SETTINGS = """\
+[landing]
+target = "main"
+checks = ["test ! -e RED"]
+
+[run]
+workers = {workers}
+agent = "scripted"
+role = "code"
+heartbeat = "{heartbeat}"
+
+[agents.scripted]
+command = ["{python}", "-m", "interlock.testing.scripted_worker"]
+{more}
+"""
+
+
+class Works:
+    """A repository in which scripted workers do tasks."""
+
+    def __init__(self, repository: Path, *, workers: int = 3, heartbeat: str = "60s", more: str = "") -> None:
+        self.root = repository
+        # Whoever types these commands is an agent of this name, not the person who runs the tests.
+        self.shell = Shell(repository, {"INTERLOCK_AGENT": "lead"})
+        text = SETTINGS.format(workers=workers, heartbeat=heartbeat, python=sys.executable, more=more)
+        (repository / "interlock.toml").write_text(text, encoding="utf-8")
+        self.git("add", "--all")
+        self.git("commit", "--quiet", "-m", "Set up")
+
+    @classmethod
+    def there(cls, folder: Path) -> Works:
+        """A clone of a repository that was set up elsewhere."""
+        works = cls.__new__(cls)
+        works.root = folder
+        works.shell = Shell(folder, {"INTERLOCK_AGENT": "lead"})
+        return works
+
+    def git(self, *words: str) -> str:
+        return self.shell.git(*words).strip()
+
+    def add(self, title: str, *paths: str, script: Mapping[str, Any] | None = None, **more: object) -> str:
+        """A task that does what the script says; its id. `later` are scripts of later attempts."""
+        later: Mapping[int, Mapping[str, Any]] = more.pop("later", {})  # type: ignore[assignment]
+        lines = [f"script {attempt}: {json.dumps(one)}" for attempt, one in later.items()]
+        lines += [f"script: {json.dumps(script)}"] if script is not None else []
+        words = ["task", "add", title, "--force", "--body", "-"]
+        for path in paths:
+            words += ["--path", path]
+        for name, value in more.items():
+            for one in value if isinstance(value, (list, tuple)) else [value]:
+                words += [f"--{name.replace('_', '-')}", str(one)]
+        ended = self.shell.run(*words, "--json", stdin="\n".join(lines))
+        assert ended.exit == 0, ended
+        return ended.answer()["task"]["id"]
+
+    def edit(self, title: str, path: str, text: str = "", **script: object) -> str:
+        """A task that puts a line at the end of a file."""
+        more = {key: script.pop(key) for key in ("after", "role", "label", "check") if key in script}
+        return self.add(title, path, script={"append": {path: text or f"{title}\n"}, **script}, **more)
+
+    def run(self, *words: str, exit: int = 0) -> dict[str, Any]:
+        """Run to the end; the answer."""
+        ended = self.shell.run("run", "--json", *words, limit_seconds=LIMIT_SECONDS)
+        assert ended.exit == exit, ended
+        return ended.answer()
+
+    def begin(self, *words: str, command: str = "run") -> subprocess.Popen[str]:
+        """Start a run and go on."""
+        return subprocess.Popen(
+            [INTERLOCK, command, *words],
+            cwd=self.root,
+            env={**os.environ, **self.shell.environment},
+            stdout=subprocess.PIPE,
+            stderr=subprocess.PIPE,
+            text=True,
+        )
+
+    def task(self, task_id: str) -> dict[str, Any]:
+        return self.shell.ask("task", "show", task_id)["task"]
+
+    def states(self) -> dict[str, str]:
+        return {one["id"]: one["state"] for one in self.shell.ask("task", "list")["tasks"]}
+
+    def wait_for(self, task_id: str, *states: str) -> None:
+        eventually(lambda: self.states()[task_id] in states)
+
+    def text(self, path: str) -> str:
+        """What the target branch has at a path."""
+        return self.git("show", f"main:{path}")
+
+    def workers_running(self) -> list[int]:
+        """The processes of workers, wherever they are: they bear a mark, and work for this repository."""
+        found: list[int] = []
+        for folder in Path("/proc").iterdir():
+            try:
+                environment = (folder / "environ").read_bytes() if folder.name.isdigit() else b""
+            except OSError:
+                continue
+            if f"{MARK}=".encode() in environment and str(self.root).encode() in environment:
+                found.append(int(folder.name))
+        return found
+
+    def check_clean(self) -> None:
+        """Nothing is left: no process, claim, workspace, scratch, session, half-done record."""
+        eventually(lambda: self.workers_running() == [])
+        assert self.shell.ask("claims")["claims"] == []
+        assert [one["id"] for one in self.shell.ask("workspace", "list")["workspaces"]] == []
+        # What an earlier attempt committed and was not used stays on its branch: it may be worth looking at.
+        tasks = self.shell.ask("task", "list")["tasks"]
+        over = [
+            f"refs/heads/interlock/{one['id']}-{one['attempt']}/" for one in tasks if one["state"] == "done"
+        ]
+        branches = self.git(
+            "for-each-ref", "--format=%(refname)", "refs/heads", "refs/interlock"
+        ).splitlines()
+        left = [
+            one for one in branches if one.startswith(("refs/interlock/exec", "refs/interlock/pin", *over))
+        ]
+        assert left == []
+
+    def kill(self, process: subprocess.Popen[str]) -> None:
+        process.kill()
+        process.communicate(timeout=30)
+
+    def keepers(self, process: subprocess.Popen[str]) -> list[int]:
+        """The keepers of a run: its helper forks them."""
+        return [pid for helper in _children(process.pid) for pid in _children(helper)]
+
+    def helpers(self, process: subprocess.Popen[str]) -> list[int]:
+        """The processes that fork keepers."""
+        return _children(process.pid)
+
+
+def _children(pid: int) -> list[int]:
+    try:
+        return [int(word) for word in Path(f"/proc/{pid}/task/{pid}/children").read_text().split()]
+    except OSError:
+        return []
+
+
+def stop(process: subprocess.Popen[str], number: int = signal.SIGINT, times: int = 1) -> str:
+    """Send a signal, perhaps again a moment later, and wait for the end; what it said for people."""
+    for _ in range(times):
+        process.send_signal(number)
+        time.sleep(0.3)
+    _, said = process.communicate(timeout=LIMIT_SECONDS)
+    return said
