@@ -7,8 +7,14 @@ from contextlib import contextmanager
 from datetime import UTC, datetime
 from typing import TYPE_CHECKING, TypeVar
 
+from interlock.api_gates import Gate, Gates
+from interlock.api_handoffs import Handoff, Handoffs
+from interlock.api_retries import Decision, Lineage, Retries
+from interlock.api_reviews import Branch, Fan, Fans, Review, Reviews
 from interlock.api_state import Numbers, SharedState, Slots
+from interlock.api_steps import Step, Steps
 from interlock.api_tasks import Tasks
+from interlock.api_usage import Usage, measure
 from interlock.api_work import Landings, Workspaces
 from interlock.bootstrap import House, open_house, person_name
 from interlock.clock import parse_duration, rfc3339
@@ -28,20 +34,30 @@ if TYPE_CHECKING:
     from types import TracebackType
     from typing import Self
 
+    from interlock.api_reviews import Parts
     from interlock.clock import Clock
+    from interlock.domain.metrics import Stats
     from interlock.domain.patterns import Pattern
+    from interlock.operations.fans import FannedOut
 
 T = TypeVar("T")
 
 __all__ = [
+    "Branch",
     "Claim",
     "ClaimRefused",
+    "Decision",
     "Entry",
+    "Fan",
+    "Gate",
+    "Handoff",
     "Interlock",
     "InterlockError",
+    "Lineage",
     "Number",
     "Refusal",
     "Refused",
+    "Review",
     "Session",
     "Slot",
     "SlotRefused",
@@ -49,6 +65,7 @@ __all__ = [
     "Standing",
     "State",
     "StateStale",
+    "Step",
     "Taken",
     "Verdict",
 ]
@@ -109,9 +126,24 @@ class Interlock:
         return self._joined.session
 
     @property
+    def folder(self) -> str:
+        """Where the state of this repository is kept."""
+        return self._house.folder
+
+    @property
     def tasks(self) -> Tasks:
         """The work queue."""
         return Tasks(self._house, lambda: self.session)
+
+    @property
+    def gates(self) -> Gates:
+        """Questions that only a person may answer."""
+        return Gates(self._house, lambda: self.session)
+
+    @property
+    def handoffs(self) -> Handoffs:
+        """What passes from one owner of a task to the next."""
+        return Handoffs(self._house, lambda: self.session)
 
     @property
     def state(self) -> SharedState:
@@ -129,6 +161,38 @@ class Interlock:
         return Numbers(self._house, lambda: self.session)
 
     @property
+    def fans(self) -> Fans:
+        """Tasks that were split, and what their branches brought."""
+        return Fans(self._house, lambda: self.session)
+
+    def fan_out(
+        self,
+        task: str,
+        parts: Parts,
+        *,
+        policy: str | int = "all",
+        deadline: str | float = 0,
+        rest: str = "drop",
+    ) -> FannedOut:
+        """Split a task into branches; see `Fans.out`."""
+        return self.fans.out(task, parts, policy=policy, deadline=deadline, rest=rest)
+
+    @property
+    def retries(self) -> Retries:
+        """How attempts end, and what a task may still use."""
+        return Retries(self._house, lambda: self.session)
+
+    @property
+    def reviews(self) -> Reviews:
+        """What others say of a commit before it lands."""
+        return Reviews(self._house, lambda: self.session)
+
+    @property
+    def steps(self) -> Steps:
+        """What was done already under which key, for callers that may be killed."""
+        return Steps(self._house, lambda: self.session)
+
+    @property
     def workspaces(self) -> Workspaces:
         """Checkouts made for tasks, and the work that was saved from them."""
         return Workspaces(self._house, lambda: self.session)
@@ -137,6 +201,19 @@ class Interlock:
     def landings(self) -> Landings:
         """The way onto the target branch."""
         return Landings(self._house, lambda: self.session)
+
+    @property
+    def usage(self) -> Usage:
+        """What was spent."""
+        return Usage(self._house, lambda: self.session)
+
+    def stats(self, since: str = "7d", until: str = "") -> Stats:
+        """How the work goes: every number of a period, such as the last `7d`, since a date, or `all`.
+
+        Raises:
+            Malformed: the period cannot be read.
+        """
+        return measure(self._house, since, until)
 
     @property
     def credentials(self) -> str:

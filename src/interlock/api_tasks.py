@@ -3,8 +3,11 @@
 from __future__ import annotations
 
 from interlock.clock import parse_duration
+from interlock.domain.plan_reading import read_plan
+from interlock.domain.reviews import check_step
 from interlock.domain.tasks import NewTask, Task
 from interlock.operations import checklists, evidence, picking, task_adding, tasks
+from interlock.operations.plans import Entered, enter_plan
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -38,6 +41,9 @@ class Tasks:
         key: str = "",
         labels: Sequence[str] = (),
         parent: str = "",
+        review: int = 0,
+        reviewers: Sequence[str] = (),
+        decider: str = "",
         next_action: str = "",
         force: bool = False,
     ) -> task_adding.Added | task_adding.LooksAlike:
@@ -58,7 +64,7 @@ class Tasks:
             check=check,
             output=output,
             key=key,
-            labels=tuple(labels),
+            labels=(*labels, *check_step(review, reviewers, decider)),
             parent=parent,
             next_action=next_action,
         )
@@ -83,6 +89,31 @@ class Tasks:
         self._house.settle()
         return outcome
 
+    def take(self, task: str) -> picking.Picked | None:
+        """Take one certain task and its paths; None when it is not ready, held back, or its paths are held.
+
+        Raises:
+            Malformed: there is no such task.
+            Stale: the session is over.
+        """
+        start = self._house.witness().start()
+        outcome = picking.take_task(self._house.context, self._session(), task, start)
+        self._house.settle()
+        return outcome
+
+    def enter(self, plan: str, *, force: bool = False) -> Entered:
+        """Add the tasks of a plan, TOML or Markdown, that are not there yet: all of them, or none.
+
+        Example:
+            `ann.tasks.enter(Path("PLAN.md").read_text())`; then `interlock run` works it off.
+
+        Raises:
+            Malformed: the plan has problems; all of them are named.
+        """
+        entered = enter_plan(self._house.context, self._session(), read_plan(plan, ""), force=force)
+        self._house.settle()
+        return entered
+
     def done(self, task: str, *, result: str = "") -> evidence.Concluded:
         """Say that a task is done; tells how far it is believed, and on what evidence.
 
@@ -105,7 +136,11 @@ class Tasks:
         Raises:
             Stale: the task is not this session's any more.
         """
-        return self._settled(tasks.fail_task(self._house.context, self._session(), task, why, is_final=final))
+        change = evidence.change_of(self._house.context, self._house.witness(), task)
+        failed = tasks.fail_task(
+            self._house.context, self._session(), task, why, is_final=final, change=change
+        )
+        return self._settled(failed)
 
     def block(self, task: str, why: str) -> Task:
         """Keep a task from being offered."""

@@ -2,15 +2,30 @@
 
 from __future__ import annotations
 
-import os
-import sys
-
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from interlock.cli.main import Desk
+    from interlock.domain.agents import Session
 
-# What coding clients put into the environment of the commands that they run.
-_CLIENTS = ("CLAUDECODE", "CODEX_SANDBOX", "GEMINI_CLI", "QWEN_CODE", "OPENCODE", "CURSOR_AGENT")
+
+def person_at(desk: Desk) -> Session:
+    """The person at the terminal.
+
+    Raises:
+        NotAllowed: an agent asks, or nobody is at a terminal.
+    """
+    from interlock.bootstrap import person_name
+    from interlock.errors import NotAllowed
+    from interlock.operations.sessions import Caller, identify
+
+    who = why_no_person(desk)
+    if who:
+        raise NotAllowed(
+            f"only a person at a terminal can decide this: {who}",
+            code="NOT_A_PERSON",
+            hint="a person runs it in a terminal of their own, that no agent was started from",
+        )
+    return identify(desk.house.context, Caller(person=person_name())).session
 
 
 def why_no_person(desk: Desk) -> str:
@@ -19,6 +34,7 @@ def why_no_person(desk: Desk) -> str:
     Raises:
         InterlockError: it belongs to an agent whose session is over, or another's.
     """
+    from interlock.flows.persons import why_no_terminal
     from interlock.operations.sessions import known_session
 
     caller = desk.caller()
@@ -29,8 +45,4 @@ def why_no_person(desk: Desk) -> str:
         return f"this is the session of {known.session.agent}, an agent"
     if known is not None and known.session.role:
         return f"{known.session.agent} has the role {known.session.role}, and no role decides this"
-    if client := next((name for name in _CLIENTS if name in os.environ), ""):
-        return f"this terminal belongs to an agent: {client} is set"
-    if not (os.isatty(0) and sys.stderr is not None and os.isatty(2)):
-        return "nobody sits at a terminal here"
-    return ""
+    return why_no_terminal()
