@@ -1,4 +1,4 @@
-"""What a newcomer sees first: help with examples for every command, the version, and the demo."""
+"""What a newcomer sees first: help with examples for every command, and the version."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ import json
 import sys
 from typing import TYPE_CHECKING
 
-from tests.acceptance.calling import Shell, fingerprint
+from tests.acceptance.calling import Shell
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -33,27 +33,6 @@ def test_it_runs_as_a_module_too(shell: Shell) -> None:
     ended = shell.run_program(sys.executable, "-m", "interlock", "claims", "--json")
 
     assert ended.answer()["claims"] == []
-
-
-def test_the_demo_keeps_its_promises_and_touches_nothing_around_it(shell: Shell) -> None:
-    shell.ask("claim", "held.py", "--as", "ann")
-    before = fingerprint(shell.folder)
-    # As a hook would see the world: everything here points to the repository that must not be touched.
-    inside = shell.where(
-        GIT_DIR=str(shell.folder / ".git"),
-        GIT_WORK_TREE=str(shell.folder),
-        INTERLOCK_STORE=str(shell.state / "store.db"),
-        INTERLOCK_AGENT="ann",
-        INTERLOCK_SESSION="s-xxxxxxxxxx:nonsense",
-    )
-
-    ended = inside.run("demo", "--json", "--agents", "4")
-
-    answer = ended.answer()
-    assert (answer["winners"], answer["with"]["lost"]) == (1, 0)
-    assert (answer["fenced"], answer["journal_whole"]) == (True, True)
-    assert fingerprint(shell.folder) == before
-    assert shell.git("log", "--format=%s") == "Begin\n"
 
 
 def test_json_is_one_object_wherever_the_word_stands(shell: Shell) -> None:
