@@ -1,0 +1,1 @@
+"""What packages say to each other."""
