@@ -1,23 +1,60 @@
 #!/usr/bin/env python3
-"""Draw docs/pictures/demo.svg: what `interlock demo` said in the terminal when this script was run."""
+"""Draw docs/pictures/story.svg: what the product says in a terminal when this script is run.
+
+A short story is played on a scratch repository: real commands, a real worker, real git. With --check nothing
+is written: it fails when the committed picture shows something else than the product says today, apart from
+times, tokens and names that are made up anew each time.
+"""
 
 from __future__ import annotations
 
+import os
 import re
 import subprocess
 import sys
-from html import escape
+import tempfile
+from html import escape, unescape
 from pathlib import Path
 
 ROOT = Path(__file__).resolve().parent.parent
-PICTURE = ROOT / "docs" / "pictures" / "demo.svg"
-COMMAND = "interlock demo"
-LIMIT_SECONDS = 180
+PICTURE = ROOT / "docs" / "pictures" / "story.svg"
+LIMIT_SECONDS = 120
+
+WORKER = r"""read -r assignment
+field() { printf '%s' "$assignment" | sed "s/.*\"$1\":\"\([^\"]*\)\".*/\1/"; }
+echo 'Run make test.' >> README.md
+git commit --quiet --all -m "$(field title)" >&2
+said='"type":"WorkComplete","version":1,"summary":"said so"'
+echo "{$said,\"assignment\":\"$(field assignment)\",\"commit\":\"$(git rev-parse HEAD)\"}"
+"""
+SETTINGS = """[landing]
+checks = ["make test"]
+[agents.writer]
+command = ["sh", "worker.sh"]
+role = "code"
+"""
+FILES = {
+    "README.md": "# Shop\n",
+    "Makefile": "test:\n\t@grep -q Shop README.md\n",
+    "src/api.py": "ROUTES = []\n",
+    "interlock.toml": SETTINGS,
+    "worker.sh": WORKER,
+}
+# What stands in the picture, and what is run for it.
+STORY = (
+    "interlock claim src/api.py --as ann --note 'new endpoint'",
+    "interlock claim 'src/**' --as bob",
+    "interlock task add 'Say how to run the tests' --path README.md",
+    "interlock run --agent writer",
+    "git log --format=%s -1",
+    "interlock",
+)
 
 LETTER = 8.4  # the width of one letter at this size; textLength below holds every font to it
 LINE = 20
 MARGIN = 20
 BAR = 34
+WIDEST = 110
 FONT = "ui-monospace, SFMono-Regular, Menlo, Consolas, 'DejaVu Sans Mono', monospace"
 PAPER, EDGE, PLAIN, BRIGHT, DIM, GREEN, AMBER = (
     "#16181d",
@@ -31,27 +68,90 @@ PAPER, EDGE, PLAIN, BRIGHT, DIM, GREEN, AMBER = (
 # The first that is found in a line gives its colour.
 COLOURS = (
     (r"^\$ ", BRIGHT),
-    (r"^\d\. ", BRIGHT),
-    (r"^ +without", DIM),
-    (r"refused:|naive:|[A-Z]+_OVER", AMBER),
-    (r"claims:|got it|takes over|chain whole", GREEN),
+    (r"^interlock: |holds", AMBER),
+    (r"^granted|^added|\d done,|^Land ", GREEN),
+    (r"^hint:|^`interlock", DIM),
+)
+# What is different each time.
+MASKS = (
+    (r"\d{4}-\d\d-\d\dT[\d:.]+Z", "TIME"),
+    (r"\b\d{10,}\b", "TOKEN"),
+    (r"\b\d+(ms|[smhd])(\d+[smhd])?\b", "SPAN"),
+    (r"\b[0-9a-f]{12}\b", "HASH"),
+    (r"writer-T1-\w{5}", "writer-T1-NAME"),
+    (r"\s+", " "),
 )
 
 
 def main() -> int:
-    """Run the demo and draw what it said."""
-    done = subprocess.run(
-        [str(Path(sys.executable).parent / "interlock"), *COMMAND.split()[1:]],
-        stdout=subprocess.PIPE,
-        stderr=subprocess.STDOUT,
-        text=True,
-        timeout=LIMIT_SECONDS,
-        check=True,
-    )
-    lines = [f"$ {COMMAND}", *done.stdout.rstrip("\n").splitlines()]
+    """Play the story, and draw what was said; or compare it with what is drawn."""
+    with tempfile.TemporaryDirectory(prefix="picture-", ignore_cleanup_errors=True) as scratch:
+        lines = play(Path(scratch).resolve())
+    if "--check" in sys.argv[1:]:
+        return compare(lines)
     PICTURE.parent.mkdir(parents=True, exist_ok=True)
     PICTURE.write_text(draw(lines), encoding="utf-8")
     return 0
+
+
+def play(scratch: Path) -> list[str]:
+    """The commands of the story and what each said, in order."""
+    folder = scratch / "shop"
+    environment = {
+        **{name: text for name, text in os.environ.items() if not name.startswith(("GIT_", "INTERLOCK_"))},
+        "PATH": f"{Path(sys.executable).parent}{os.pathsep}{os.environ['PATH']}",
+        "HOME": str(scratch),
+        "USER": "pat",
+    }
+
+    def run(command: str) -> str:
+        done = subprocess.run(
+            ["sh", "-c", f"exec 2>&1; {command}"],
+            cwd=folder,
+            env=environment,
+            stdin=subprocess.DEVNULL,
+            stdout=subprocess.PIPE,
+            text=True,
+            timeout=LIMIT_SECONDS,
+            check=False,
+        )
+        return done.stdout.replace(str(scratch), "~")
+
+    for name, text in FILES.items():
+        path = folder / name
+        path.parent.mkdir(parents=True, exist_ok=True)
+        path.write_text(text, encoding="utf-8")
+    run("git config --global user.name Pat; git config --global user.email pat@example.invalid")
+    run("git init --quiet --initial-branch main; git add --all; git commit --quiet -m Begin")
+    lines: list[str] = []
+    for command in STORY:
+        lines += [f"$ {command}", *(shorten(line) for line in run(command).rstrip("\n").splitlines())]
+    return lines
+
+
+def shorten(line: str) -> str:
+    """A line as it fits into the picture."""
+    return line if len(line) <= WIDEST else line[: WIDEST - 1] + "…"
+
+
+def compare(lines: list[str]) -> int:
+    """Whether the picture shows these lines, up to what differs each time and who spoke first."""
+    shown = re.findall(r"<text[^>]*>(.*?)</text>", PICTURE.read_text(encoding="utf-8"))
+    before, now = (sorted(masked(line) for line in side if line.strip()) for side in (shown, lines))
+    if before == now:
+        return 0
+    for line in sorted({*before} ^ {*now}):
+        print(f"{'only in the picture' if line in before else 'not in the picture'}: {line}", file=sys.stderr)
+    print("draw it again: .venv/bin/python scripts/picture.py", file=sys.stderr)
+    return 1
+
+
+def masked(line: str) -> str:
+    """A line without what is different each time."""
+    text = unescape(line).replace("\u00a0", " ").strip()
+    for pattern, name in MASKS:
+        text = re.sub(pattern, name, text)
+    return text[:80]  # the rest may have been cut off elsewhere, where a name was longer
 
 
 def draw(lines: list[str]) -> str:
@@ -63,7 +163,7 @@ def draw(lines: list[str]) -> str:
     return (
         f'<svg xmlns="http://www.w3.org/2000/svg" width="{width}" height="{height}"'
         f' viewBox="0 0 {width} {height}" font-family="{FONT}" font-size="14"'
-        f' role="img" aria-label="The output of {COMMAND}">\n'
+        f' role="img" aria-label="What Interlock says in a terminal">\n'
         f'<rect width="{width}" height="{height}" rx="8" fill="{PAPER}" stroke="{EDGE}"/>\n'
         f"{dots}\n{texts}\n</svg>\n"
     )
