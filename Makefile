@@ -6,12 +6,15 @@ BIN := .venv/bin
 ARGS ?=
 # Workers beyond eight cost more to start than they save.
 PARALLEL ?= -n auto --maxprocesses 8 --dist loadgroup
+SOAKED := tests/simulation tests/contract/test_races.py tests/contract/test_task_races.py tests/running \
+	tests/acceptance/test_commit_races.py tests/acceptance/test_two_machines.py \
+	tests/integration/test_hooks.py tests/integration/test_landing_remote.py
 # `make test` runs the first three, which are quick.
 ALL_CLIENTS := claude codex gemini qwen copilot opencode
 
 export PYTHON
 
-.PHONY: help test check unit pytest test-clients coverage format demo bench setup pins clean
+.PHONY: help test check unit pytest soak test-clients coverage format demo bench setup pins clean
 .PHONY: .run .dev .bench .clients
 .DEFAULT_GOAL := help
 
@@ -39,6 +42,11 @@ check: .dev ## static checks only: format, lint, types, layers, module map
 pytest: .dev .clients ## all tests
 	@echo "test: all"
 	@$(BIN)/python -m pytest $(PARALLEL) $(ARGS)
+
+soak: .dev ## the tests of races, kills and crashes, with many more rounds than `make test` has time for
+	@INTERLOCK_RACES=10000 INTERLOCK_TASK_ROUNDS=20 INTERLOCK_COMMIT_ROUNDS=5 INTERLOCK_HOOK_CALLS=1000 \
+	INTERLOCK_FAULT_SECONDS=60 INTERLOCK_LANDING_KILLS=100 INTERLOCK_RUN_KILLS=600 \
+	$(BIN)/python -m pytest --timeout=3600 $(SOAKED) $(ARGS)
 
 test-clients: .dev ## the tests with real coding clients, all six of them
 	@scripts/clients.sh $(ALL_CLIENTS)

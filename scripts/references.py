@@ -161,7 +161,7 @@ _VARIABLES = {
     "INTERLOCK_SESSION": "the session to act for, as `id:secret`; what `join` shows for its children",
     "INTERLOCK_TASK": "in the environment of a workspace: its task",
     "INTERLOCK_WORKSPACE": "in the environment of a workspace: its id",
-    "INTERLOCK_BENCH": "set for the checks of the landing queue; what still bears it afterwards is ended",
+    "INTERLOCK_BENCH": "set for checks; what still bears it afterwards is ended",
     "INTERLOCK_STORE": "where the store is, a path or a `postgresql://` URL; stands above the settings",
     "INTERLOCK_RESIDENT": "behind a fence: the socket at which the resident answers",
     "INTERLOCK_ROLE": "behind a fence: the role of the agent; for it to read, not to choose",

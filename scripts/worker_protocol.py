@@ -14,6 +14,7 @@ from pathlib import Path
 
 from interlock.domain.worker_fields import (
     CODES,
+    FINDING_FIELDS,
     MOST_LINE_BYTES,
     ONE_OF,
     TABLE,
@@ -64,6 +65,7 @@ _KINDS = {
     "paths": "list of paths",
     "commit": "commit id",
     "usage": "[usage](#usage)",
+    "findings": "list of [findings](#findings)",
 }
 _INTROS = {
     "WorkAssignment": "Goes to the worker, once.",
@@ -113,6 +115,7 @@ def page_text() -> str:
             words = ", ".join(f"`{word}`" for word in ONE_OF[name])
             parts.append(f"Of {words} there is one at most. Without any, nothing was changed.")
     parts += ["## Usage", "What is not known is null or left out.", table(USAGE_FIELDS)]
+    parts += ["## Findings", "What a reviewer found; only the text must be there.", table(FINDING_FIELDS)]
     codes = "\n".join(
         ["| code | means |", "| --- | --- |", *(f"| `{one}` | {text} |" for one, text in CODES.items())]
     )

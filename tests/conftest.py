@@ -2,11 +2,14 @@
 
 from __future__ import annotations
 
+import contextlib
 import itertools
 import os
+import re
 import shutil
 import signal
 import subprocess
+import tempfile
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -40,6 +43,78 @@ signal.signal(signal.SIGHUP, signal.SIG_DFL)
 
 _numbers = itertools.count()
 
+# Where files of tests may lie in memory: waiting for a disk proves nothing there.
+MEMORY = Path("/dev/shm")
+MEMORY_BYTES = 2 * 1024**3
+IN_MEMORY = frozenset(("contract",))
+ON_DISK = frozenset(("test_retries.py",))
+_HAS_FAILED = pytest.StashKey[bool]()
+_done: list[Path] = []  # folders in memory that nobody needs any more
+
+
+@pytest.hookimpl(trylast=True)
+def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
+    """Write the group of a test into its id, where `--dist loadgroup` looks for it.
+
+    xdist 3.8 writes it to an attribute that pytest 9.2 does not read any more: every group was torn apart.
+    """
+    if not getattr(config.option, "loadgroup", False):
+        return
+    for item in items:
+        groups = sorted({str(mark.args[0]) for mark in item.iter_markers("xdist_group")})
+        if groups and not item.nodeid.endswith(suffix := f"@{'_'.join(groups)}"):
+            item._id = type(item.id).parse(item.nodeid + suffix)  # pyright: ignore[reportPrivateUsage]
+
+
+@pytest.fixture(scope="session")
+def memory() -> Iterator[Path | None]:
+    """A folder in memory that has room, and in which programs can be started; nothing where there is none."""
+    made = _make_memory()
+    yield made
+    if made is not None:
+        _clear_done()
+        (made / "program").unlink()
+        with contextlib.suppress(OSError):  # what tests that failed left is for somebody to look at
+            made.rmdir()
+
+
+def _make_memory() -> Path | None:
+    for left in MEMORY.glob("interlock-tests-*"):  # of earlier runs: what failed there, or all if killed
+        if not Path("/proc", left.name.split("-")[2]).exists():
+            shutil.rmtree(left, ignore_errors=True)
+    try:
+        if shutil.disk_usage(MEMORY).free < MEMORY_BYTES:
+            return None
+        made = Path(tempfile.mkdtemp(prefix=f"interlock-tests-{os.getpid()}-", dir=MEMORY))
+        program = made / "program"
+        program.write_text("#!/bin/sh\n", encoding="utf-8")
+        program.chmod(0o700)
+        subprocess.run([program], check=True, timeout=30)
+    except (OSError, subprocess.SubprocessError):  # not there, not ours to write, or nothing can be started
+        return None
+    return made
+
+
+@pytest.fixture
+def tmp_path(request: pytest.FixtureRequest, memory: Path | None) -> Iterator[Path]:
+    """A folder of the test's own, in memory where that proves as much; a test that failed keeps it."""
+    is_quick = request.path.parent.name in IN_MEMORY and request.path.name not in ON_DISK
+    if memory is None or not is_quick:
+        yield request.getfixturevalue("tmp_path")
+        return
+    _clear_done()
+    name = re.sub(r"\W", "_", request.node.name)[:30]
+    made = Path(tempfile.mkdtemp(prefix=f"{name}-", dir=memory))
+    yield made
+    if not request.node.stash.get(_HAS_FAILED, False):
+        _done.append(made)
+
+
+def _clear_done() -> None:
+    """Remove the folders of tests that passed: not as they end, since what they patched may still be so."""
+    while _done:
+        shutil.rmtree(_done.pop(), ignore_errors=True)
+
 
 @pytest.fixture(autouse=True)
 def sealed_home(tmp_path_factory: pytest.TempPathFactory, monkeypatch: pytest.MonkeyPatch) -> Path:
@@ -50,7 +125,9 @@ def sealed_home(tmp_path_factory: pytest.TempPathFactory, monkeypatch: pytest.Mo
     runtime = home / ".run"
     runtime.mkdir(parents=True, mode=0o700)
     git_settings = home / ".gitconfig"
-    git_settings.write_text("[init]\n\tdefaultBranch = main\n[gc]\n\tauto = 0\n", encoding="utf-8")
+    # Nobody cuts the power under these repositories: git need not wait for the disk.
+    lines = ("[init]", "\tdefaultBranch = main", "[gc]", "\tauto = 0", "[core]", "\tfsync = none", "")
+    git_settings.write_text("\n".join(lines), encoding="utf-8")
 
     for name in list(os.environ):
         if name.startswith(FOREIGN) or name in FOREIGN_NAMES:
@@ -69,7 +146,7 @@ def sealed_home(tmp_path_factory: pytest.TempPathFactory, monkeypatch: pytest.Mo
         "GIT_COMMITTER_EMAIL": EMAIL,
         "GIT_COMMITTER_NAME": AUTHOR,
         # A test outside its repository must not find the one this project lies in.
-        "GIT_CEILING_DIRECTORIES": str(base),
+        "GIT_CEILING_DIRECTORIES": f"{base}:{MEMORY}",
         "GIT_CONFIG_GLOBAL": str(git_settings),
         "GIT_CONFIG_NOSYSTEM": "1",
         "GIT_TERMINAL_PROMPT": "0",
@@ -89,8 +166,7 @@ def repository(tmp_path: Path, tmp_path_factory: pytest.TempPathFactory, sealed_
     # Made once for each worker, in the sealed home of whoever comes first, and copied: git takes its time.
     template = tmp_path_factory.getbasetemp() / "repository-template"
     if not template.exists():
-        folder = tmp_path / "template"
-        folder.mkdir()
+        folder = tmp_path_factory.mktemp("template")
         (folder / "README.md").write_text("# A repository for tests\n", encoding="utf-8")
         for arguments in (["init", "--quiet"], ["add", "README.md"], ["commit", "--quiet", "-m", "Begin"]):
             subprocess.run(["git", *arguments], cwd=folder, check=True, timeout=30)
@@ -114,9 +190,10 @@ def postgres_server() -> Iterator[PostgresServer]:
 
 
 @pytest.hookimpl(wrapper=True)
-def pytest_runtest_makereport() -> Generator[None, pytest.TestReport, pytest.TestReport]:
+def pytest_runtest_makereport(item: pytest.Item) -> Generator[None, pytest.TestReport, pytest.TestReport]:
     """Tell in one line that there is no PostgreSQL: pytest puts skips of one place and reason together."""
     report = yield
+    item.stash[_HAS_FAILED] = report.failed or item.stash.get(_HAS_FAILED, False)
     if report.skipped and isinstance(report.longrepr, tuple) and NO_POSTGRES in report.longrepr[2]:
         report.longrepr = (__file__, 1, report.longrepr[2])
     return report

@@ -30,6 +30,32 @@ PROMISES: dict[str, Promise] = {
         "Importing the command line loads neither the terminal libraries nor any heavy dependency.",
         "tests/architecture/test_startup_budget.py::test_importing_the_command_line_stays_light",
     ),
+    "usage.parts-equal-the-total": Promise(
+        "What all tasks cost and what belongs to none add up to the grand total exactly, however many "
+        "tasks a record is linked to.",
+        "tests/contract/test_usage.py::test_many_records_linked_to_many_tasks_add_up_to_the_total",
+    ),
+    "usage.booked-once": Promise(
+        "What comes again under the same key is booked once, also when several book it at the same time.",
+        "tests/contract/test_usage.py::test_of_those_who_book_the_same_at_once_one_does",
+    ),
+    "usage.failures-are-booked": Promise(
+        "Every attempt is booked, also one whose keeper was killed: as unknown, or as at least what was "
+        "noted of it.",
+        "tests/contract/test_usage.py::test_an_attempt_that_ends_without_a_word_is_booked_all_the_same",
+    ),
+    "usage.unknown-is-not-zero": Promise(
+        "A cost that nobody knows is shown as unknown, in no total as zero.",
+        "tests/unit/domain/test_usage.py::test_unknown_is_never_shown_as_nothing",
+    ),
+    "usage.budgets-stop": Promise(
+        "A worker that uses up its budget is ended, and a person is asked before the task is tried again.",
+        "tests/acceptance/test_usage_cli.py::test_a_worker_that_uses_up_its_budget_is_ended_and_a_person_is_asked",
+    ),
+    "stats.defined": Promise(
+        "Every number of `stats` has one definition, the same in the command and on its page.",
+        "tests/architecture/test_metrics_page.py::test_the_page_defines_every_number_as_the_command_does",
+    ),
     "claims.overlap-is-refused": Promise(
         "A claim that overlaps another session's is refused, with its holder, the end of its "
         "lease and what to do instead.",
@@ -496,7 +522,15 @@ PROMISES: dict[str, Promise] = {
     ),
     "demo.touches-nothing": Promise(
         "The demo leaves the repository, store and session it was started in alone.",
-        "tests/acceptance/test_help_and_demo.py::test_the_demo_keeps_its_promises_and_touches_nothing_around_it",
+        "tests/acceptance/test_demo.py::test_the_demo_keeps_its_promises_and_touches_nothing_around_it",
+    ),
+    "demo.table-is-true": Promise(
+        "Every figure of the demo's table can be found again in what it leaves behind.",
+        "tests/acceptance/test_demo.py::test_the_table_of_the_demo_is_found_again_by_plain_git",
+    ),
+    "demo.leaves-nothing": Promise(
+        "Ctrl-C ends the demo with all of its processes, and takes its folder away.",
+        "tests/acceptance/test_demo.py::test_ctrl_c_leaves_no_process_and_no_folder",
     ),
     "sessions.lost-is-told": Promise(
         "A registered process whose session ran out is told so, and never taken for the person.",
@@ -779,6 +813,27 @@ PROMISES: dict[str, Promise] = {
         "What the MCP server answers before the SDK is loaded is what the SDK answers, word for word.",
         "tests/mcp/test_front.py::test_what_the_front_answers_is_what_the_sdk_answers",
     ),
+    "handoffs.one-owner": Promise(
+        "kill -9 at any step of sending or accepting a handoff leaves the task with exactly one owner.",
+        "tests/integration/test_handoffs.py::test_a_sender_killed_at_any_step_leaves_one_owner",
+    ),
+    "handoffs.successor-hears": Promise(
+        "What is handed to an agent that goes idle and dies is told to its successor, once.",
+        "tests/integration/test_handoffs.py"
+        "::test_sent_while_its_receiver_goes_idle_and_dies_the_successor_hears_of_it_once",
+    ),
+    "handoffs.against-the-hash": Promise(
+        "A handoff is accepted against the hash of its content; another one is refused.",
+        "tests/contract/test_handoffs.py::test_the_hash_of_something_else_is_refused",
+    ),
+    "handoffs.bounded": Promise(
+        "Over the maximum a handoff is refused, what it says is kept, and a person decides.",
+        "tests/contract/test_handoffs.py::test_over_the_maximum_a_person_decides_and_what_was_said_is_kept",
+    ),
+    "handoffs.dead-owners-leave-traces": Promise(
+        "Whoever takes a task of an owner that died reads branch, rescue, commands and lessons of it first.",
+        "tests/integration/test_handoffs.py::test_whoever_follows_a_dead_owner_reads_what_it_left",
+    ),
     "mcp.few-tools": Promise(
         "There are at most ten tools, under 2,500 tokens in all, and those that only read say so.",
         "tests/mcp/test_tools.py::test_the_tools_are_few_and_say_what_they_only_read",
@@ -806,5 +861,110 @@ PROMISES: dict[str, Promise] = {
     "mcp.init-and-undo": Promise(
         "`init` enters the MCP server in each client's settings, and undoing brings back every byte.",
         "tests/integration/test_mcp_setup.py::test_init_enters_the_server_and_undo_brings_every_byte_back",
+    ),
+    "retries.starts-are-bounded": Promise(
+        "A task that always fails to start is started a few times and then put before a person.",
+        "tests/contract/test_retries.py::"
+        "test_t24_what_always_fails_to_start_is_started_a_few_times_in_70_hours",
+    ),
+    "retries.idle-success-is-bounded": Promise(
+        "Attempts that end well and change nothing are stopped after a few of them.",
+        "tests/contract/test_retries.py::test_t25_what_ends_well_and_changes_nothing_is_parked_after_k_runs",
+    ),
+    "retries.new-ids-begin-no-new-budget": Promise(
+        "Children and follow-ups share the budget of the task they come from.",
+        "tests/contract/test_retries.py::test_t26_five_steps_never_become_97_records",
+    ),
+    "retries.broken-environment-charges-nobody": Promise(
+        "The same failure to start on three tasks pauses the pool, and no attempt is charged.",
+        "tests/contract/test_retries.py::test_t27_one_broken_environment_pauses_the_pool_and_charges_nobody",
+    ),
+    "retries.only-a-person-gives-a-new-budget": Promise(
+        "What was stopped goes on only when a person says so, with its history.",
+        "tests/contract/test_retries.py::"
+        "test_only_a_person_lets_what_was_stopped_go_on_with_a_fresh_budget_and_all_history",
+    ),
+    "gates.only-a-person-answers": Promise(
+        "No agent, role, subagent, tool or fenced caller can answer what waits for a person.",
+        "tests/acceptance/test_gates_cli.py::test_no_agent_can_answer_and_what_moved_cannot_be_approved",
+    ),
+    "gates.answers-are-bound": Promise(
+        "A yes counts for exactly the commit, file or command that was asked about.",
+        "tests/contract/test_gates.py::test_the_riskiest_comes_first_and_an_approval_is_for_one_thing",
+    ),
+    "gates.the-lease-stands-still": Promise(
+        "Who waits for a person keeps the task and its claims, however long that takes.",
+        "tests/contract/test_gates.py::test_the_answer_gives_task_and_claims_back_to_a_silent_owner",
+    ),
+    "gates.answers-outlive-their-owner": Promise(
+        "When whoever asked is gone, the next owner of the task reads the answer first.",
+        "tests/contract/test_gates.py::test_without_its_owner_the_task_goes_back_with_the_answer_as_a_lesson",
+    ),
+    "gates.killed-anywhere": Promise(
+        "A question or an answer that is killed at any step leaves the task with exactly one owner.",
+        "tests/contract/test_gate_crashes.py::test_a_killed_question_or_answer_leaves_one_owner",
+    ),
+    "watch.one-event-per-fact": Promise(
+        "The same fact is one event, however often and by however many watchers it is seen.",
+        "tests/contract/test_watching.py::test_a_fact_is_one_event_however_often_and_by_whomever_it_is_seen",
+    ),
+    "watch.changes-nothing": Promise(
+        "A watcher writes events and changes nothing else.",
+        "tests/contract/test_watching.py::test_the_dead_and_the_stale_are_seen_and_left_alone",
+    ),
+    "watch.told-once": Promise(
+        "Of several watchers one sends an event, and a receiver that has it never gets it again.",
+        "tests/acceptance/test_watch_cli.py::test_a_webhook_gets_each_event_once_from_two_watchers",
+    ),
+    "watch.killed-senders-repeat-nothing": Promise(
+        "A watcher that is killed while it sends lets nobody hear the same twice.",
+        "tests/acceptance/test_watch_cli.py::test_a_watcher_killed_while_it_sends_lets_nobody_hear_it_twice",
+    ),
+    "fans.joined-once": Promise(
+        "However many branches end at the same instant, the task that was split goes on exactly once.",
+        "tests/contract/test_fans.py::test_sixteen_branches_that_end_at_the_same_instant_are_joined_once",
+    ),
+    "fans.one-failure-is-one-failure": Promise(
+        "A branch that fails takes no other down, and the join is given all results and failures in order.",
+        "tests/contract/test_fans.py::test_a_failing_branch_stops_no_other_and_the_join_is_told_of_all",
+    ),
+    "fans.killed-anywhere": Promise(
+        "A split, a join or a verdict that is killed at any step has happened whole, or not at all.",
+        "tests/simulation/test_dying_joins.py::test_whoever_dies_in_the_middle_leaves_all_of_it_or_nothing",
+    ),
+    "reviews.bound-to-the-commit": Promise(
+        "Only a commit that its reviewers approved can land; a commit behind it needs a review of its own.",
+        "tests/integration/test_approved.py::test_a_commit_behind_the_approved_one_needs_a_review_of_its_own",
+    ),
+    "reviews.contradictions-are-decided": Promise(
+        "When reviewers contradict each other, the decider decides, and nobody else.",
+        "tests/contract/test_reviews.py::test_a_contradiction_goes_to_the_named_decider_whose_verdict_counts",
+    ),
+    "reviews.come-to-an-end": Promise(
+        "A writer and a reviewer that never agree stop, with all that was said.",
+        "tests/contract/test_reviews.py::"
+        "test_a_writer_and_a_reviewer_that_never_agree_stop_at_the_bound_with_the_whole_history",
+    ),
+    "reviews.nobody-judges-own-work": Promise(
+        "The author of a change gives no verdict on it.",
+        "tests/contract/test_reviews.py::test_nobody_judges_their_own_work",
+    ),
+    "langgraph.killed-anywhere": Promise(
+        "A graph whose process is killed at any change goes on, and does nothing to its task twice.",
+        "tests/integration/test_langgraph.py::test_the_example_survives_kills_and_does_nothing_twice",
+    ),
+    "langgraph.only-persons-pass-gates": Promise(
+        "Whatever resumes a graph, a gate in it lets nothing pass but a person's answer.",
+        "tests/integration/test_langgraph.py::"
+        "test_only_a_persons_answer_lets_a_graph_pass_a_gate_also_after_a_restart",
+    ),
+    "langgraph.loops-end": Promise(
+        "Two nodes that never agree stop at the bound, with all feedback; a repetition stops earlier.",
+        "tests/integration/test_langgraph.py::"
+        "test_a_writer_and_a_reviewer_that_never_agree_stop_with_all_that_was_said",
+    ),
+    "steps.with-what-they-tell-of": Promise(
+        "What was done under a key, and the note that it was, are one change.",
+        "tests/contract/test_steps.py::test_a_step_is_there_with_what_it_tells_of_or_neither_is",
     ),
 }

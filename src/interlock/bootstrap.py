@@ -98,14 +98,20 @@ class House:
         """Who looks for the evidence of a task."""
         from interlock.git.run import PLACES
         from interlock.git.witness import GitWitness
+        from interlock.ids import short_id
         from interlock.ports.evidence import Checked
+        from interlock.runners.orphans import CHECKED, end_orphans
         from interlock.runners.process import Child
 
         def run(command: str, folder: str, limit_seconds: float, on_tick: Callable[[], None]) -> Checked:
             # A check acts for nobody, and on no repository but the one it stands in.
             without = (*PLACES, "INTERLOCK_SESSION", "INTERLOCK_AGENT", "INTERLOCK_STORE")
-            child = Child(["/bin/sh", "-c", command], cwd=folder, without=without)
-            ended = child.wait(limit_seconds, on_tick)
+            mark = {CHECKED: short_id("check")}
+            child = Child(["/bin/sh", "-c", command], cwd=folder, without=without, environment=mark)
+            try:
+                ended = child.wait(limit_seconds, on_tick)
+            finally:
+                end_orphans(CHECKED, mark[CHECKED])  # also what left the process group
             said = ended.output + ended.trouble
             return Checked(exit_code=ended.exit_code, output=said, is_late=ended.is_late)
 

@@ -10,20 +10,26 @@ from interlock.config_readers import (
     FILE_NAME,
     REDUCERS,
     check_roles,
+    read_agent,
     read_boolean,
     read_bytes,
     read_checks,
     read_deploy,
+    read_event_kinds,
     read_evidence,
     read_exports,
+    read_handoff_fields,
+    read_handoff_keys,
     read_hot_class,
     read_integrate,
     read_lease,
     read_length,
+    read_money,
     read_number_kind,
     read_one_of,
     read_orders,
     read_owners,
+    read_price,
     read_reducers,
     read_role,
     read_size,
@@ -31,6 +37,7 @@ from interlock.config_readers import (
     read_text,
     read_texts,
     read_uuid,
+    read_webhook,
     unknown,
     wrong,
 )
@@ -45,7 +52,7 @@ if TYPE_CHECKING:
 __all__ = ["ANY_NAME", "FILE_NAME", "KNOWN", "REDUCERS", "Settings", "check_settings", "read_settings"]
 
 _NO_EVIDENCE: Mapping[str, tuple[str, ...]] = {}
-_CACHE_FORM = 7  # raise it when what is remembered changes its form
+_CACHE_FORM = 8  # raise it when what is remembered changes its form
 _FILE_KIND, _REGULAR = 0o170000, 0o100000  # what `stat` would call S_IFMT and S_IFREG, without its import
 
 
@@ -105,6 +112,46 @@ class Settings:
     paths_releases: tuple[str, ...] | None = None
     paths_protected: tuple[str, ...] = ()
     fences_required: tuple[str, ...] = ()
+    gates_remind_ms: int = 60 * 60_000
+    gates_overdue_ms: int = 24 * 3_600_000
+    watch_interval_ms: int = 30_000
+    watch_stalled_ms: int = 30 * 60_000
+    watch_dependencies: tuple[str, ...] | None = None
+    notify_command: str = ""
+    notify_webhook: str = ""
+    notify_kinds: tuple[str, ...] = ()
+    notify_limit_ms: int = 10_000
+    notify_tries: int = 8
+    run_workers: int = 4
+    run_agent: str = ""
+    run_role: str = ""
+    run_heartbeat_ms: int = 60_000
+    run_limit_ms: int = 2 * 3_600_000
+    run_memory_floor_bytes: int = 0
+    run_disk_floor_bytes: int = 0
+    agents: tuple[tuple[str, dict[str, Any]], ...] = ()
+    review_count: int = 1
+    review_reviewers: tuple[str, ...] = ()
+    review_decider: str = ""
+    review_paths: tuple[str, ...] = ()
+    review_kinds: tuple[str, ...] = ()
+    retries_max_attempts: int = 10
+    retries_max_tasks: int = 60
+    retries_max_time_ms: int = 24 * 3_600_000
+    retries_max_cost: int | None = None  # millionths of a US dollar
+    retries_max_idle: int = 2
+    retries_max_starts: int = 5
+    retries_backoff_ms: int = 5_000
+    retries_backoff_cap_ms: int = 10 * 60_000
+    handoffs_max: int = 5
+    handoffs_wait_ms: int = 30 * 60_000
+    handoffs_required: tuple[str, ...] = ()
+    handoffs_fields: tuple[tuple[str, dict[str, Any]], ...] = ()
+    budgets_task: int | None = None  # millionths of a US dollar; without one there is no limit
+    budgets_run: int | None = None
+    budgets_day: int | None = None
+    budgets_unknown: int | None = None
+    prices: tuple[tuple[str, dict[str, int]], ...] = ()
 
 
 # section → key → (field of Settings, reader). The reference page is generated from this table.
@@ -184,7 +231,7 @@ KNOWN: dict[str, dict[str, tuple[str, Callable[[object, str], Any], str]]] = {
         ),
     },
     "deploy": {
-        ANY_NAME: ("deploys", read_deploy, "`paths` it is made of, `verify` command, `limit`, `branch`"),
+        ANY_NAME: ("deploys", read_deploy, "`paths` it is made of, `verify`, `limit`, `branch`, `gate`"),
     },
     "roles": {
         ANY_NAME: (
@@ -209,6 +256,118 @@ KNOWN: dict[str, dict[str, tuple[str, Callable[[object, str], Any], str]]] = {
             read_texts,
             "promises of the kernel's fence without which `exec` and workers do not start",
         ),
+    },
+    "gates": {
+        "remind": ("gates_remind_ms", read_length, "how long until a person is reminded of what waits"),
+        "overdue": ("gates_overdue_ms", read_length, "how long until a gate that waits is overdue"),
+    },
+    "watch": {
+        "interval": ("watch_interval_ms", read_length, "how long `watch` rests between two looks"),
+        "stalled": ("watch_stalled_ms", read_length, "how long nothing may move before the queue is stalled"),
+        "dependencies": (
+            "watch_dependencies",
+            read_texts,
+            "patterns of files that name what the project depends on; common names without it",
+        ),
+    },
+    "notify": {
+        "command": ("notify_command", read_text, "a line of shell that gets each event as JSON on its input"),
+        "webhook": ("notify_webhook", read_webhook, "an http:// or https:// address that events are sent to"),
+        "kinds": ("notify_kinds", read_event_kinds, "the kinds of events that are sent; all without it"),
+        "limit": ("notify_limit_ms", read_length, "how long the command or the receiver may take"),
+        "tries": ("notify_tries", read_size, "how often it is tried before it is given up and said so"),
+    },
+    "run": {
+        "workers": ("run_workers", read_size, "how many workers run at once"),
+        "agent": ("run_agent", read_text, "who does tasks that name nobody: a client, or one of `[agents]`"),
+        "role": ("run_role", read_text, "the role of workers whose task and agent name none; else `explore`"),
+        "heartbeat": ("run_heartbeat_ms", read_length, "how long a worker may be silent before it is ended"),
+        "limit": ("run_limit_ms", read_length, "how long one attempt may take"),
+        "memory_floor": (
+            "run_memory_floor_bytes",
+            read_bytes,
+            "free memory below which no worker is started",
+        ),
+        "disk_floor": ("run_disk_floor_bytes", read_bytes, "free disk below which no worker is started"),
+    },
+    "agents": {
+        ANY_NAME: (
+            "agents",
+            read_agent,
+            "`command` of a worker, or `client` with `model` and `words`; `role`, `needs`, `most`, times",
+        ),
+    },
+    "retries": {
+        "max_attempts": (
+            "retries_max_attempts",
+            read_size,
+            "how many attempts of a task, its children and its follow-ups may fail before a person is asked",
+        ),
+        "max_tasks": ("retries_max_tasks", read_size, "how many children and follow-ups a task may come to"),
+        "max_time": ("retries_max_time_ms", read_length, "how long its failing attempts may take together"),
+        "max_cost": ("retries_max_cost", read_money, "US dollars its failing attempts may cost together"),
+        "max_idle": (
+            "retries_max_idle",
+            read_size,
+            "attempts in a row that may end well and change nothing",
+        ),
+        "max_starts": (
+            "retries_max_starts",
+            read_size,
+            "how often in a row work on one task may fail to begin",
+        ),
+        "backoff": ("retries_backoff_ms", read_length, "the wait after the first failure; it doubles"),
+        "backoff_cap": ("retries_backoff_cap_ms", read_length, "the longest wait between two attempts"),
+    },
+    "budgets": {
+        "task": (
+            "budgets_task",
+            read_money,
+            "US dollars for a task with all its attempts, children and follow-ups",
+        ),
+        "run": ("budgets_run", read_money, "US dollars for what one `interlock run` starts"),
+        "day": ("budgets_day", read_money, "US dollars for each day, from midnight UTC"),
+        "unknown": (
+            "budgets_unknown",
+            read_money,
+            "what an attempt of unknown cost counts for in these budgets; in no total",
+        ),
+    },
+    "prices": {
+        ANY_NAME: (
+            "prices",
+            read_price,
+            "model → `input` and `output` in US dollars per million tokens; a name may end in `*`",
+        ),
+    },
+    "handoffs": {
+        "max": (
+            "handoffs_max",
+            read_size,
+            "how often the work of one lineage may be handed on; then a person decides",
+        ),
+        "wait": (
+            "handoffs_wait_ms",
+            read_lease,
+            "how long a handoff waits for whom it is for; then it is anybody's",
+        ),
+        "required": (
+            "handoffs_required",
+            read_handoff_keys,
+            "what every handoff must say, such as `product`, `next`, `constraints` or `assumptions`",
+        ),
+        "fields": (
+            "handoffs_fields",
+            read_handoff_fields,
+            "fields of the project's own: name → `text`, `list`, `number` or `flag`, or a table with `type`",
+        ),
+    },
+    "review": {
+        "paths": ("review_paths", read_texts, "patterns whose changes need a review before they land"),
+        "kinds": ("review_kinds", read_texts, "kinds of tasks that need a review"),
+        "reviewers": ("review_reviewers", read_texts, "who reviews, each with a verdict of its own"),
+        "count": ("review_count", read_size, "how many reviewers there are, named or not"),
+        "decider": ("review_decider", read_text, "who decides when they disagree: an agent, or `person`"),
     },
     "rules": {"file": ("rules_file", read_text, "the rules every session reads")},
     "hooks": {

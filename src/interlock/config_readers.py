@@ -14,7 +14,13 @@ if TYPE_CHECKING:
 FILE_NAME = "interlock.toml"
 EVIDENCE = ("commit", "paths", "check", "output")
 HOT_CLASSES = ("union", "sorted-set", "keyed-map", "counter", "generated")
+EVENT_KINDS = (
+    *("commits", "dependencies", "red", "stalled", "paused", "pool", "stale-claim", "dead-session"),
+    *("gate-waiting", "gate-reminder", "gate-overdue", "handoff-overdue", "dead-letter", "notify-failed"),
+)
 REDUCERS = ("append", "union", "max", "min", "sum", "merge")
+HANDOFF_KEYS = ("product", "context", "constraints", "next", "blockers", "assumptions")
+HANDOFF_TYPES = ("text", "list", "number", "flag")
 # What a role may be allowed to use, and to do. Each client's own permissions are made from these words.
 ROLE_TOOLS = ("read", "edit", "shell", "network", "agents")
 ROLE_VERBS = ("claim", "commit", "land", "deploy")
@@ -262,7 +268,7 @@ def read_hot_class(found: object, where: str) -> dict[str, Any]:
 def read_deploy(found: object, where: str) -> dict[str, Any]:
     """A target of deploys."""
     known = {"paths": read_texts, "verify": read_text, "limit": read_length, "branch": read_text}
-    return read_table(found, where, known)
+    return read_table(found, where, {**known, "gate": read_boolean})
 
 
 def read_integrate(found: object, where: str) -> dict[str, Any]:
@@ -343,6 +349,106 @@ def read_role(found: object, where: str) -> dict[str, Any]:
         "udp": read_boolean,
     }
     return read_table(found, where, known)
+
+
+def read_handoff_keys(found: object, where: str) -> tuple[str, ...]:
+    """What a sender must say in every handoff."""
+    names = read_texts(found, where)
+    for name in names:
+        if name not in HANDOFF_KEYS:
+            raise unknown(name, list(HANDOFF_KEYS), f"{where}: {name}")
+    return names
+
+
+def read_handoff_fields(found: object, where: str) -> tuple[tuple[str, dict[str, Any]], ...]:
+    """Fields of a handoff of the project's own: a type each, or a table with it."""
+    known: dict[str, Callable[[object, str], Any]] = {
+        "type": read_one_of(*HANDOFF_TYPES),
+        "required": read_boolean,
+        "longest": read_size,
+    }
+    fields: list[tuple[str, dict[str, Any]]] = []
+    for name, item in read_pairs(found, where).items():
+        if name in HANDOFF_KEYS or not name.replace("_", "").replace("-", "").isalnum():
+            raise wrong(f"{where}.{name}", "a name of letters, digits, - and _ that is not taken", name)
+        table = {"type": item} if isinstance(item, str) else item
+        fields.append((name, {"type": "text", **read_table(table, f"{where}.{name}", known)}))
+    return tuple(fields)
+
+
+def read_webhook(found: object, where: str) -> str:
+    """An address that events are sent to."""
+    address = read_text(found, where)
+    scheme, colon, rest = address.partition("://")
+    host = rest.partition("/")[0]
+    if scheme not in ("http", "https") or not colon or not host or not address.isascii() or " " in address:
+        raise wrong(where, "an address such as https://hooks.example/interlock", found)
+    if "@" in host:
+        raise wrong(where, "an address without a name and password: settings are read by everybody", "…@…")
+    return address
+
+
+def read_event_kinds(found: object, where: str) -> tuple[str, ...]:
+    """Kinds of events."""
+    return read_words(*EVENT_KINDS)(found, where)
+
+
+def read_agent(found: object, where: str) -> dict[str, Any]:
+    """What a section `[agents.NAME]` says: how one kind of worker is started, and what it needs."""
+    known: dict[str, Callable[[object, str], Any]] = {
+        "command": read_texts,
+        "client": read_text,
+        "model": read_text,
+        "words": read_texts,
+        "role": read_text,
+        "needs": _read_needs,
+        "most": read_size,
+        "heartbeat": read_length,
+        "limit": read_length,
+    }
+    agent = read_table(found, where, known)
+    if bool(agent.get("command")) == bool(agent.get("client")):
+        raise wrong(where, "given either a command or a client", found)
+    return agent
+
+
+def _read_needs(found: object, where: str) -> dict[str, int]:
+    """Resources, each with how much of it."""
+    return {name: read_size(amount, f"{where}.{name}") for name, amount in read_pairs(found, where).items()}
+
+
+def micros_from(found: object) -> int | None:
+    """Millionths of a US dollar from an amount such as 1.5 or "$1.50"; nothing when it is no amount."""
+    from decimal import Decimal, InvalidOperation  # noqa: PLC0415 - dear to import, and few name money
+
+    if isinstance(found, bool) or not isinstance(found, (int, float, str, Decimal)):
+        return None
+    text = str(found).strip().removeprefix("$").removesuffix("USD").strip()
+    try:
+        # A float is taken as it is written: 0.1 is a tenth.
+        amount = Decimal(text) if len(text) < 60 else Decimal("nan")
+        is_sum = amount.is_finite() and 0 <= amount <= _MOST
+    except InvalidOperation:
+        return None
+    return int((amount * 1_000_000).to_integral_value("ROUND_HALF_UP")) if is_sum else None
+
+
+def read_money(found: object, where: str) -> int:
+    """An amount of US dollars, in millionths."""
+    micros = micros_from(found)
+    if micros is None:
+        raise wrong(where, "an amount of US dollars such as 1.50", found)
+    return micros
+
+
+def read_price(found: object, where: str) -> dict[str, int]:
+    """What a model costs: US dollars for a million tokens in, and for a million out."""
+    if any(isinstance(item, dict) for item in read_pairs(found, where).values()):
+        raise wrong(where, 'a name in quotes if it holds a dot, as in [prices."gpt-4.1"]', found)
+    price = read_table(found, where, {"input": read_money, "output": read_money})
+    if len(price) < 2:
+        raise wrong(where, "given both input and output, in US dollars per million tokens", found)
+    return price
 
 
 def check_roles(defined: tuple[tuple[str, dict[str, Any]], ...], integrate: Mapping[str, Any] | None) -> None:

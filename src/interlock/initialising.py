@@ -18,6 +18,7 @@ from interlock.domain.rules import RULES_TEMPLATE
 from interlock.domain.workspaces import OPEN
 from interlock.errors import InterlockError, RepositoryError, StoreError
 from interlock.flows import installing
+from interlock.flows.benches import find_benches, remove_benches
 from interlock.flows.equipping import (
     check_names,
     client_wishes,
@@ -37,8 +38,10 @@ from interlock.flows.install_files import fingerprint, read_bytes
 from interlock.flows.install_forms import LINE, NEW, TEXT
 from interlock.flows.install_record import Record, init_lock, load_record
 from interlock.flows.installing import Changes, Left, Step, Wish
+from interlock.flows.proposing import UNKNOWN_ID, missing_checks, settings_text
 from interlock.flows.trusting import install_trust, trust_needed
 from interlock.git.layout import HOME_POINTER, Checkout, find_checkout
+from interlock.git.settings import drop_limits, limits_set
 from interlock.operations.workspaces import is_here, list_workspaces
 from interlock.values import replace, value
 
@@ -53,31 +56,6 @@ _INSTRUCTIONS = "AGENTS.md"
 _IMPORT = f"@{_INSTRUCTIONS}"
 _IMPORTERS = {"claude": "CLAUDE.md", "gemini": "GEMINI.md"}  # what these read instead of AGENTS.md
 _LATER = "; for the other checkouts once this branch has landed"
-_UNKNOWN_ID = "{repository_id}"
-
-_TEMPLATE = """\
-# Settings of Interlock. Commit this file: every clone and every agent reads it.
-# Take the # away from a line to use it. ttl, max_ttl and lease show what holds without.
-
-[repository]
-id = "{repository_id}"
-
-[claims]
-# ttl = "30m"            # the lease of a claim; any sign of life of its session renews it
-# max_ttl = "7d"
-# required = ["src/**"]  # the shared surface: changing it needs a claim
-# free = ["scratch/**"]  # never needs a claim
-# hot = ["CHANGELOG.md"] # may be claimed --shared by many at once
-
-[sessions]
-# lease = "30m"          # how long a silent session lives
-
-[hooks]
-# policy = "auto"        # before an edit: auto takes a free path, strict wants a claim, watch only reports
-
-[journal]
-# git = true             # also commit the journal to refs/interlock/journal
-"""
 
 
 @value
@@ -110,12 +88,15 @@ class Plan:
     trust: str = ""
     fences: str = ""
     is_undo: bool = False
+    benches: tuple[str, ...] = ()  # checkouts of the queue, of which undo leaves none
+    limits: tuple[str, ...] = ()  # of git, set for workspaces that are no longer there
     unprotected: tuple[tuple[str, str], ...] = ()  # clients that were to be set up and cannot be, and why
 
     @property
     def is_nothing(self) -> bool:
         """Whether all is as it should be."""
-        return not (self.is_new or self.changes.steps or self.trust or self.fences)
+        wanted = (self.changes.steps, self.trust, self.fences, self.benches, self.limits)
+        return not (self.is_new or any(wanted))
 
     @property
     def lines(self) -> list[tuple[str, str, str]]:
@@ -132,7 +113,10 @@ class Plan:
             )
         )
         steps = ((step.verb, step.path, step.why) for step in self.changes.steps)
-        return [*made, *steps, *trust, *([how] if self.fences else [])]
+        benches = (("remove", path, "the queue tested here; nobody's work is in it") for path in self.benches)
+        config = os.path.join(os.path.dirname(self.folder), "config")
+        limits = [("restore", config, f"without {', '.join(self.limits)}")] if self.limits else []
+        return [*made, *steps, *trust, *([how] if self.fences else []), *limits, *benches]
 
 
 def plan_init(cwd: str, chosen: Chosen | None = None) -> Plan:
@@ -206,8 +190,9 @@ def _shared_wishes(checkout: Checkout, names: Sequence[str]) -> list[Wish]:
     def wish(name: str, form: str, content: str, why: str) -> Wish:
         return Wish(path=os.path.join(root, name), root=root, form=form, content=content, why=why + later)
 
+    template, found = settings_text(root)
     wishes = [
-        wish(FILE_NAME, NEW, _TEMPLATE, "the settings; commit this file"),
+        wish(FILE_NAME, NEW, template, f"the settings{found}; commit this file"),
         wish("RULES.md", NEW, RULES_TEMPLATE, "the rules that every session reads; commit this file"),
         wish(_INSTRUCTIONS, TEXT, AGENTS_TEXT, "what agents do in a shared checkout; commit this file"),
     ]
@@ -229,9 +214,17 @@ def plan_undo(cwd: str) -> Plan:
     old = _old_step(checkout)
     if old is not None and all(step.path != old.path for step in changes.steps):
         changes = replace(changes, steps=(*changes.steps, old))
-    fences = fences_installed(checkout.home_checkout)
+    home = checkout.home_checkout
+    fences = fences_installed(home)
     return Plan(
-        root=checkout.root, folder=state, chosen=Chosen(), changes=changes, fences=fences, is_undo=True
+        root=checkout.root,
+        folder=state,
+        chosen=Chosen(),
+        changes=changes,
+        fences=fences,
+        is_undo=True,
+        benches=tuple(find_benches(home)),
+        limits=_limits_to_drop(home),
     )
 
 
@@ -267,17 +260,18 @@ def _install(plan: Plan, on_step: Callable[[str], None]) -> Done:
     if now.fences:
         install_fences(find_checkout(plan.root).home_checkout, _clones(plan.root))
         changed.append(now.fences)
-    if not now.trust:
-        return Done(changed=tuple(changed))
-    trouble = install_trust(plan.folder, place_of(plan.root))
-    return Done(changed=(*changed, *([] if trouble else [now.trust])), notes=(trouble,) if trouble else ())
+    trouble = install_trust(plan.folder, place_of(plan.root)) if now.trust else ""
+    if now.trust and not trouble:
+        changed.append(now.trust)
+    notes = (trouble, missing_checks(plan.root))
+    return Done(changed=tuple(changed), notes=tuple(note for note in notes if note))
 
 
 def _with_id(step: Step, repository_id: str) -> Step:
     """The step with the id that this repository already goes by here, so that nothing held is lost."""
-    if step.after is None or _UNKNOWN_ID.encode() not in step.after or step.entry.form != NEW:
+    if step.after is None or UNKNOWN_ID.encode() not in step.after or step.entry.form != NEW:
         return step
-    after = step.after.replace(_UNKNOWN_ID.encode(), repository_id.encode())
+    after = step.after.replace(UNKNOWN_ID.encode(), repository_id.encode())
     entry = replace(step.entry, after=(fingerprint(after),))
     return replace(step, after=after, entry=entry)
 
@@ -301,16 +295,23 @@ def _equip_workspaces(root: str) -> None:
 
 def _clones(root: str) -> list[str]:
     """The open workspaces that have a git config of their own; none where the store cannot be asked."""
+    found = _open_workspaces(root)
+    return [path for path in found if os.path.isfile(os.path.join(path, ".git", HOME_POINTER))]
+
+
+def _limits_to_drop(home: Checkout) -> tuple[str, ...]:
+    """The limits that git has from us; none while workspaces borrow what git would collect."""
+    found = limits_set(home) if home.common_dir else []
+    return tuple(found) if found and not _open_workspaces(home.root) else ()
+
+
+def _open_workspaces(root: str) -> list[str]:
     try:
         house = open_house(root)
     except StoreError:
         return []
     try:
-        return [
-            one.path
-            for one in list_workspaces(house.context)
-            if one.state == OPEN and os.path.isfile(os.path.join(one.path, ".git", HOME_POINTER))
-        ]
+        return [one.path for one in list_workspaces(house.context) if one.state == OPEN]
     finally:
         house.close()
 
@@ -335,8 +336,12 @@ def _undo(plan: Plan, on_step: Callable[[str], None]) -> Done:
     _forget_old(plan.folder)
     if now.fences:
         remove_fences(find_checkout(plan.root).home_checkout, _clones(plan.root))
-    changed = tuple(step.path for step in now.changes.steps)
-    return Done(changed=(*changed, now.fences) if now.fences else changed)
+    home = find_checkout(plan.root).home_checkout
+    removed = remove_benches(home)
+    if now.limits and drop_limits(home) and not now.fences:
+        removed.append(os.path.join(home.common_dir, "config"))
+    steps = [step.path for step in now.changes.steps]
+    return Done(changed=(*steps, *([now.fences] if now.fences else []), *removed))
 
 
 def _old_step(checkout: Checkout) -> Step | None:

@@ -36,7 +36,8 @@ __all__ = ["Failure", "Usage", "Work", "WorkAssignment", "WorkComplete", "WorkFa
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from collections.abc import Callable, Sequence
+    from collections.abc import Callable, Mapping, Sequence
+    from typing import Any
 
     from interlock.domain.worker_messages import Ending, Message
 
@@ -75,6 +76,7 @@ class Work:
     def __init__(self, assignment: WorkAssignment, say: Callable[[Message], None]) -> None:
         self.assignment = assignment
         self.usage: Usage | None = None  # set it as it becomes known: every later message tells it
+        self.doing: str | None = None  # told with every heartbeat
         self._say = say
 
     def progress(self, text: str, done: float | None = None) -> None:
@@ -89,15 +91,22 @@ class Work:
         commit: str | None = None,
         patch: str | None = None,
         files: Sequence[str] | None = None,
+        verdict: str | None = None,
+        findings: Sequence[Mapping[str, Any]] | None = None,
         notes: str | None = None,
     ) -> WorkComplete:
-        """What a handler returns when it is done: with a commit, a patch, files in scratch, or no change."""
+        """What a handler returns when it is done: with a commit, a patch, files in scratch, or no change.
+
+        A reviewer gives its verdict, `approve` or `reject`, and findings.
+        """
         return WorkComplete(
             assignment=self.assignment.assignment,
             summary=summary,
             commit=commit,
             patch=patch,
             files=None if files is None else tuple(files),
+            verdict=verdict,
+            findings=None if findings is None else tuple(findings),
             usage=self.usage,
             notes=notes,
         )
@@ -115,8 +124,10 @@ class Work:
         )
 
 
-def serve(handler: Callable[[Work], Ending]) -> None:
+def serve(handler: Callable[[Work], Ending], *, beats_while: Callable[[], bool] = lambda: True) -> None:
     """Read the assignment, let the handler do it, and say how it ended. To be called once, by a main program.
+
+    A heartbeat is sent only while `beats_while` says so; it is asked from another thread.
 
     Ends the process with exit code 1 when there is no assignment that can be understood.
     """
@@ -130,7 +141,7 @@ def serve(handler: Callable[[Work], Ending]) -> None:
     mouth = _Mouth(out)
     work = Work(assignment, mouth.say)
     silence = threading.Event()
-    beating = threading.Thread(target=_beat, args=(assignment, mouth, silence), daemon=True)
+    beating = threading.Thread(target=_beat, args=(work, mouth, silence, beats_while), daemon=True)
     try:
         signal.signal(signal.SIGTERM, _stop)
         beating.start()
@@ -181,13 +192,16 @@ def _read_assignment() -> bytes:
     return bytes(line.partition(b"\n")[0])
 
 
-def _beat(assignment: WorkAssignment, mouth: _Mouth, silence: threading.Event) -> None:
+def _beat(work: Work, mouth: _Mouth, silence: threading.Event, beats_while: Callable[[], bool]) -> None:
+    assignment = work.assignment
     pause = max(assignment.heartbeat_seconds / _BEATS, 0.01)
     while True:
         try:
-            mouth.say(Heartbeat(assignment=assignment.assignment))
+            if beats_while():
+                mouth.say(Heartbeat(assignment=assignment.assignment, doing=work.doing))
         except OSError:
-            return  # nobody listens any more: SIGTERM or worse will follow
+            os.kill(os.getpid(), signal.SIGTERM)  # nobody listens any more, and nobody would take the result
+            return
         if silence.wait(pause):
             return
 

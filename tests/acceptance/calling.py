@@ -10,6 +10,7 @@ import contextlib
 import hashlib
 import json
 import os
+import pty
 import re
 import sqlite3
 import subprocess
@@ -205,6 +206,29 @@ class Running:
         """Wait for its end."""
         out, err = self._process.communicate(timeout=limit_seconds)
         return Ended(self._words, self._process.returncode, out.decode(), err.decode())
+
+
+def at_terminal(shell: Shell, *words: str, **environment: str) -> tuple[int, str]:
+    """Run a command for a person who sits at a terminal."""
+    master, slave = pty.openpty()
+    process = subprocess.Popen(
+        [INTERLOCK, *words],
+        cwd=shell.folder,
+        env={**os.environ, "USER": "pat", **environment},
+        stdin=slave,
+        stdout=slave,
+        stderr=slave,
+        start_new_session=True,
+    )
+    os.close(slave)
+    said = b""
+    try:
+        while got := os.read(master, 10_000):
+            said += got
+    except OSError:
+        pass  # that is how a terminal ends
+    os.close(master)
+    return process.wait(60), said.decode().replace("\r\n", "\n")
 
 
 def eventually(is_so: Callable[[], object], seconds: float = 20.0) -> None:

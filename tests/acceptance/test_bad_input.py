@@ -146,7 +146,6 @@ def test_a_call_that_cannot_be_read_is_explained_with_the_nearest_word(busy: She
         ("BAD_CALL", ["join", "ann", "bob"]),
         ("BAD_CALL", ["store", "mvoe", "x"]),
         ("BAD_CALL", ["store"]),
-        ("BAD_CALL", []),
         ("BAD_CALL", ["--nonsense"]),
         ("BAD_CALL", ["claim", "x", "-v"]),
     )
@@ -159,13 +158,13 @@ def test_a_call_that_cannot_be_read_is_explained_with_the_nearest_word(busy: She
     assert "interlock claim --help" in told[2]["hint"]
 
 
-def test_a_call_without_a_command_shows_people_what_there_is(shell: Shell) -> None:
-    ended = shell.run()
+def test_a_noun_without_a_verb_shows_people_what_there_is(shell: Shell) -> None:
+    ended = shell.run("store")
 
     assert ended.exit == 2
     assert ended.out == ""
-    assert ended.err.startswith("Usage: interlock")
-    assert "claim" in ended.err
+    assert ended.err.startswith("Usage: interlock store")
+    assert "rebuild" in ended.err
 
 
 def test_a_value_that_was_empty_by_mistake_is_never_taken_for_none(busy: Shell) -> None:

@@ -46,6 +46,30 @@ def test_claims_commits_reports_and_landings_work_inside(yard: Yard) -> None:
     assert yard.left_over() == []
 
 
+def test_a_task_is_handed_over_from_inside_with_its_files_and_accepted_outside(yard: Yard) -> None:
+    task = yard.shell.ask("task", "add", "Add b", "--path", "src/b.py")["task"]["id"]
+
+    ended = yard.script(
+        "code",
+        """
+        echo 'b = 1' > src/b.py
+        interlock commit -m 'Add b' src/b.py
+        echo 'b = 2' > src/b.py
+        echo 'half of it' > product.md
+        echo 'two forms' | interlock handoff $INTERLOCK_TASK --to eve --product product.md --context -
+        """,
+        *("--task", task, "--name", "ann"),
+    )
+
+    assert ended.exit == 0, ended
+    taken = yard.shell.ask("accept", task, "--as", "eve")
+    handoff = taken["handoff"]
+    assert (handoff["product"], handoff["context"]) == ("half of it", "two forms")
+    assert handoff["taken"]["changed"] == ["src/b.py"]
+    assert "src/b.py" in handoff["taken"]["dirty"]
+    assert taken["task"]["owner"] == "eve"
+
+
 def test_the_state_of_others_is_out_of_reach_inside(yard: Yard) -> None:
     secret = next((yard.state / "sessions").iterdir(), None) if yard.state.exists() else None
     yard.shell.ask("claim", "docs/guide.md")

@@ -3,13 +3,11 @@
 from __future__ import annotations
 
 import os
-import pty
-import subprocess
 from typing import TYPE_CHECKING
 
 import pytest
 
-from tests.acceptance.calling import INTERLOCK, Shell, eventually
+from tests.acceptance.calling import Shell, at_terminal, eventually
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -34,29 +32,6 @@ def branch(shell: Shell, name: str, **files: str) -> Shell:
     there.git("add", "--all")
     there.git("commit", "--quiet", "-m", f"Write {' '.join(files)}")
     return there
-
-
-def at_terminal(shell: Shell, *words: str, **environment: str) -> tuple[int, str]:
-    """Run a command for a person who sits at a terminal."""
-    master, slave = pty.openpty()
-    process = subprocess.Popen(
-        [INTERLOCK, *words],
-        cwd=shell.folder,
-        env={**os.environ, "USER": "pat", **environment},
-        stdin=slave,
-        stdout=slave,
-        stderr=slave,
-        start_new_session=True,
-    )
-    os.close(slave)
-    said = b""
-    try:
-        while got := os.read(master, 10_000):
-            said += got
-    except OSError:
-        pass  # that is how a terminal ends
-    os.close(master)
-    return process.wait(60), said.decode().replace("\r\n", "\n")
 
 
 def test_each_refusal_has_its_code_and_says_what_to_do(shell: Shell) -> None:

@@ -47,7 +47,7 @@ def test_a_task_from_its_beginning_to_its_end(shell: Shell) -> None:
     assert (after["state"], after["after"], after["why"]) == ("blocked", ["T1"], "waits for T1")
 
     taken = shell.ask("next", "--as", "ann")
-    assert set(taken) == {"ok", "task", "claims", "resumed", "feedback", "branches"}
+    assert set(taken) == {"ok", "task", "claims", "resumed", "feedback", "branches", "handoff", "context"}
     assert (taken["task"]["owner"], taken["task"]["branch"]) == ("ann", "interlock/T1-1/work")
     assert [claim["pattern"] for claim in taken["claims"]] == ["src/dates.py"]
     assert taken["claims"][0]["task"] == "T1"

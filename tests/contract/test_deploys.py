@@ -273,7 +273,8 @@ def test_paths_belong_to_a_target_by_its_patterns(site: Site) -> None:
 
 
 def test_a_target_is_what_its_section_says() -> None:
-    sections = [("prod", {"paths": ("src",), "verify": "true", "limit": 5, "branch": "release"})]
+    section = {"paths": ("src",), "verify": "true", "limit": 5, "branch": "release", "gate": True}
+    sections = [("prod", section)]
 
     found = deploy_target("prod", sections)
 
@@ -283,6 +284,7 @@ def test_a_target_is_what_its_section_says() -> None:
         "verify": "true",
         "limit_ms": 5,
         "branch": "release",
+        "has_gate": True,
     }
     assert deploy_target("other", sections).paths == ()
     for name in ("", "a/b", "a b", "-x", "a*", "a:b", "ä", "x" * 65):

@@ -12,6 +12,7 @@ from interlock.errors import Held, Malformed, NotAllowed, Stale
 from interlock.operations import landing_ends, landings, records
 from interlock.operations.landing_submitting import Submission, submit
 from interlock.operations.notices import take_notices
+from interlock.operations.picking import next_task
 from interlock.operations.runners import RunnerLease, take_runner
 from interlock.operations.task_adding import add_task
 from interlock.operations.tasks import get_task
@@ -252,3 +253,14 @@ def test_whose_own_work_landed_with_it_need_not_hear_of_it(site: Site) -> None:
     assert site.claims() == []
     for agent in (ann, bob):
         assert take_notices(agent.context, agent.session.id) == []
+
+
+def test_what_was_claimed_for_a_task_with_a_review_does_not_land_under_another_name(site: Site) -> None:
+    ann = site.agent("ann")
+    for title, path, labels in (("Pay", "pay", ("review:1",)), ("Say", "say", ())):
+        add_task(ann.context, ann.session, NewTask(title=title, paths=(path,), labels=labels))
+        next_task(ann.context, ann.session)
+    with pytest.raises(NotAllowed) as refused:
+        enter(ann, "pay", "say")
+    assert (refused.value.code, refused.value.facts["task"]) == ("REVIEW_NEEDED", "T1")
+    assert enter(ann, "say").state == "queued"

@@ -10,7 +10,7 @@ from interlock.flows.briefing import brief
 from interlock.flows.messages import due_messages
 from interlock.flows.parting import leftovers, should_point_out
 from interlock.operations.client_sessions import ClientName, bind
-from interlock.operations.notices import take_notices
+from interlock.operations.notices import add_notice, take_notices
 from interlock.operations.reads import remember
 from tests.contract.test_landings import enter, land, run_by
 from tests.support import MINUTE, opened
@@ -70,3 +70,18 @@ def test_a_lease_that_is_over_is_told_once(site: Site) -> None:
 
     assert ["bob holds a.py now" in text for text in first] == [True]
     assert second == []
+
+
+def test_t35_what_a_dead_agent_was_not_told_its_successor_hears_once(site: Site) -> None:
+    first = site.agent("ann")
+    first.context.change(lambda tx: add_notice(tx, first.session.id, "before it went silent"))
+    site.clock.advance(365 * 24 * 60 * MINUTE)
+    site.agent("bob").context.change(lambda tx: add_notice(tx, first.session.id, "while nobody was there"))
+    second = site.agent("ann")
+    assert second.session.id != first.session.id
+    second.context.change(lambda tx: add_notice(tx, first.session.id, "to a name that is out of date"))
+
+    told = take_notices(second.context, second.session.id)
+    assert told == ["before it went silent", "while nobody was there", "to a name that is out of date"]
+    assert take_notices(second.context, second.session.id) == []
+    assert take_notices(second.context, first.session.id) == []

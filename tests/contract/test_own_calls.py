@@ -7,12 +7,11 @@ from typing import TYPE_CHECKING
 import pytest
 
 from interlock.domain.tasks import NewTask
-from interlock.errors import Malformed, Stale
+from interlock.errors import Stale
 from interlock.operations.client_sessions import ClientName, bind
 from interlock.operations.picking import Picked, next_task
 from interlock.operations.task_adding import add_task
-from interlock.operations.task_handing import hand_back, rest_for_person
-from interlock.operations.tasks import lessons_of
+from interlock.operations.task_handing import hand_back
 from interlock.operations.tool_calls import announce_call, announced_calls, begin_call, end_call, open_calls
 from tests.support import MINUTE
 
@@ -55,14 +54,3 @@ def test_a_task_handed_back_is_ready_again_and_charged_to_nobody(site: Site) -> 
     assert [lesson.why for lesson in picked.lessons] == ["the parser is missing"]
     with pytest.raises(Stale, match="bob is at work on it"):
         hand_back(ann.context, ann.session, task, "mine")
-
-
-def test_a_task_that_asks_a_person_rests_and_holds_nothing(site: Site) -> None:
-    ann = site.agent("ann")
-    task = with_task(ann)
-    rested = rest_for_person(ann.context, ann.session, task, "red or blue?")
-    assert (rested.state, rested.owner) == ("blocked", "")
-    assert "red or blue?" in lessons_of(ann.context, task)[0].why
-    assert site.agent("bob").take("src/y.py").agent == "bob"
-    with pytest.raises(Malformed):
-        rest_for_person(ann.context, ann.session, task, " ")

@@ -251,6 +251,15 @@ def test_what_was_used_comes_back_after_the_period_and_not_before(site: Site) ->
     is_refused(bob, "api")
 
 
+def test_what_was_taken_and_not_used_is_there_again_at_once(site: Site) -> None:
+    ann, bob = site.agent("ann", settings=KINDS), site.agent("bob", settings=KINDS)
+    slots.put_back(ann.context, ann.session, [take(ann, "api", amount=40), take(ann, "gpu", amount=8)])
+
+    assert slots.in_use(bob.context) == {}
+    free(bob, take(bob, "api", amount=60))
+    assert slots.in_use(ann.context) == {"api": 60}
+
+
 @pytest.mark.parametrize(
     ("kind", "name", "amount", "code"),
     [

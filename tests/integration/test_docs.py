@@ -228,3 +228,14 @@ def headings(page: Path) -> set[str]:
     """The names under which a page's headings can be linked to."""
     lines = re.findall(r"^#+ (.+)$", page.read_text(encoding="utf-8"), re.MULTILINE)
     return {re.sub(r"[^\w -]", "", line.lower()).replace(" ", "-") for line in lines}
+
+
+def test_the_picture_of_the_front_page_shows_what_the_product_says() -> None:
+    told = subprocess.run(
+        [sys.executable, str(ROOT / "scripts" / "picture.py"), "--check"],
+        capture_output=True,
+        text=True,
+        timeout=LIMIT_SECONDS,
+    )
+
+    assert told.returncode == 0, told.stderr

@@ -6,6 +6,8 @@ import os
 import subprocess
 from pathlib import Path
 
+import pytest
+
 
 def _git(folder: Path, *arguments: str) -> str:
     done = subprocess.run(
@@ -28,3 +30,12 @@ def test_a_folder_outside_the_repository_belongs_to_none(tmp_path: Path) -> None
     found = subprocess.run(["git", "rev-parse", "--git-dir"], cwd=tmp_path, capture_output=True, timeout=30)
 
     assert found.returncode != 0
+
+
+@pytest.mark.xdist_group("alone")
+def test_a_group_stands_where_the_distribution_over_workers_looks_for_it(
+    request: pytest.FixtureRequest,
+) -> None:
+    is_grouping = bool(getattr(request.config.option, "loadgroup", False))
+
+    assert request.node.nodeid.endswith("@alone") is is_grouping

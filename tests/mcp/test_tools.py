@@ -9,7 +9,10 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 
+from interlock.bootstrap import open_house
 from interlock.mcp_server.tool_list import INSTRUCTIONS, TOOLS
+from interlock.operations.gates import answer
+from interlock.operations.sessions import join
 from tests.mcp.speaking import MODERN, Speaker
 
 if TYPE_CHECKING:
@@ -100,18 +103,45 @@ def test_handing_a_task_back_tells_the_next_one_what_was_found(repository: Path)
     assert (after["lapses"], after["failures"]) == (before["lapses"], before["failures"]) == (0, 0)
 
 
+def test_a_handoff_for_one_agent_is_found_by_its_next(repository: Path) -> None:
+    interlock(repository, "task", "add", "Say y", "--path", "free.py", "--as", "lead")
+    with (
+        Speaker(repository, "--as", "ann") as ann,
+        Speaker(repository, "--as", "bob") as bob,
+        Speaker(repository, "--as", "eve") as eve,
+    ):
+        task = ann.call("next")["task"]["id"]
+        said = {"context": "the parser vanished", "next": "write it anew", "constraints": ["keep the API"]}
+        assert ann.call("handoff", task=task, **said, fields=["x"])["code"] == "HANDOFF_WRONG_TYPE"
+        assert ann.call("handoff", task=task, **said, to="no body")["code"] == "BAD_NAME"
+        handed = ann.call("handoff", task=task, **said, to="bob")["handoff"]
+        assert (handed["id"], handed["to"]) == ("H1", "bob")
+        assert handed["taken"]["claims"] == [{"pattern": "free.py", "mode": "exclusive"}]
+        assert eve.call("next")["code"] == "NO_TASK"
+        bob.call("claim", paths=["other.py"])
+        assert bob.call("status")["needs_you"][-1].startswith("ann hands T1 to you (H1, hash ")
+        taken = bob.call("next")
+        assert taken["task"]["owner"] == "bob"
+        assert "- keep the API" in taken["context"]
+        assert bob.call("next")["context"] == taken["context"]  # resumed
+
+
 def test_a_question_for_a_person_lets_the_task_rest(repository: Path) -> None:
     interlock(repository, "task", "add", "Say y", "--path", "free.py", "--as", "lead")
     with Speaker(repository, "--as", "ann") as ann:
         task = ann.call("next")["task"]["id"]
-        asked = ann.call("ask", task=task, question="red or blue?")
-        assert asked["task"]["state"] == "blocked"
-        assert "red or blue?" in asked["task"]["why"]
+        asked = ann.call("ask", task=task, question="red or blue?", kind="taste")
+        assert (asked["gate"]["state"], asked["gate"]["kind"]) == ("waiting", "taste")
+        assert (asked["task"]["state"], asked["task"]["owner"]) == ("waiting_for_person", "ann")
         assert ann.call("next")["code"] == "NO_TASK"
-        interlock(repository, "task", "unblock", task, "--as", "lead")
-        taken = ann.call("next")
-        assert taken["task"]["id"] == task
-        assert "red or blue?" in taken["feedback"][0]["why"]
+        assert ann.call("ask", task=task, question="red or blue?", kind="taste")["gate"]["id"] == "G1"
+        house = open_house(str(repository))
+        person = join(house.context, "pat", kind="person").session
+        answer(house.context, person, "G1", approve=True, why="blue")
+        house.close()
+        told = ann.call("ask", task=task, question="red or blue?", kind="taste")
+        assert (told["gate"]["state"], told["gate"]["answer"]) == ("approved", "blue")
+        assert told["task"]["state"] == "active"
 
 
 def test_state_is_set_by_version_and_appended_to(repository: Path) -> None:

@@ -31,7 +31,8 @@ TASKS = int(os.environ.get("INTERLOCK_FAULT_TASKS", "80"))  # 500 for the whole 
 WORKERS = int(os.environ.get("INTERLOCK_FAULT_WORKERS", "8"))
 LIMIT_SECONDS = 60 + TASKS
 SEED = int(os.environ.get("INTERLOCK_FAULT_SEED", "0")) or random.SystemRandom().randrange(2**32)
-SETTINGS = '[sessions]\nlease = "2s"\n'
+# Owners are killed more often here than any lineage would bear.
+SETTINGS = '[sessions]\nlease = "2s"\n[retries]\nmax_attempts = 100\nbackoff = "1s"\n'
 PATHS = ("src/a.py", "src/*.py", "docs/**", "docs/x.md", "lib/b.py", "lib")
 
 pytestmark = [pytest.mark.slow, pytest.mark.timeout(LIMIT_SECONDS + 60)]
@@ -67,7 +68,9 @@ def _work_once(house: object, name: str, dice: random.Random) -> bool:
         return any(outcome.counts.get(state) for state in ("ready", "blocked", "active"))
     time.sleep(dice.choice((0.0, 0.01, 0.05)))
     if dice.random() < 0.05:
-        tasks.fail_task(context, session, outcome.task.id, "bad luck")
+        # In other words each time: the same twice would stop the task and ask a person.
+        luck = "".join(dice.choices("abcdefghijklmnopqrstuvwxyz", k=12))
+        tasks.fail_task(context, session, outcome.task.id, f"bad luck, called {luck}")
     else:
         tasks.finish_on_word(context, session, outcome.task.id, name)
     return True

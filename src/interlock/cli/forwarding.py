@@ -21,10 +21,11 @@ _MISSING_SECONDS = 10.0  # for another one to come when one was killed
 _START_SECONDS = 5.0
 _LOOK_SECONDS = 0.05
 # Read here: what a path means behind the fence is known only here.
-_FILES = ("body", "result", "file")
+_FILES = ("body", "result", "file", "product", "context", "plan", "findings")
 _MOST_READ = 16 * 1024 * 1024
+TWO_FILES = b"\0"  # stands between them on standard input: no text has it
 # These need no state, or say themselves what they need of the resident.
-_RUN_HERE = ("resident", "demo", "commit", "git")
+_RUN_HERE = ("resident", "demo", "commit", "git", "completion")
 
 
 def runs_here(command: Command) -> bool:
@@ -82,23 +83,25 @@ def _words_for(said: Any) -> list[str]:
 def _take_in(command: Command, given: dict[str, Any]) -> bytes:
     """What the command reads from a file or from standard input; it is told to read the latter."""
     keys = {one.key for one in (*command.options, *command.arguments)}
-    for name in _FILES:
-        said = given.get(name)
-        if name not in keys or not said:
-            continue
-        given[name] = "-"
-        if said == "-":
-            return sys.stdin.buffer.read(_MOST_READ)
-        try:
-            with open(said, "rb") as file:
-                return file.read(_MOST_READ)
-        except (OSError, ValueError) as error:
-            raise Malformed(
-                f"{said[:80]!r} cannot be read: {getattr(error, 'strerror', None) or error}",
-                code="UNREADABLE_FILE",
-                hint="give the path of a text file, or - for standard input",
-            ) from error
-    return b""
+    named = {name: str(given[name]) for name in _FILES if name in keys and given.get(name)}
+    given |= dict.fromkeys(named, "-")
+    if list(named.values()).count("-") > 1:  # which is refused there
+        return sys.stdin.buffer.read(_MOST_READ)
+    return TWO_FILES.join([_read_here(said) for said in named.values()])
+
+
+def _read_here(said: str) -> bytes:
+    if said == "-":
+        return sys.stdin.buffer.read(_MOST_READ)
+    try:
+        with open(said, "rb") as file:
+            return file.read(_MOST_READ)
+    except (OSError, ValueError) as error:
+        raise Malformed(
+            f"{said[:80]!r} cannot be read: {getattr(error, 'strerror', None) or error}",
+            code="UNREADABLE_FILE",
+            hint="give the path of a text file, or - for standard input",
+        ) from error
 
 
 def _branch_at(folder: str) -> str:

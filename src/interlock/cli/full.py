@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 from typing import TYPE_CHECKING, Any
 
 import click
@@ -9,7 +10,8 @@ from click.core import ParameterSource
 
 from interlock import __version__
 from interlock.cli.main import run_command
-from interlock.cli.spec import COMMANDS, COMMON, Command
+from interlock.cli.quick import read_call
+from interlock.cli.spec import COMMANDS, COMMON, STANDING, Command
 from interlock.cli.terminal import Terminal
 from interlock.errors import Malformed
 
@@ -18,9 +20,13 @@ if TYPE_CHECKING:
 
 _NOUNS = {
     "deploy": "One deploy at a time to a target, and never an old one: deploy TARGET -- CMD; deploy history.",
+    "fan": "Tasks that were split, and what their branches brought.",
     "gate": "What waits for a person.",
+    "handoff": "From one agent to the next: handoff TASK --to AGENT; handoff show TASK; handoff list.",
     "plan": "What is to be done, written down in a file.",
+    "pool": "Whether workers are started: paused when their environment is broken.",
     "queue": "The way onto the target branch.",
+    "review": "What others say of a commit before it lands.",
     "role": "What an agent may do: tools, paths and verbs, and which fence holds it.",
     "rules": "What every session works by: rules shows them; rules ack says that you read them.",
     "rescue": "Work that was saved before something was removed.",
@@ -32,6 +38,7 @@ _NOUNS = {
     "state": "Shared values under keys, each with a version.",
     "store": "Where the state lives.",
     "task": "The work queue.",
+    "usage": "What was spent: usage shows totals; usage add and usage import book.",
 }
 
 
@@ -42,6 +49,9 @@ _OPTION_NAMES = {option.name for command in COMMANDS for option in (*command.opt
 
 def run_with_click(words: list[str]) -> int:
     """Run a call through click; tells the exit code."""
+    call = read_call(words) if "_INTERLOCK_COMPLETE" not in os.environ else None
+    if call is not None and call[0] is STANDING:  # which click takes for a command that is missing
+        return run_command(*call) or 0
     try:
         # With _INTERLOCK_COMPLETE set, click answers a shell that asks how a word goes on.
         code = build().main(args=words, prog_name="interlock", standalone_mode=False)
@@ -83,7 +93,7 @@ def build() -> click.Group:
     root = click.Group(
         "interlock",
         help="Many coding agents, one repository, nothing lost.",
-        epilog="Every command takes --json, --as NAME and --repo DIR. Start with: interlock claim PATH",
+        epilog="Every command takes --json, --as NAME and --repo DIR. Where you stand: interlock",
         context_settings={"help_option_names": ["-h", "--help"], "max_content_width": 100},
         params=[
             click.Option(

@@ -33,17 +33,19 @@ if TYPE_CHECKING:
     from interlock.operations.context import Context
 
 _CLAIMS = ("claim", "renew", "release", "check", "claims", "who", "status", "journal", "leave")
-_WORK = ("next", "done", "fail", "accept", "land", "sync", "number", "handoff", "rules")
-_COMMANDS = frozenset((*_CLAIMS, *_WORK))
-_NOUNS = frozenset(("task", "handoff", "state", "slot", "number", "rules"))
-_VERBS = frozenset(("queue list", "queue show", "gate list", "deploy history"))
+_WORK = ("next", "done", "fail", "accept", "decline", "land", "sync", "number", "handoff", "rules", "fanout")
+_LOOKS = ("", "usage", "stats")  # the first is `interlock` without a word
+_COMMANDS = frozenset((*_CLAIMS, *_WORK, *_LOOKS))
+_NOUNS = frozenset(("task", "handoff", "state", "slot", "number", "rules", "fan", "review"))
+_GATES = ("gate list", "gate show", "gate ask", "gate withdraw")
+_VERBS = frozenset(("usage list", "queue list", "queue show", "pool show", *_GATES, "deploy history"))
 # A program given here would be run outside; a file would be read there.
 _REFUSED_OPTIONS = {
     "check": "the command would run outside of the fence",
     "repo": "a guest has one repository",
 }
 _REFUSED_IN = {"sync": {"update": "git would run outside of the fence, with the settings of this checkout"}}
-_FILES = ("body", "result", "file")
+_FILES = ("body", "result", "file", "product", "context", "plan", "findings")
 _SHOWN = ("TERM", "NO_COLOR", "COLUMNS")
 
 
@@ -70,7 +72,7 @@ def _outside_only(message: str) -> NotAllowed:
     return NotAllowed(
         message,
         code="NOT_IN_SANDBOX",
-        hint="ask the person or the agent that started you to do it outside; `interlock task block` says so",
+        hint="ask a person to do it outside: `interlock gate ask TASK --why …`, or whoever started you",
     )
 
 

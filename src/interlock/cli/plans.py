@@ -22,7 +22,7 @@ def check(desk: Desk, plan: str) -> int:
     from interlock.operations.plans import check_here
     from interlock.views.plans import plan_json, plan_text
 
-    read = read_plan(_read(desk, plan), os.path.basename(plan))
+    read = read_plan(read_text(desk, plan), os.path.basename(plan))
     checked = check_here(desk.house.context, read)
     answer: dict[str, Any] = {"ok": True, "plan": plan_json(checked)}
     if not checked.is_fine:
@@ -39,7 +39,7 @@ def check(desk: Desk, plan: str) -> int:
     return 0 if checked.is_fine else 1
 
 
-def _read(desk: Desk, name: str) -> str:
+def read_text(desk: Desk, name: str) -> str:
     """The text of a plan; a relative path counts from where the caller stands."""
     most = 4 * MOST_CHARACTERS + 1
     try:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from interlock.cli.spec import COMMANDS, COMMON, Command, Option
+from interlock.cli.spec import COMMANDS, COMMON, STANDING, Command, Option
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -28,6 +28,8 @@ def read_call(words: list[str]) -> tuple[Command, dict[str, Any]] | None:
             if found is not None:  # also where a noun is a command by itself: `number`, then `number list`
                 command, plain = found, []
                 options.update({option.name: option for option in command.options})
+    if command is None and not plain:
+        command = STANDING
     if command is None or not _read_arguments(command, plain, given):
         return None
     for option in (*COMMON, *command.options):

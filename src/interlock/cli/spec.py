@@ -9,17 +9,24 @@ from __future__ import annotations
 
 from interlock.cli.forms import Argument, Command, Option
 from interlock.cli.spec_executing import EXEC_COMMANDS
+from interlock.cli.spec_fans import FAN_COMMANDS
+from interlock.cli.spec_gates import GATE_COMMANDS
+from interlock.cli.spec_handoffs import HANDOFF_COMMANDS
 from interlock.cli.spec_hooks import HOOK_COMMANDS
 from interlock.cli.spec_landings import LANDING_COMMANDS
 from interlock.cli.spec_mcp import MCP_COMMANDS
 from interlock.cli.spec_plans import PLAN_COMMANDS
+from interlock.cli.spec_pools import POOL_COMMANDS
+from interlock.cli.spec_reviews import REVIEW_COMMANDS
 from interlock.cli.spec_roles import ROLE_COMMANDS
 from interlock.cli.spec_rules import RULES_COMMANDS
+from interlock.cli.spec_running import RUN_COMMANDS
 from interlock.cli.spec_state import STATE_COMMANDS
 from interlock.cli.spec_tasks import TASK_COMMANDS
+from interlock.cli.spec_usage import USAGE_COMMANDS
 from interlock.cli.spec_workspaces import WORKSPACE_COMMANDS
 
-__all__ = ["COMMANDS", "COMMON", "Argument", "Command", "Option"]
+__all__ = ["COMMANDS", "COMMON", "STANDING", "Argument", "Command", "Option"]
 
 _PATTERNS = Argument(name="patterns", help="path, glob or named thing such as deploy:prod", is_many=True)
 _SOME_PATTERNS = Argument(
@@ -34,6 +41,11 @@ COMMON = (
     Option(name="--json", help="answer with exactly one JSON object on stdout", is_flag=True),
     Option(name="--as", help="act as this agent", metavar="NAME"),
     Option(name="--repo", help="act in the repository of this folder", metavar="DIR"),
+)
+
+# What `interlock` means without a word.
+STANDING = Command(
+    path="", handler="standing:standing", summary="Where you stand, and the next sensible step."
 )
 
 COMMANDS: tuple[Command, ...] = (
@@ -225,24 +237,48 @@ COMMANDS: tuple[Command, ...] = (
         examples=("interlock resident --idle 1h",),
     ),
     Command(
+        path="completion",
+        handler="completion:completion",
+        summary="Print what lets a shell complete words: for bash, zsh or fish.",
+        arguments=(Argument(name="shell", help="bash, zsh or fish"),),
+        examples=("interlock completion bash", "interlock completion zsh", "interlock completion fish"),
+        details=(
+            'bash: eval "$(interlock completion bash)" in ~/.bashrc\n'
+            'zsh:  eval "$(interlock completion zsh)" in ~/.zshrc, behind compinit\n'
+            "fish: interlock completion fish > ~/.config/fish/completions/interlock.fish"
+        ),
+    ),
+    Command(
         path="demo",
         handler="demo:demo",
-        summary="The story on a scratch repository, with real processes.",
+        summary="Colliding tasks in one checkout, in worktrees and with Interlock; one table at the end.",
         options=(
-            Option(name="--agents", help="how many", metavar="N", default="6"),
+            Option(
+                name="--agents", help="how many, with one who deploys and a person", metavar="N", default="8"
+            ),
             Option(name="--seed", help="the same story again", metavar="N", default="7"),
-            Option(name="--keep", help="leave the scratch repository there", is_flag=True),
+            Option(name="--tasks", help="only the first of the twenty", metavar="N", default="20"),
+            Option(name="--way", help="only naive, worktrees or interlock", metavar="WAY"),
+            Option(name="--keep", help="leave the scratch repositories there", is_flag=True),
+            Option(name="--recount", help="count again what a demo with --keep has left", metavar="FOLDER"),
         ),
-        examples=("interlock demo", "interlock demo --agents 8 --keep"),
+        examples=("interlock demo", "interlock demo --agents 5 --keep"),
     ),
     *TASK_COMMANDS,
+    *HANDOFF_COMMANDS,
     *PLAN_COMMANDS,
+    *FAN_COMMANDS,
+    *REVIEW_COMMANDS,
+    *RUN_COMMANDS,
+    *POOL_COMMANDS,
     *STATE_COMMANDS,
     *WORKSPACE_COMMANDS,
     *LANDING_COMMANDS,
+    *GATE_COMMANDS,
     *ROLE_COMMANDS,
     *RULES_COMMANDS,
     *HOOK_COMMANDS,
     *EXEC_COMMANDS,
     *MCP_COMMANDS,
+    *USAGE_COMMANDS,
 )

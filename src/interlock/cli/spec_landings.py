@@ -65,28 +65,6 @@ LANDING_COMMANDS: tuple[Command, ...] = (
         examples=("interlock queue resume --why 'the rewind was meant'",),
     ),
     Command(
-        path="gate list",
-        handler="gates:list_all",
-        summary="What waits for a person.",
-        examples=("interlock gate list",),
-    ),
-    Command(
-        path="gate approve",
-        handler="gates:approve",
-        summary="Let an entry land, exactly as it was submitted. Only a person can.",
-        arguments=(Argument(name="id", help="as `gate list` shows it"),),
-        options=(Option(name="--head", help="only if this is the head that waits", metavar="SHA"),),
-        examples=("interlock gate approve L3",),
-    ),
-    Command(
-        path="gate reject",
-        handler="gates:reject",
-        summary="Send an entry back to its author. Only a person can.",
-        arguments=(Argument(name="id", help="as `gate list` shows it"),),
-        options=(Option(name="--why", help="the reason, for the author", metavar="TEXT"),),
-        examples=("interlock gate reject L3 --why 'the price must not change'",),
-    ),
-    Command(
         path="sync",
         handler="deploys:sync",
         summary="Fetch, and tell how far this branch is behind and ahead; exit 4 when behind.",

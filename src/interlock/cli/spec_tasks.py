@@ -37,6 +37,11 @@ TASK_COMMANDS: tuple[Command, ...] = (
                 name="--label", help="a word to find it by; may be given again", metavar="L", is_repeated=True
             ),
             Option(name="--parent", help="the task it was split from", metavar="T"),
+            Option(name="--review", help="so many reviewers must approve it before it lands", metavar="N"),
+            Option(
+                name="--reviewer", help="who reviews it; may be given again", metavar="A", is_repeated=True
+            ),
+            Option(name="--decider", help="who decides if they disagree: an agent, or person", metavar="D"),
             Option(name="--next", help="what its owner should do first", metavar="TEXT"),
             Option(
                 name="--force", help="add it though another looks like it; the link is kept", is_flag=True
@@ -82,10 +87,18 @@ TASK_COMMANDS: tuple[Command, ...] = (
     ),
     Command(
         path="task log",
-        handler="tasks:log",
-        summary="What happened to a task, attempt by attempt.",
+        handler="attempt_logs:log",
+        summary="What happened to a task, attempt by attempt, and what its worker said.",
         arguments=(_TASK,),
-        examples=("interlock task log T7",),
+        options=(
+            Option(name="--attempt", help="the log of this attempt, not of the newest", metavar="N"),
+            Option(name="--follow", help="go on as the worker speaks, until it ends", is_flag=True),
+        ),
+        examples=(
+            "interlock task log T7",
+            "interlock task log T7 --attempt 1",
+            "interlock task log T7 --follow",
+        ),
     ),
     Command(
         path="task after",
@@ -119,10 +132,15 @@ TASK_COMMANDS: tuple[Command, ...] = (
     ),
     Command(
         path="task retry",
-        handler="tasks:retry",
-        summary="Give a failed or dead task another round of attempts.",
+        handler="retries:retry",
+        summary="Give a task that failed, died or was stopped another round of attempts.",
         arguments=(_TASK,),
-        examples=("interlock task retry T7",),
+        options=(Option(name="--why", help="what was mended, for whoever comes next", metavar="TEXT"),),
+        examples=("interlock task retry T7", "interlock task retry T7 --why 'the token was renewed'"),
+        details=(
+            "Its history stays. From a person, all that belongs to it (retries, children, follow-ups) gets\n"
+            "a fresh budget; and it answers for what was stopped: the question in `gate list` is withdrawn."
+        ),
     ),
     Command(
         path="task drop",

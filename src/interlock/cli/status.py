@@ -24,6 +24,7 @@ def status(desk: Desk) -> int:
     claims = [claim_json(one, house.store) for one in list_claims(house.context)]
     waiters = [waiter_json(one, house.store) for one in house.store.view(describe_line)]
     workspaces, landings, slots = _work(desk)
+    under_way = _UnderWay(desk)
     notices = take_notices(house.context, me.id) if me else []
     position = last_position(house.context)
     table = desk.terminal.table
@@ -49,6 +50,7 @@ def status(desk: Desk) -> int:
             [[one["agent"], " ".join(one["patterns"]), one["since"]] for one in waiters],
         ),
         *_tables(desk, workspaces, landings, slots),
+        *under_way.text(desk),
         *(f"notice: {text}" for text in notices),
         f"journal at {position}",
     ]
@@ -62,6 +64,7 @@ def status(desk: Desk) -> int:
         "workspaces": workspaces,
         "landings": landings,
         "slots": slots,
+        **under_way.document(),
         "notices": notices,
         "journal": {"position": position},
     }
@@ -98,6 +101,66 @@ def _work(desk: Desk) -> tuple[list[dict[str, Any]], list[dict[str, Any]], list[
     workspaces = [workspace_json(one) for one in list_workspaces(context)]
     landings = [landing_json(one) for one in list_landings(context)]
     return workspaces, landings, [slot_json(one, store) for one in list_slots(context)]
+
+
+class _UnderWay:
+    """What runs, what waits for a person, and what was spent today."""
+
+    def __init__(self, desk: Desk) -> None:
+        from interlock.operations.attempts import running_attempts
+        from interlock.operations.gates import list_gates
+        from interlock.operations.pools import pool_of
+        from interlock.operations.tasks import count_tasks
+        from interlock.operations.usage import spent_today
+        from interlock.views.attempts import attempt_json
+        from interlock.views.gates import gate_json
+
+        context = desk.house.context
+        self._attempts = [attempt_json(one) for one in running_attempts(context)]
+        self._gates = [gate_json(one) for one in list_gates(context)]
+        self._today = spent_today(context)
+        self._pool = pool_of(context)
+        counts = count_tasks(context)
+        self._dead = counts.get("dead", 0) + counts.get("failed", 0)
+        self._limit: int | None = context.settings.budgets_day
+
+    def document(self) -> dict[str, Any]:
+        """As programs read it."""
+        from interlock.views.usage import dollars, total_json
+
+        spent = total_json(self._today) | {"budget_usd": dollars(self._limit)}
+        pool = {"state": self._pool.state, "paused": self._pool.paused or None}
+        return {"attempts": self._attempts, "pool": pool, "gates": self._gates, "spent_today": spent} | {
+            "dead_letters": self._dead
+        }
+
+    def text(self, desk: Desk) -> list[str]:
+        """As people read it: nothing of what there is nothing of."""
+        from interlock.domain.usage import money_words, total_words
+
+        attempts, gates = len(self._attempts), len(self._gates)
+        shown = (
+            (
+                f"{attempts} attempt{'' if attempts == 1 else 's'} running",
+                ("id", "task", "agent", "client", "started_at", "doing"),
+                self._attempts,
+            ),
+            (f"{gates} waiting for a person", ("id", "task", "kind", "agent", "why"), self._gates),
+        )
+        parts = [
+            desk.terminal.table(title, list(keys), [[str(row[key] or "") for key in keys] for row in rows])
+            for title, keys, rows in shown
+            if rows
+        ]
+        if self._dead:
+            many = f"{self._dead} dead letter{'' if self._dead == 1 else 's'}"
+            parts.append(f"{many} (`interlock task list --state dead --state failed` shows them)")
+        if self._pool.paused:
+            parts.append(f"the pool is paused: {self._pool.paused} (`interlock pool resume` goes on)")
+        if self._today.entries or self._limit is not None:
+            limit = f"; the budget of a day is {money_words(self._limit)}" if self._limit is not None else ""
+            parts.append(f"spent today, by UTC: {total_words(self._today)}{limit}")
+        return parts
 
 
 def _who_am_i(desk: Desk) -> tuple[Any, str]:

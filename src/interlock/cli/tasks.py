@@ -7,7 +7,7 @@ import sys
 
 from interlock.cli.numbers import read_number
 from interlock.cli.terminal import in_one_line
-from interlock.clock import parse_duration
+from interlock.clock import parse_duration, rfc3339
 from interlock.domain.tasks import LONGEST_BODY, STATES, NewTask, branch_of
 from interlock.errors import Malformed
 
@@ -38,16 +38,20 @@ def add(
     key: str,
     label: tuple[str, ...],
     parent: str,
+    review: str,
+    reviewer: tuple[str, ...],
+    decider: str,
     next: str,
     force: bool,
 ) -> int:
     """Add a task, or show what looks like it."""
+    from interlock.domain.reviews import check_step
     from interlock.operations.task_adding import LooksAlike, add_task
     from interlock.views.tasks import likeness_json, task_json
 
     new = NewTask(
         title=title,
-        body=_read_text(body, "--body", LONGEST_BODY),
+        body=read_file(body, "--body", LONGEST_BODY),
         kind=kind,
         role=role,
         priority=_signed(priority, "--priority"),
@@ -57,7 +61,7 @@ def add(
         check=check,
         output=output,
         key=key,
-        labels=label,
+        labels=(*label, *check_step(read_number(review, "--review") or 0, reviewer, decider)),
         parent=parent,
         next_action=next,
     )
@@ -97,7 +101,7 @@ def _refuse(desk: Desk, answer: dict[str, Any]) -> None:
         desk.terminal.complain(answer["message"], answer["hint"], answer["code"])
 
 
-def _read_text(name: str, what: str, longest: int) -> str:
+def read_file(name: str, what: str, longest: int) -> str:
     """The text of a file, or of standard input for `-`; its last line end does not count."""
     if not name:
         return ""
@@ -161,7 +165,7 @@ def import_list(desk: Desk, file: str, force: bool) -> int:
     from interlock.views.tasks import likeness_json, task_json
 
     house = desk.house
-    text = _read_text(file, "the checklist", _LONGEST_LIST)
+    text = read_file(file, "the checklist", _LONGEST_LIST)
     outcome = import_checklist(house.context, desk.session(), text, force=force)
     added = [task_json(task, house.store) for task in outcome.added]
     skipped: list[dict[str, Any]] = [
@@ -179,19 +183,26 @@ def import_list(desk: Desk, file: str, force: bool) -> int:
 
 def show(desk: Desk, task: str) -> int:
     """Show one task whole."""
+    from interlock.cli.retries import budget_of
+    from interlock.operations.consequences import settle_due
     from interlock.operations.tasks import get_task, lessons_of, links_of
     from interlock.views.tasks import task_json
 
     house = desk.house
     desk.show_life()
+    settle_due(house.context)
     found = get_task(house.context, task)
     row = task_json(found, house.store)
     links = [{"id": other, "reason": reason} for other, reason in links_of(house.context, task)]
     before = _before(desk, found, lessons_of(house.context, task), with_own=True)
     lines = [f"{key:<13} {in_one_line(str(row[key]))}" for key in row if row[key] not in (None, [], "")]
     lines += [f"looks like    {one['id']}: {in_one_line(one['reason'])}" for one in links]
+    retries, budget, others = budget_of(desk, found)
+    lines += [in_one_line(line) for line in budget]
     lines += _told(before, "feedback      ", "work there    ")
-    desk.terminal.answer({"ok": True, "task": row, "similar": links, **before}, "\n".join(lines))
+    lines += _told({"feedback": others, "branches": []}, "of its family ", "")
+    answer = {"ok": True, "task": row, "similar": links, **before, "retries": retries}
+    desk.terminal.answer({**answer, "family_feedback": others}, "\n".join(lines))
     return 0
 
 
@@ -212,32 +223,11 @@ def _told(before: dict[str, Any], said: str, there: str) -> list[str]:
     return lines + [f"{there}{branch}" for branch in before["branches"]]
 
 
-def log(desk: Desk, task: str) -> int:
-    """Show what happened to a task."""
-    from interlock.operations.tasks import task_history
-    from interlock.views.journal import entry_json
-
-    desk.show_life()
-    entries = [entry_json(entry) for entry in task_history(desk.house.context, task)]
-    lines: list[str] = []
-    for entry in entries:
-        facts = entry["data"]
-        detail = (
-            facts.get("why")
-            or facts.get("title")
-            or (f"attempt {facts['attempt']}" if "attempt" in facts else "")
-        )
-        told = f"{entry['at']}  {entry['kind']:<15} {entry['agent']:<12} {detail}"
-        lines.append(in_one_line(told).rstrip())
-    desk.terminal.answer({"ok": True, "entries": entries}, "\n".join(lines))
-    return 0
-
-
 def after(desk: Desk, task: str, before: str) -> int:
     """Let a task wait for another."""
     from interlock.operations.tasks import add_dependency
 
-    return _answer_task(desk, add_dependency(desk.house.context, desk.session(), task, before))
+    return answer_task(desk, add_dependency(desk.house.context, desk.session(), task, before))
 
 
 def plan(desk: Desk, task: str, paths: tuple[str, ...], force: bool) -> int:
@@ -249,38 +239,32 @@ def plan(desk: Desk, task: str, paths: tuple[str, ...], force: bool) -> int:
     outcome = declare_paths(context, desk.session(), task, patterns, force=force)
     if isinstance(outcome, LooksAlike):
         return _point_out(desk, outcome.similar)
-    return _answer_task(desk, outcome.task)
+    return answer_task(desk, outcome.task)
 
 
 def block(desk: Desk, task: str, why: str) -> int:
     """Keep a task from being offered."""
     from interlock.operations.tasks import block_task
 
-    return _answer_task(desk, block_task(desk.house.context, desk.session(), task, why))
+    return answer_task(desk, block_task(desk.house.context, desk.session(), task, why))
 
 
 def unblock(desk: Desk, task: str) -> int:
     """Offer a blocked task again."""
     from interlock.operations.tasks import unblock_task
 
-    return _answer_task(desk, unblock_task(desk.house.context, desk.session(), task))
-
-
-def retry(desk: Desk, task: str) -> int:
-    """Give a task another round of attempts."""
-    from interlock.operations.tasks import retry_task
-
-    return _answer_task(desk, retry_task(desk.house.context, desk.session(), task))
+    return answer_task(desk, unblock_task(desk.house.context, desk.session(), task))
 
 
 def drop(desk: Desk, task: str, why: str) -> int:
     """Give a task up for good."""
     from interlock.operations.tasks import drop_task
 
-    return _answer_task(desk, drop_task(desk.house.context, desk.session(), task, why))
+    return answer_task(desk, drop_task(desk.house.context, desk.session(), task, why))
 
 
-def _answer_task(desk: Desk, task: Task) -> int:
+def answer_task(desk: Desk, task: Task) -> int:
+    """Answer with a task as it is now."""
     from interlock.views.tasks import task_json
 
     row = task_json(task, desk.house.store)
@@ -318,9 +302,17 @@ def _hand_over(desk: Desk, picked: Picked) -> int:
     before = _before(desk, picked.task, picked.lessons)
     lines = [f"{task['id']} {task['title']} is yours (attempt {task['attempt']}, branch {task['branch']})"]
     lines += [f"  claimed {in_one_line(claim['pattern'])} until {claim['until']}" for claim in claims]
-    lines += _told(before, "  before: ", "  work there: ")
-    lines += [f"  next: {in_one_line(task['next_action'])}"] if task["next_action"] else []
     answer = {"ok": True, "task": task, "claims": claims, "resumed": picked.is_resumed, **before}
+    handed: dict[str, Any] = {"handoff": None, "context": "", "lines": []}
+    if picked.task.attempt > 1 or picked.lessons:  # somebody had it before
+        from interlock.cli.handoffs import what_was_left
+
+        handed = what_was_left(desk, picked.task)
+    if handed["handoff"] is None:
+        lines += _told(before, "  before: ", "  work there: ")
+    lines += [f"  next: {in_one_line(task['next_action'])}"] if task["next_action"] else []
+    lines += handed.pop("lines")
+    answer |= handed
     if picked.claims and not picked.is_resumed:
         from interlock.cli.claims import save_former_work
 
@@ -334,11 +326,17 @@ def _nothing_ready(desk: Desk, nothing: NothingReady) -> int:
     hint = "wait for one with --wait 10m, or add one: interlock task add 'what is to be done'"
     if nothing.in_hand:
         hint = f"{', '.join(nothing.in_hand)} is yours already: go on with it (interlock next --resume)"
+    held_back = [{"task": task, "until": rfc3339(until)} for task, until in nothing.held_back]
+    message = "no task is ready" + (f"; {names} wait for paths that others hold" if names else "")
+    message += "".join(f"; {one['task']} failed and is held back until {one['until']}" for one in held_back)
+    message += "".join(f"; {task} is over its budget: {why}" for task, why in nothing.over_budget)
     answer: dict[str, Any] = {
         "ok": False,
         "code": "NO_TASK",
-        "message": "no task is ready" + (f"; {names} wait for paths that others hold" if names else ""),
+        "message": message,
         "hint": hint,
+        "held_back": held_back,
+        "over_budget": [{"task": task, "why": why} for task, why in nothing.over_budget],
         "counts": nothing.counts,
         "held_up": list(nothing.held_up),
         "in_hand": list(nothing.in_hand),
@@ -383,11 +381,14 @@ def done(desk: Desk, task: str, result: str) -> int:
 def _read_result(name: str) -> str:
     if name and name != "-" and not os.path.exists(name):
         return name  # a short result may be given as it is
-    return _read_text(name, "--result", LONGEST_BODY)
+    return read_file(name, "--result", LONGEST_BODY)
 
 
 def fail(desk: Desk, task: str, why: str, final: bool) -> int:
     """Give a task back with what was learned."""
+    from interlock.operations.evidence import change_of
     from interlock.operations.tasks import fail_task
 
-    return _answer_task(desk, fail_task(desk.house.context, desk.session(), task, why, is_final=final))
+    session, house = desk.session(), desk.house
+    change = change_of(house.context, house.witness(), task)
+    return answer_task(desk, fail_task(house.context, session, task, why, is_final=final, change=change))

@@ -7,6 +7,7 @@ from interlock.values import value
 
 PERSON = "person"
 AGENT = "agent"
+HOLDERS = frozenset({"landing", "gate", "handoff"})  # sessions that only keep claims: nobody acts for them
 
 _NAME_CHARACTERS = frozenset("abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789._@-")
 _LONGEST_NAME = 64

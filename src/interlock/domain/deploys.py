@@ -34,6 +34,7 @@ class DeployTarget:
     verify: str = ""
     limit_ms: int = _USUAL_LIMIT_MS
     branch: str = ""
+    has_gate: bool = False  # a person must have approved the very commit and command
 
     @property
     def lease(self) -> str:
@@ -82,4 +83,5 @@ def deploy_target(name: str, sections: Sequence[tuple[str, Mapping[str, Any]]]) 
         verify=section.get("verify", ""),
         limit_ms=section.get("limit", _USUAL_LIMIT_MS),
         branch=section.get("branch", ""),
+        has_gate=bool(section.get("gate", False)),
     )

@@ -13,12 +13,14 @@ COMMIT = "commit"  # a commit on the task's branch
 PATHS = "paths"  # what it changed lies inside the task's claims and declared paths
 CHECK = "check"  # its check, run by us on exactly that commit, passes
 OUTPUT = "output"  # the file it names is there and not empty
+VERDICT = "verdict"  # the reviewer has said what it thinks
 
-ALL = (COMMIT, PATHS, CHECK, OUTPUT)
+ALL = (COMMIT, PATHS, CHECK, OUTPUT, VERDICT)
 BUILT_IN: dict[str, tuple[str, ...]] = {
     "code": (COMMIT, PATHS, CHECK),
     "output": (OUTPUT, CHECK),
     "chore": (CHECK,),
+    "review": (VERDICT,),
 }
 
 

@@ -52,6 +52,7 @@ class Event:
     is_again: bool = False
     is_background: bool = False
     settings_path: str = ""
+    exit_code: int | None = None  # of a shell call that has ended, where the client tells
 
 
 @value

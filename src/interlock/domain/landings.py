@@ -104,12 +104,13 @@ def halves(count: int) -> int:
     return (count + 1) // 2
 
 
-def no_checks(branch: str = "") -> SettingsError:
-    """Nobody has said how the target is tested, and saying nothing is no answer."""
+def no_checks(branch: str = "", command: str = "") -> SettingsError:
+    """Nobody has said how the target is tested, and saying nothing is no answer; `command` would do."""
     where = f" in the interlock.toml of {branch}" if branch else ""
     then = f"; and commit it on {branch}" if branch else ""
     return SettingsError(
         f"no checks are declared{where} for what lands",
         code="NO_CHECKS",
-        hint=f'say in interlock.toml: [landing] checks = ["make test"], or checks = [] for none{then}',
+        hint=f'below [landing] in interlock.toml say: checks = ["{command or "make test"}"],'
+        f" or checks = [] for none{then}",
     )

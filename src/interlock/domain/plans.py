@@ -10,6 +10,7 @@ from __future__ import annotations
 from decimal import Decimal, InvalidOperation
 
 from interlock.clock import parse_duration
+from interlock.domain.reviews import check_step
 from interlock.domain.tasks import LONGEST_TITLE, NewTask, check_new
 from interlock.errors import Malformed
 from interlock.ids import digest
@@ -60,6 +61,9 @@ class PlanTask:
     estimate_ms: int | None = None
     budget_micros: int | None = None  # millionths of a US dollar, for one attempt
     needs: tuple[tuple[str, int], ...] = ()
+    review: int = 0  # how many verdicts it needs before it lands
+    reviewers: tuple[str, ...] = ()
+    decider: str = ""
     is_contract: bool = False  # must land before whatever is not
     is_ticked: bool = False
 
@@ -195,9 +199,17 @@ FACTS: dict[str, tuple[str, Callable[[object, str, int], Any], str]] = {
     "estimate": ("estimate_ms", _length, "how long it may take, such as 45m"),
     "budget": ("budget_micros", _money, "what one attempt may cost, in US dollars"),
     "needs": ("needs", _needs, "resources it takes, such as gpu=8"),
+    "review": ("review", _whole, "how many reviewers must approve it before it lands"),
+    "reviewers": ("reviewers", _texts, "who reviews it, each with a verdict of its own"),
+    "decider": ("decider", _text, "who decides when they disagree: an agent, or `person`"),
     "contract": ("is_contract", _switch, "an interface that must land before everything else"),
 }
-SHARED_FACTS = frozenset({"role", "agent", "kind", "attempts", "estimate", "budget", "needs", "labels"})
+SHARED_FACTS = frozenset(
+    {
+        *("role", "agent", "kind", "attempts", "estimate", "budget", "needs", "labels"),
+        *("review", "reviewers", "decider"),
+    }
+)
 
 
 def unknown_fact(word: str, known: Sequence[str], line: int) -> Malformed:
@@ -254,6 +266,7 @@ def new_task(task: PlanTask, key: str, *, after: tuple[str, ...] = ()) -> NewTas
     more = [f"agent:{task.agent}"] if task.agent else []
     more += [f"needs:{name}={amount}" for name, amount in task.needs]
     more += [f"budget:{money_text(task.budget_micros)}"] if task.budget_micros is not None else []
+    more += check_step(task.review, task.reviewers, task.decider)
     more += ["contract"] if task.is_contract else []
     return NewTask(
         title=task.title,

@@ -37,13 +37,13 @@ AT_WORK = frozenset({ACTIVE, REPORTED})  # its owner has it in hand, and gives i
 
 # What may follow what. Nothing else in the product changes a task's state.
 TRANSITIONS: dict[str, frozenset[str]] = {
-    READY: frozenset({ACTIVE, BLOCKED, WAITING, DROPPED}),
-    BLOCKED: frozenset({BLOCKED, READY, WAITING, DROPPED}),
+    READY: frozenset({ACTIVE, BLOCKED, WAITING, DEAD, DROPPED}),
+    BLOCKED: frozenset({BLOCKED, READY, ACTIVE, WAITING, FAILED, DEAD, DROPPED}),
     ACTIVE: frozenset({READY, BLOCKED, REPORTED, REVIEW, LANDING, WAITING, DONE, FAILED, DEAD, DROPPED}),
     REPORTED: frozenset({READY, ACTIVE, REVIEW, LANDING, WAITING, DONE, FAILED, DEAD, DROPPED}),
-    REVIEW: frozenset({READY, LANDING, WAITING, DONE, FAILED, DEAD, DROPPED}),
+    REVIEW: frozenset({READY, ACTIVE, REPORTED, LANDING, WAITING, DONE, FAILED, DEAD, DROPPED}),
     LANDING: frozenset({READY, REPORTED, WAITING, DONE, FAILED, DEAD, DROPPED}),
-    WAITING: frozenset({READY, BLOCKED, ACTIVE, REPORTED, DONE, FAILED, DROPPED}),
+    WAITING: frozenset({READY, BLOCKED, ACTIVE, REPORTED, REVIEW, LANDING, DONE, FAILED, DEAD, DROPPED}),
     FAILED: frozenset({READY, DEAD, DROPPED}),
     DEAD: frozenset({READY, DROPPED}),
     DONE: frozenset(),

@@ -12,7 +12,7 @@ VERSION = 1
 MOST_LINE_BYTES = 4 * 1024 * 1024  # with its line end; a patch is the longest thing that is said
 
 TEXT, WORD, WHOLE, NUMBER, FLAG = "text", "word", "whole", "number", "flag"
-TEXTS, PATHS, COMMIT, USAGE = "texts", "paths", "commit", "usage"
+TEXTS, PATHS, COMMIT, USAGE, FINDINGS = "texts", "paths", "commit", "usage", "findings"
 
 _LONG = 64_000
 _LONGEST_PATCH = 3_000_000  # characters: even escaped, most patches fit into a line
@@ -92,6 +92,13 @@ TABLE: dict[str, dict[str, Field]] = {
             most=10_000,
             is_optional=True,
         ),
+        "verdict": Field(kind=WORD, help="of a reviewer: `approve` or `reject`", most=40, is_optional=True),
+        "findings": Field(
+            kind=FINDINGS,
+            help="of a reviewer: objects with `path`, `line`, `severity` and `text`",
+            most=500,
+            is_optional=True,
+        ),
         "usage": _USAGE,
         "notes": _NOTES,
     },
@@ -115,6 +122,15 @@ USAGE_FIELDS: dict[str, Field] = {
     "input_tokens": Field(kind=WHOLE, help="tokens read", most=_MOST_WHOLE, is_optional=True),
     "output_tokens": Field(kind=WHOLE, help="tokens written", most=_MOST_WHOLE, is_optional=True),
     "cost_usd": Field(kind=NUMBER, help="US dollars", most=1_000_000_000, is_optional=True),
+}
+# What a reviewer found: where, how bad, and why. Only the text must be there.
+FINDING_FIELDS: dict[str, Field] = {
+    "path": Field(kind=TEXT, help="from the root of the repository", most=4_096, is_optional=True),
+    "line": Field(kind=WHOLE, help="from 1 on", most=10_000_000, is_optional=True),
+    "severity": Field(
+        kind=WORD, help="`blocker`, `major`, `minor`, `note` or `praise`", most=40, is_optional=True
+    ),
+    "text": Field(kind=TEXT, help="what is wrong, or right, and why", most=4_000),
 }
 # Why work failed. The first group is for workers to say; the others are what is found about them.
 CODES: dict[str, str] = {
@@ -215,6 +231,28 @@ def _usage(_: Field, found: object) -> str:
     return ""
 
 
+def _findings(field: Field, found: object) -> str:
+    if not isinstance(found, (list, tuple)):
+        return "must be a list of objects"
+    items: list[object] = list(found)  # pyright: ignore[reportUnknownArgumentType]
+    if len(items) > field.most:
+        return f"has {len(items):,} items; {field.most:,} are the most"
+    return next((f"holds an item that {wrong}" for item in items if (wrong := _finding(item))), "")
+
+
+def _finding(item: object) -> str:
+    if not isinstance(item, dict):
+        return "must be an object"
+    given: dict[str, object] = item  # pyright: ignore[reportUnknownVariableType]
+    odd = next((name for name in given if name not in FINDING_FIELDS), None)
+    if odd is not None:
+        return f"has an unknown field {odd[:40]!r}"
+    for name, field in FINDING_FIELDS.items():
+        if wrong := why_not(field, given.get(name)):
+            return f"has a {name} that {wrong}"
+    return ""
+
+
 _JUDGES = {
     TEXT: _text,
     WORD: _word,
@@ -225,4 +263,5 @@ _JUDGES = {
     PATHS: _paths,
     COMMIT: _commit,
     USAGE: _usage,
+    FINDINGS: _findings,
 }

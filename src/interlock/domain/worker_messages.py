@@ -27,6 +27,7 @@ from interlock.values import as_dict, value
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
+    from collections.abc import Mapping
     from typing import Any, NoReturn, TypeAlias
 
 _LONGEST_SHOWN = 80
@@ -91,6 +92,8 @@ class WorkComplete:
     commit: str | None = None
     patch: str | None = None
     files: tuple[str, ...] | None = None
+    verdict: str | None = None  # of a reviewer
+    findings: tuple[Mapping[str, Any], ...] | None = None
     usage: Usage | None = None
     notes: str | None = None
 

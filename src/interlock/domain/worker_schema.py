@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from interlock.domain.worker_fields import (
     COMMIT,
+    FINDING_FIELDS,
+    FINDINGS,
     FLAG,
     NUMBER,
     ONE_OF,
@@ -78,6 +80,10 @@ def _form(field: Field) -> dict[str, Any]:
             form |= {"minimum": 0, "maximum": field.most}
         case "texts" | "paths":
             form |= {"maxItems": field.most, "items": {"type": "string"}}
+        case "findings":
+            item = {"type": "object", "properties": _properties(FINDING_FIELDS)}
+            item |= {"required": ["text"], "additionalProperties": False}
+            form |= {"maxItems": field.most, "items": item}
         case "usage":
             form |= {"properties": _properties(USAGE_FIELDS), "additionalProperties": False}
         case _:
@@ -97,5 +103,6 @@ _TYPES = {
     PATHS: "array",
     COMMIT: "string",
     USAGE: "object",
+    FINDINGS: "array",
 }
 _PATTERNS = {WORD: "^[!-~]+$", COMMIT: "^([0-9a-f]{40}|[0-9a-f]{64})$"}

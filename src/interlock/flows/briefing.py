@@ -8,12 +8,15 @@ from __future__ import annotations
 
 import os
 
+from interlock.domain.agents import HOLDERS
 from interlock.domain.hooking import CHILD_START, STRICT, WATCH
 from interlock.errors import InterlockError
 from interlock.flows.briefing_memory import tell_memory
 from interlock.flows.briefing_tree import tell_base, tell_uncommitted
+from interlock.flows.handoffs import context_for, tell_waiting
 from interlock.flows.reaching import hard_to_reach
 from interlock.flows.rules_telling import tell_rules_safely
+from interlock.operations.gate_records import list_gates
 from interlock.operations.held import held_by, list_claims
 from interlock.operations.sessions import live_sessions
 from interlock.operations.task_rows import pattern_pairs, task_from
@@ -30,13 +33,13 @@ if TYPE_CHECKING:
 
 RESUMED = frozenset({"resume"})
 COMPACTED = frozenset({"compact"})
-_LANDING = "landing"
 _LONGEST = 9500  # characters: of more than 10,000 some clients show only the beginning
 _MOST_OTHERS = 10
 _MOST_PATTERNS = 5
 _MOST_TASKS = 3
 _LONGEST_BODY = 600
 _LONGEST_WHY = 400
+_LONGEST_LEFT = 4000
 
 _POLICIES = {
     STRICT: "An edit of a path that you have not claimed before is refused: `interlock claim PATH` first.",
@@ -63,6 +66,8 @@ def brief(site: Site, session: Session, event: Event) -> str:
         ("who you are", lambda: _who(site, session, event)),
         ("the rules", lambda: tell_rules_safely(site, session, is_reminder=is_resumed)),
         ("your task", lambda: _tasks(site, session)),
+        ("what you asked a person", lambda: _asked(site, session)),
+        ("what is handed to you", lambda: _handed(site, session)),
         ("what you hold", lambda: _own_claims(site, session)),
         ("the others", lambda: _others(site, session)),
         ("your base", lambda: tell_base(site)),
@@ -116,6 +121,16 @@ def _tasks(site: Site, session: Session) -> str:
     return "\n\n".join([*told, *more])
 
 
+def _asked(site: Site, session: Session) -> str:
+    return "\n".join(
+        f"{gate.task} rests until a person has answered {gate.id} ({_cut(gate.why, _LONGEST_WHY)}). Its "
+        "paths are kept for you; do not work on it meanwhile. "
+        f"`interlock gate show {gate.id}` tells whether there is an answer."
+        for gate in list_gates(site.context)
+        if gate.session == session.id and gate.task
+    )
+
+
 def _task(site: Site, task: Task) -> str:
     paths = [text for text, _ in pattern_pairs(task.stored_paths)]
     lines = [f"Your task {task.id} ({task.state}, attempt {task.attempt}): {task.title}"]
@@ -132,11 +147,14 @@ def _task(site: Site, task: Task) -> str:
     if task.why:
         lines.append(f"Why it stands as it does: {_cut(task.why, _LONGEST_WHY)}")
     lessons = [one for one in lessons_of(site.context, task.id) if one.why != task.why]
-    lines += [
-        f"Attempt {one.attempt} of {one.agent or 'somebody'} left: {_cut(one.why, _LONGEST_WHY)}"
-        for one in lessons[-2:]
-    ]
+    if task.attempt > 1 or lessons:
+        left = context_for(site, task)
+        return "\n".join([*lines, _cut(left, _LONGEST_LEFT, f"`interlock handoff show {task.id}`")])
     return "\n".join(lines)
+
+
+def _handed(site: Site, session: Session) -> str:
+    return "\n\n".join(tell_waiting(site.context, session, is_start=True))
 
 
 def _own_claims(site: Site, session: Session) -> str:
@@ -147,7 +165,7 @@ def _own_claims(site: Site, session: Session) -> str:
 
 def _others(site: Site, session: Session) -> str:
     claims = list_claims(site.context)
-    others = [one for one in live_sessions(site.context) if one.id != session.id and one.kind != _LANDING]
+    others = [one for one in live_sessions(site.context) if one.id != session.id and one.kind not in HOLDERS]
     # Those who hold something first: they can be in the way.
     held = {one.id: [claim for claim in claims if claim.session == one.id] for one in others}
     others.sort(key=lambda one: (not held[one.id], one.agent))

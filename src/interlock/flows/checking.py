@@ -21,7 +21,7 @@ from interlock.git.run import PLACES, run_git
 from interlock.git.submodules import fill_submodules
 from interlock.ids import digest
 from interlock.operations.landings import known_verdict, remember_verdict
-from interlock.runners.orphans import end_orphans
+from interlock.runners.orphans import CHECKED, end_orphans
 from interlock.runners.process import Child
 from interlock.values import as_dict, value
 
@@ -37,7 +37,8 @@ if TYPE_CHECKING:
 _NOBODY = (*PLACES, "INTERLOCK_SESSION", "INTERLOCK_AGENT", "INTERLOCK_STORE")
 _NOT_FOUND = (126, 127)
 _RED_MS = 10 * 60_000  # so long a red tree is believed to be red: the machine may have been to blame
-_MARK = "INTERLOCK_BENCH"  # in the environment of everything that runs there
+PLACES_BEGIN = ".queue-"  # how the name of the queue's own checkouts begins
+LOCK = ".lock"  # behind the name of one: whoever has it locked tests there
 _PREPARED = b"prepared\n"
 
 
@@ -68,7 +69,7 @@ class Bench:
 
     @property
     def _mark(self) -> dict[str, str]:
-        return {_MARK: self.path}
+        return {CHECKED: self.path}
 
     def close(self) -> None:
         """Let others use the checkout; it stays for the next time."""
@@ -175,7 +176,7 @@ class Bench:
         try:
             return child.wait(limit_ms / 1000, self._on_tick)
         finally:
-            end_orphans(_MARK, self.path)  # also what left the process group
+            end_orphans(CHECKED, self.path)  # also what left the process group
 
     def _dirtied(self, commit: str) -> list[str]:
         """What a check changed of what it was given."""
@@ -256,11 +257,11 @@ class Bench:
         number = 0
         while self._lock < 0:
             number += 1
-            name = f".queue-{self._target.replace('/', '%')}" + (f"-{number}" if number > 1 else "")
+            name = f"{PLACES_BEGIN}{self._target.replace('/', '%')}" + (f"-{number}" if number > 1 else "")
             self.path = os.path.join(folder, name)
-            self._lock = _lock_alone(self.path + ".lock")
+            self._lock = lock_alone(self.path + LOCK)
         # What a runner that was killed had started there may still be at it, and would write among our files.
-        end_orphans(_MARK, self.path)
+        end_orphans(CHECKED, self.path)
         git_dir = private_git_dir(self._site.home, self.path)
         if not git_dir or not os.path.isdir(self.path) or os.pread(self._lock, 100, 0) != _PREPARED:
             self._make(commit)
@@ -311,7 +312,7 @@ def _content(path: str) -> object:
         return None
 
 
-def _lock_alone(path: str) -> int:
+def lock_alone(path: str) -> int:
     """An open file that is locked for this process, or -1: somebody else works there."""
     file = os.open(path, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o666)
     try:

@@ -318,13 +318,14 @@ def _settle_branch(home: Checkout, going: Workspace, head: str, *, is_merged: bo
     is_empty = head == going.base
     if not is_empty and not is_merged:
         return [f"{going.branch} stays: it is not merged"]
-    if _is_checked_out(home, going.branch):
+    if is_checked_out(home, going.branch):
         return [f"{going.branch} stays: another checkout stands on it"]
     checkouts.drop_branch(home, going.branch, head)
     return [f"{going.branch} is {'empty' if is_empty else 'merged'} and was deleted"]
 
 
-def _is_checked_out(home: Checkout, branch: str) -> bool:
+def is_checked_out(home: Checkout, branch: str) -> bool:
+    """Whether a worktree of the repository stands on a branch."""
     wanted = f"ref: refs/heads/{branch}"
     for folder in (home.common_dir, *(entry for entry, _ in worktree_entries(home))):
         try:

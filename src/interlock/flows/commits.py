@@ -138,7 +138,7 @@ def commit(site: Site, session: Session, wish: Wish) -> Made:
                 code="HEAD_MOVED",
                 hint="others commit here without interlock; try again",
             )
-    _tell_journal(site, session, made)
+    tell_journal(site, session, made)
     _bring_home(site, made)
     return made
 
@@ -389,7 +389,7 @@ def _bring_home(site: Site, made: Made) -> None:
         site.tell(f"committed here, but not yet in the repository this is a clone of: {error.message}")
 
 
-def _tell_journal(site: Site, session: Session, made: Made) -> None:
+def tell_journal(site: Site, session: Session, made: Made) -> None:
     """Write the entry. The commit is made and bears its trailers: a store that fails now is only told of."""
     facts = {
         "commit": made.commit,

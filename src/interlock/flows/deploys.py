@@ -17,7 +17,8 @@ from interlock.domain.claims import Refused
 from interlock.domain.deploys import LONGEST_COMMAND, LONGEST_OUTPUT, deploy_target
 from interlock.domain.once import exit_status
 from interlock.errors import Held, InterlockError, Malformed, Stale, StoreError, TimedOut
-from interlock.flows.rules import of_main_checkout
+from interlock.flows.gating import ask_for_deploy, is_deploy_approved
+from interlock.flows.rules import committed_at, of_main_checkout
 from interlock.flows.syncing import behind_error, changes_in, commits_in, dirty_error, find_position, offline
 from interlock.flows.updating import run_shell
 from interlock.git.run import ask, run_in
@@ -61,6 +62,7 @@ def deploy(
         NotAllowed: the role of the session does not deploy.
         Held: somebody else deploys or keeps the target, or something has yet to land.
         TimedOut: that was so for as long as one would wait.
+        WaitsForPerson: the target has a gate, and nobody has approved this commit and command yet.
         Stale: the checkout is behind, older than what is live, or the lease was lost.
         InterlockError: the checkout cannot be compared, or holds what is in no commit.
     """
@@ -74,6 +76,7 @@ def deploy(
             hint="deploy once, from outside",
         )
     hold = _Hold(site, session, target, wait_ms)
+    unapproved: dict[str, str] = {}
     try:
         for left, child in deploys.left_at(site.context, target.name):
             site.tell(f"{left.id} of {left.agent} was never ended; it counts as failed")
@@ -81,8 +84,20 @@ def deploy(
         deploys.settle_left(site.context, session, target, hold.lease)
         hold.take_claim()
         return _deploy_alone(site, hold, command, out, err)
+    except _Unapproved as wish:
+        unapproved = wish.about
     finally:
         deploys.let_go(site.context, session, target, hold.lease)
+    # Only now: whoever waits for a person must not keep all others off the target.
+    raise ask_for_deploy(site, session, unapproved)
+
+
+class _Unapproved(Exception):
+    """A person has to approve this first."""
+
+    def __init__(self, about: dict[str, str]) -> None:
+        super().__init__()
+        self.about = about
 
 
 class _Hold:
@@ -244,6 +259,12 @@ def _check_not_older(site: Site, target: DeployTarget, head: str) -> None:
     )
 
 
+def _has_gate_elsewhere(site: Site, name: str, commit: str) -> bool:
+    """Whether the main checkout or the commit itself asks for a person: editing a copy opens no gate."""
+    known = (of_main_checkout(site), committed_at(site.here, commit))
+    return any(deploy_target(name, one.deploys).has_gate for one in known if one is not None)
+
+
 # ------------------------------------------------------------------------------------------ carrying out
 
 
@@ -257,6 +278,10 @@ def _deploy_alone(site: Site, hold: _Hold, command: Sequence[str], out: int, err
         commit = _judge(site, settings, hold.target)
     # What is no text shows as question marks: every store can hold those.
     shown = shlex.join(command).encode("utf-8", "replace").decode()[:LONGEST_COMMAND]
+    if hold.target.has_gate or _has_gate_elsewhere(site, hold.target.name, commit):
+        about = {"target": hold.target.name, "commit": commit, "command": shown}
+        if not is_deploy_approved(site, about):
+            raise _Unapproved(about)
     begun = deploys.begin_deploy(site.context, hold.session, hold.lease, hold.target.name, commit, shown)
     exit_code: int | None = None
 

@@ -31,6 +31,7 @@ if TYPE_CHECKING:
 _FENCE = "client hook"
 _MOST_WORDS = 100  # of a line of shell; a longer one is no longer looked through for names
 _ELSEWHERE = ("PATH_OUTSIDE", "PATH_IN_OTHER_REPOSITORY")
+_SCRATCH = "/interlock-"  # in the path of every scratch of a run
 
 
 @value
@@ -49,6 +50,7 @@ class Target:
 def check_edit(context: Context, session: Session, event: Event) -> Answer:
     """Whether an edit may go ahead; with the policy `auto` what is free is taken for the session."""
     targets, forbidden = _targets(context, event)
+    targets = [target for target in targets if not in_own_scratch(context, session, target.path)]
     outside = _outside_of_role(context, session, targets)
     problem = forbidden or outside or _misplaced(context, session, targets)
     if not problem:
@@ -125,6 +127,18 @@ def _targets(context: Context, event: Event) -> tuple[list[Target], str]:
             return list(targets.values()), f"{path} is a folder, not a file. Name the file that you mean."
         targets[real] = Target(path=real, pattern=pattern)
     return list(targets.values()), ""
+
+
+def in_own_scratch(context: Context, session: Session, path: str) -> bool:
+    """Whether a path lies in the scratch of the session's own run: what is there is thrown away with it."""
+    if _SCRATCH not in path:
+        return False
+    from interlock.operations.runs import list_running
+
+    kin = {session.id, *context.store.view(lambda reading: ancestors_of(reading, session.id))}
+    runs = [run for run in list_running(context) if not kin.isdisjoint((run.session, run.worker))]
+    own = [f"{os.path.realpath(run.scratch)}/" for run in runs]
+    return os.path.realpath(path).startswith(tuple(own))
 
 
 def _outside_of_role(context: Context, session: Session, targets: Sequence[Target]) -> str:

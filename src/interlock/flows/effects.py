@@ -28,7 +28,7 @@ from interlock.domain.hooking import (
 )
 from interlock.domain.shell_lines import MOST_TEXT, read_line
 from interlock.errors import Held, Malformed, NotAllowed
-from interlock.flows.editing import check_edit
+from interlock.flows.editing import check_edit, in_own_scratch
 from interlock.flows.effect_excuses import without_mended, without_moves
 from interlock.flows.effect_judging import (
     OWN,
@@ -99,6 +99,8 @@ def before_shell(site: Site, session: Session, event: Event) -> Answer:
     Raises:
         InterlockError: it cannot be judged, or the checkout cannot be looked at.
     """
+    if in_own_scratch(site.context, session, site.here.root):
+        return NOTHING  # nobody else works there, and the kernel keeps it from everywhere else
     line = read_line(event.command)
     refusal = _refuse_git(site, session, event, line)
     if refusal and site.settings.hooks_policy != WATCH:
@@ -158,6 +160,8 @@ def _refuse_git(site: Site, session: Session, event: Event, line: ShellLine) -> 
 
 def after_shell(site: Site, session: Session, event: Event) -> Answer:
     """Look at what the call changed; what was not the session's to change is kept and told."""
+    if in_own_scratch(site.context, session, site.here.root):
+        return NOTHING
     call, window = _find_window(site, session, event)
     if call is not None and not window.is_background:
         end_call(site.context, session.id, call.call)

@@ -108,7 +108,9 @@ def _after(context: Context, find_site: Callable[[], Site], caller: CallerOfHook
             note_edit(context, caller.session, event)
     elif event.tool == hooking.SHELL:
         from interlock.flows.effects import after_shell
+        from interlock.operations.trails import note_command
 
+        note_command(context, caller.session.id, event.command, event.exit_code)
         return after_shell(find_site(), caller.session, event)
     return NOTHING
 

@@ -55,11 +55,12 @@ def judge_trees(home: Checkout, settings: Settings, role: str, before: str, afte
     if reason:
         return dict.fromkeys((as_name(change.path) for change in changes), reason)
     scope = Scope(bound, settings)
-    found = {as_name(change.path): _why_not(home, scope, after, change) for change in changes}
+    found = {as_name(change.path): why_not_change(home, scope, after, change) for change in changes}
     return {path: reason for path, reason in found.items() if reason}
 
 
-def _why_not(home: Checkout, scope: Scope, tree: str, change: TreeChange) -> str:
+def why_not_change(home: Checkout, scope: Scope, tree: str, change: TreeChange) -> str:
+    """Why a role may not make a change that gives this tree; empty when it may. Links count as their ends."""
     name = as_name(change.path)
     reason = scope.why_not(name)
     if reason:

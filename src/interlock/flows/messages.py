@@ -1,6 +1,7 @@
 """Messages between turns: what a session must hear of with its next tool result, each of them once.
 
-Notices are left by those who change something under a session: a landing, an answered gate. Leases are looked
+Notices are left by those who change something under a session: a landing, an answered gate. What is handed
+to a session is found by its name, so that no message about it can be lost. Leases are looked
 at here. Every call of a hook is a sign of life, which renews; so a lease ends under a living session only
 where its calls are further apart than the lease is long, and that is what it has to hear of.
 """
@@ -11,6 +12,7 @@ from interlock.clock import duration_text, rfc3339
 from interlock.domain.claims import ends_at
 from interlock.errors import InterlockError
 from interlock.flows.rules_file import load_rules, load_version
+from interlock.operations.handoff_taking import waiting_in
 from interlock.operations.held import list_claims, live_claims
 from interlock.operations.journal import parse_leniently
 from interlock.operations.notices import has_notices, take_notices
@@ -40,6 +42,7 @@ class _Sight:
     lapsed: tuple[Row, ...]
     lapsing: tuple[Claim, ...]
     going: tuple[str, ...]  # tasks and slots that would have gone with the session
+    has_handoffs: bool  # somebody hands something over, to this session or another
 
 
 def due_messages(site: Site, session: Session) -> list[str]:
@@ -49,6 +52,10 @@ def due_messages(site: Site, session: Session) -> list[str]:
     messages = [text for text in notices if not is_about_change(text)]
     messages += _about_leases(site, session, sight)
     messages += _about_rules(site, session, sight)
+    if sight.has_handoffs:
+        from interlock.flows.handoffs import tell_waiting
+
+        messages += tell_waiting(site.context, session)
     return messages
 
 
@@ -66,6 +73,7 @@ def _look(reading: Reading, session: Session) -> _Sight:
         lapsed=tuple(row for row in lapsed if row[0] not in held and row[5] > reading.now - _OLD_MS),
         lapsing=tuple(_lapsing(claims, session, reading.now)) if is_near else (),
         going=tuple(_going(reading, session)) if is_near else (),
+        has_handoffs=bool(waiting_in(reading)),
     )
 
 

@@ -1,4 +1,4 @@
-"""What a session would leave behind if it ended now: uncommitted work, unreported tasks, claims still held.
+"""What a session would leave behind if it ended now: uncommitted work, tasks, what is handed to it, claims.
 
 It is pointed out once. Whoever was told and ends all the same has decided so: asking again and again would
 keep a client from ever ending.
@@ -9,6 +9,7 @@ from __future__ import annotations
 import os
 import shlex
 
+from interlock.domain.handoffs import ANYBODY
 from interlock.domain.patterns import covers_branch
 from interlock.domain.tasks import ACTIVE
 from interlock.errors import InterlockError, PatternError
@@ -16,6 +17,7 @@ from interlock.flows.briefing_tree import changed_paths
 from interlock.flows.company import open_workspaces
 from interlock.git.layout import checkout_at
 from interlock.ids import digest
+from interlock.operations.handoffs import handed_to
 from interlock.operations.held import held_by
 from interlock.operations.task_rows import task_from
 from interlock.operations.telling import take_untold
@@ -46,7 +48,8 @@ def leftovers(site: Site, session: Session) -> str:
 
     claims, rows = site.context.store.view(look)
     tasks = [task for task in map(task_from, rows) if task.state == ACTIVE]
-    if not claims and not tasks:
+    handed = [one for one in handed_to(site.context, session) if one.to != ANYBODY]
+    if not claims and not tasks and not handed:
         return ""
     uncommitted = _uncommitted(site, session, claims)
     parts: list[str] = []
@@ -60,6 +63,9 @@ def leftovers(site: Site, session: Session) -> str:
     for task in tasks[:_MOST_NAMED]:
         parts.append(f"{_LINE}not reported: {task.id} {task.title[:100]}")
         parts.append(f"  if it is done: interlock done {task.id}; if not: interlock fail {task.id} --why WHY")
+    for one in handed[:_MOST_NAMED]:
+        parts.append(f"{_LINE}handed to you by {one.sender}: {one.task} ({one.id})")
+        parts.append(f"  take it: interlock accept {one.task}; or: interlock decline {one.task} --why WHY")
     patterns = list(dict.fromkeys(claim.pattern for claim in claims))
     if patterns:
         parts += [f"{_LINE}still held: {pattern}" for pattern in patterns[:_MOST_NAMED]]

@@ -8,6 +8,7 @@ from interlock.config import FILE_NAME, Settings, check_settings, read_settings
 from interlock.domain.landings import no_checks
 from interlock.domain.patterns import covers_branch
 from interlock.errors import RepositoryError, SettingsError
+from interlock.flows.proposing import find_test_command
 from interlock.git import trials
 
 TYPE_CHECKING = False
@@ -36,7 +37,8 @@ def settings_at(site: Site, target: Target, tip: str) -> Settings:
         ) from error
     settings = found or of_main_checkout(site)
     if settings.landing_checks is None:
-        raise no_checks(target.branch if found is not None else "")
+        command, _ = find_test_command(site.home.root)
+        raise no_checks(target.branch if found is not None else "", command)
     return settings
 
 

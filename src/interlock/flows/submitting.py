@@ -5,7 +5,8 @@ from __future__ import annotations
 import re
 
 from interlock.domain.landings import LANDED
-from interlock.domain.tasks import DONE, LANDING
+from interlock.domain.patterns import covers_branch
+from interlock.domain.tasks import DONE, LANDING, REVIEW
 from interlock.errors import InterlockError, Malformed, NotAllowed, RepositoryError
 from interlock.flows.breaches import refuse_breached
 from interlock.flows.combining import class_for, hot_classes
@@ -23,8 +24,9 @@ from interlock.values import as_dict, value
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from collections.abc import Callable
+    from collections.abc import Callable, Sequence
 
+    from interlock.config import Settings
     from interlock.domain.agents import Session
     from interlock.domain.landings import Landing
     from interlock.flows.site import Site
@@ -175,6 +177,13 @@ def _see_evidence(site: Site, session: Session, witness: Witness, task_id: str, 
     if task.state == DONE and not task.head:
         return
     missing = next((proof for proof in concluded.proofs if not proof.is_seen), None)
+    if task.state == REVIEW:
+        raise NotAllowed(
+            f"{task_id} cannot land before its review: {task.why}",
+            code="REVIEW_OPEN",
+            hint=task.next_action or f"`interlock task show {task_id}` tells more",
+            task=task_id,
+        )
     if missing is not None or task.state not in (LANDING, DONE):
         found = missing.found if missing else f"it is {task.state}"
         raise NotAllowed(
@@ -218,6 +227,8 @@ def _describe(site: Site, session: Session, target: Target, branch: str, head: s
             hint="commit the work there first: interlock commit",
         )
     check_author(site, session, settings, base, head)
+    if not task:
+        _check_reviewed(site, settings, paths)
     classes = hot_classes(settings)
     return Submission(
         branch=branch,
@@ -236,9 +247,33 @@ def _describe(site: Site, session: Session, target: Target, branch: str, head: s
     )
 
 
+def _check_reviewed(site: Site, settings: Settings, paths: Sequence[str]) -> None:
+    """Refuse what changes paths that need a review, without a task that could be reviewed."""
+    pattern_of = site.context.repository.pattern_of
+    asked = [(text, one) for text in settings.review_paths for one in pattern_of(text, "glob").branches]
+    for path in paths if asked else ():
+        (branch,) = pattern_of(path, "literal").branches
+        rule = next((text for text, one in asked if covers_branch(one, branch)), "")
+        if rule:
+            raise NotAllowed(
+                f"{path} is not changed without a review ([review] paths has {rule}), and there is no task",
+                code="REVIEW_NEEDED",
+                hint=f"interlock task add 'what it is about' --path {path}; take it, and land its branch",
+                paths=[path],
+            )
+
+
 def as_text(name: str) -> str:
     """A name or message as text; bytes that are none are replaced: only a wider claim covers such a path."""
     return name.encode("utf-8", "surrogateescape").decode("utf-8", "replace")
+
+
+def stat_of(site: Site, head: str) -> str:
+    """What a commit would bring to the target, file by file; nothing when git cannot tell."""
+    target = find_target(site.home, site.settings)
+    tip = ask(site.home, "rev-parse", "--verify", "--quiet", f"{target.remote_ref or target.ref}^{{commit}}")
+    places = (site.home, site.here)
+    return next((said for place in places if (said := ask(place, "diff", "--stat", f"{tip}...{head}"))), "")
 
 
 def show_commits(site: Site, landing: Landing) -> str:

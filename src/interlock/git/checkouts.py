@@ -328,6 +328,8 @@ def bring_back(home: Checkout, path: str, branch: str) -> str:
     head = _read_ref(path, ref)
     if not head or head == here:
         return head
+    if _has_only_more(home, branch, here, head):
+        return here
     _keep_replaced(home, branch, here, path, head)
     words = ("-c", "transfer.fsckObjects=true", "-c", "gc.auto=0", "-c", "maintenance.auto=false")
     with git_lock(home.common_dir, f"fetch {branch}"):
@@ -344,6 +346,13 @@ def bring_back(home: Checkout, path: str, branch: str) -> str:
     if found.exit_code:
         raise git_failed(("fetch", path), found)
     return ask(home, "rev-parse", "--verify", "--quiet", ref)
+
+
+def _has_only_more(home: Checkout, branch: str, here: str, head: str) -> bool:
+    """Whether the branch has all of the clone's here, and more that was never the clone's: as handed in."""
+    if not here or here == ask(home, "rev-parse", "--verify", "--quiet", _BROUGHT + branch):
+        return False
+    return not run_in(home, "merge-base", "--is-ancestor", head, here).exit_code
 
 
 def _keep_replaced(home: Checkout, branch: str, here: str, path: str, head: str) -> None:

@@ -51,6 +51,21 @@ class TreeWriter:
         finally:
             os.close(folder)
 
+    def replace(self, path: str, chunks: Iterable[bytes], mode: int) -> None:
+        """Write a file so that whoever looks finds the old one or the new one, and never half of it."""
+        folder, name = self._enter(path)
+        try:
+            new = b".%s.new-%d" % (name[:200], os.getpid())
+            with contextlib.suppress(FileNotFoundError):
+                os.unlink(new, dir_fd=folder)
+            with open(os.open(new, _NEW, 0o600, dir_fd=folder), "wb") as file:
+                file.writelines(chunks)
+                file.flush()
+                os.fchmod(file.fileno(), mode & _MODES)
+            os.replace(new, name, src_dir_fd=folder, dst_dir_fd=folder)
+        finally:
+            os.close(folder)
+
     def link(self, path: str, target: bytes) -> None:
         """Make a link, in place of whatever was there."""
         folder, name = self._enter(path)

@@ -11,7 +11,7 @@ import fcntl
 import json
 import os
 import time
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 
 from interlock.git.hook_files import FOLDER, hooks_folder
 from interlock.git.layout import Checkout, is_git_dir
@@ -295,6 +295,23 @@ def set_git_limits(home: Checkout) -> list[str]:
         if not failed:
             _write_json(path, {"wanted": _wanted(), "set": made})
     return [f"{name}={LIMITS[name]}" for name in made if name not in failed]
+
+
+def limits_set(home: Checkout) -> list[str]:
+    """The limits that we set, and that still stand as we set them."""
+    made: list[str] = _read_json(os.path.join(home.common_dir, "interlock", _LIMITS)).get("set") or []
+    now = _effective(home) if made else {}
+    return [name for name in made if now.get(name.lower()) == LIMITS.get(name, "")]
+
+
+def drop_limits(home: Checkout) -> list[str]:
+    """Take the limits back that we set; what the user changed since stays. Tells which."""
+    with _alone(home):
+        dropped = [name for name in limits_set(home) if not _write(home, name, None).exit_code]
+        if not limits_set(home):
+            with suppress(FileNotFoundError):
+                os.unlink(os.path.join(home.common_dir, "interlock", _LIMITS))
+    return dropped
 
 
 def _wanted() -> str:

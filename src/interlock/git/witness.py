@@ -8,6 +8,7 @@ import tempfile
 
 from interlock.errors import RepositoryError
 from interlock.git.run import run_git
+from interlock.ids import digest
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -102,6 +103,12 @@ class GitWitness:
         if found.exit_code:
             raise _failed(f"git diff failed: {found.trouble[:200]}")
         return [path for path in found.text.split("\0") if path]
+
+    def change(self, base: str, commit: str) -> str:
+        """By what the change between two commits is known again, whenever it was made; empty for none."""
+        start = base or self._ask("hash-object", "-t", "tree", "/dev/null")
+        changed = self._ask("diff-tree", "-r", start, commit) if commit else ""
+        return digest(changed) if changed else ""
 
     def is_landed(self, commit: str) -> bool:
         """Whether the target branch has this commit, or by content all that it brings."""

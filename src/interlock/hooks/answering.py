@@ -10,10 +10,11 @@ import os
 import sys
 
 from interlock.config import FILE_NAME
-from interlock.domain.hooking import DENY, NOTHING, Spoken, deny, is_guarded
+from interlock.domain.hooking import AFTER, DENY, NOTHING, SHELL, Spoken, deny, is_guarded
 from interlock.errors import InterlockError, Malformed, RepositoryError, StoreError
 from interlock.flows.editing import real_path
 from interlock.git.layout import find_checkout
+from interlock.values import replace
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -49,7 +50,12 @@ def answer(
     except InterlockError as error:
         return Spoken(exit_code=2, stderr=f"{error.message}; {error.hint}")
     try:
-        event: Event = adapter.read(word, _document(payload), environment)
+        document = _document(payload)
+        event: Event = adapter.read(word, document, environment)
+        if event.kind == AFTER and event.tool == SHELL:
+            from interlock.clients.exits import exit_code_of
+
+            event = replace(event, exit_code=exit_code_of(event, document))
     except Exception as error:  # noqa: BLE001 - what cannot be read cannot be judged
         return adapter.refuse(word, f"{_REFUSED}its input cannot be read ({_said(error)})")
     return adapter.say(event, _judge(event, environment, open_at or open_usual))

@@ -92,7 +92,7 @@ TOOLS: tuple[dict[str, Any], ...] = (
         "next",
         "Take the best ready task whose paths are free, and its paths with it; or go on with yours.",
         {"wait": _WAIT, "role": _TEXT},
-        {"task": {}, "claims": _LIST, "feedback": _LIST},
+        {"task": {}, "claims": _LIST, "feedback": _LIST, "context": _TEXT},
     ),
     _tool(
         "done",
@@ -105,9 +105,20 @@ TOOLS: tuple[dict[str, Any], ...] = (
     ),
     _tool(
         "handoff",
-        "Give your task back for another agent, with what you found out and the next step. Commit first.",
-        {"task": _TEXT, "context": _said(_TEXT, "what you found out, what holds"), "next": _TEXT},
-        {"task": _OBJECT},
+        "Hand your task to another agent, with what you found out and the next step; branch, changes and "
+        "claims go along. It finds them by next.",
+        {
+            "task": _TEXT,
+            "to": _said(_TEXT, "an agent, role:NAME; else anybody"),
+            "context": _said(_TEXT, "what you found out, what holds"),
+            "next": _TEXT,
+            "product": _TEXT,
+            "constraints": _PATHS,
+            "blockers": _PATHS,
+            "assumptions": _PATHS,
+            "fields": _OBJECT,
+        },
+        {"task": _OBJECT, "handoff": _OBJECT},
         needs=("task", "context"),
     ),
     _tool(
@@ -132,10 +143,15 @@ TOOLS: tuple[dict[str, Any], ...] = (
     ),
     _tool(
         "ask",
-        "Ask a person. The task rests, and its paths are free, until one has answered.",
-        {"task": _TEXT, "question": _TEXT},
-        {"task": _OBJECT},
+        "Ask a person. Your task rests and keeps its paths. Call again with the same words for the answer.",
+        {
+            "task": _TEXT,
+            "question": _TEXT,
+            "kind": {"enum": ["approval", "credentials", "legal", "financial", "deploy", "taste"]},
+        },
+        {"gate": _OBJECT, "task": _OBJECT},
         needs=("task", "question"),
+        is_repeatable=True,
     ),
     _tool(
         "journal",

@@ -138,10 +138,12 @@ def _needs(call: Call, me: Session | None) -> list[str]:
     """What waits for the caller: notices it was not told of, and its tasks that were bounced or doubted."""
     if me is None:
         return ["you have no session yet; claiming begins one"]
+    from interlock.mcp_server.handoffs import waiting_for
     from interlock.operations.notices import has_notices
 
     session = me.id
-    return [str(one["text"]) for one in call.house.store.view(lambda reading: has_notices(reading, session))]
+    notices = call.house.store.view(lambda reading: has_notices(reading, session))
+    return [*(str(one["text"]) for one in notices), *waiting_for(call, me)]
 
 
 def _journal(call: Call, last: int = 20, since: int | None = None) -> dict[str, Any]:
@@ -236,6 +238,7 @@ def _release(call: Call, paths: tuple[str, ...] | None = None, commit: str = "")
 
 
 def _next(call: Call, role: str = "") -> dict[str, Any]:
+    from interlock.mcp_server.handoffs import left_before
     from interlock.operations.picking import NothingReady, resume_task, wait_for_task
     from interlock.views.claims import claim_json
     from interlock.views.tasks import lesson_json, task_json
@@ -258,14 +261,20 @@ def _next(call: Call, role: str = "") -> dict[str, Any]:
         "task": task_json(outcome.task, house.store),
         "claims": [claim_json(claim, house.store) for claim in outcome.claims],
         "feedback": [lesson_json(one) for one in outcome.lessons],
+        "context": left_before(call, outcome),
         "resumed": outcome.is_resumed,
         **({} if outcome.is_resumed else _former_work(call, session, outcome.claims)),
     }
 
 
 def _nothing(nothing: Any, waited: int) -> dict[str, Any]:
+    from interlock.clock import rfc3339
+
     names = ", ".join(nothing.held_up)
     message = "no task is ready" + (f"; {names} wait for paths that others hold" if names else "")
+    later = ", ".join(f"{task} until {rfc3339(until)}" for task, until in nothing.held_back)
+    message += f"; held back after a failure: {later}" if later else ""
+    message += "".join(f"; {task} is over its budget: {why}" for task, why in nothing.over_budget)
     hint = (
         "call next again with wait to go on waiting"
         if waited
@@ -303,22 +312,28 @@ def _done(call: Call, task: str, result: str = "") -> dict[str, Any]:
     return found
 
 
-def _handoff(call: Call, task: str, context: str, next: str = "") -> dict[str, Any]:
-    from interlock.operations.task_handing import hand_back
+def _handoff(call: Call, **given: Any) -> dict[str, Any]:
+    from interlock.mcp_server.handoffs import hand_over
+
+    return hand_over(call, **given)
+
+
+def _ask(call: Call, task: str, question: str, kind: str = "approval") -> dict[str, Any]:
+    from interlock.flows.gating import ask_person, ask_plainly
+    from interlock.operations.tasks import get_task
+    from interlock.views.gates import gate_json
     from interlock.views.tasks import task_json
 
-    why = f"{context}\nnext: {next}" if next.strip() and context.strip() else context
-    found = hand_back(call.house.context, call.session, task, why)
-    return {"ok": True, "task": task_json(found, call.house.store)}
-
-
-def _ask(call: Call, task: str, question: str) -> dict[str, Any]:
-    from interlock.operations.task_handing import rest_for_person
-    from interlock.views.tasks import task_json
-
-    found = rest_for_person(call.house.context, call.session, task, question)
-    hint = f"a person answers with `interlock task unblock {task}`; meanwhile call next for other work"
-    return {"ok": True, "task": task_json(found, call.house.store), "hint": hint}
+    house = call.house
+    if house.checkout.common_dir:
+        gate = ask_person(house.site(), call.session, task, kind, question)
+    else:
+        gate = ask_plainly(house.context, call.session, task, kind, question, "")
+    hint = "go on by the answer"
+    if gate.state == "waiting":
+        hint = f"a person answers {gate.id}; call ask with the same words to hear it, or next for other work"
+    found = task_json(get_task(house.context, task), house.store)
+    return {"ok": True, "gate": gate_json(gate), "task": found, "hint": hint}
 
 
 # ----------------------------------------------------------------------------------------- state and landing

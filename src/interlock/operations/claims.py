@@ -44,6 +44,7 @@ if TYPE_CHECKING:
     Own = dict[tuple[Identity, str], int]
 
 _ENTRY = "landing-"  # so begin the names under which entries of the landing queue hold their claims
+_GATE = "gate-"  # and so those under which gates keep what rests
 
 
 def make_request(
@@ -252,6 +253,9 @@ def _refusal(tx: Reading, pattern: Pattern, row: Row) -> Refusal:
     if row[7].startswith(_ENTRY):  # it never lapses, and is seldom held for long
         entry = row[7].removeprefix(_ENTRY)
         wait = f"or stand in line: --wait 10m; `interlock queue show {entry}` tells how far it is"
+    if row[7].startswith(_GATE):
+        gate = row[7].removeprefix(_GATE)
+        wait = f"or wait until a person has answered {gate}; `interlock gate show {gate}` tells what is asked"
     if row[5] == SHARED:
         wait = f"claim it --shared too if your change can be combined, {wait}"
     return Refusal(

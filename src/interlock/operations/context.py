@@ -28,11 +28,19 @@ class Context:
     secrets: Secrets
 
     def change(self, work: Callable[[Change], T], *, areas: Mapping[str, bool] | None = None) -> T:
-        """One durable transaction, after what has lapsed was swept away in it."""
+        """One durable transaction, after what has lapsed was swept away in it.
+
+        What follows from the moves of tasks for those that were split or are under review is part of it.
+        """
 
         def after_sweeping(tx: Change) -> T:
             if tx.has_lapsed:
                 sweep(tx)
-            return work(tx)
+            result = work(tx)
+            if tx.touched:
+                from interlock.operations.consequences import settle_touched  # noqa: PLC0415 - few have any
+
+                settle_touched(tx, self)
+            return result
 
         return self.store.change(after_sweeping, areas=areas)

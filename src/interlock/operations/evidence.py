@@ -8,12 +8,14 @@ was.
 from __future__ import annotations
 
 from interlock.clock import duration_text
-from interlock.domain.evidence import CHECK, COMMIT, OUTPUT, PATHS, Proof, kind_of, needed
+from interlock.domain.evidence import CHECK, COMMIT, OUTPUT, PATHS, VERDICT, Proof, kind_of, needed
 from interlock.domain.patterns import covers_branch
-from interlock.domain.tasks import DONE, LANDING, REPORTED
+from interlock.domain.tasks import DONE, LANDING, REPORTED, REVIEW
 from interlock.errors import InterlockError, NotAllowed
 from interlock.operations.catches import VERIFY_FIRST
 from interlock.operations.leases import touch
+from interlock.operations.review_opening import begin_review_in, step_for
+from interlock.operations.review_records import is_approved, rejection_of
 from interlock.operations.task_rows import get_in, move_task, pattern_pairs, who
 from interlock.operations.tasks import finish, finish_on_word, get_task, history_in, report_done
 from interlock.values import as_dict, value
@@ -24,6 +26,7 @@ if TYPE_CHECKING:
 
     from interlock.domain.agents import Session
     from interlock.domain.patterns import Pattern
+    from interlock.domain.reviews import Step
     from interlock.domain.tasks import Task
     from interlock.operations.context import Context
     from interlock.ports.evidence import Witness
@@ -71,22 +74,46 @@ def conclude(
     """
     task = get_task(context, task_id)
     wanted = _wanted(context, witness, task)
+    if task.state == REVIEW:
+        if not _has_moved(witness, task, wanted):
+            return Concluded(task=task, proofs=())  # its reviewers have not all spoken yet
+        task = _leave_review(context, session, task)
     if task.state not in (REPORTED, LANDING, DONE):
         if session is None:
             raise _not_reported(task)
-        if not any(name != CHECK or task.check for name in wanted):
+        is_on_word = not any(name != CHECK or task.check for name in wanted)
+        if is_on_word and step_for(context, task, _kind(witness, task)) is None:
             return Concluded(task=finish_on_word(context, session, task_id, result), proofs=())
         task = report_done(context, session, task_id, result)
     if task.state == DONE:
         return Concluded(task=task, proofs=())
     sight = _see(context, witness, session, task, wanted)
     proofs = look_for_evidence(sight, wanted, on_step)
+    if all(proof.is_seen for proof in proofs):
+        proofs = (*proofs, *_rejected(sight))
     return Concluded(task=_believe(sight, proofs), proofs=proofs)
 
 
+def _kind(witness: Witness, task: Task) -> str:
+    return kind_of(task.kind, has_output=bool(task.output), is_in_git=witness.is_in_git)
+
+
 def _wanted(context: Context, witness: Witness, task: Task) -> tuple[str, ...]:
-    kind = kind_of(task.kind, has_output=bool(task.output), is_in_git=witness.is_in_git)
-    return needed(kind, context.settings.tasks_evidence)
+    return needed(_kind(witness, task), context.settings.tasks_evidence)
+
+
+def _has_moved(witness: Witness, task: Task, wanted: Sequence[str]) -> bool:
+    """Whether there is another commit now than the one under review: that needs a review of its own."""
+    tip = witness.tip(task.branch) if COMMIT in wanted or PATHS in wanted else ""
+    return bool(tip) and tip != task.head
+
+
+def _leave_review(context: Context, session: Session | None, task: Task) -> Task:
+    from interlock.operations.reviews import take_back  # noqa: PLC0415 - few tasks have a review
+
+    if session is None:
+        raise _not_reported(task)
+    return take_back(context, session, task.id)
 
 
 def _not_reported(task: Task) -> NotAllowed:
@@ -201,6 +228,19 @@ def _stay_alive(sight: Sight) -> None:
             return
 
 
+def change_of(context: Context, witness: Witness, task_id: str) -> str:
+    """By what the change on a task's branch is known again; empty when there is none, or none to be seen."""
+    task = get_task(context, task_id)
+    try:
+        tip = witness.tip(task.branch) if witness.is_in_git else ""
+        if not tip:
+            return ""
+        start = context.store.view(lambda reading: _start_of(reading, task))
+        return witness.change(witness.base(tip, start), tip)
+    except InterlockError:
+        return ""
+
+
 def _see_output(sight: Sight) -> Proof | None:
     output = sight.task.output
     if not output:
@@ -212,7 +252,22 @@ def _see_output(sight: Sight) -> Proof | None:
     return Proof(name=OUTPUT, is_seen=True, found=f"{output}, {size} bytes")
 
 
-_LOOKS = {COMMIT: _see_commit, PATHS: _see_paths, CHECK: _see_check, OUTPUT: _see_output}
+def _see_verdict(sight: Sight) -> Proof | None:
+    """Giving the verdict ends the task of a reviewer: whoever comes here has not given one."""
+    from interlock.operations.reviews import review_of_task  # noqa: PLC0415 - few tasks are of that kind
+
+    review = review_of_task(sight.context, sight.task)
+    hint = f"interlock review give {review.id} --verdict approve|reject --summary 'why'"
+    return _missing(VERDICT, f"there is no verdict on {review.id}", hint)
+
+
+_LOOKS = {
+    COMMIT: _see_commit,
+    PATHS: _see_paths,
+    CHECK: _see_check,
+    OUTPUT: _see_output,
+    VERDICT: _see_verdict,
+}
 
 
 def _believe(sight: Sight, proofs: tuple[Proof, ...]) -> Task:
@@ -220,6 +275,7 @@ def _believe(sight: Sight, proofs: tuple[Proof, ...]) -> Task:
     task, session, head = sight.task, sight.session, sight.head
     missing = next((proof for proof in proofs if not proof.is_seen), None)
     is_landed = not head or sight.witness.is_landed(head)
+    step = _review_step(sight) if missing is None else None
     seen = [as_dict(proof) for proof in proofs]
 
     def work(tx: Change) -> None:
@@ -228,6 +284,8 @@ def _believe(sight: Sight, proofs: tuple[Proof, ...]) -> Task:
             return  # somebody else was quicker, or it was taken away meanwhile
         if missing is not None:
             _doubt(tx, now, session, missing, seen)
+        elif step is not None and not is_approved(tx, now, head):
+            _begin_review(tx, sight, now, step)
         elif is_landed:
             finish(tx, sight.context, now, session, head=head, evidence=seen)
         elif now.state == REPORTED or now.head != head:
@@ -235,6 +293,38 @@ def _believe(sight: Sight, proofs: tuple[Proof, ...]) -> Task:
 
     sight.context.change(work)
     return get_task(sight.context, task.id)
+
+
+def _rejected(sight: Sight) -> Sequence[Proof]:
+    """What is missing when reviewers rejected exactly this commit: others would only be asked the same."""
+
+    def look(reading: Reading) -> str:
+        is_known = not sight.head or is_approved(reading, sight.task, sight.head)
+        return "" if is_known else rejection_of(reading, sight.task, sight.head)
+
+    rejected = sight.context.store.view(look)
+    if not rejected or _review_step(sight) is None:
+        return ()
+    hint = f"read what was said (interlock review show {rejected}), change it, commit, and say done again"
+    return (_missing("review", f"{rejected} rejected exactly this commit", hint),)
+
+
+def _review_step(sight: Sight) -> Step | None:
+    """The review that the task needs, judged also by what it really changed."""
+    changed: Sequence[str] = ()
+    if sight.head and sight.context.settings.review_paths:
+        changed = sight.witness.changed_paths(sight.witness.base(sight.head, sight.start), sight.head)
+    return step_for(sight.context, sight.task, _kind(sight.witness, sight.task), changed)
+
+
+def _begin_review(tx: Change, sight: Sight, task: Task, step: Step) -> None:
+    """All is seen on this commit: now others judge exactly that."""
+    if task.state == LANDING:  # approved once, and then somebody committed again
+        move_task(tx, task, REPORTED, keep_owner=True, head="")
+        task = get_in(tx, task.id)
+    base = sight.witness.base(sight.head, sight.start) if sight.head else ""
+    change = sight.witness.change(base, sight.head)
+    begin_review_in(tx, sight.context, sight.session, task, sight.head, step, base=base, change=change)
 
 
 def _doubt(

@@ -7,12 +7,12 @@ over to it, and come back if it bounces.
 
 from __future__ import annotations
 
-from interlock.domain.claims import EXCLUSIVE, SHARED, Request, token_of
+from interlock.domain.claims import EXCLUSIVE, SHARED
 from interlock.domain.landings import OPEN, Landing, holder_name
 from interlock.domain.patterns import Branch, branches_overlap, covers_branch
-from interlock.ids import digest, new_secret, short_id
 from interlock.operations import records
-from interlock.operations.claims import claim_for, is_over, taken_facts
+from interlock.operations.claims import is_over
+from interlock.operations.holders import FOR_EVER_MS, begin_holder, give_claim, release_rows
 from interlock.operations.landings import NOUN, landing_from
 from interlock.operations.leases import end_session, session_from
 from interlock.operations.notices import add_notice
@@ -26,7 +26,6 @@ if TYPE_CHECKING:
     from interlock.operations.context import Context
     from interlock.ports.store import Change, Row
 
-_FOR_EVER_MS = 100 * 365 * 86_400_000
 _MOST_NAMED = 5
 _MOST_PATHS = 100
 
@@ -40,23 +39,9 @@ def is_covered(rows: Sequence[Row], pattern: Pattern, *, is_hot: bool) -> bool:
     )
 
 
-def begin_holder(tx: Change, author: Session, landing_id: str) -> Session:
+def begin_entry_holder(tx: Change, author: Session, landing_id: str) -> Session:
     """The session of the entry itself: nobody can act for it, and it never lapses."""
-    session_id = short_id("s")
-    facts: dict[str, object] = {
-        "generation": 1,
-        "kind": NOUN,
-        "role": author.role,
-        "machine": author.machine,
-        "secret_hash": digest(new_secret()),
-        "lease_ms": _FOR_EVER_MS,
-    }
-    name = holder_name(landing_id)
-    tx.run("session_add", session=session_id, agent=name, **facts)
-    tx.record("session.joined", name, session_id, facts)
-    row = tx.one("session_get", session=session_id)
-    assert row is not None
-    return session_from(row)
+    return begin_holder(tx, author, holder_name(landing_id), NOUN)
 
 
 def hand_over(
@@ -79,18 +64,18 @@ def hand_over(
         if tx.run("claim_drop", session=me.id, token=row[2]):
             tx.record("claim.released", me.agent, me.id, {"pattern": row[3], "token": row[2]})
         pattern = context.repository.pattern_of(row[3], row[4])
-        _give(tx, holder, pattern, row[5], _FOR_EVER_MS, landing, note)
+        _give(tx, holder, pattern, row[5], FOR_EVER_MS, landing, note)
     left = [pattern for pattern in patterns if not is_covered(moved, pattern, is_hot=True)]
     if len(left) > _MOST_PATHS:  # the author's own claims say the same in fewer words
         for row in {row[2]: row for row in rows if row not in moved and _is_needed(row, left)}.values():
             pattern = context.repository.pattern_of(row[3], row[4])
-            _give(tx, holder, pattern, row[5], _FOR_EVER_MS, landing, note)
+            _give(tx, holder, pattern, row[5], FOR_EVER_MS, landing, note)
         return
     for pattern in left:
         covering = [row for row in rows if is_covered([row], pattern, is_hot=True)]
         if covering:
             is_shared = all(row[5] == SHARED for row in covering)
-            _give(tx, holder, pattern, SHARED if is_shared else EXCLUSIVE, _FOR_EVER_MS, landing, note)
+            _give(tx, holder, pattern, SHARED if is_shared else EXCLUSIVE, FOR_EVER_MS, landing, note)
 
 
 def _is_needed(row: Row, patterns: Sequence[Pattern]) -> bool:
@@ -100,26 +85,7 @@ def _is_needed(row: Row, patterns: Sequence[Pattern]) -> bool:
 def _give(
     tx: Change, session: Session, pattern: Pattern, mode: str, ttl_ms: int, landing: Landing, note: str = ""
 ) -> None:
-    (number,) = tx.next_numbers(1)
-    request = Request(patterns=(pattern,), mode=mode, ttl_ms=ttl_ms, task=landing.task, note=note[:300])
-    claim = claim_for(pattern, request, session, token_of(tx.epoch, number), tx.now)
-    for index, branch in enumerate(pattern.branches):
-        tx.run(
-            "claim_add",
-            key=branch.key,
-            token=claim.token,
-            branch=index,
-            rest=branch.rest,
-            session=session.id,
-            pattern=claim.pattern,
-            kind=claim.kind,
-            mode=mode,
-            ttl_ms=claim.ttl_ms,
-            granted_at=tx.now,
-            task=claim.task,
-            note=claim.note,
-        )
-    tx.record("claim.taken", session.agent, session.id, taken_facts(claim), number)
+    give_claim(tx, session, pattern, mode, ttl_ms, task=landing.task, note=note)
 
 
 def end_holder(tx: Change, landing: Landing, commit: str) -> None:
@@ -127,17 +93,8 @@ def end_holder(tx: Change, landing: Landing, commit: str) -> None:
     row = tx.one("session_lock", session=landing.holder)
     if row is None or row[12] is not None:
         return
-    _release(tx, tx.all("claims_of", session=landing.holder), commit)
+    release_rows(tx, tx.all("claims_of", session=landing.holder), commit)
     end_session(tx, session_from(row), "session.left", {})
-
-
-def _release(tx: Change, rows: Sequence[Row], commit: str) -> None:
-    dropped: set[int] = set()
-    for row in rows:
-        if row[2] not in dropped and tx.run("claim_drop", session=row[6], token=row[2]):
-            dropped.add(row[2])
-            facts: dict[str, object] = {"pattern": row[3], "token": row[2]}
-            tx.record("claim.released", row[7], row[6], facts | ({"commit": commit} if commit else {}))
 
 
 def release_authors(tx: Change, context: Context, landed: Sequence[Landing]) -> None:
@@ -153,7 +110,7 @@ def release_authors(tx: Change, context: Context, landed: Sequence[Landing]) -> 
         needed = _used(context, rows, [one for one in waiting if one.session == session])
         for one in mine:
             over = _used(context, rows, [one]) - needed
-            _release(tx, [row for row in rows if row[2] in over], one.commit)
+            release_rows(tx, [row for row in rows if row[2] in over], one.commit)
 
 
 def _used(context: Context, rows: Sequence[Row], landings: Sequence[Landing]) -> set[int]:
@@ -185,7 +142,7 @@ def give_back(tx: Change, context: Context, landing: Landing, author: Session | 
             if row[2] in seen or row[3] in has:
                 continue
             seen.add(row[2])
-            _release(tx, [row], "")
+            release_rows(tx, [row], "")
             pattern = context.repository.pattern_of(row[3], row[4])
             # No longer than what it holds anyway: its next sign of life renews it.
             _give(tx, author, pattern, row[5], author.shortest_ms, landing)

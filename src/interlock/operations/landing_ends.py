@@ -17,9 +17,9 @@ from interlock.domain.landings import (
     TESTING,
     Landing,
 )
+from interlock.domain.retries import AttemptEnd
 from interlock.domain.roles import forbidden
 from interlock.domain.tasks import (
-    DEAD,
     LANDING,
     LONGEST_BODY,
     LONGEST_LINE,
@@ -37,8 +37,11 @@ from interlock.operations.landing_claims import (
     release_authors,
     tell_holders,
 )
+from interlock.operations.landing_mends import book_bounce, drop_mend, find_mend, is_open
 from interlock.operations.landings import NOUN, get_landing, locked, locked_queue
+from interlock.operations.lineages import why_stopped
 from interlock.operations.notices import add_notice
+from interlock.operations.retries import judge_in, park_in, state_after, tell_end
 from interlock.operations.runners import check_runner
 from interlock.operations.task_adding import ADDING, Added, add_in
 from interlock.operations.task_rows import get_in, move_task, who
@@ -90,6 +93,7 @@ def mark_landed(
             )
             records.put(tx, NOUN, as_dict(now), "landed")
             end_holder(tx, now, commit)
+            drop_mend(tx, context, now)
             task = get_in(tx, now.task) if now.task else None
             if task is not None and task.state in (LANDING, REPORTED) and task.attempt == now.attempt:
                 evidence: list[dict[str, object]] = [
@@ -193,14 +197,17 @@ def _return_task(
     task = get_in(tx, landing.task) if landing.task else None
     if task is None or task.attempt != landing.attempt or task.state not in (LANDING, REPORTED):
         return _add_task(tx, context, landing, author, reason, hint, output)
-    why = _with_tail(f"{landing.id} bounced: {reason}", output)
-    failures = task.failures + 1
+    said = _with_tail(f"{landing.id} bounced: {reason}", output)
+    end = AttemptEnd(task=task.id, attempt=task.attempt, code="bounced", feedback=said)
+    # The author mends it in a workspace that is there: nothing is gained by waiting.
+    verdict = judge_in(tx, context, task, end, grace=task.max_attempts)
     is_theirs = author is not None and task.session == author.id
-    then = REPORTED if is_theirs else READY
-    then = DEAD if failures >= task.max_attempts else then
+    then = state_after(verdict, REPORTED if is_theirs else READY)
+    why = verdict.why[:LONGEST_LINE]
+    failures = task.failures + verdict.is_failure
     _send_back(tx, task, then, why, hint[:LONGEST_LINE], failures, is_theirs=is_theirs)
-    facts = {"task": task.id, "why": why, "attempt": task.attempt, "failures": failures, "state": then}
-    tx.record("task.failed", landing.agent, landing.session, {**facts, "landing": landing.id})
+    by = (landing.agent, landing.session)
+    tell_end(tx, context, by, task, end, verdict, then, landing=landing.id)
     return task.id
 
 
@@ -219,6 +226,13 @@ def _add_task(
     hint: str,
     output: str,
 ) -> str:
+    said = _with_tail(f"{landing.id} bounced: {reason}", output)
+    earlier = None
+    if not landing.task:  # a branch that comes again and again has one lineage, too
+        earlier = find_mend(tx, landing.branch, landing.target, landing.agent, landing.home)
+    if earlier is not None and is_open(earlier):
+        book_bounce(tx, context, landing, get_in(tx, earlier.id), said, hint[:LONGEST_LINE])
+        return earlier.id
     about = f" It was for {landing.task}." if landing.task else ""
     body = (
         f"{landing.id} (branch `{landing.branch}`, head {landing.head}) of {landing.agent} did not land on"
@@ -229,11 +243,19 @@ def _add_task(
         body=body[:LONGEST_BODY],
         paths=(),
         key=f"bounce/{landing.id}",
+        parent=landing.task or (earlier.id if earlier is not None else ""),
         labels=("bounced", f"author={landing.agent}"[:64]),
         next_action=hint[:LONGEST_LINE],
     )
-    added = add_in(tx, context, author, new, (), force=True)
-    return added.task.id if isinstance(added, Added) else ""
+    added = add_in(tx, context, author, new, (), force=True, may_be_stopped=True)
+    if not isinstance(added, Added):
+        return ""
+    stopped = why_stopped(tx, context, added.task)
+    if stopped and added.is_new:
+        park_in(tx, context, added.task, f"{stopped}. Last: {reason}")
+    elif not landing.task and added.is_new:
+        book_bounce(tx, context, landing, added.task, said, hint[:LONGEST_LINE])
+    return added.task.id
 
 
 def _send_back(
@@ -241,6 +263,7 @@ def _send_back(
 ) -> None:
     if then == REPORTED and task.state == REPORTED:
         tx.run("task_set_why", task=task.id, why=why, next_action=hint)
+        tx.run("task_set_failures", task=task.id, failures=failures)
         return
     keep = is_theirs and then == REPORTED
     move_task(tx, task, then, why=why, keep_owner=keep, failures=failures, head="", next_action=hint)

@@ -8,9 +8,11 @@ from interlock.domain.patterns import Branch, covers_branch
 from interlock.errors import Held, NotAllowed
 from interlock.operations import records
 from interlock.operations.claims import is_over, living
-from interlock.operations.landing_claims import begin_holder, hand_over, is_covered
+from interlock.operations.landing_claims import begin_entry_holder, hand_over, is_covered
+from interlock.operations.landing_mends import check_mend
 from interlock.operations.landings import NOUN, landing_from
-from interlock.operations.task_rows import get_in
+from interlock.operations.review_records import is_approved
+from interlock.operations.task_rows import get_in, task_from
 from interlock.values import as_dict, value
 
 TYPE_CHECKING = False
@@ -63,6 +65,8 @@ def submit(context: Context, session: Session, wish: Submission, wall_ms: int) -
         there = _already(tx, wish)
         if there is not None:
             return there, False
+        if not wish.task:
+            check_mend(tx, me, wish.branch, wish.target, wish.home)
         rows = tx.all("claims_of", session=me.id)
         uncovered = [
             pattern
@@ -71,11 +75,12 @@ def submit(context: Context, session: Session, wish: Submission, wall_ms: int) -
         ]
         if uncovered:
             raise _outside(tx, me, uncovered, rows)
+        _check_reviewed(tx, context, wish, patterns, rows)
         task = get_in(tx, wish.task) if wish.task else None
         if task is not None:
             _check_role(me, task)
         landing_id = records.next_id(tx, NOUN)
-        holder = begin_holder(tx, me, landing_id)
+        holder = begin_entry_holder(tx, me, landing_id)
         made = _entry(wish, me, holder, landing_id, wall_ms, task)
         hand_over(tx, context, me, holder, made, patterns, rows)
         records.put(tx, NOUN, as_dict(made), "submitted", me)
@@ -83,6 +88,28 @@ def submit(context: Context, session: Session, wish: Submission, wall_ms: int) -
         return made, True
 
     return context.change(work, areas={**areas_of(patterns), "//landings": True})
+
+
+def _check_reviewed(
+    tx: Reading, context: Context, wish: Submission, patterns: Sequence[Pattern], rows: Sequence[Row]
+) -> None:
+    """Refuse what was claimed for another task that needs a review: under another name it would pass by."""
+    from interlock.operations.review_opening import step_for  # noqa: PLC0415 - a circle otherwise
+
+    for task_id in dict.fromkeys(row[8] for row in rows if row[8] and row[8] != wish.task):
+        theirs = [Branch(key=row[0], rest=row[1]) for row in rows if row[8] == task_id]
+        row = tx.one("task_get", task=task_id)
+        is_touched = any(covers_branch(one, path.branches[0]) for one in theirs for path in patterns)
+        if row is None or not is_touched:
+            continue
+        task = task_from(row)
+        if step_for(context, task, task.kind) is not None and not is_approved(tx, task, wish.head):
+            raise NotAllowed(
+                f"{wish.branch} changes what was claimed for {task_id}, which is reviewed before it lands",
+                code="REVIEW_NEEDED",
+                hint=f"commit it on {task.branch}, then: interlock done {task_id}",
+                task=task_id,
+            )
 
 
 def _entry(

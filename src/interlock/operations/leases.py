@@ -14,8 +14,6 @@ if TYPE_CHECKING:
 
 # A process that was started a moment ago may be registered before it is visible everywhere.
 _GRACE_MS = 10_000
-# A task that so many owners vanished over is put aside for a person to look at.
-_MOST_LAPSES = 10
 _LOOK_MS = 500  # who only looks does not wait any longer for the right to write
 
 
@@ -143,6 +141,8 @@ def lapse(tx: Change, session_id: str, *, is_certain: bool = False) -> None:
             shortest = min(shortest, claim[10])
         elif tx.run("claim_drop", session=session_id, token=claim[2]):
             _record_lapse(tx, session, claim, end)
+    if not next_ends and _waits_for_person(tx, session_id):
+        next_ends.append(tx.now + session.lease_ms)  # its lease stands still until it has an answer
     if next_ends:
         tx.run(
             "session_set_lease",
@@ -153,6 +153,16 @@ def lapse(tx: Change, session_id: str, *, is_certain: bool = False) -> None:
         )
     else:
         end_session(tx, session, "session.lapsed", {})
+
+
+def _waits_for_person(tx: Change, session_id: str) -> bool:
+    """Whether a session is silent because its only work rests at a gate."""
+    from interlock.operations import records  # noqa: PLC0415 - few sessions lapse
+
+    waits = any(
+        gate["session"] == session_id and gate["task"] for gate in records.all_of(tx, "gate", ("waiting",))
+    )
+    return waits and not any(row[4] in AT_WORK for row in tx.all("tasks_of_session", session=session_id))
 
 
 def _record_lapse(tx: Change, session: Session, claim: Row, end: int) -> None:
@@ -203,17 +213,28 @@ def _return_tasks(tx: Change, session: Session, *, is_own_will: bool) -> None:
     rows = tx.all("tasks_of_session", session=session.id)
     if not rows:
         return
-    from interlock.operations.task_rows import get_in, move_task  # noqa: PLC0415 - few sessions have tasks
+    from interlock.domain import retries  # noqa: PLC0415 - few sessions have tasks
+    from interlock.operations.lineages import lineage_in, put_lineage  # noqa: PLC0415 - as before
+    from interlock.operations.task_rows import get_in, move_task  # noqa: PLC0415 - as before
 
     for row in rows:
         task = get_in(tx, row[0])  # held still: somebody may be dropping it just now
         if task.session != session.id or task.state not in AT_WORK:
             continue
-        lapses = task.lapses if is_own_will else task.lapses + 1
-        then = DEAD if lapses > _MOST_LAPSES else READY
+        lapses = task.lapses + (not is_own_will)
+        lineage = lineage_in(tx, task.lineage)
         why = f"{session.agent} {'left' if is_own_will else 'vanished'} during attempt {task.attempt}"
+        if is_own_will:
+            lineage = retries.left(lineage, task.id)
+            is_over = retries.is_left_for_good(lineage, task.id)
+            why += f"; {lineage.uncharged[task.id]} owners in a row went away from it" if is_over else ""
+        else:
+            lineage = retries.vanished(lineage, task.id)
+            is_over = retries.is_lost_for_good(lineage, lapses)
+        put_lineage(tx, lineage, "booked", session)
+        then = DEAD if is_over else READY
         move_task(tx, task, then, why=why, lapses=lapses)
-        facts = {"task": task.id, "why": why, "attempt": task.attempt, "state": then}
+        facts = {"task": task.id, "why": why, "attempt": task.attempt, "state": then, "lapses": lapses}
         tx.record("task.returned", session.agent, session.id, facts)
 
 
@@ -227,8 +248,13 @@ def free_slot(tx: Change, session: Session, slot: Row, reason: str) -> None:
     tx.frees = True
 
 
-def drop_waiter(tx: Change, ticket: int) -> None:
-    """Take a waiter out of the line."""
+def drop_waiter(tx: Change, ticket: int, outcome: str = "gone") -> None:
+    """Take a waiter out of the line; how long it stood there for claims is written down."""
+    row = tx.one("waiter_get", ticket=ticket)
+    if row is not None and not row[5].startswith("//"):  # lines for slots have such keys
+        waited_ms = max(0, min(tx.now, row[4]) - row[3])
+        facts = {"pattern": row[6], "task": row[2], "waited_ms": waited_ms, "outcome": outcome}
+        tx.record("wait.ended", row[1], row[0], facts)
     tx.run("waiter_drop", ticket=ticket)
     tx.run("waiter_paths_drop", ticket=ticket)
     tx.frees = True

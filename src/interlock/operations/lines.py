@@ -102,7 +102,7 @@ class Place(ABC):
             ticket = self.ticket
             if self.has_ended(outcome):
                 if ticket is not None:
-                    drop_waiter(tx, ticket)
+                    drop_waiter(tx, ticket, "answered")
                 return outcome, None, tx.now
             if ticket is None or not tx.run(
                 "waiter_beat", ticket=ticket, alive_until=tx.now + self._alive_ms
@@ -183,4 +183,4 @@ class Place(ABC):
     def _leave_line(self) -> None:
         ticket, self.ticket = self.ticket, None
         if ticket is not None:
-            self.context.store.change(lambda tx: drop_waiter(tx, ticket))
+            self.context.store.change(lambda tx: drop_waiter(tx, ticket, "left"))

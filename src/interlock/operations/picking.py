@@ -11,12 +11,25 @@ from bisect import bisect_left, bisect_right, insort
 from itertools import islice
 
 from interlock.domain.claims import EXCLUSIVE, Claim, Refused, Request, areas_of
+from interlock.domain.handoffs import ANYBODY
 from interlock.domain.patterns import Branch, ancestors, below, branches_overlap
+from interlock.domain.reviews import KIND as REVIEW_KIND
 from interlock.domain.roles import Scope, bound_by, forbidden, why_not_verb
 from interlock.domain.tasks import ACTIVE, READY
+from interlock.errors import NotAllowed
 from interlock.operations.claims import is_over, living, take_in
+from interlock.operations.consequences import may_review, not_for, settle_due
+from interlock.operations.handoff_taking import (
+    accept_in,
+    addressed_to,
+    may_have,
+    open_handoff,
+    waiting_in,
+)
 from interlock.operations.held import live_claims
 from interlock.operations.leases import end_if_gone, is_dead, touch
+from interlock.operations.lineages import earlier_lessons, held_in, let_go_in
+from interlock.operations.spending import over_in
 from interlock.operations.task_rows import pattern_pairs, task_from, unknown_task, who, whole
 from interlock.operations.tasks import count_tasks, lessons_in
 from interlock.values import replace, value
@@ -26,6 +39,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Iterator
 
     from interlock.domain.agents import Session
+    from interlock.domain.handoffs import Handoff
     from interlock.domain.patterns import Pattern
     from interlock.domain.tasks import Lesson, Task
     from interlock.operations.context import Context
@@ -54,6 +68,8 @@ class NothingReady:
     counts: dict[str, int]
     held_up: tuple[str, ...]
     in_hand: tuple[str, ...] = ()  # what the caller is at work on anyway
+    held_back: tuple[tuple[str, int], ...] = ()  # ready, but not before an instant of the calendar
+    over_budget: tuple[tuple[str, str], ...] = ()  # ready, but their money is used up; each with the reason
 
 
 def next_task(
@@ -66,6 +82,7 @@ def next_task(
     Raises:
         Stale: the session is over.
     """
+    settle_due(context)
     outcome = _try(context, session, role, base)
     return outcome if isinstance(outcome, Picked) else _nothing(context, session, outcome)
 
@@ -73,7 +90,30 @@ def next_task(
 def _nothing(context: Context, session: Session, held_up: list[str]) -> NothingReady:
     counts = count_tasks(context)
     in_hand = context.store.view(lambda reading: [task.id for task in _in_hand(reading, session)])
-    return NothingReady(counts=counts, held_up=tuple(held_up[:_MOST_NAMED]), in_hand=tuple(in_hand))
+    waiting = context.store.view(lambda reading: _not_yet(reading, context))
+    over = context.store.view(lambda reading: _over_budget(reading, context, held_up))
+    return NothingReady(
+        counts=counts,
+        held_up=tuple([name for name in held_up if name not in over][:_MOST_NAMED]),
+        over_budget=tuple(over.items())[:_MOST_NAMED],
+        in_hand=tuple(in_hand),
+        held_back=tuple(sorted(waiting.items(), key=lambda one: one[1])[:_MOST_NAMED]),
+    )
+
+
+def _over_budget(reading: Reading, context: Context, task_ids: Iterable[str]) -> dict[str, str]:
+    """Those of these tasks whose money is used up, each with the reason."""
+    rows = [reading.one("task_get", task=task_id) for task_id in dict.fromkeys(task_ids)]
+    tasks = [task_from(row) for row in rows if row is not None]
+    found = ((task.id, over_in(reading, context, task)) for task in tasks)
+    return {task_id: budget.why for task_id, budget in found if budget is not None}
+
+
+def _not_yet(reading: Reading, context: Context) -> dict[str, int]:
+    """The tasks whose time has not come after a failure, each with the instant at which it does."""
+    held = held_in(reading)
+    now = context.store.wall_of(reading.now) if held else 0
+    return {task_id: until for task_id, until in held.items() if until > now}
 
 
 def _in_hand(reading: Reading, session: Session) -> list[Task]:
@@ -162,6 +202,10 @@ class _Walk:
         self._keys: list[str] = []  # the same keys, sorted
         self._is_crowded = False
         self._dead: dict[str, bool] = {}
+        self._held = held_in(tx)
+        self._not_yet = _not_yet(tx, context) if self._held else {}
+        self._keepers: set[str] = set()
+        self._others: set[str] | None = None
         role = bound_by(context.settings, me.role)
         self._scope = Scope(role, context.settings) if role is not None else None
         self.held_up: list[str] = []
@@ -170,8 +214,11 @@ class _Walk:
             self._remember(branch for one in self._patterns(row[8]) for branch in one.branches)
 
     def find(self, role: str) -> Picked | None:
-        """The first task that can be had."""
-        ready = ready_in_order(self._tx, role)
+        """The first task that can be had; what was handed to the caller goes before everything else."""
+        handed = self._handed(role)
+        if handed and (picked := self._find_among(handed)) is not None:
+            return picked
+        ready = (one for one in ready_in_order(self._tx, role) if one[0] not in handed)
         size = _FIRST_LOOK
         while some := dict(islice(ready, size)):
             picked = self._find_among(some)
@@ -180,6 +227,17 @@ class _Walk:
             size = _PAGE
         return None
 
+    def _handed(self, role: str) -> dict[str, str]:
+        """The ready tasks that wait for exactly this caller: id → declared paths."""
+        rows = [
+            self._tx.one("task_get", task=one.task)
+            for one in addressed_to(self._context, self._tx, self._me)
+            if one.to != ANYBODY
+        ]
+        return {
+            row[0]: row[8] for row in rows if row is not None and row[4] == READY and row[5] in (role, "")
+        }
+
     def take_one(self, task_id: str, stored: str) -> Picked | None:
         """This task, if it can be had."""
         return self._find_among({task_id: stored})
@@ -187,7 +245,12 @@ class _Walk:
     def _find_among(self, some: dict[str, str]) -> Picked | None:
         """The first of these tasks (id → declared paths) that can be had: others may be taking them, too."""
         tx = self._tx
-        some = {task_id: stored for task_id, stored in some.items() if self._is_in_role(stored)}
+        others = self._for_others()
+        some = {
+            task_id: stored
+            for task_id, stored in some.items()
+            if task_id not in others and task_id not in self._not_yet and self._is_in_role(stored)
+        }
         while some:
             free = [task_id for task_id, stored in some.items() if not self._is_in_the_way(stored)]
             if self._is_crowded and free:
@@ -207,6 +270,17 @@ class _Walk:
             some = {task_id: some[task_id] for task_id in free if task_id != row[0]}
         return None
 
+    def _for_others(self) -> set[str]:
+        """The tasks that were handed to somebody else, or that the caller has declined."""
+        if self._others is None:
+            self._others = not_for(self._tx, self._me)
+            for one in waiting_in(self._tx):
+                if may_have(self._context, one, self._me, self._tx.now):
+                    self._keepers.add(one.holder)  # what is kept for the caller is not in its way
+                else:
+                    self._others.add(one.task)
+        return self._others
+
     def _is_in_role(self, stored: str) -> bool:
         """Whether the role of the caller, if it has one, may take and change what a task declares."""
         scope = self._scope
@@ -221,7 +295,8 @@ class _Walk:
             branch for one in stored for pattern in self._patterns(one) for branch in pattern.branches
         ]
         for row in self._tx.near("claims_near", branches, self._me.id):
-            if row[6] != self._me.id and not is_over(row, self._tx.now) and not self._is_dead(row[6]):
+            is_others = row[6] != self._me.id and row[6] not in self._keepers
+            if is_others and not is_over(row, self._tx.now) and not self._is_dead(row[6]):
                 self._remember([Branch(key=row[0], rest=row[1])])
 
     def _is_dead(self, session: str) -> bool:
@@ -257,11 +332,20 @@ class _Walk:
         return near + self._keys[bisect_right(self._keys, low) : bisect_left(self._keys, high)]
 
     def _take(self, task: Task) -> Picked | None:
+        if task.kind == REVIEW_KIND and not may_review(self._tx, self._me, task):
+            return None
+        if over_in(self._tx, self._context, task) is not None:
+            return None
+        handoff = open_handoff(self._tx, task.id)  # again: the task is held still only now
+        if handoff is not None:
+            return self._accept(task, handoff)
         claims = self._claim(task)
         if claims is None:
             return None
         tx = self._tx
         tx.run("task_take", task=task.id, owner=self._me.agent, session=self._me.id)
+        if task.id in self._held:
+            let_go_in(tx, task)
         facts: dict[str, object] = {"task": task.id, "attempt": task.attempt + 1, "base": self._start}
         tx.record("task.taken", *who(self._me), facts)
         taken = replace(
@@ -273,7 +357,22 @@ class _Walk:
             taken_at=tx.now,
             why="",
         )
-        return Picked(task=taken, claims=claims, lessons=lessons_in(tx, task.id) if task.attempt else ())
+        is_known = task.attempt or task.why or task.next_action
+        lessons = (*earlier_lessons(tx, task), *(lessons_in(tx, task.id) if is_known else ()))
+        return Picked(task=taken, claims=claims, lessons=lessons)
+
+    def _accept(self, task: Task, handoff: Handoff) -> Picked | None:
+        """Go on with what was handed over: its content is part of the answer, and so is acknowledged."""
+        if not may_have(self._context, handoff, self._me, self._tx.now):
+            return None
+        try:
+            outcome = accept_in(self._tx, self._context, self._me, task, handoff)
+        except NotAllowed:  # its role may not have it: somebody else will
+            return None
+        if isinstance(outcome, Refused):
+            return None
+        taken, claims = outcome
+        return Picked(task=taken, claims=claims, lessons=lessons_in(self._tx, task.id))
 
     def _claim(self, task: Task) -> tuple[Claim, ...] | None:
         """Claims on what a task declares, which end with the session, as the task does."""
@@ -333,6 +432,7 @@ def _wait(
     base: Callable[[], str],
     listener: Listener,
 ) -> Picked | NothingReady:
+    settle_due(context)
     outcome = _try(context, session, role, base)
     now = _clock(context)
     deadline = now + wait_ms
@@ -341,6 +441,7 @@ def _wait(
             return _nothing(context, session, outcome)
         now = _sleep(context, listener, min(now + _LOOK_MS, deadline))
         touch(context.store, session)  # who waits is alive
+        settle_due(context)  # a deadline wakes nobody
         if context.store.view(lambda reading: _is_worth_trying(reading, context, role or session.role)):
             outcome = _try(context, session, role, base)
     return outcome
@@ -360,8 +461,9 @@ def _clock(context: Context) -> int:
 
 def _is_worth_trying(reading: Reading, context: Context, role: str) -> bool:
     """A cheap look without a lock: something is ready, or a lease is over, or an owner is dead."""
+    not_yet = _not_yet(reading, context)
     return (
-        next(ready_in_order(reading, role), None) is not None
+        any(task_id not in not_yet for task_id, _ in ready_in_order(reading, role))
         or reading.one("lapse_due") is not None
         or any(is_dead(reading, row[0], context.processes) for row in reading.all("tasks_owners"))
     )

@@ -8,13 +8,13 @@ from __future__ import annotations
 
 from interlock.domain.checklists import is_task_id
 from interlock.domain.plan_checks import Around, check_plan
-from interlock.domain.plans import new_task
+from interlock.domain.plans import AGENTS, new_task
 from interlock.domain.tasks import DROPPED, check_new
 from interlock.errors import Malformed
 from interlock.operations.task_adding import ADDING, LooksAlike, add_in
-from interlock.operations.task_rows import get_in, task_from, whole
+from interlock.operations.task_rows import FAN_LABEL, get_in, task_from, whole
 from interlock.operations.tasks import list_tasks
-from interlock.values import value
+from interlock.values import replace, value
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -25,7 +25,7 @@ if TYPE_CHECKING:
     from interlock.domain.patterns import Pattern
     from interlock.domain.plan_checks import PlanCheck
     from interlock.domain.plans import Plan, PlanTask
-    from interlock.domain.tasks import Task
+    from interlock.domain.tasks import NewTask, Task
     from interlock.operations.context import Context
     from interlock.ports.store import Change
 
@@ -44,7 +44,13 @@ class Entered:
 
 def around_here(context: Context, tasks: Sequence[Task] | None = None) -> Around:
     """What a plan is judged against in this repository; paths count from its root."""
-    return Around(settings=context.settings, parse=_parser(context), tasks=tasks)
+    own = tuple(name for name, _ in context.settings.agents)
+    return Around(
+        settings=context.settings,
+        parse=_parser(context),
+        tasks=tasks,
+        agents=(*own, *(name for name in AGENTS if name not in own)),
+    )
 
 
 def _parser(context: Context) -> Callable[[str], Pattern]:
@@ -67,14 +73,34 @@ def enter_plan(context: Context, session: Session | None, plan: Plan, *, force: 
     Raises:
         Malformed: the plan has problems; all of them are named.
     """
-    checked = check_here(context, plan)
-    if checked.problems:
-        raise _unfit(checked)
+    checked = checked_fit(context, plan)
 
     def work(tx: Change) -> Entered:
         return _Entering(tx, context, session, checked, force=force).run()
 
     return context.change(work, areas=ADDING)
+
+
+def checked_fit(context: Context, plan: Plan) -> PlanCheck:
+    """A plan judged, and found without problems.
+
+    Raises:
+        Malformed: it has some; all of them are named.
+    """
+    checked = check_here(context, plan)
+    if checked.problems:
+        raise _unfit(checked)
+    return checked
+
+
+def enter_branches(
+    tx: Change, context: Context, session: Session | None, checked: PlanCheck, parent: str, fan: str
+) -> Entered:
+    """Add all tasks of a plan as branches of one task, inside a transaction that has `ADDING`.
+
+    They are this fan's own: the same plan for another task, or a second time, makes others.
+    """
+    return _Entering(tx, context, session, checked, force=True, parent=parent, fan=fan).run()
 
 
 def _unfit(checked: PlanCheck) -> Malformed:
@@ -94,13 +120,24 @@ class _Entering:
     """One plan, inside its transaction."""
 
     def __init__(
-        self, tx: Change, context: Context, session: Session | None, checked: PlanCheck, *, force: bool
+        self,
+        tx: Change,
+        context: Context,
+        session: Session | None,
+        checked: PlanCheck,
+        *,
+        force: bool,
+        parent: str = "",
+        fan: str = "",
     ) -> None:
         self._tx = tx
         self._context = context
         self._session = session
         self._checked = checked
         self._force = force
+        self._parent = parent
+        self._contracts = {task.name for task in checked.plan.tasks if task.is_contract}
+        self._fan = fan
         self._parse = _parser(context)
         self._ids: dict[str, str] = {}  # name in the plan → id here
         self._own: set[str] = set()
@@ -116,12 +153,12 @@ class _Entering:
         return Entered(tasks=tasks, added=tuple(self._added), skipped=tuple(self._skipped))
 
     def _enter(self, task: PlanTask, place: int) -> None:
-        key = self._checked.plan.key_of(task)
+        key = f"{self._fan}:" * bool(self._fan) + self._checked.plan.key_of(task)
         known = self._tx.one("task_by_key", key=key)
         if known is not None:
             self._keep(task.name, task_from(known).id)
             return
-        wanted = check_new(new_task(task, key, after=self._befores(task)))
+        wanted = check_new(self._for_fan(new_task(task, key, after=self._befores(task))))
         patterns = tuple({one.branches: one for one in map(self._parse, task.paths)}.values())
         outcome = add_in(
             self._tx, self._context, self._session, wanted, patterns, force=self._force, place=place
@@ -140,6 +177,11 @@ class _Entering:
         if outcome.is_new:
             self._added.append(outcome.task)
 
+    def _for_fan(self, new: NewTask) -> NewTask:
+        if not self._fan:
+            return new
+        return replace(new, parent=self._parent, labels=(*new.labels, f"{FAN_LABEL}{self._fan}"))
+
     def _keep(self, name: str, task_id: str) -> None:
         self._ids[name] = task_id
         self._own.add(task_id)
@@ -151,6 +193,8 @@ class _Entering:
         """
         found: list[str] = []
         for name in self._checked.after[task.name]:
+            if self._fan and name not in task.after and name not in self._contracts:
+                continue  # branches that meet on a path take turns by claims: one that fails stops no other
             task_id = self._ids.get(name, name)
             if name not in self._ids and not is_task_id(name):
                 continue  # not reached: a check without problems knows every name

@@ -1,4 +1,4 @@
-"""Records: workspaces, landings, deploys and queues, each kept whole, and every change of it in the journal.
+"""Records: workspaces, landings, attempts and the like, each kept whole, and every change in the journal.
 
 An entry about a record tells all of it, so that the newest entry is enough to build it again.
 """
@@ -29,10 +29,35 @@ KEYS = {
     "rules": "about",
     "told": "session",
     "run": "session",
+    "attempt": "task",
+    "lineage": "id",
+    "pool": "id",
+    "handoff": "task",
+    "gate": "task",
+    "event": "about",
+    "review": "task",
+    "fan": "task",
+    "usage": "lineage",
+    "trail": "session",
+    "step": "task",
 }
 SETTLED = "settled"
 INTEGRATED = "integrated"  # settled, and part of a whole that somebody was asked to look at
-LETTERS = {"workspace": "W", "landing": "L", "deploy": "D", "notice": "N", "breach": "B", "run": "X"}
+LETTERS = {
+    "workspace": "W",
+    "landing": "L",
+    "deploy": "D",
+    "notice": "N",
+    "breach": "B",
+    "run": "X",
+    "attempt": "A",
+    "handoff": "H",
+    "gate": "G",
+    "event": "E",
+    "review": "V",
+    "fan": "F",
+    "usage": "U",
+}
 
 
 def next_id(tx: Change, noun: str) -> str:

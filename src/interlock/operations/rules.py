@@ -6,6 +6,7 @@ when the file has long changed. A session acknowledges the version it read; `tol
 
 from __future__ import annotations
 
+from interlock.domain.agents import HOLDERS
 from interlock.domain.rules import compare, digests_of
 from interlock.operations import records
 from interlock.operations.leases import session_from, sweep_if_due
@@ -30,7 +31,6 @@ _SESSION = "session"
 _CHANGED = "has changed: `interlock rules` shows version"
 _ALONE = {"//rules": True}  # two who see a version at once write it down one after the other
 _MOST_STEPS = 200  # of one session's history
-_LANDING = "landing"  # the kind of session that only holds claims
 
 
 @value
@@ -204,7 +204,7 @@ def list_readers(context: Context, version: str) -> list[Reader]:
         readers: list[Reader] = []
         for row in reading.all("sessions_live"):
             session = session_from(row)
-            if session.kind != _LANDING:
+            if session.kind not in HOLDERS:
                 found = acknowledgement_in(reading, session.id)
                 has, how = (found.version, found.how) if found is not None else ("", "")
                 readers.append(

@@ -220,6 +220,10 @@ def _begin(
     tx.run("session_add", session=session_id, agent=name, **facts)
     _register(tx, session_id, process)
     tx.record("session.joined", name, session_id, facts)
+    if row is not None:
+        from interlock.operations.notices import inherit_in  # noqa: PLC0415 - few sessions follow another
+
+        inherit_in(tx, row[0], session_id)
     found = tx.one("session_get", session=session_id)
     assert found is not None
     # Before the commit and under the name's lock: whoever finds the session finds its secret, and a crash

@@ -281,6 +281,39 @@ def list_slots(context: Context, kind: str = "") -> list[Slot]:
     return context.store.view(look)
 
 
+def in_use(context: Context) -> dict[str, int]:
+    """How much of each kind is not to be had now; what counts by time counts on when its user is gone."""
+
+    def look(reading: Reading) -> dict[str, int]:
+        used: dict[str, int] = {}
+        for row in reading.all("slots_all"):
+            if _counts(row, reading.now):
+                used[row[2]] = used.get(row[2], 0) + row[6]
+        return used
+
+    sweep_if_due(context.store)
+    return context.store.view(look)
+
+
+def put_back(context: Context, session: Session, slots: Sequence[Slot]) -> None:
+    """Put back what was taken and not used: also of what counts by time, nothing was used up.
+
+    Raises:
+        Stale: the session is over.
+    """
+
+    def work(tx: Change) -> None:
+        me = living(tx, session)
+        for slot in slots:
+            if tx.run("slot_drop", token=slot.token):
+                facts = {name: getattr(slot, name) for name in ("kind", "place", "amount", "token")}
+                facts |= {"slot": slot.id, "reason": "not used", "is_timed": False}
+                tx.record("slot.freed", me.agent, me.id, facts)
+                tx.frees = True
+
+    context.change(work, areas={"": False})
+
+
 def free(context: Context, session: Session, slot_id: str) -> Slot:
     """Give a slot back.
 

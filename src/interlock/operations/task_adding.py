@@ -58,7 +58,11 @@ def add_task(
     patterns = patterns_of(context, wanted)
 
     def work(tx: Change) -> Added | LooksAlike:
-        return add_in(tx, context, author, wanted, patterns, force=force)
+        outcome = add_in(tx, context, author, wanted, patterns, force=force)
+        if isinstance(outcome, LooksAlike):  # nothing is added, but how often that happens is worth knowing
+            alike = [one.task for one in outcome.similar]
+            tx.record("duplicate.refused", *who(author), {"title": wanted.title, "similar": alike})
+        return outcome
 
     return context.change(work, areas=ADDING)
 
@@ -78,11 +82,15 @@ def add_in(
     *,
     force: bool,
     place: int = 0,
+    may_be_stopped: bool = False,
 ) -> Added | LooksAlike:
     """Add a checked task inside a transaction; `place` is its place among those that are added together.
 
+    `may_be_stopped`: the caller sees to it that nobody works for a lineage that gets no further attempts.
+
     Raises:
         Malformed: a dependency or the parent is unknown, or was dropped.
+        NotAllowed: the lineage of the parent was stopped, or has too many tasks.
         SettingsError: nobody has said what a task of this kind must show.
     """
     if new.kind:
@@ -90,7 +98,7 @@ def add_in(
     known = tx.one("task_by_key", key=new.key) if new.key else None
     if known is not None:
         return Added(task=whole(tx, task_from(known)), similar=(), is_new=False)
-    lineage = get_in(tx, new.parent).lineage if new.parent else ""
+    lineage = _lineage_below(tx, context, new.parent, may_be_stopped=may_be_stopped) if new.parent else ""
     open_before = _open_before(tx, new.after)
     signs = signs_of(new.title, new.body, (branch.key for one in patterns for branch in one.branches))
     similar = _find_alike(tx, context, new, patterns, signs, lineage)
@@ -165,6 +173,16 @@ def _open_before(tx: Change, after: Sequence[str]) -> list[str]:
         if state != DONE:
             found.append(before)
     return found
+
+
+def _lineage_below(tx: Change, context: Context, parent_id: str, *, may_be_stopped: bool) -> str:
+    """The lineage of a child: its parent's, which must have room for it."""
+    parent = get_in(tx, parent_id)
+    if not may_be_stopped:
+        from interlock.operations.lineages import check_room  # noqa: PLC0415 - few tasks have parents
+
+        check_room(tx, context, parent)
+    return parent.lineage
 
 
 def _find_alike(

@@ -1,11 +1,11 @@
-"""Letting go of a task in hand without failing it: for another agent, or for a person to answer first."""
+"""Letting go of a task in hand without failing it, for another agent."""
 
 from __future__ import annotations
 
-from interlock.domain.tasks import BLOCKED, READY
+from interlock.domain.retries import HANDED, AttemptEnd
 from interlock.operations.claims import living
-from interlock.operations.task_rows import get_in, move_task, who, whole
-from interlock.operations.tasks import check_reason, owned, release_claims
+from interlock.operations.retries import end_attempt_in
+from interlock.operations.tasks import check_reason, owned
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -27,33 +27,7 @@ def hand_back(context: Context, session: Session, task_id: str, why: str) -> Tas
     def work(tx: Change) -> Task:
         living(tx, session)
         task = owned(tx, session, task_id)
-        move_task(tx, task, READY, why=why, ready_at=tx.now)
-        release_claims(tx, task, "")
-        facts = {"task": task_id, "why": why, "attempt": task.attempt, "state": READY, "handed": True}
-        tx.record("task.returned", *who(session), facts)
-        tx.frees = True
-        return whole(tx, get_in(tx, task_id))
-
-    return context.change(work)
-
-
-def rest_for_person(context: Context, session: Session, task_id: str, question: str) -> Task:
-    """The owner cannot go on without a person: the task rests until somebody unblocks it.
-
-    Raises:
-        Stale: the task is not this session's any more.
-        Malformed: there is no question, or one that cannot be stored.
-    """
-    why = f"asks a person: {check_reason(question)}"
-    check_reason(why)
-
-    def work(tx: Change) -> Task:
-        living(tx, session)
-        task = owned(tx, session, task_id)
-        move_task(tx, task, BLOCKED, why=why)
-        release_claims(tx, task, "")
-        tx.record("task.blocked", *who(session), {"task": task_id, "why": why, "before": task.state})
-        tx.frees = True
-        return whole(tx, get_in(tx, task_id))
+        end = AttemptEnd(task=task_id, attempt=task.attempt, code=HANDED, feedback=why)
+        return end_attempt_in(tx, context, session, task, end).task
 
     return context.change(work)

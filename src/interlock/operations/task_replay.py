@@ -6,7 +6,18 @@ import json
 
 from interlock.domain.duplicates import signs_of
 from interlock.domain.patterns import parse
-from interlock.domain.tasks import ACTIVE, BLOCKED, DONE, DROPPED, LANDING, READY, REPORTED, rank_of
+from interlock.domain.tasks import (
+    ACTIVE,
+    BLOCKED,
+    DONE,
+    DROPPED,
+    LANDING,
+    READY,
+    REPORTED,
+    REVIEW,
+    WAITING,
+    rank_of,
+)
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -23,6 +34,9 @@ _PLAIN = {
     "task.retried": READY,
     "task.dropped": DROPPED,
     "task.proved": LANDING,
+    "task.asked": WAITING,
+    "task.split": BLOCKED,
+    "task.reviewing": REVIEW,
 }
 _FREE = (READY, BLOCKED, DROPPED)
 
@@ -70,13 +84,25 @@ class TaskAccount:
             }
             is_lapse = entry.kind == "task.returned" and not facts.get("handed")
             task["lapses"] += is_lapse and " vanished " in facts["why"]
+            task["lapses"] = facts.get("lapses", task["lapses"])  # older entries do not tell
+        elif entry.kind == "task.joined" and "kept_why" in facts:
+            task |= {"state": facts["state"], "why": facts["kept_why"], "owner": "", "session": ""}
+        elif entry.kind == "task.reviewed":
+            task |= {key: facts[key] for key in ("state", "owner", "session", "head", "failures")}
+            task["why"] = facts["kept_why"]
+        elif entry.kind == "task.answered":
+            task |= {"state": facts["state"], "why": "" if facts["is_resumed"] else facts["why"]}
+            task["failures"] = facts.get("failures", task["failures"])
+            if not facts["is_resumed"]:
+                task |= {"owner": "", "session": ""}
         elif entry.kind in _PLAIN:
             task |= {"state": _PLAIN[entry.kind], "why": facts.get("why", "")}
             task["head"] = facts.get("head", task["head"])
             task["result"] = facts.get("result", task["result"])
             if entry.kind == "task.retried":
                 task |= {"failures": 0, "lapses": 0}
-        if task["state"] in _FREE or entry.kind in ("task.failed", "task.returned"):
+        is_back = entry.kind in ("task.failed", "task.returned") and task["state"] not in (REPORTED, ACTIVE)
+        if task["state"] in _FREE or is_back:
             task |= {"owner": "", "session": ""}
 
     def write(self, tx: Change, *, ignore_case: bool) -> int:

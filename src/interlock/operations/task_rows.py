@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 
-from interlock.domain.tasks import BLOCKED, DONE, READY, Task, check_transition, rank_of
+from interlock.domain.tasks import BLOCKED, DONE, READY, WAITING, Task, check_transition, rank_of
 from interlock.errors import Malformed
 from interlock.values import replace
 
@@ -14,6 +14,11 @@ if TYPE_CHECKING:
 
     from interlock.domain.agents import Session
     from interlock.ports.store import Change, Reading, Row
+
+# Labels of a branch of a split task, and of a task in which somebody reviews: others wait for these.
+FAN_LABEL = "fan:"
+REVIEW_LABEL = "reviews:"
+FOLLOWED = (FAN_LABEL, REVIEW_LABEL)
 
 
 def task_from(row: Row) -> Task:
@@ -125,6 +130,13 @@ def move_task(
         NotAllowed: there is no way from the one state to the other.
     """
     check_transition(task.id, task.state, then)
+    if task.state == WAITING:
+        from interlock.operations.gates import withdraw_in  # noqa: PLC0415 - a circle otherwise, and rare
+
+        withdraw_in(tx, task)
+    for label in task.labels:
+        if label.startswith(FOLLOWED):
+            tx.touched[label] = None
     since = task.ready_at if ready_at is None else ready_at
     tx.run(
         "task_move",

@@ -17,12 +17,14 @@ from interlock.domain.tasks import (
     OVER,
     READY,
     REPORTED,
+    WAITING,
     Lesson,
     find_loop,
     ring_error,
 )
 from interlock.errors import Malformed, NotAllowed, Stale
 from interlock.operations.claims import ancestors_of, living
+from interlock.operations.consequences import settle_due
 from interlock.operations.leases import sweep_if_due
 from interlock.operations.task_rows import (
     get_in,
@@ -46,7 +48,12 @@ if TYPE_CHECKING:
     from interlock.ports.store import Change, Reading
 
 # What tells the next owner something.
-_LESSONS = frozenset({"task.failed", "task.returned", "task.doubted", "task.blocked", "task.retried"})
+_LESSONS = frozenset(
+    {
+        *("task.failed", "task.returned", "task.doubted", "task.blocked", "task.retried", "task.answered"),
+        *("task.joined", "task.reviewed"),
+    }
+)
 
 
 def get_task(context: Context, task_id: str) -> Task:
@@ -80,6 +87,7 @@ def list_tasks(context: Context, states: Sequence[str] = ()) -> list[Task]:
         ]
 
     sweep_if_due(context.store)
+    settle_due(context)
     return context.store.view(look)
 
 
@@ -111,7 +119,7 @@ def lessons_in(reading: Reading, task_id: str) -> tuple[Lesson, ...]:
         facts = entry.facts()
         attempt = facts["attempt"] if entry.kind == "task.taken" else attempt
         if entry.kind in _LESSONS and facts.get("why"):
-            why = str(facts["why"])
+            why = str(facts.get("feedback") or facts["why"])
             found.append(Lesson(at=entry.at, kind=entry.kind, agent=entry.agent, attempt=attempt, why=why))
     return tuple(found)
 
@@ -253,27 +261,37 @@ def _unblock_those_behind(tx: Change, task_id: str) -> None:
             tx.record("task.unblocked", "", "", {"task": behind, "why": f"{task_id} is done"})
 
 
-def fail_task(context: Context, session: Session, task_id: str, why: str, *, is_final: bool = False) -> Task:
-    """The owner gives up: back into the queue with what was learned, or out of it when the tries are used up.
+def fail_task(
+    context: Context, session: Session, task_id: str, why: str, *, is_final: bool = False, change: str = ""
+) -> Task:
+    """The owner gives up: back into the queue with what was learned, or to a person when that would not help.
+
+    `change` is by what the change that it made is known again, if there is one.
 
     Raises:
         Stale: the task is not this session's any more.
         Malformed: there is no reason, or one that cannot be stored.
     """
+    from interlock.domain.retries import AttemptEnd  # noqa: PLC0415 - few calls fail a task
+    from interlock.operations.retries import end_attempt_in  # noqa: PLC0415 - a circle otherwise
+
     check_reason(why)
 
     def work(tx: Change) -> Task:
         living(tx, session)
         task = owned(tx, session, task_id)
-        failures = task.failures + 1
-        then = FAILED if is_final else READY if failures < task.max_attempts else DEAD
-        move_task(tx, task, then, why=why, failures=failures)
-        release_claims(tx, task, "")
-        facts = {"task": task_id, "why": why, "attempt": task.attempt, "failures": failures, "state": then}
-        tx.record("task.failed", *who(session), facts)
-        tx.frees = True
-        return whole(tx, get_in(tx, task_id))
+        end = AttemptEnd(
+            task=task_id,
+            attempt=task.attempt,
+            code="failed",
+            feedback=why,
+            change=change,
+            may_retry=not is_final,
+        )
+        # Who gives up says why: another may try at once. From the second time on there is a pause.
+        return end_attempt_in(tx, context, session, task, end, grace=1, abort_state=abort_state).task
 
+    abort_state = FAILED if is_final else DEAD
     return context.change(work)
 
 
@@ -295,7 +313,15 @@ def block_task(context: Context, session: Session | None, task_id: str, why: str
         Malformed: there is no such task, or no reason.
         NotAllowed: it is in no state for that.
     """
-    return _change(context, session, task_id, "task.blocked", BLOCKED, check_reason(why))
+    check_reason(why)
+
+    def work(tx: Change) -> Task:
+        task = get_in(tx, task_id)
+        if task.state == WAITING:  # unblocked again, it would be on its way without an answer
+            raise not_for_that(task, "waits for a person's answer")
+        return _move_by_hand(tx, context, session, task, "task.blocked", BLOCKED, why)
+
+    return context.change(work)
 
 
 def unblock_task(context: Context, session: Session | None, task_id: str) -> Task:
@@ -309,7 +335,7 @@ def unblock_task(context: Context, session: Session | None, task_id: str) -> Tas
     def work(tx: Change) -> Task:
         task = get_in(tx, task_id)
         if task.state != BLOCKED:
-            raise _not_for_that(task, "is not blocked")
+            raise not_for_that(task, "is not blocked")
         for before, state in [(row[0], row[1]) for row in tx.all("task_after_of", task=task_id)]:
             if state == DROPPED:
                 tx.run("task_after_drop", task=task_id, after=before)
@@ -330,13 +356,24 @@ def unblock_task(context: Context, session: Session | None, task_id: str) -> Tas
 
 
 def retry_task(context: Context, session: Session | None, task_id: str, why: str = "") -> Task:
-    """Give a task that failed, died or got stuck another round of attempts; its history stays.
+    """Give a task that failed, died or was stopped another round of attempts; its history stays.
+
+    A person gives its lineage a fresh budget with it, and only a person answers for what was stopped.
 
     Raises:
         Malformed: there is no such task.
-        NotAllowed: it is not in a state for that.
+        NotAllowed: it is not in a state for that, or a person must decide.
     """
-    return _change(context, session, task_id, "task.retried", READY, why)
+    from interlock.operations.lineages import allow_again  # noqa: PLC0415 - a circle otherwise
+
+    def work(tx: Change) -> Task:
+        task = get_in(tx, task_id)
+        allow_again(tx, task, session)
+        if task.state == READY:  # it was held back, and need not wait any longer
+            return whole(tx, task)
+        return _move_by_hand(tx, context, session, task, "task.retried", READY, why)
+
+    return context.change(work)
 
 
 def drop_task(context: Context, session: Session | None, task_id: str, why: str) -> Task:
@@ -350,30 +387,40 @@ def drop_task(context: Context, session: Session | None, task_id: str, why: str)
 
 
 def _change(context: Context, session: Session | None, task_id: str, kind: str, then: str, why: str) -> Task:
-    from interlock.operations.task_adding import forget_signs  # noqa: PLC0415 - a circle otherwise
-
     def work(tx: Change) -> Task:
-        task = get_in(tx, task_id)
-        if kind == "task.retried" and task.state in (BLOCKED, ACTIVE):
-            raise _not_for_that(task, "has nothing to try again")
-        fresh = 0 if kind == "task.retried" else None
-        move_task(tx, task, then, why=why, failures=fresh, lapses=fresh)
-        release_claims(tx, task, "")
-        if then in OVER:
-            forget_signs(tx, context, task)
-        tx.record(kind, *who(session), {"task": task_id, "why": why, "before": task.state})
-        tx.frees = True
-        return whole(tx, get_in(tx, task_id))
+        return _move_by_hand(tx, context, session, get_in(tx, task_id), kind, then, why)
 
     return context.change(work)
 
 
-def _not_for_that(task: Task, words: str) -> NotAllowed:
+def _move_by_hand(
+    tx: Change, context: Context, session: Session | None, task: Task, kind: str, then: str, why: str
+) -> Task:
+    from interlock.operations.task_adding import forget_signs  # noqa: PLC0415 - a circle otherwise
+
+    fresh = 0 if kind == "task.retried" else None
+    move_task(tx, task, then, why=why, failures=fresh, lapses=fresh)
+    release_claims(tx, task, "")
+    if then in OVER:
+        from interlock.operations.handoff_taking import withdraw_in  # noqa: PLC0415 - rare
+        from interlock.operations.lineages import forget_in  # noqa: PLC0415 - a circle otherwise
+
+        forget_signs(tx, context, task)
+        forget_in(tx, task)
+        withdraw_in(tx, task.id, f"{task.id} was dropped")
+    tx.record(kind, *who(session), {"task": task.id, "why": why, "before": task.state})
+    tx.frees = True
+    return whole(tx, get_in(tx, task.id))
+
+
+def not_for_that(task: Task, words: str) -> NotAllowed:
+    """A task is in no state for what somebody wants."""
     hints = {
         BLOCKED: f"interlock task unblock {task.id}",
         ACTIVE: f"{task.owner} is at work on it",
         FAILED: f"interlock task retry {task.id}",
         DEAD: f"interlock task retry {task.id}",
+        WAITING: "`interlock gate list` shows the question, and a person answers it",
     }
     return NotAllowed(
         f"{task.id} is {task.state}: it {words}",

@@ -51,6 +51,10 @@ class Witness(Protocol):
         """Every path that differs between two commits, both ends of a rename."""
         ...
 
+    def change(self, base: str, commit: str) -> str:
+        """By what the change between two commits is known again, whenever it was made; empty for none."""
+        ...
+
     def is_landed(self, commit: str) -> bool:
         """Whether the target branch has this commit."""
         ...

@@ -44,6 +44,7 @@ class Change(Reading, Protocol):
     has_lapsed: bool
     has_waiters: bool
     frees: bool  # set it when waiters should look again
+    touched: dict[str, None]  # fans and reviews whose tasks moved: what follows is settled at the end
 
     def run(self, statement: str, /, **parameters: object) -> int:
         """Run a statement that changes rows, and tell how many."""

@@ -140,7 +140,8 @@ def _grants(rules: Rules) -> Iterator[tuple[str, int]]:
         yield path, _GRANTED | _READ_FILE | _RESOLVE_UNIX
     for path in _DEVICES:
         yield path, _WRITE_FILE | _TRUNCATE | _READ_FILE
-    if rules.shared_memory:
+    # A repository that lies in shared memory is nobody's to write just because it lies there.
+    if rules.shared_memory and not any(path.startswith(f"{_SHARED_MEMORY}/") for path in rules.hidden):
         yield _SHARED_MEMORY, _GRANTED & ~_MAKE_SYM | _READ_FILE
     for path in rules.sockets or ():
         yield path, _RESOLVE_UNIX

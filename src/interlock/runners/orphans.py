@@ -6,6 +6,7 @@ import os
 import signal
 import time
 
+CHECKED = "INTERLOCK_BENCH"  # in the environment of every check, and of all it starts
 _LIMIT_SECONDS = 5.0
 _SLEEP_SECONDS = 0.01
 

@@ -404,6 +404,7 @@ class PostgresChange(PostgresReading):
         if row[5] is not None:
             raise moved_away(without_password(store.url), row[5])
         self.frees = False
+        self.touched: dict[str, None] = {}
         self.has_recorded = False
 
     def run(self, statement: str, /, **parameters: object) -> int:

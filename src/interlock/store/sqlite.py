@@ -271,6 +271,7 @@ class SqliteChange(SqliteReading):
     def __init__(self, store: SqliteStore) -> None:
         super().__init__(store)
         self.frees = False
+        self.touched: dict[str, None] = {}
         self.has_recorded = False
         self._head: tuple[int, str] | None = None
         row = self.one("opening")

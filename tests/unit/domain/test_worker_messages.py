@@ -56,6 +56,9 @@ def items_of(field: Field) -> st.SearchStrategy[Any]:
         "paths": st.lists(paths, max_size=4).map(tuple),
         "commit": st.sampled_from(["0123456789abcdef0123456789abcdef01234567", "f" * 64]),
     }
+    if field.kind == "findings":
+        item = st.fixed_dictionaries({"text": TEXTS}, optional={"line": st.integers(0, 9), "path": TEXTS})
+        return st.none() | st.lists(item, max_size=3).map(tuple)
     if field.kind == "usage":
         return st.none() | st.builds(Usage, **{name: items_of(one) for name, one in USAGE_FIELDS.items()})
     return st.none() | made[field.kind] if field.is_optional else made[field.kind]

@@ -21,6 +21,10 @@ SELECT data FROM records WHERE repository = :repository AND noun = :noun ORDER B
 SELECT data FROM records WHERE repository = :repository AND noun = :noun AND state IN (:*states)
 ORDER BY length(id), id;
 
+-- records_unsettled: which of fans and reviews there are that may need something
+SELECT DISTINCT noun FROM records WHERE repository = :repository AND noun IN ('fan', 'review')
+AND state IN ('open', 'joined', 'deciding', 'approved', 'outdated');
+
 -- records_of: those found by a key
 SELECT data FROM records WHERE repository = :repository AND noun = :noun AND key = :key ORDER BY length(id), id;
 

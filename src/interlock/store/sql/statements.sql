@@ -165,6 +165,12 @@ FROM waiters w JOIN sessions s ON s.id = w.session WHERE w.repository = :reposit
 -- waiter_paths_of: what one waiter wants
 SELECT key, rest, pattern FROM waiter_paths WHERE repository = :repository AND ticket = :ticket ORDER BY branch;
 
+-- waiter_get: one place in line, with the first thing that it is for
+SELECT w.session, s.agent, w.task, w.since, w.alive_until, p.key, p.pattern
+FROM waiters w JOIN sessions s ON s.id = w.session
+     JOIN waiter_paths p ON p.repository = w.repository AND p.ticket = w.ticket AND p.branch = 0
+WHERE w.repository = :repository AND w.ticket = :ticket;
+
 -- waiters_near: who waits for something that could overlap a key
 SELECT p.key, p.rest, p.pattern, w.ticket, w.session, s.agent, w.mode, w.task, w.since, w.alive_until
 FROM waiter_paths p JOIN waiters w ON w.repository = p.repository AND w.ticket = p.ticket

@@ -43,6 +43,15 @@ SELECT id, title, body, kind, state, role, priority, rank, paths, owner, session
 FROM tasks WHERE repository = :repository AND id IN (:*ids) AND state = 'ready'
 ORDER BY rank, length(id), id LIMIT 1;
 
+-- lineage_tasks: a task with all its children and follow-ups, and how far each of them is
+SELECT id, state FROM tasks WHERE repository = :repository AND lineage = :lineage ORDER BY length(id), id;
+
+-- tasks_among: these tasks, as they stand
+SELECT id, title, body, kind, state, role, priority, rank, paths, owner, session, attempt, failures, lapses,
+       max_attempts, lineage, check_command, output, key, labels, why, next_action, head, result, waits_for,
+       created_at, ready_at, taken_at
+FROM tasks WHERE repository = :repository AND id IN (:*ids) ORDER BY length(id), id;
+
 -- tasks_ready_after: what is ready for a role behind a place in the order
 SELECT id, rank, paths FROM tasks
 WHERE repository = :repository AND state = 'ready' AND role = :role
@@ -73,6 +82,10 @@ WHERE repository = :repository AND state IN ('active', 'reported', 'landing') AN
 
 -- task_take: somebody is at work on it
 UPDATE tasks SET state = 'active', owner = :owner, session = :session, attempt = attempt + 1, taken_at = :now, why = ''
+WHERE repository = :repository AND id = :task;
+
+-- task_accept: somebody goes on with the attempt that was handed over
+UPDATE tasks SET state = 'active', owner = :owner, session = :session, taken_at = :now, why = ''
 WHERE repository = :repository AND id = :task;
 
 -- task_move: another state, and nobody's any more unless it says so
@@ -130,6 +143,9 @@ UPDATE tasks SET head = :head WHERE repository = :repository AND id = :task;
 -- task_set_why: why it is not further, and what to do
 UPDATE tasks SET why = :why, next_action = :next_action WHERE repository = :repository AND id = :task;
 
+-- task_set_failures: it failed, and is its owner's to mend
+UPDATE tasks SET failures = :failures WHERE repository = :repository AND id = :task;
+
 -- adopt_tasks: follow the repository's new id
 UPDATE tasks SET repository = :repository WHERE repository = :former;
 
@@ -182,6 +198,9 @@ INSERT INTO task_links (repository, task, other, reason) VALUES (:repository, :t
 
 -- arrive_task_counts: from another store
 INSERT INTO task_counts (repository, last) VALUES (:repository, :last);
+
+-- task_own: somebody else goes on with it
+UPDATE tasks SET owner = :owner, session = :session WHERE repository = :repository AND id = :task;
 
 -- task_set_paths: what it will change
 UPDATE tasks SET paths = :paths WHERE repository = :repository AND id = :task;
