@@ -44,7 +44,7 @@ pytest: .dev .clients ## all tests
 	@$(BIN)/python -m pytest $(PARALLEL) $(ARGS)
 
 soak: .dev ## the tests of races, kills and crashes, with many more rounds than `make test` has time for
-	@INTERLOCK_RACES=10000 INTERLOCK_TASK_ROUNDS=20 INTERLOCK_COMMIT_ROUNDS=5 INTERLOCK_HOOK_CALLS=1000 \
+	@INTERLOCK_RACES=10000 INTERLOCK_TASK_ROUNDS=20 INTERLOCK_HOOK_CALLS=1000 \
 	INTERLOCK_FAULT_SECONDS=60 INTERLOCK_LANDING_KILLS=100 INTERLOCK_RUN_KILLS=600 \
 	$(BIN)/python -m pytest --timeout=3600 $(SOAKED) $(ARGS)
 

@@ -59,7 +59,7 @@ FULL = Sizes(
     rescue_bytes=1_000_000,
     run_workers=20,
     run_tasks=200,
-    run_seconds=30.0,
+    run_seconds=10.0,
 )
 
 QUICK = Sizes(

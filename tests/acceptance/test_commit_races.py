@@ -17,8 +17,6 @@ from tests.acceptance.calling import INTERLOCK, Shell, eventually
 if TYPE_CHECKING:
     from pathlib import Path
 
-ROUNDS = int(os.environ.get("INTERLOCK_COMMIT_ROUNDS", "2"))  # `make soak` does more
-
 
 def commit_at_once(shells: dict[str, Shell], path: str, message: str) -> None:
     """Every agent commits its own file in the same moment; all must succeed."""
@@ -61,7 +59,7 @@ def install_hook(shell: Shell, name: str, script: str) -> Path:
 @pytest.mark.parametrize("count", [4, 13])
 def test_every_agent_in_one_checkout_gets_a_commit_of_its_own_file(shell: Shell, count: int) -> None:
     shells = set_up(shell, count)
-    for number in range(ROUNDS):
+    for number in range(3):
         base = shell.git("rev-parse", "HEAD").strip()
         for name in shells:
             write(shell, f"{name}.txt", f"round {number}\n")
@@ -97,13 +95,13 @@ def test_every_worktree_gets_all_its_commits(shell: Shell, tmp_path: Path) -> No
         shell.git("worktree", "add", "--quiet", "-b", name, str(tmp_path / name))
         shells[name] = Shell(tmp_path / name)
         shell.ask("claim", f"{name}.txt", "--as", name)
-    for number in range(ROUNDS):
+    for number in range(5):
         for name in names:
             write(shells[name], f"{name}.txt", f"round {number}\n")
         commit_at_once(shells, "{}.txt", f"Round {number} of")
 
     for name in names:
-        assert files_of_commits(shells[name], "main") == [[f"{name}.txt"]] * ROUNDS
+        assert files_of_commits(shells[name], "main") == [[f"{name}.txt"]] * 5
 
 
 def test_hooks_never_run_at_the_same_time(shell: Shell) -> None:

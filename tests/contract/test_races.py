@@ -19,13 +19,12 @@ if TYPE_CHECKING:
     from tests.support import Site
 
 RACING = Path(__file__).with_name("racing.py")
-# How many rounds on SQLite for each number of processes, of which a quarter is run unless more are asked for;
-# on PostgreSQL a fifth.
+# How many rounds on SQLite for each number of processes; on PostgreSQL a fifth.
 ROUNDS = {2: 1000, 8: 250, 64: 25}
 KINDS = ("path", "globs", "sets")
 # Read before the tests' home is sealed.
-FACTOR = max(int(os.environ.get("INTERLOCK_RACES", "0")) / (len(KINDS) * sum(ROUNDS.values())), 0.25)
-LIMIT_SECONDS = 100 + 200 * max(FACTOR - 1, 0)
+FACTOR = max(int(os.environ.get("INTERLOCK_RACES", "0")) / (len(KINDS) * sum(ROUNDS.values())), 1.0)
+LIMIT_SECONDS = 100 + 200 * (FACTOR - 1)
 
 
 def race(site: Site, kind: str, processes: int, rounds: int) -> dict[str, int]:
@@ -37,7 +36,7 @@ def race(site: Site, kind: str, processes: int, rounds: int) -> dict[str, int]:
 
 
 def rounds_for(site: Site, processes: int) -> int:
-    return max(int(ROUNDS[processes] * FACTOR / (5 if site.is_postgres else 1)), 2)
+    return int(ROUNDS[processes] * FACTOR / (5 if site.is_postgres else 1))
 
 
 @pytest.mark.timeout(LIMIT_SECONDS + 20)

@@ -24,7 +24,7 @@ if TYPE_CHECKING:
 
 ROOT = Path(__file__).resolve().parents[2]
 PROCESSES = 64
-ROUNDS = int(os.environ.get("INTERLOCK_TASK_ROUNDS", "3"))
+ROUNDS = int(os.environ.get("INTERLOCK_TASK_ROUNDS", "6"))
 SEED = int(os.environ.get("INTERLOCK_TASK_SEED", "0")) or random.SystemRandom().randrange(2**32)
 
 pytestmark = [pytest.mark.timeout(120 + 2 * ROUNDS)]

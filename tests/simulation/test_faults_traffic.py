@@ -32,10 +32,10 @@ if TYPE_CHECKING:
     from interlock.bootstrap import House
 
 PROCESSES = 32
-STEPS = 16  # of each process, where they are to come to an end by themselves
+STEPS = 40  # of each process, where they are to come to an end by themselves
 # A few names that several processes share, and many that are left alone until they lapse.
 NAMES = ("ann", "bob", "cy", "dot") * 6 + tuple(f"agent-{number}" for number in range(40))
-SECONDS = float(os.environ.get("INTERLOCK_FAULT_SECONDS", "8"))  # `make soak` takes longer
+SECONDS = float(os.environ.get("INTERLOCK_FAULT_SECONDS", "20"))
 SEED = int(os.environ.get("INTERLOCK_FAULT_SEED", "0")) or random.SystemRandom().randrange(2**32)
 LONGEST_READ_SECONDS = 5.0
 LONGEST_CALL_SECONDS = 20.0
