@@ -34,6 +34,8 @@ command = ["{python}", "-m", "interlock.testing.scripted_worker"]
 {more}
 """
 
+_BEGUN: list[subprocess.Popen[str]] = []
+
 
 class Works:
     """A repository in which scripted workers do tasks."""
@@ -86,7 +88,7 @@ class Works:
 
     def begin(self, *words: str, command: str = "run") -> subprocess.Popen[str]:
         """Start a run and go on."""
-        return subprocess.Popen(
+        begun = subprocess.Popen(
             [INTERLOCK, command, *words],
             cwd=self.root,
             env={**os.environ, **self.shell.environment},
@@ -94,6 +96,8 @@ class Works:
             stderr=subprocess.PIPE,
             text=True,
         )
+        _BEGUN.append(begun)
+        return begun
 
     def task(self, task_id: str) -> dict[str, Any]:
         return self.shell.ask("task", "show", task_id)["task"]
@@ -165,3 +169,13 @@ def stop(process: subprocess.Popen[str], number: int = signal.SIGINT, times: int
         time.sleep(0.3)
     _, said = process.communicate(timeout=LIMIT_SECONDS)
     return said
+
+
+def end_what_was_begun() -> None:
+    """End what a failed test left running, or another test would be told of it."""
+    while _BEGUN:
+        process = _BEGUN.pop()
+        if process.poll() is None:
+            process.kill()
+        if process.stdout is not None and not process.stdout.closed:
+            process.communicate(timeout=30)

@@ -16,7 +16,7 @@ from interlock.bootstrap import (
 from interlock.config import read_settings
 from interlock.domain.fences import check_promises
 from interlock.domain.patterns import parse
-from interlock.errors import InterlockError, Malformed, StoreCorrupt
+from interlock.errors import InterlockError, Malformed, StoreCorrupt, StoreError, StoreTransient
 from interlock.flows.client_checks import look_at_clients
 from interlock.flows.git_fence_setup import look_at_fences
 from interlock.flows.kernel_fence import look_at_kernel
@@ -41,6 +41,7 @@ if TYPE_CHECKING:
 
     T = TypeVar("T")
 
+_WAIT_MS = 5_000  # for the right to write; who calls a doctor wants to know soon what is wrong
 _NETWORK = ("nfs", "nfs4", "cifs", "smb3", "9p", "fuse.sshfs", "afs", "ceph", "glusterfs")
 
 
@@ -66,7 +67,7 @@ def examine(cwd: str, *, fix: bool = False) -> list[Check]:
     except InterlockError as error:
         return [*checks, _bad("settings" if checks else "repository", error)]
     try:
-        house = _open_sound(cwd) if fix else open_house(cwd, is_short_lived=True, notices_restore=False)
+        house = _open_sound(cwd) if fix else _open_writable(cwd)
     except StoreCorrupt as error:
         if not fix:
             return [*checks, _bad("store", error)]
@@ -90,9 +91,27 @@ def _check_patterns(settings: Settings) -> None:
     check_promises(settings.fences_required)
 
 
+def _open_writable(cwd: str) -> House:
+    """Open the repository, if its store can be written: behind a stopped writer each look would wait in vain."""
+    house = open_house(cwd, is_short_lived=True, notices_restore=False, most_wait_ms=_WAIT_MS)
+    _see_that_it_is_free(house)
+    return house
+
+
+def _see_that_it_is_free(house: House) -> None:
+    try:
+        house.store.change(lambda tx: None, is_durable=False)
+    except StoreTransient:
+        house.store.close()
+        raise
+    except StoreError:
+        return  # what else is wrong with it, the looks tell
+
+
 def _open_sound(cwd: str) -> House:
     """Open the repository, if every page of its store can be read."""
-    house = open_house(cwd, is_short_lived=True)
+    house = open_house(cwd, is_short_lived=True, most_wait_ms=_WAIT_MS)
+    _see_that_it_is_free(house)
     damage = house.store.find_damage()
     if damage:
         house.store.close()

@@ -6,10 +6,17 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from tests.running_support import Works
+from tests.running_support import Works, end_what_was_begun
 
 if TYPE_CHECKING:
+    from collections.abc import Iterator
     from pathlib import Path
+
+
+@pytest.fixture(autouse=True)
+def ended() -> Iterator[None]:
+    yield
+    end_what_was_begun()
 
 
 @pytest.fixture

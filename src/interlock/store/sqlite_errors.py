@@ -48,10 +48,16 @@ def is_busy(error: sqlite3.Error) -> bool:
 
 def busy(path: str) -> StoreTransient:
     """The store stayed locked for as long as we may wait."""
+    from interlock.store.lock_holders import lock_holder  # noqa: PLC0415 - only a failure needs it
+
+    holder = lock_holder(path)
+    hint = "try again; if it lasts, `fuser` shows who holds the file (a stopped process can be continued)"
+    if holder is not None and holder.is_stopped:
+        hint = f"let it go on with `kill -CONT {holder.pid}`, or end it with `kill -9 {holder.pid}`: nothing is lost"
+    elif holder is not None:
+        hint = f"try again; if it lasts, look at process {holder.pid}, and end it if it hangs: nothing is lost"
     error = StoreTransient(
-        f"the store {path} stayed locked by another program",
-        code="STORE_BUSY",
-        hint="try again; if it lasts, `fuser` shows who holds the file (a stopped process can be continued)",
+        f"the store {path} stayed locked by {holder or 'another program'}", code="STORE_BUSY", hint=hint
     )
     error.exit_code = 5
     return error
