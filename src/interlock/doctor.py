@@ -92,7 +92,7 @@ def _check_patterns(settings: Settings) -> None:
 
 
 def _open_writable(cwd: str) -> House:
-    """Open the repository, if its store can be written: behind a stopped writer each look would wait in vain."""
+    """Open the repository, if its store can be written: behind a stopped writer each look would wait."""
     house = open_house(cwd, is_short_lived=True, notices_restore=False, most_wait_ms=_WAIT_MS)
     _see_that_it_is_free(house)
     return house

@@ -1,4 +1,4 @@
-"""A process that is stopped in the middle of writing: everybody is told which one it is, and nothing is lost."""
+"""A process that is stopped in the middle of writing: all are told which one it is, and nothing is lost."""
 
 from __future__ import annotations
 

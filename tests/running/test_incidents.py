@@ -129,7 +129,7 @@ def test_t29_what_a_killed_owner_had_is_taken_up_by_an_idle_pool(works: Works) -
 
 
 def _stop_outside_the_store(works: Works, pids: list[int]) -> None:
-    """Stop them all, but not in the middle of a transaction: then nobody could write, and nothing would lapse."""
+    """Stop them all, but not within a transaction: nobody could write then, and nothing would lapse."""
     store = works.root / ".git" / "interlock" / "store.db"
     for _ in range(50):
         for pid in pids:

@@ -22,6 +22,22 @@ def test_tasks_are_worked_on_and_land(works: Works) -> None:
     works.check_clean()
 
 
+def test_nobody_is_started_in_vain_while_the_path_is_about_to_land(works: Works) -> None:
+    """Until it has landed the entry holds the path: who comes next waits without a try, and begins then."""
+    text = (works.root / "interlock.toml").read_text().replace('"test ! -e RED"', '"sleep 1"')
+    (works.root / "interlock.toml").write_text(text)
+    works.git("commit", "--quiet", "--all", "-m", "Tests that take a while")
+    tasks = [works.edit(f"Say {number}", "one.txt") for number in range(3)]
+
+    answer = works.run()
+
+    entries = works.shell.ask("journal")["entries"]
+    joined = [one["agent"] for one in entries if one["kind"] == "session.joined"]
+    assert sorted(answer["summary"]["done"]) == sorted(tasks)
+    assert len([agent for agent in joined if agent.startswith("scripted-")]) == 3
+    assert sorted(works.text("one.txt").splitlines()) == ["Say 0", "Say 1", "Say 2"]
+
+
 def test_a_plan_is_entered_once_and_run_to_its_end(works: Works) -> None:
     (works.root.parent / "plan.toml").write_text(
         'title = "Two"\n'

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import contextlib
+import gc
 import os
 import signal
 import sys
@@ -20,10 +21,17 @@ if TYPE_CHECKING:
     Tell = Callable[[dict[str, Any]], None]
 
 
+_LOADED = (
+    *("interlock.bootstrap", "interlock.loops.keeping", "interlock.loops.waiting"),
+    *("interlock.store.sqlite", "interlock.git.witness", "interlock.domain.globs"),
+)
+
+
 def main() -> None:
     """Serve orders; what a keeper needs is loaded once."""
-    for name in ("interlock.bootstrap", "interlock.loops.keeping", "interlock.loops.waiting"):
+    for name in _LOADED:
         __import__(name)  # here, so that no child has to
+    gc.freeze()  # what is loaded stays: no child looks through it again, and its pages stay shared
     serve_orders(_work)
 
 

@@ -24,6 +24,7 @@ REBASE = "rebase"
 SQUASH = "squash"
 
 MOST_OUTPUT = 8000  # of what a failing check said: the end of it, where the reason mostly stands
+_HOLDER = "landing-"
 
 
 @value
@@ -96,7 +97,13 @@ class Queue:
 
 def holder_name(landing_id: str) -> str:
     """The agent's name under which an entry holds its claims."""
-    return f"landing-{landing_id}"
+    return f"{_HOLDER}{landing_id}"
+
+
+def entry_of(agent: str) -> str:
+    """The entry that holds its claims under this name; empty for anybody else."""
+    entry = agent.removeprefix(_HOLDER)
+    return entry if entry != agent and entry[:1] == "L" and entry[1:].isdigit() else ""
 
 
 def halves(count: int) -> int:

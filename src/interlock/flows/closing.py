@@ -9,13 +9,13 @@ from __future__ import annotations
 
 import contextlib
 import os
-import time
 
 from interlock.domain.tasks import OVER
 from interlock.domain.workspaces import CLONE, CLOSED, CLOSING, FAILED, OPEN, OPENING, Workspace
 from interlock.errors import Held, InterlockError, NotAllowed, RepositoryError
 from interlock.git import checkouts
 from interlock.git.merged import is_merged
+from interlock.git.newer import has_newer, instant
 from interlock.git.removing import (
     check_no_mounts,
     going_name,
@@ -26,8 +26,8 @@ from interlock.git.removing import (
     worktree_entries,
     worktree_entry,
 )
-from interlock.git.run import ask, run_git
-from interlock.git.target import fetch_target, find_target, tip_of
+from interlock.git.run import run_git
+from interlock.git.target import commit_at, fetch_target, find_target, tip_of
 from interlock.operations import workspaces as operations
 from interlock.runners.inhabitants import processes_in
 from interlock.values import as_dict, replace, value
@@ -39,12 +39,10 @@ if TYPE_CHECKING:
     from interlock.domain.agents import Session
     from interlock.flows.site import Site
     from interlock.git.layout import Checkout
+    from interlock.git.newer import Instant
     from interlock.git.rescue_places import Place
 
     Step = Callable[[str], None]
-
-
-_CLOCK_NS = 20_000_000  # file times lag behind the clock by up to a tick
 
 
 @value
@@ -130,25 +128,25 @@ def inhabitants(workspace: Workspace) -> list[tuple[int, str]]:
 def _finish(site: Site, session: Session | None, going: Workspace, on_step: Step) -> Closed:
     """The second half, which can be done again: save, remove, let go, and write down that it is gone."""
     is_renamed = is_folder(going_name(going.path, going.id))
-    began_ns = 0
+    began: Instant | None = None
     others: list[str] = []
     try:
         if not is_renamed:
             _rebuild_if_gone(site.home, going)
-            began_ns = time.time_ns()
+            began = instant()
             going, others = _save(site, session, going, on_step)
     except BaseException as error:
         # Nothing was removed yet: it is as it was, and whoever closes it next hears the same reason.
         why = error.message if isinstance(error, InterlockError) else str(error)
         operations.change_state(site.context, going, "kept", session, state=OPEN, process={}, why=why[:1000])
         raise
-    head = ask(site.home, "rev-parse", "--verify", "--quiet", f"refs/heads/{going.branch}")
+    head = commit_at(site.home, f"refs/heads/{going.branch}")
     merged = _is_merged(site, head)
     late: list[str] = []
 
     def look_again() -> None:
         nonlocal going
-        late.extend(_save_late(site, session, going, began_ns))
+        late.extend(_save_late(site, session, going, began))
         if late and not going.rescue:
             going = operations.change_state(site.context, going, "rescued", session, rescue=late[0])
 
@@ -263,7 +261,7 @@ def _rebuild_if_gone(home: Checkout, going: Workspace) -> None:
     run_git("checkout-index", "--all", "--quiet", cwd=going.path, limit_seconds=1800)
 
 
-def _save_late(site: Site, session: Session | None, going: Workspace, since_ns: int) -> list[str]:
+def _save_late(site: Site, session: Session | None, going: Workspace, since: Instant | None) -> list[str]:
     """Save what was written after the first look, now that nobody new finds the folder.
 
     That this is done shows in the folder itself: git does not know it any more, before the first file goes.
@@ -277,8 +275,7 @@ def _save_late(site: Site, session: Session | None, going: Workspace, since_ns: 
     for place in known:
         if not os.path.lexists(os.path.join(place.git_dir, "HEAD")):
             continue
-        # Without a first rescue there was nothing at stake, and a look is cheap. With one, times tell.
-        if not going.rescue or _has_newer(place.root, place.git_dir, since_ns - _CLOCK_NS):
+        if since is None or has_newer(place.root, place.git_dir, since):
             reason = f"written while {going.id} was closed"
             saved = save_place(site, session, place, reason, workspace=going)
             if saved and not forget_if_known(site, saved, going):
@@ -288,27 +285,6 @@ def _save_late(site: Site, session: Session | None, going: Workspace, since_ns: 
         with contextlib.suppress(FileNotFoundError):
             unlink_in_git_dir(root, "HEAD")
     return found
-
-
-def _has_newer(root: str, git_dir: str, since_ns: int) -> bool:
-    """Whether anything was written, moved or committed since; by `ctime`, which no program can set back."""
-    for name in ("HEAD", "index", "logs/HEAD"):
-        if _changed_at(os.path.join(git_dir, name)) >= since_ns:
-            return True
-    for folder, names, files in os.walk(root):
-        if folder == root and ".git" in names:
-            names.remove(".git")
-        links = [name for name in names if os.path.islink(os.path.join(folder, name))]
-        if any(_changed_at(os.path.join(folder, name)) >= since_ns for name in (*files, *links)):
-            return True
-    return False
-
-
-def _changed_at(path: str) -> int:
-    try:
-        return os.lstat(path).st_ctime_ns
-    except OSError:
-        return -1
 
 
 def _settle_branch(home: Checkout, going: Workspace, head: str, *, is_merged: bool) -> list[str]:

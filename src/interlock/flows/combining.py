@@ -5,6 +5,7 @@ from __future__ import annotations
 from interlock.domain.landings import REBASE, SQUASH
 from interlock.domain.patterns import covers_branch
 from interlock.git import trials
+from interlock.git.ancestry import merge_base
 from interlock.git.trials import Author, Clash, Committer
 from interlock.merge.classes import HotClass, class_of
 from interlock.merge.hot import merge_hot
@@ -121,7 +122,7 @@ def merge_hot_files(
     generated: dict[str, str] = {}
     notes: list[str] = []
     hot = [(path, one) for path in paths if (one := class_for(site, classes, path))]
-    base = trials.merge_base(site.home, tip, head) if hot else ""
+    base = merge_base(site.home, tip, head) if hot else ""
     for path, one in hot:
         before, ours, theirs = (trials.blob_at(site.home, commit, path) for commit in (base, tip, head))
         if before == ours and one.kind != "generated":
@@ -147,7 +148,7 @@ def _commit(
         author = Author(**landing.author) if landing.author else trials.author_of(home, landing.head)
         commit = trials.commit_of(home, tree, [tip, landing.head], message, author, committer)
         return Candidate(landing=landing, before=tip, commit=commit, tree=tree, notes=notes)
-    base = trials.merge_base(home, tip, landing.head)
+    base = merge_base(home, tip, landing.head)
     own = trials.own_commits(home, base, landing.head)
     if style == REBASE:
         if base == tip and trials.tree_of(home, landing.head) == tree:

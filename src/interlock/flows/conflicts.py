@@ -13,8 +13,9 @@ from interlock.domain.orders import best_order
 from interlock.flows.combining import class_for, hot_classes
 from interlock.flows.rules import read_at
 from interlock.git import trials
+from interlock.git.ancestry import merge_base
 from interlock.git.run import ask
-from interlock.git.target import find_target
+from interlock.git.target import commit_at, find_target
 from interlock.merge.classes import HotClass
 from interlock.merge.hot import merge_hot
 from interlock.merge.results import Conflict
@@ -52,7 +53,7 @@ class Open:
 def foresee(site: Site) -> dict[str, Any]:
     """Which open branches conflict, in which files, and in which order they would conflict least."""
     home, target = site.home, find_target(site.home, site.settings)
-    tip = ask(home, "rev-parse", "--verify", "--quiet", f"{target.remote_ref or target.ref}^{{commit}}")
+    tip = commit_at(home, target.remote_ref or target.ref)
     branches = _open_branches(site, target, tip)
     classes = hot_classes(read_at(site, tip))
     hot = {path: class_for(site, classes, path) for one in branches for path in one.paths} if classes else {}
@@ -107,7 +108,7 @@ def _open_branches(site: Site, target: Target, tip: str) -> list[Open]:
 
 
 def _open(home: Checkout, tip: str, branch: str, head: str, landing: str, agent: str) -> Open | None:
-    base = trials.merge_base(home, tip, head)
+    base = merge_base(home, tip, head)
     if not base:
         return None
     paths = trials.changed_between(home, base, head)
@@ -199,7 +200,7 @@ class _Look:
     def _parted(self, one: Open, other: Open) -> str:
         if one.base == other.base and not one.own & other.own:
             return one.base
-        return trials.merge_base(self._home, one.head, other.head)
+        return merge_base(self._home, one.head, other.head)
 
     def _joins(self, path: str, base: str, ours: str, theirs: str) -> bool:
         found = self.hot.get(path)

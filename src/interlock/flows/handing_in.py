@@ -12,7 +12,9 @@ from interlock.errors import NotAllowed, RepositoryError, Stale
 from interlock.flows.commits import Made, tell_journal
 from interlock.flows.returned_judging import Returner, judge, watched
 from interlock.git import returned, trials
+from interlock.git.ancestry import is_ancestor
 from interlock.git.run import ask, run_in
+from interlock.git.target import commit_at
 from interlock.git.trailers import find_posing_line, with_trailers
 from interlock.git.trees import tree_changes
 from interlock.operations.leases import renew_session
@@ -89,10 +91,10 @@ def _committed(who: Returner, base: str, commit: str) -> str:
         raise forbidden(
             who.session.agent, role.name, f"{reason}: it hands its change in as a patch or as files"
         )
-    head = ask(home, "rev-parse", "--verify", "--quiet", f"refs/heads/{task.branch}^{{commit}}")
+    head = commit_at(home, f"refs/heads/{task.branch}")
     if not commit:
         return "" if reason or not _differs(who, base, head) else head
-    if not head or run_in(home, "merge-base", "--is-ancestor", commit, head).exit_code:
+    if not head or not is_ancestor(home, commit, head):
         raise NotAllowed(
             f"{commit[:12]} is not on {task.branch}",
             code="CHANGE_UNFIT",

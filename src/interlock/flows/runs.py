@@ -15,7 +15,8 @@ from interlock.domain.runs import ENDED, tree_of
 from interlock.errors import InterlockError
 from interlock.flows.findings import Finding
 from interlock.git.lock import git_lock
-from interlock.git.run import ask, told
+from interlock.git.run import told
+from interlock.git.target import commit_at
 from interlock.operations.leases import session_from
 from interlock.operations.runs import change_run, is_at_hand, is_forsaken, list_ended, list_running
 from interlock.operations.sessions import leave
@@ -86,7 +87,7 @@ def end_session_of(site: Site, run: Run) -> None:
 def unpin(site: Site, session_id: str) -> None:
     """Let go of the commit that a throw-away clone stood on."""
     pin = PINS + session_id
-    if ask(site.home, "rev-parse", "--verify", "--quiet", pin):
+    if commit_at(site.home, pin):
         with git_lock(site.common_dir, f"unpin {session_id}"):
             told(site.home, "update-ref", "-d", pin)
 

@@ -13,8 +13,9 @@ from interlock.flows.combining import class_for, hot_classes
 from interlock.flows.landing_roles import check_author, unidentified_commits
 from interlock.flows.rules import gate_for, settings_at
 from interlock.git import advancing, checkouts, trials
+from interlock.git.ancestry import merge_base
 from interlock.git.run import ask, run_in
-from interlock.git.target import fetch_target, find_target
+from interlock.git.target import commit_at, fetch_target, find_target
 from interlock.operations.catches import CLAIM_FIRST
 from interlock.operations.catching import CLAIM_CODES, Watched
 from interlock.operations.evidence import conclude
@@ -60,7 +61,7 @@ def submit_branch(
     if named == target.branch:
         raise _target_itself(site, named)
     _bring_home(site, named)
-    head = ask(site.home, "rev-parse", "--verify", "--quiet", f"refs/heads/{named}^{{commit}}")
+    head = commit_at(site.home, f"refs/heads/{named}")
     if not head:
         raise RepositoryError(
             f"there is no branch {named[:200]!r}",
@@ -203,7 +204,7 @@ def _see_evidence(site: Site, session: Session, witness: Witness, task_id: str, 
 def _describe(site: Site, session: Session, target: Target, branch: str, head: str, task: str) -> Submission:
     """What the queue has to know of a branch, judged by the rules of the target."""
     home = site.home
-    tip = ask(home, "rev-parse", "--verify", "--quiet", f"{target.remote_ref or target.ref}^{{commit}}")
+    tip = commit_at(home, target.remote_ref or target.ref)
     if not tip:
         raise RepositoryError(
             f"{target.remote} has no {target.branch} yet, and that is where work lands",
@@ -211,7 +212,7 @@ def _describe(site: Site, session: Session, target: Target, branch: str, head: s
             hint=f'git push {target.remote} {target.branch}; or [landing] remote = "none" to land here',
         )
     settings = settings_at(site, target, tip)
-    base = trials.merge_base(home, tip, head)
+    base = merge_base(home, tip, head)
     if not base:
         raise RepositoryError(
             f"{branch} has no common ancestor with {target.branch}",
@@ -271,7 +272,7 @@ def as_text(name: str) -> str:
 def stat_of(site: Site, head: str) -> str:
     """What a commit would bring to the target, file by file; nothing when git cannot tell."""
     target = find_target(site.home, site.settings)
-    tip = ask(site.home, "rev-parse", "--verify", "--quiet", f"{target.remote_ref or target.ref}^{{commit}}")
+    tip = commit_at(site.home, target.remote_ref or target.ref)
     places = (site.home, site.here)
     return next((said for place in places if (said := ask(place, "diff", "--stat", f"{tip}...{head}"))), "")
 
@@ -279,5 +280,5 @@ def stat_of(site: Site, head: str) -> str:
 def show_commits(site: Site, landing: Landing) -> str:
     """What an entry would bring, for a person who decides."""
     target = find_target(site.home, site.settings)
-    tip = ask(site.home, "rev-parse", "--verify", "--quiet", f"{target.remote_ref or target.ref}^{{commit}}")
+    tip = commit_at(site.home, target.remote_ref or target.ref)
     return run_in(site.home, "diff", "--stat", f"{tip}...{landing.head}").text.rstrip()

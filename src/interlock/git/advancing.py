@@ -8,10 +8,12 @@ a push that arrives after its runner was given up still moves the branch, to wha
 from __future__ import annotations
 
 from interlock.errors import RepositoryError
+from interlock.git.ancestry import is_ancestor
 from interlock.git.lock import git_lock
 from interlock.git.removing import worktree_entries
 from interlock.git.run import ask, run_in
 from interlock.git.stale_locks import wait_for_refs
+from interlock.git.target import commit_at
 from interlock.values import value
 
 TYPE_CHECKING = False
@@ -100,12 +102,12 @@ def advance(
 
     With a remote the remote's branch is moved, by a push that holds only if it is still where it was.
     """
-    if run_in(home, "merge-base", "--is-ancestor", before, after).exit_code:
+    if not is_ancestor(home, before, after):
         return Advanced(state=REFUSED, trouble=f"{after[:12]} does not contain {before[:12]}")
     if target.remote:
         return _push(home, target, before, after, on_tick)
     with git_lock(home.common_dir, f"land on {target.branch}", on_tick=on_tick):
-        now = ask(home, "rev-parse", "--verify", "--quiet", target.ref)
+        now = commit_at(home, target.ref)
         if now == after:
             return Advanced(state=MOVED)
         if now != before:
@@ -138,7 +140,7 @@ def _push(
 def where_is(home: Checkout, target: Target, before: str, after: str) -> Advanced:
     """Whether a move that may have been cut off was made: the one who has the branch is asked."""
     if not target.remote:
-        now = ask(home, "rev-parse", "--verify", "--quiet", target.ref)
+        now = commit_at(home, target.ref)
     else:
         found = run_in(home, "ls-remote", "--quiet", target.remote, target.ref, limit_seconds=_PUSH_SECONDS)
         if found.exit_code:
@@ -156,7 +158,7 @@ def where_is(home: Checkout, target: Target, before: str, after: str) -> Advance
 
 def is_in(home: Checkout, commit: str, tip: str) -> bool:
     """Whether a tip contains a commit; one that is not here at all is in nothing."""
-    return not run_in(home, "merge-base", "--is-ancestor", commit, tip).exit_code
+    return is_ancestor(home, commit, tip)
 
 
 def pin(home: Checkout, target: Target, commit: str, *, is_shared: bool) -> None:

@@ -10,16 +10,20 @@ refs for every branch at home, and break when one is deleted and pruned there; o
 from __future__ import annotations
 
 import os
+import zlib
 
 from interlock.errors import RepositoryError
 from interlock.git.layout import HOME_POINTER, Checkout
 from interlock.git.lock import git_lock
 from interlock.git.removing import is_folder, remove_tree, worktree_entry
 from interlock.git.run import ask, git_failed, run_git, run_in, told
+from interlock.git.target import RACES, commit_at, scoped_settings
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
+
+    from interlock.git.run import Output
 
 _BASES = "refs/interlock/base/"
 _KEPT = "refs/interlock/kept/"
@@ -27,6 +31,7 @@ _CHECKOUT_SECONDS = 1800.0
 _BROUGHT = "refs/interlock/brought/"  # where a clone's branch was when it was last brought home
 _REPLACED = "refs/interlock/replaced/"  # what was committed there beside it, and would be lost
 _TRIES = 20
+_BRINGING_LOCKS = 16
 _HALF_WRITTEN = "commondir"
 # What of the repository's own settings a clone must have, too, so that the same bytes come out of it and the
 # same person can reach the same remotes.
@@ -113,11 +118,10 @@ def add_clone(home: Checkout, path: str, branch: str, start: str, refs: Mapping[
     Raises:
         RepositoryError: the repository cannot be borrowed from, or git refuses.
     """
-    clone = _make_borrower(home, path)
+    clone = _make_borrower(home, path, branch)
     heads = {f"refs/heads/{branch}": start}
     heads |= {f"refs/remotes/home/{name}": commit for name, commit in refs.items()}
     told(clone, "update-ref", "--stdin", stdin=_updates(heads))
-    told(clone, "symbolic-ref", "HEAD", f"refs/heads/{branch}")
 
 
 def _updates(refs: Mapping[str, str]) -> bytes:
@@ -142,14 +146,12 @@ def add_detached_clone(home: Checkout, path: str, commit: str, keeps: str) -> No
     Raises:
         RepositoryError: git refuses.
     """
-    clone = _make_borrower(home, path)
+    clone = _make_borrower(home, path, "unborn")
     kept = ask(home, "rev-parse", "--verify", "--quiet", keeps)
     if kept:
         told(clone, "update-ref", "refs/home/kept", kept)
     if commit:
         told(clone, "update-ref", "--no-deref", "HEAD", commit)
-    else:
-        told(clone, "symbolic-ref", "HEAD", "refs/heads/unborn")
 
 
 def give_git_dir(home: Checkout, path: str, branch: str, base: str, mark: str) -> None:
@@ -162,7 +164,7 @@ def give_git_dir(home: Checkout, path: str, branch: str, base: str, mark: str) -
         RepositoryError: there is no commit to stand on, or git refuses.
         OSError: something that is no link or file is in its place.
     """
-    start = ask(home, "rev-parse", "--verify", "--quiet", f"refs/heads/{branch}^{{commit}}") or base
+    start = commit_at(home, f"refs/heads/{branch}") or base
     if not start:
         raise RepositoryError(
             f"{path} has no git directory of its own, and what it was begun from is not known",
@@ -190,8 +192,8 @@ def clone_at(path: str) -> Checkout:
     return Checkout(root=path, git_dir=git_dir, common_dir=git_dir)
 
 
-def _make_borrower(home: Checkout, path: str) -> Checkout:
-    """An empty repository that finds the objects of another, is set up alike, and knows where its home is."""
+def _make_borrower(home: Checkout, path: str, branch: str) -> Checkout:
+    """An empty repository on a branch to come; it borrows the objects of another, and knows where that is."""
     settings = _own_settings(home)
     if any(key.startswith("remote.") and key.endswith(".promisor") for _, key, _ in settings):
         raise RepositoryError(
@@ -203,7 +205,7 @@ def _make_borrower(home: Checkout, path: str) -> Checkout:
     clone = clone_at(path)
     # First of all: whoever finds half of it sees whose it is.
     _write(os.path.join(clone.git_dir, HOME_POINTER), home.common_dir + "\n")
-    words = ("init", "--quiet", "--template=", f"--object-format={form}")
+    words = ("init", "--quiet", "--template=", f"--object-format={form}", f"--initial-branch={branch}")
     made = run_git(
         *words, "--", path, cwd=os.path.dirname(path), variables={"GIT_DEFAULT_REF_FORMAT": "files"}
     )
@@ -240,13 +242,7 @@ def _as_line(path: str) -> str:
 
 def _own_settings(home: Checkout) -> list[tuple[str, str, str]]:
     """The settings of the repository itself, each with where it stands: `local` or `worktree`."""
-    parts = run_in(home, "config", "--list", "--show-scope", "-z").text.split("\0")
-    found: list[tuple[str, str, str]] = []
-    for scope, item in zip(parts[::2], parts[1::2], strict=False):
-        key, _, text = item.partition("\n")
-        if scope in ("local", "worktree"):
-            found.append((scope, key, text))
-    return found
+    return [one for one in scoped_settings(home) if one[0] in ("local", "worktree")]
 
 
 def _carried(home: Checkout, settings: Sequence[tuple[str, str, str]]) -> list[str]:
@@ -320,7 +316,7 @@ def bring_back(home: Checkout, path: str, branch: str) -> str:
         RepositoryError: what is there does not hash to what it says.
     """
     ref = f"refs/heads/{branch}"
-    here = ask(home, "rev-parse", "--verify", "--quiet", ref)
+    here = commit_at(home, ref)
     if worktree_entry(home, path):
         return here  # a worktree's branch is here already
     if not is_folder(os.path.join(path, ".git")):
@@ -331,10 +327,13 @@ def bring_back(home: Checkout, path: str, branch: str) -> str:
     if _has_only_more(home, branch, here, head):
         return here
     _keep_replaced(home, branch, here, path, head)
-    words = ("-c", "transfer.fsckObjects=true", "-c", "gc.auto=0", "-c", "maintenance.auto=false")
-    with git_lock(home.common_dir, f"fetch {branch}"):
-        fetch = ("fetch", "--quiet", "--no-tags", "--no-write-fetch-head", "--no-recurse-submodules")
-        found = run_in(home, *words, *fetch, "--", path, f"+{ref}:{ref}", limit_seconds=_CHECKOUT_SECONDS)
+    # Branches do not get in each other's way here, and many workers end at once: only who brings the same
+    # branch has to wait.
+    with git_lock(home.common_dir, f"fetch {branch}", name=_bringing(branch)):
+        found = _fetch_branch(home, path, ref)
+        if found.exit_code and any(sign in found.trouble for sign in RACES):
+            with git_lock(home.common_dir, f"fetch {branch}"):
+                found = _fetch_branch(home, path, ref)
         if not found.exit_code:
             run_in(home, "update-ref", _BROUGHT + branch, ref)
     if "checked out" in found.trouble:
@@ -345,12 +344,23 @@ def bring_back(home: Checkout, path: str, branch: str) -> str:
         )
     if found.exit_code:
         raise git_failed(("fetch", path), found)
-    return ask(home, "rev-parse", "--verify", "--quiet", ref)
+    return commit_at(home, ref)
+
+
+def _bringing(branch: str) -> str:
+    """The lock for bringing a branch; a few for all of them, or each would leave a file behind."""
+    return f"bring-{zlib.crc32(branch.encode('utf-8', 'surrogateescape')) % _BRINGING_LOCKS}.lock"
+
+
+def _fetch_branch(home: Checkout, path: str, ref: str) -> Output:
+    words = ("-c", "transfer.fsckObjects=true", "-c", "gc.auto=0", "-c", "maintenance.auto=false")
+    fetch = ("fetch", "--quiet", "--no-tags", "--no-write-fetch-head", "--no-recurse-submodules")
+    return run_in(home, *words, *fetch, "--", path, f"+{ref}:{ref}", limit_seconds=_CHECKOUT_SECONDS)
 
 
 def _has_only_more(home: Checkout, branch: str, here: str, head: str) -> bool:
     """Whether the branch has all of the clone's here, and more that was never the clone's: as handed in."""
-    if not here or here == ask(home, "rev-parse", "--verify", "--quiet", _BROUGHT + branch):
+    if not here or here == commit_at(home, _BROUGHT + branch):
         return False
     return not run_in(home, "merge-base", "--is-ancestor", head, here).exit_code
 
@@ -360,7 +370,7 @@ def _keep_replaced(home: Checkout, branch: str, here: str, path: str, head: str)
 
     What was brought from the clone before is the clone's own to amend.
     """
-    if not here or here == ask(home, "rev-parse", "--verify", "--quiet", _BROUGHT + branch):
+    if not here or here == commit_at(home, _BROUGHT + branch):
         return
     if ask(home, "cat-file", "-t", head) == "commit":
         is_contained = not run_in(home, "merge-base", "--is-ancestor", here, head).exit_code

@@ -10,6 +10,7 @@ from interlock.git.lock import git_lock
 from interlock.git.removing import worktree_entries
 from interlock.git.run import ask, run_git, run_in
 from interlock.git.stale_locks import wait_for_locks
+from interlock.git.target import commit_at
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -61,7 +62,7 @@ def _forward(checkout: Checkout, target: Target, before: str, after: str) -> str
     if target.remote:  # only the remote's branch has moved: this one follows if it is behind
         return _fast_forward(checkout, target, after)
     # What has moved on since then is shown as it is now: HEAD means that already.
-    after = ask(checkout, "rev-parse", "--verify", "--quiet", target.ref) or after
+    after = commit_at(checkout, target.ref) or after
     if not run_in(checkout, "diff-index", "--cached", "--quiet", after).exit_code and _is_clean(checkout):
         return ""  # done before
     trouble = in_the_way(checkout, before, after)
@@ -162,7 +163,7 @@ def _fast_forward(checkout: Checkout, target: Target, after: str) -> str:
 
 def follow_locally(home: Checkout, target: Target, after: str) -> None:
     """Let a local target branch that is checked out nowhere follow the remote's."""
-    now = ask(home, "rev-parse", "--verify", "--quiet", target.ref)
+    now = commit_at(home, target.ref)
     if not target.remote or now == after:
         return
     with git_lock(home.common_dir, f"follow {target.branch}"):

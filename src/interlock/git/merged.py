@@ -2,11 +2,20 @@
 
 from __future__ import annotations
 
+from interlock.git.ancestry import is_ancestor, merge_base
+from interlock.git.refs import is_oid
 from interlock.git.run import ask, run_in
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
+    from collections.abc import Sequence
+
     from interlock.git.layout import Checkout
+
+
+_MOST_KNOWN = 256
+_MOST_PATHS = 500  # more are not named to git in one call
+_known: dict[tuple[str, str, str], bool] = {}
 
 
 def is_merged(home: Checkout, commit: str, into: str) -> bool:
@@ -17,12 +26,39 @@ def is_merged(home: Checkout, commit: str, into: str) -> bool:
     """
     if not commit or not into:
         return False
-    if not run_in(home, "merge-base", "--is-ancestor", commit, into).exit_code:
+    question = (home.common_dir, commit, into)
+    if question not in _known:
+        found = _is_merged(home, commit, into)
+        if not (is_oid(commit) and is_oid(into)):
+            return found  # a name may mean another commit tomorrow
+        if len(_known) >= _MOST_KNOWN:
+            _known.clear()
+        _known[question] = found
+    return _known[question]
+
+
+def _is_merged(home: Checkout, commit: str, into: str) -> bool:
+    if is_ancestor(home, commit, into):
         return True
-    base = ask(home, "merge-base", into, commit)
-    if not base or not run_in(home, "diff", "--quiet", base, commit).exit_code:
+    base = merge_base(home, into, commit)
+    if not base or base == into:
+        return False  # nothing in common, or nothing has come there since
+    paths = run_in(home, "diff", "--name-only", "-z", "--no-renames", base, commit).text.split("\0")[:-1]
+    if not paths:
         return False  # commits that come to nothing are in no other branch by their content
+    if len(paths) <= _MOST_PATHS and not _is_touched(home, base, into, paths):
+        return False
     return _adds_nothing(home, commit, into) or _was_applied(home, commit, into, base)
+
+
+def _is_touched(home: Checkout, base: str, into: str, paths: Sequence[str]) -> bool:
+    """Whether anything since the base has to do with these paths: what has not cannot be the same work."""
+    found = run_in(
+        home,
+        *("rev-list", "--max-count=1", "--full-history", f"{base}..{into}", "--", *paths),
+        variables={"GIT_LITERAL_PATHSPECS": "1"},
+    )
+    return bool(found.exit_code or found.text.strip())
 
 
 def _adds_nothing(home: Checkout, commit: str, into: str) -> bool:

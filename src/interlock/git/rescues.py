@@ -12,6 +12,7 @@ import json
 import re
 
 from interlock.errors import Malformed, RepositoryError
+from interlock.git.refs import read_refs
 from interlock.git.rescue_places import run_home, told_home
 from interlock.values import value
 
@@ -68,8 +69,13 @@ def list_rescues(home: str) -> list[Rescue]:
 def find_rescue(home: str, rescue_id: str) -> Rescue | None:
     """The rescue of this id, if there is one."""
     ref = ref_of(rescue_id)
-    found = run_home(home, "rev-parse", "--verify", "--quiet", ref).text.strip()
+    known = read_refs(home, [ref])
+    found = known.get(ref, "") if known is not None else _asked(home, ref)
     return next(iter(_read(home, [(found, ref)])), None) if found else None
+
+
+def _asked(home: str, ref: str) -> str:
+    return run_home(home, "rev-parse", "--verify", "--quiet", ref).text.strip()
 
 
 def get_rescue(home: str, rescue_id: str) -> Rescue:

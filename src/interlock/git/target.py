@@ -6,6 +6,7 @@ import os
 import time
 
 from interlock.errors import RepositoryError
+from interlock.git.ancestry import is_ancestor
 from interlock.git.lock import FETCH, git_lock
 from interlock.git.refs import read_refs
 from interlock.git.run import ask, run_in
@@ -23,7 +24,10 @@ _OURS = "interlock/"
 _STAMP = "fetched"
 _FETCH_SECONDS = 300.0
 # What git says when somebody else did something at the same moment.
-_RACES = ("cannot lock ref", "commondir", "unable to update local ref", ".lock': File exists", "bad object")
+RACES = ("cannot lock ref", "commondir", "unable to update local ref", ".lock': File exists", "bad object")
+_SAME_SECONDS = 2.0
+_CONFIG_NAMES = ("GIT_CONFIG", "XDG_CONFIG_HOME")
+_asked: dict[str, tuple[float, tuple[object, ...], list[tuple[str, str, str]]]] = {}
 _NO_SUCH_BRANCH = "couldn't find remote ref"
 
 
@@ -80,10 +84,41 @@ def find_target(home: Checkout, settings: Settings) -> Target:
 
 
 def git_settings(home: Checkout) -> dict[str, str]:
-    """All that git is told here, by one git: the last of several values counts, as for git itself."""
-    found = run_in(home, "config", "--list", "-z")
-    items = (item.partition("\n") for item in found.text.split("\0") if item)
-    return {key: text for key, _, text in items}
+    """All that git is told here: the last of several values counts, as for git itself."""
+    return {key: text for _, key, text in scoped_settings(home)}
+
+
+def scoped_settings(home: Checkout) -> list[tuple[str, str, str]]:
+    """All that git is told here, each with where it stands, such as `local`; by one git.
+
+    One piece of work asks this several times in a row: an answer is used again for a moment, as long as the
+    files it came from are the same.
+    """
+    before = _config_marks(home)
+    at, marks, known = _asked.get(home.common_dir, (0.0, (), []))
+    if marks != before or time.monotonic() - at > _SAME_SECONDS:
+        parts = run_in(home, "config", "--list", "--show-scope", "-z").text.split("\0")
+        items = ((scope, item.partition("\n")) for scope, item in zip(parts[::2], parts[1::2], strict=False))
+        known = [(scope, key, text) for scope, (key, _, text) in items]
+        _asked.clear()
+        _asked[home.common_dir] = (time.monotonic(), before, known)
+    return known
+
+
+def _config_marks(home: Checkout) -> tuple[object, ...]:
+    """What changes when git's settings do: files as they are, and what the environment adds."""
+    own = os.path.expanduser("~")
+    places = [os.path.join(home.common_dir, name) for name in ("config", "config.worktree")]
+    places += [os.path.join(own, ".gitconfig"), os.path.join(own, ".config", "git", "config")]
+    marks: list[object] = [item for item in os.environ.items() if item[0].startswith(_CONFIG_NAMES)]
+    for place in places:
+        try:
+            found = os.stat(place)
+        except OSError:
+            marks.append(None)
+        else:
+            marks.append((found.st_ino, found.st_size, found.st_mtime_ns, found.st_ctime_ns))
+    return tuple(marks)
 
 
 def commits_of(home: Checkout, refs: Sequence[str]) -> dict[str, str]:
@@ -94,6 +129,11 @@ def commits_of(home: Checkout, refs: Sequence[str]) -> dict[str, str]:
     form = "--format=%(refname) %(objectname) %(objecttype) %(*objectname)"
     rows = (line.split(" ") for line in ask(home, "for-each-ref", form, *refs).splitlines())
     return {name: peeled or oid for name, oid, kind, peeled in rows if name in refs and kind != "tree"}
+
+
+def commit_at(home: Checkout, ref: str) -> str:
+    """The commit that one branch stands on; empty where there is none."""
+    return commits_of(home, [ref]).get(ref, "") if ref else ""
 
 
 def _usual_branch(home: Checkout, known: dict[str, str]) -> str:
@@ -163,7 +203,7 @@ def fetch_target(home: Checkout, target: Target, on_tick: Callable[[], None] | N
             return ""
         begun_at = time.monotonic_ns()
         found = _fetch(home, target, on_tick)
-        if found.exit_code and any(sign in found.trouble for sign in _RACES):
+        if found.exit_code and any(sign in found.trouble for sign in RACES):
             # A worktree was being entered, or somebody else's fetch moved the ref: once more, quite alone.
             with git_lock(home.common_dir, f"fetch {target.remote}/{target.branch}"):
                 found = _fetch(home, target, on_tick)
@@ -227,7 +267,7 @@ def tip_of(home: Checkout, target: Target) -> str:
     there = known.get(target.remote_ref, "")
     if not there or here == there:
         return here
-    if here and not run_in(home, "merge-base", "--is-ancestor", there, here).exit_code:
+    if here and is_ancestor(home, there, here):
         return here
     return there
 

@@ -61,11 +61,6 @@ class Clash:
     tree: str = ""  # what git made of it, with its marks in the files that clash
 
 
-def merge_base(home: Checkout, one: str, other: str) -> str:
-    """Where two commits parted; empty when they have no common ancestor."""
-    return ask(home, "merge-base", one, other).partition("\n")[0]
-
-
 def try_merge(home: Checkout, ours: str, theirs: str) -> Tried | Clash:
     """Merge two commits into a tree.
 

@@ -7,6 +7,7 @@ import shutil
 import tempfile
 
 from interlock.errors import RepositoryError
+from interlock.git.ancestry import is_ancestor, merge_base
 from interlock.git.run import run_git
 from interlock.ids import digest
 
@@ -77,10 +78,10 @@ class GitWitness:
         Beside the target branch that is where the two parted. Once it has landed they have not: then it is
         where the target stood when the work began.
         """
-        parted = self._ask("merge-base", self.target() or start or commit, commit)
+        parted = merge_base(self._checkout, self.target() or start or commit, commit)
         if parted != commit or not start:
             return parted
-        return self._ask("merge-base", start, commit)
+        return merge_base(self._checkout, start, commit)
 
     def has_own_commits(self, branch: str, commit: str, start: str) -> bool:
         """Whether the tip of a branch brings work of its own, beyond what others have landed."""
@@ -120,7 +121,7 @@ class GitWitness:
         return is_merged(self._checkout, commit, target)
 
     def _is_in(self, commit: str, other: str) -> bool:
-        return not run_git("merge-base", "--is-ancestor", commit, other, cwd=self._root).exit_code
+        return is_ancestor(self._checkout, commit, other)
 
     def branches_among(self, names: Sequence[str]) -> list[str]:
         """Which of these branches are there."""
@@ -170,7 +171,9 @@ class GitWitness:
             shutil.rmtree(folder, ignore_errors=True)
 
     def _commit(self, ref: str) -> str:
-        return self._ask("rev-parse", "--verify", "--quiet", f"{ref}^{{commit}}") if ref else ""
+        from interlock.git.target import commit_at  # noqa: PLC0415 - mostly the quick way is enough
+
+        return commit_at(self._checkout, ref)
 
     def _ask(self, *words: str) -> str:
         found = run_git(*words, cwd=self._root)

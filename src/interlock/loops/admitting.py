@@ -7,7 +7,9 @@ import shutil
 import tempfile
 
 from interlock.clock import duration_text
+from interlock.domain.claims import EXCLUSIVE
 from interlock.domain.handoffs import ANYBODY
+from interlock.domain.landings import entry_of
 from interlock.domain.patterns import branches_overlap
 from interlock.domain.roles import Scope, find_role
 from interlock.domain.running import COMMAND, agent_for, find_agent, may_commit, needs_of, role_for
@@ -15,6 +17,7 @@ from interlock.domain.slots import known_kinds
 from interlock.errors import InterlockError
 from interlock.loops.grounds import search_path
 from interlock.operations.handoffs import open_handoff
+from interlock.operations.held import list_claims
 from interlock.operations.pools import pool_of
 from interlock.operations.retries import held_back
 from interlock.operations.slots import in_use
@@ -57,6 +60,7 @@ class Admission:
         self._used = in_use(context)
         self._kinds: dict[str, int] = {}
         self._held: list[tuple[str, Branch]] = []
+        self._landing: dict[tuple[str, str], str] = {}
         self._now = context.store.wall_of(context.store.view(lambda reading: reading.now))
         self._machine = _why_full(context)
         for task, kind in running:
@@ -175,14 +179,28 @@ class Admission:
             self._held += [(task.id, branch) for branch in pattern_of(text, kind).branches]
 
     def _why_in_the_way(self, task: Task) -> Refusal | None:
-        """What we start ourselves is known without asking; what others hold is found when it is taken."""
+        """What we start ourselves, and what is about to land.
+
+        What else is held is found when it is taken: a claim of the dead stands in nobody's way for long.
+        """
         pattern_of = self._context.repository.pattern_of
         for text, kind in pattern_pairs(task.stored_paths):
             for branch in pattern_of(text, kind).branches:
                 for other, held in self._held:
                     if branches_overlap(branch, held):
                         return Refusal(why=f"{other} is changing {text}", is_for_good=False)
+            entry = self._about_to_land(text, kind)
+            if entry:
+                return Refusal(why=f"{entry} is about to land there: {text}", is_for_good=False)
         return None
+
+    def _about_to_land(self, text: str, kind: str) -> str:
+        """The entry of the landing queue that holds a path, if there is one."""
+        if (text, kind) not in self._landing:
+            pattern = self._context.repository.pattern_of(text, kind)
+            held = [one for one in list_claims(self._context, [pattern]) if one.mode == EXCLUSIVE]
+            self._landing[text, kind] = next((entry for one in held if (entry := entry_of(one.agent))), "")
+        return self._landing[text, kind]
 
 
 def _why_missing(agent: Agent) -> str:

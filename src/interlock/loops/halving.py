@@ -16,6 +16,7 @@ from interlock.flows.landing_roles import in_words, judge_trees, note_caught
 from interlock.flows.rules import broken_settings
 from interlock.flows.submitting import as_text
 from interlock.git import trials
+from interlock.git.ancestry import merge_base
 from interlock.git.run import ask
 from interlock.loops.settling import let_go
 from interlock.operations import landings as operations
@@ -175,7 +176,7 @@ class Halving:
 
     def _others(self, tip: str, landing: Landing, paths: Sequence[str]) -> str:
         """Who changed these paths on the target since the branch parted, and what they were about."""
-        base = trials.merge_base(self._site.home, tip, landing.head)
+        base = merge_base(self._site.home, tip, landing.head)
         form = "%h %s%n  by %an %(trailers:key=Interlock-Agent,unfold,separator=%x2C )"
         words = (
             "log",
@@ -291,7 +292,7 @@ class Halving:
     def _find_other(self, culprit: Candidate) -> Other | None:
         """What landed since the culprit parted, and without which it would be green, if there is any."""
         home, landing = self._site.home, culprit.landing
-        base = trials.merge_base(home, culprit.before, landing.head)
+        base = merge_base(home, culprit.before, landing.head)
         words = ("rev-list", "--first-parent", "--reverse", f"{base}..{culprit.before}")
         between = ask(home, *words).splitlines()[-_MOST_SEARCHED:]
         if not between or not self._is_green(landing.head, landing):

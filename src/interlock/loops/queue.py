@@ -15,9 +15,9 @@ from interlock.flows.checking import Bench, Verdict
 from interlock.flows.combining import Candidate, recipe_for
 from interlock.flows.rules import gate_for, read_at, settings_at
 from interlock.git import advancing, trials
+from interlock.git.ancestry import is_ancestor
 from interlock.git.following import follow_locally, forward_checkouts
-from interlock.git.run import ask, run_in
-from interlock.git.target import Target, fetch_target, find_target
+from interlock.git.target import Target, commit_at, fetch_target, find_target
 from interlock.loops.halving import Halving, Means
 from interlock.loops.settling import integrate, is_checkout_root, settle_landed, tidy_pins
 from interlock.operations import landings as operations
@@ -263,14 +263,14 @@ class QueueRunner:
         trouble = fetch_target(home, target, self._tick)
         if trouble:
             raise remote_gone(target, trouble)
-        tip = ask(home, "rev-parse", "--verify", "--quiet", f"{target.remote_ref or target.ref}^{{commit}}")
+        tip = commit_at(home, target.remote_ref or target.ref)
         queue = operations.get_queue(self._context, target.branch)
         if not tip:
             raise RepositoryError(
                 f"there is no {target.branch}", code="NO_TARGET", hint="push a first commit there"
             )
         queue = self._meet_late(queue, tip)
-        is_kept = not queue.tip or not run_in(home, "merge-base", "--is-ancestor", queue.tip, tip).exit_code
+        is_kept = not queue.tip or is_ancestor(home, queue.tip, tip)
         if not is_kept and not target.remote and trials.missing_commits(home, [queue.tip]):
             raise RepositoryError(
                 f"another clone landed {queue.tip[:12]} on a {target.branch} of its own",

@@ -16,8 +16,8 @@ from interlock.errors import InterlockError
 from interlock.flows.closing import close_workspace, is_checked_out
 from interlock.git import advancing, checkouts
 from interlock.git.following import follow_locally, forward_checkouts
-from interlock.git.run import ask, run_in
-from interlock.git.target import fetch_target, find_target
+from interlock.git.run import run_in
+from interlock.git.target import commit_at, fetch_target, find_target
 from interlock.operations import landings as operations
 from interlock.operations import workspaces as workspace_operations
 from interlock.operations.attempts import attempts_of
@@ -83,7 +83,7 @@ def _follow(site: Site, target: Target, landing: Landing) -> bool:
         return True
     if not advancing.is_in(home, landing.commit, target.remote_ref) and fetch_target(home, target):
         return False
-    tip = ask(site.home, "rev-parse", "--verify", "--quiet", f"{target.remote_ref}^{{commit}}")
+    tip = commit_at(site.home, target.remote_ref)
     for note in forward_checkouts(site.home, target, "", tip):
         site.tell(note)
     follow_locally(site.home, target, tip)
@@ -116,7 +116,7 @@ def _drop_branch(site: Site, landing: Landing) -> None:
     """Delete a branch that was made for a worker without a workspace, once all that is on it has landed."""
     ref = f"refs/heads/{landing.branch}"
     is_tasks = landing.task and landing.branch == branch_of(landing.task, landing.attempt)
-    if not is_tasks or ask(site.home, "rev-parse", "--verify", "--quiet", ref) != landing.head:
+    if not is_tasks or commit_at(site.home, ref) != landing.head:
         return
     is_workers = any(one.attempt == landing.attempt for one in attempts_of(site.context, landing.task))
     has_workspace = any(
@@ -143,7 +143,7 @@ def let_go(site: Site, target: Target, landing: Landing) -> None:
 def keep_branch(site: Site, landing: Landing) -> None:
     """A branch that somebody deleted meanwhile comes back with what was submitted."""
     ref = f"refs/heads/{landing.branch}"
-    if is_from_here(site, landing) and not ask(site.home, "rev-parse", "--verify", "--quiet", ref):
+    if is_from_here(site, landing) and not commit_at(site.home, ref):
         run_in(site.home, "update-ref", ref, landing.head, "0" * len(landing.head))
 
 

@@ -6,8 +6,7 @@ import time
 
 from interlock.domain.landings import EJECTED, OPEN, QUEUED, TESTING
 from interlock.errors import InterlockError, NotAllowed, Stale, TimedOut
-from interlock.git.run import ask
-from interlock.git.target import fetch_target, find_target
+from interlock.git.target import commit_at, fetch_target, find_target
 from interlock.loops.queue import LEASE_MS, QueueRunner, drain, queue_name, remote_gone, start_running
 from interlock.loops.settling import let_go
 from interlock.operations import landings as operations
@@ -210,7 +209,7 @@ def resume(site: Site, session: Session, why: str) -> Queue:
     trouble = fetch_target(site.home, target)
     if trouble:
         raise remote_gone(target, trouble)
-    tip = ask(site.home, "rev-parse", "--verify", "--quiet", f"{target.remote_ref or target.ref}^{{commit}}")
+    tip = commit_at(site.home, target.remote_ref or target.ref)
     site.context.change(
         lambda tx: tx.record(
             "queue.resuming", session.agent, session.id, {"target": target.branch, "tip": tip, "why": why}

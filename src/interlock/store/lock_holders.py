@@ -1,6 +1,6 @@
 """Who keeps a SQLite store locked: read from the kernel's own list, which touches no file of the store.
 
-Asking with `fcntl` would need the file opened, and closing it again would drop this process's own locks on it.
+Asking with `fcntl` would need the file opened; closing it again would drop this process's own locks on it.
 """
 
 from __future__ import annotations

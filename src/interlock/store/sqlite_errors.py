@@ -53,9 +53,9 @@ def busy(path: str) -> StoreTransient:
     holder = lock_holder(path)
     hint = "try again; if it lasts, `fuser` shows who holds the file (a stopped process can be continued)"
     if holder is not None and holder.is_stopped:
-        hint = f"let it go on with `kill -CONT {holder.pid}`, or end it with `kill -9 {holder.pid}`: nothing is lost"
+        hint = f"`kill -CONT {holder.pid}` lets it go on, `kill -9 {holder.pid}` ends it: nothing is lost"
     elif holder is not None:
-        hint = f"try again; if it lasts, look at process {holder.pid}, and end it if it hangs: nothing is lost"
+        hint = f"try again; if it lasts, see what process {holder.pid} does; ending it loses nothing"
     error = StoreTransient(
         f"the store {path} stayed locked by {holder or 'another program'}", code="STORE_BUSY", hint=hint
     )
