@@ -7,6 +7,7 @@ import shutil
 import stat
 import subprocess
 import sys
+import threading
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -16,6 +17,7 @@ from interlock.errors import Held, Malformed, NotAllowed, RepositoryError
 from interlock.flows.rescues import restore, saved_work
 from interlock.git import checkouts
 from interlock.git.removing import going_name
+from interlock.loops.settling import _close  # pyright: ignore[reportPrivateUsage]
 from tests.rescue_support import git
 from tests.workspace_support import KINDS, Squatter, Yard, commit_file, is_whole
 
@@ -472,3 +474,58 @@ def leave_half_restored(yard: Yard, rescue_id: str, *, with_files: bool) -> Path
     if with_files:
         checkouts.write_files(str(path))
     return path
+
+
+SLOW_CLOSER = """
+import sys
+from interlock.bootstrap import open_house
+from interlock.flows.closing import close_workspace
+from interlock.operations.workspaces import list_workspaces
+
+def wait_half_way(step):
+    if step == "saved":
+        print("half way", flush=True)
+        sys.stdin.readline()
+
+house = open_house(sys.argv[1])
+(workspace,) = list_workspaces(house.context)
+close_workspace(house.site(print), None, workspace, force=True, on_step=wait_half_way)
+"""
+
+
+@kinds
+def test_who_settles_a_landing_sees_another_process_to_the_end_of_its_closing(yard: Yard, kind: str) -> None:
+    """Two settle at once: the second does not go away while the first is half way."""
+    opened = yard.open(kind=kind).workspace
+    site = yard.site()
+    told: list[str] = []
+    command = [sys.executable, "-c", SLOW_CLOSER, str(yard.repository)]
+    with subprocess.Popen(command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True) as first:
+        assert first.stdin is not None
+        assert first.stdout is not None
+        assert first.stdout.readline() == "half way\n"
+        (seen,) = yard.known()
+        second = threading.Thread(target=lambda: told.append(_close(site, seen)))
+        second.start()
+        second.join(0.3)
+        assert second.is_alive()
+        first.stdin.write("\n")
+        first.stdin.flush()
+        second.join(20)
+
+    assert told == [f"{opened.id} is closed"]
+    assert yard.known() == []
+    assert yard.leftovers() == []
+
+
+def test_who_settles_a_landing_goes_on_with_what_a_killed_process_left(yard: Yard) -> None:
+    opened = yard.open().workspace
+    command = [sys.executable, "-c", SLOW_CLOSER, str(yard.repository)]
+    with subprocess.Popen(command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True) as first:
+        assert first.stdout is not None
+        assert first.stdout.readline() == "half way\n"
+        (seen,) = yard.known()
+        first.kill()
+
+    assert _close(yard.site(), seen) == f"{opened.id} is closed"
+    assert yard.leftovers() == []

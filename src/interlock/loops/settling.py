@@ -7,12 +7,13 @@ submitted in it, with its next command about workspaces or the queue, whoever mo
 from __future__ import annotations
 
 import os
+import time
 
 from interlock.domain.landings import BOUNCED, EJECTED, LANDED
 from interlock.domain.tasks import branch_of
-from interlock.domain.workspaces import CLOSING
+from interlock.domain.workspaces import CLOSED, CLOSING
 from interlock.domain.workspaces import OPEN as WORKSPACE_OPEN
-from interlock.errors import InterlockError
+from interlock.errors import InterlockError, NotAllowed
 from interlock.flows.closing import close_workspace, is_checked_out
 from interlock.git import advancing, checkouts
 from interlock.git.following import follow_locally, forward_checkouts
@@ -27,11 +28,14 @@ TYPE_CHECKING = False
 if TYPE_CHECKING:
     from interlock.config import Settings
     from interlock.domain.landings import Landing
+    from interlock.domain.workspaces import Workspace
     from interlock.flows.site import Site
     from interlock.git.target import Target
 
 _MOST_NAMED = 100  # landings in one task for the whole
 _LONGEST_NAME = 300
+_CLOSING_SECONDS = 15.0  # that another process may need to close a workspace
+_LOOK_SECONDS = 0.05
 
 
 def is_shared(site: Site) -> bool:
@@ -101,15 +105,29 @@ def _close_workspaces(site: Site, landing: Landing) -> list[str]:
         if inside:
             notes.append(f"{one.id} stays open: process {inside[0]} is in it")
             continue
-        try:
-            closed = close_workspace(site, None, one, force=True)
-            notes.append(
-                f"{one.id} is closed"
-                + (f", the rest of it saved as {closed.rescue}" if closed.rescue else "")
-            )
-        except (InterlockError, OSError) as error:
-            notes.append(f"{one.id} stays: {error}")
+        notes.append(_close(site, one))
     return notes
+
+
+def _close(site: Site, workspace: Workspace) -> str:
+    """Close a workspace, or see another process to the end of it: who waited for a landing finds it gone."""
+    give_up_at = time.monotonic() + _CLOSING_SECONDS
+    while True:
+        try:
+            closed = close_workspace(site, None, workspace, force=True)
+        except NotAllowed as error:
+            if error.code != "WORKSPACE_BUSY" or time.monotonic() >= give_up_at:
+                return f"{workspace.id} stays: {error}"
+        except (InterlockError, OSError) as error:
+            return f"{workspace.id} stays: {error}"
+        else:
+            saved = f", the rest of it saved as {closed.rescue}" if closed.rescue else ""
+            return f"{workspace.id} is closed{saved}"
+        time.sleep(_LOOK_SECONDS)
+        now = workspace_operations.find(site.context, workspace.id)
+        if now is None or now.state == CLOSED:
+            return f"{workspace.id} is closed"
+        workspace = now
 
 
 def _drop_branch(site: Site, landing: Landing) -> None:
