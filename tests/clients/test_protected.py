@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any
 import pytest
 
 from interlock.testing.real_clients import Codex, Launch
+from tests.acceptance.calling import INTERLOCK
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -99,6 +100,24 @@ def test_a_write_through_the_shell_is_caught_in_the_same_turn(client: Client, wo
     assert 1 in result.told_model("holder"), result.out
     caught = [entry for entry in journal(world) if entry["kind"] == "fence.caught"]
     assert any("calc.py" in entry["data"].get("paths", []) for entry in caught)
+
+
+def test_an_agent_with_a_terminal_of_its_own_cannot_answer_a_gate(client: Client, world: World) -> None:
+    """`script` makes a terminal; an agent is told from a person by the process it was started below."""
+    client = set_up(world, client)
+    ask(world, "task", "add", "Risky", "--kind", "chore", "--as", "lead")
+    ask(world, "next", "--as", "lead")
+    ask(world, "gate", "ask", "T1", "--why", "May I?", "--as", "lead")
+    # By its whole path: a client may start a login shell, which has a search path of its own.
+    typed = f"script -qec '{INTERLOCK} gate approve G1' /dev/null"
+    bare = f'script -qec "env -i PATH=$PATH HOME=$HOME {INTERLOCK} gate approve G1" /dev/null'
+
+    steps = client.shell(typed) + client.shell(bare) + client.say("done")
+    result = world.run(client, {"main": steps})
+
+    assert [one["id"] for one in ask(world, "gate", "list")["gates"]] == ["G1"], result.out
+    assert ask(world, "task", "show", "T1")["task"]["state"] == "waiting_for_person"
+    assert result.told_model("[NOT_A_PERSON]"), result.out
 
 
 def patch_line(path: str, old: str, new: str) -> str:
