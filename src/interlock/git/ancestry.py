@@ -27,8 +27,9 @@ def merge_base(home: Checkout, one: str, other: str) -> str:
 
 def _fact(home: Checkout, option: str, one: str, other: str) -> str:
     question = (home.common_dir, option, one, other)
-    if question in _known:
-        return _known[question]
+    known = _known.get(question)
+    if known is not None:
+        return known
     words = [word for word in (option, one, other) if word]
     found = run_in(home, "merge-base", *words)
     said = found.text.partition("\n")[0].strip()

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import time
+
 from interlock.git.ancestry import is_ancestor, merge_base
 from interlock.git.refs import is_oid
 from interlock.git.run import ask, run_in
@@ -15,7 +17,8 @@ if TYPE_CHECKING:
 
 _MOST_KNOWN = 256
 _MOST_PATHS = 500  # more are not named to git in one call
-_known: dict[tuple[str, str, str], bool] = {}
+_SAME_SECONDS = 5.0  # that a no is believed, which may have come from a git that failed
+_known: dict[tuple[str, str, str], tuple[float, bool]] = {}
 
 
 def is_merged(home: Checkout, commit: str, into: str) -> bool:
@@ -27,14 +30,15 @@ def is_merged(home: Checkout, commit: str, into: str) -> bool:
     if not commit or not into:
         return False
     question = (home.common_dir, commit, into)
-    if question not in _known:
-        found = _is_merged(home, commit, into)
-        if not (is_oid(commit) and is_oid(into)):
-            return found  # a name may mean another commit tomorrow
+    at, found = _known.get(question, (0.0, False))
+    if found or (at and time.monotonic() - at < _SAME_SECONDS):
+        return found
+    found = _is_merged(home, commit, into)
+    if is_oid(commit) and is_oid(into):  # a name may mean another commit tomorrow
         if len(_known) >= _MOST_KNOWN:
             _known.clear()
-        _known[question] = found
-    return _known[question]
+        _known[question] = (time.monotonic(), found)
+    return found
 
 
 def _is_merged(home: Checkout, commit: str, into: str) -> bool:
