@@ -51,7 +51,7 @@ class Workspaces:
             Held: another live session has it, or live processes are in it.
         """
         from interlock.flows.closing import close_workspace
-        from interlock.flows.workspaces import find_workspace
+        from interlock.flows.workspace_places import find_workspace
 
         site = self._house.site()
         closed = close_workspace(site, self._session(), find_workspace(site, workspace), force=force)
@@ -88,7 +88,7 @@ class Workspaces:
             RepositoryError: there is no such rescue, or the checkout has work of its own.
         """
         from interlock.flows.rescues import restore
-        from interlock.flows.workspaces import workspaces_folder
+        from interlock.flows.workspace_places import workspaces_folder
 
         site = self._house.site()
         place = os.path.abspath(into) if into else ""

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 import pytest
 
 from interlock.errors import Held, InterlockError
-from interlock.flows.workspaces import shell_environment
+from interlock.flows.workspace_places import shell_environment
 from interlock.operations.slots import list_slots
 from interlock.operations.tasks import block_task
 from tests.rescue_support import git

@@ -10,7 +10,7 @@ import pytest
 from interlock.errors import InterlockError
 from interlock.flows import closing
 from interlock.flows.rescues import saved_work
-from interlock.flows.workspaces import find_workspace
+from interlock.flows.workspace_places import find_workspace
 from interlock.git.removing import remove_checkout
 from interlock.operations import workspaces as records
 from interlock.operations.tasks import drop_task

@@ -27,7 +27,7 @@ def list_all(desk: Desk) -> int:
 def restore(desk: Desk, id: str, into: str) -> int:
     """Bring saved work back."""
     from interlock.flows.rescues import restore as bring_back
-    from interlock.flows.workspaces import workspaces_folder
+    from interlock.flows.workspace_places import workspaces_folder
     from interlock.views.workspaces import rescue_json
 
     site = desk.house.site(desk.terminal.note)

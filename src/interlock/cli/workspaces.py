@@ -87,7 +87,7 @@ def close(desk: Desk, workspace: str, force: bool) -> int:
     """Close a workspace; what was saved is named."""
     from interlock.cli.main import heed_signals
     from interlock.flows.closing import close_workspace, mend
-    from interlock.flows.workspaces import find_workspace
+    from interlock.flows.workspace_places import find_workspace
     from interlock.views.workspaces import workspace_json
 
     heed_signals()
@@ -149,7 +149,7 @@ def prune(desk: Desk, dry_run: bool) -> int:
 
 def environment(desk: Desk, workspace: str) -> int:
     """Print the environment of a workspace for a shell."""
-    from interlock.flows.workspaces import find_workspace, shell_environment
+    from interlock.flows.workspace_places import find_workspace, shell_environment
 
     found = find_workspace(desk.house.site(), _seen_from(desk, workspace))
     desk.terminal.answer({"ok": True, "environment": found.environment}, shell_environment(found))

@@ -9,7 +9,7 @@ from interlock.errors import InterlockError, Malformed, NotAllowed, RepositoryEr
 from interlock.flows.company import open_workspaces
 from interlock.flows.effect_judging import pattern_of
 from interlock.flows.stray_moves import Content, merge_contents, read_content, write_content
-from interlock.flows.workspaces import find_workspace
+from interlock.flows.workspace_places import find_workspace
 from interlock.git.lock import git_lock
 from interlock.git.rescue_places import run_home
 from interlock.git.rescue_writing import TreeWriter

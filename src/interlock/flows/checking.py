@@ -14,7 +14,7 @@ from interlock.clock import duration_text
 from interlock.domain.landings import MOST_OUTPUT
 from interlock.errors import InterlockError, RepositoryError
 from interlock.flows.preparing import prepare
-from interlock.flows.workspaces import workspaces_folder
+from interlock.flows.workspace_places import workspaces_folder
 from interlock.git import checkouts
 from interlock.git.removing import private_git_dir, remove_checkout
 from interlock.git.run import PLACES, run_git

@@ -152,7 +152,7 @@ def _worktrees(site: Site, workspaces: Sequence[Document]) -> list[str]:
     roots = [root for root in roots if os.path.lexists(os.path.join(root, ".git"))]
     if not roots:
         return []
-    from interlock.flows.workspaces import workspaces_folder  # dear, and seldom needed
+    from interlock.flows.workspace_places import workspaces_folder  # dear, and seldom needed
 
     # There the queue checks what it lands, and workspaces are made and taken away: nobody's shell does that.
     ours = (f"{site.common_dir}/",)

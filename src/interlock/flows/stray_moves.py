@@ -14,7 +14,7 @@ from interlock.errors import Held, Malformed, NotAllowed, RepositoryError
 from interlock.flows.company import open_workspaces
 from interlock.flows.rescues import save_checkout
 from interlock.flows.strays import STRAY, Stray, find_strays
-from interlock.flows.workspaces import find_workspace
+from interlock.flows.workspace_places import find_workspace
 from interlock.git.layout import checkout_at
 from interlock.git.lock import git_lock
 from interlock.git.run import run_git, run_in, told

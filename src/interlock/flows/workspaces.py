@@ -1,4 +1,4 @@
-"""Opening workspaces, and finding them again.
+"""Opening workspaces.
 
 The base is fetched, the record written, what is needed pinned, the checkout entered and filled, its slots
 leased, the manifest carried out; only then is it `open`. After a crash the record tells that it was begun,
@@ -11,7 +11,8 @@ import os
 import time
 
 from interlock.domain.workspaces import CLONE, KINDS, OPEN, OPENING, Workspace
-from interlock.errors import Held, InterlockError, Malformed, NotAllowed, RepositoryError
+from interlock.errors import Held, InterlockError, Malformed, NotAllowed
+from interlock.flows.workspace_places import forbidden, free_place, main_root, make_folder, workspaces_folder
 from interlock.git import checkouts
 from interlock.git.refs import refs_below
 from interlock.git.run import ask, run_git
@@ -25,7 +26,6 @@ if TYPE_CHECKING:
 
     from interlock.domain.agents import Session
     from interlock.flows.site import Site
-    from interlock.git.layout import Checkout
     from interlock.git.target import Base
 
     Step = Callable[[str], None]
@@ -65,51 +65,6 @@ class _Ground:
         }
 
 
-def workspaces_folder(site: Site) -> str:
-    """Where workspaces lie: beside the repository, so that no tool walks into them.
-
-    Raises:
-        Malformed: the settings name a folder inside of it.
-    """
-    root = main_root(site.home)
-    outer = _outermost(root) if root != site.home.root else root
-    named = site.settings.workspace_folder
-    if not named:
-        name = (
-            os.path.basename(outer)
-            if outer == root
-            else f"{os.path.basename(outer)}.{os.path.basename(root)}"
-        )
-        return os.path.join(os.path.dirname(outer), f"{name}.workspaces")
-    folder = os.path.realpath(os.path.join(root, os.path.expanduser(named)))
-    real = os.path.realpath(outer)
-    if folder == real or folder.startswith(real.rstrip("/") + "/"):
-        raise Malformed(
-            f"[workspace] folder is {folder}, inside the repository, where every tool would walk into it",
-            code="WORKSPACE_INSIDE",
-            hint=f"name a folder outside of {real}, such as ../workspaces beside it",
-        )
-    return folder
-
-
-def main_root(home: Checkout) -> str:
-    """The root of the main checkout, also where that lies elsewhere than its git directory: a submodule."""
-    if os.path.basename(home.common_dir) == ".git":
-        return home.root
-    named = ask(home, "config", "--file", os.path.join(home.common_dir, "config"), "core.worktree")
-    return os.path.realpath(os.path.join(home.common_dir, named)) if named else home.common_dir
-
-
-def _outermost(root: str) -> str:
-    """The root of the repository that a submodule is part of in the end; itself if it is none."""
-    while True:
-        found = run_git("rev-parse", "--show-superproject-working-tree", cwd=root)
-        above = "" if found.exit_code else found.text.rstrip("\n")
-        if not above:
-            return root
-        root = above
-
-
 def open_workspace(
     site: Site,
     session: Session,
@@ -147,7 +102,7 @@ def open_workspace(
             task_id,
             home=site.common_dir,
             kind=wanted,
-            place=lambda name: _free_place(folder, name),
+            place=lambda name: free_place(folder, name),
             facts=lambda branch, ground=ground: ground.facts_for(site, branch),
             wall_ms=site.wall_ms(),
         )
@@ -293,26 +248,17 @@ def _busy(message: str) -> NotAllowed:
     return NotAllowed(message, code="WORKSPACE_BUSY", hint="end that process, or wait for it; then try again")
 
 
-def _free_place(folder: str, name: str) -> str:
-    """A path that nothing lies at; what somebody else put there is not touched."""
-    path, count = os.path.join(folder, name), 1
-    while os.path.lexists(path):
-        count += 1
-        path = os.path.join(folder, f"{name}-{count}")
-    return path
-
-
 def _take_place(site: Site, session: Session, begun: Workspace) -> Workspace:
     """Make the empty folder, which only one can; what appeared there meanwhile is somebody else's."""
-    _make_folder(os.path.dirname(begun.path))
+    make_folder(os.path.dirname(begun.path))
     while True:
         try:
             os.mkdir(begun.path)
         except FileExistsError:
-            path = _free_place(*os.path.split(begun.path))
+            path = free_place(*os.path.split(begun.path))
             begun = operations.change_state(site.context, begun, "placed", session, path=path)
         except OSError as error:
-            raise _forbidden(os.path.dirname(begun.path), error.strerror or str(error)) from error
+            raise forbidden(os.path.dirname(begun.path), error.strerror or str(error)) from error
         else:
             return begun
 
@@ -361,25 +307,6 @@ def _make(
     if not begun.has_new_branch:
         notes.append(f"{begun.branch} was there already: the workspace goes on at {start[:12]}")
     return opened, tuple(note for note in notes if note)
-
-
-def _make_folder(folder: str) -> None:
-    try:
-        os.makedirs(folder, exist_ok=True)
-        if os.access(folder, os.W_OK | os.X_OK):
-            return
-        trouble = "it may not be written"
-    except OSError as error:
-        trouble = error.strerror or str(error)
-    raise _forbidden(folder, trouble)
-
-
-def _forbidden(folder: str, trouble: str) -> RepositoryError:
-    return RepositoryError(
-        f"no workspace can be made in {folder}: {trouble}",
-        code="FOLDER_FORBIDDEN",
-        hint="make it writable, or name another: [workspace] folder in interlock.toml",
-    )
 
 
 def _fill_submodules(site: Site, begun: Workspace) -> None:
@@ -490,29 +417,3 @@ def _left_before(site: Site, workspace: Workspace, ground: _Ground) -> dict[str,
     rescues = tuple(dict.fromkeys(one.rescue for one in tried if one.rescue))
     branches = tuple(branch for branch in ground.earlier if branch != workspace.branch)
     return {"branches": branches, "rescues": rescues}
-
-
-def find_workspace(site: Site, text: str, *, with_closed: bool = False) -> Workspace:
-    """The workspace that an id, a task or a folder means; without a text, the one we stand in.
-
-    Raises:
-        Malformed: there is none.
-    """
-    known = operations.list_workspaces(site.context, with_closed=with_closed)
-    known = [one for one in known if operations.is_here(site.context, one, site.common_dir)]
-    path = os.path.realpath(text) if text else site.here.root
-    meant = [one for one in known if one.id == text] or [one for one in known if one.path == path]
-    meant = meant or [one for one in known if one.task == text]
-    meant = meant or [one for one in known if path.startswith(one.path + "/")]
-    if meant:
-        return meant[-1]
-    raise operations.unknown_workspace(text or site.here.root)
-
-
-def shell_environment(workspace: Workspace) -> str:
-    """The environment of a workspace as lines for a shell."""
-    import shlex
-
-    # Whoever takes it in acts as the one whose workspace it is, not as the user at the terminal.
-    variables = {"INTERLOCK_AGENT": workspace.agent, **workspace.environment}
-    return "\n".join(f"export {name}={shlex.quote(text)}" for name, text in variables.items())
