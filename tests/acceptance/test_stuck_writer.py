@@ -40,6 +40,7 @@ time.sleep(600)
 @pytest.fixture(params=[WRITER, FOREIGN], ids=["ours", "foreign"])
 def stopped(request: pytest.FixtureRequest, shell: Shell) -> Iterator[int]:
     shell.ask("claim", "before.py", "--as", "ann")
+    (shell.folder / "interlock.toml").write_text('[store]\nwait = "1s"\n')  # or each test takes half a minute
     command = [sys.executable, "-c", request.param, str(shell.folder)]
     with subprocess.Popen(command, stdout=subprocess.PIPE, text=True) as writer:
         assert writer.stdout is not None
@@ -61,8 +62,6 @@ def test_the_doctor_names_the_process_and_how_it_goes_on(shell: Shell, stopped: 
 
 
 def test_a_claim_that_waited_in_vain_is_told_behind_whom(shell: Shell, stopped: int) -> None:
-    (shell.folder / "interlock.toml").write_text('[store]\nwait = "1s"\n')
-
     refused = shell.refuse("STORE_BUSY", "claim", "x.py", "--as", "ann", exit=5)
 
     assert f"process {stopped} (" in refused["message"]
