@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import os
+import shutil
 import subprocess
 import sys
 import time
@@ -24,6 +25,7 @@ if TYPE_CHECKING:
     from bench.sizes import Sizes
 
 _HOT_FILES = 8
+_TRIES = 10
 _SETTINGS = """\
 [landing]
 target = "main"
@@ -115,6 +117,18 @@ def _run_ours(paths: Sequence[str], workers: int, seconds: float) -> float:
         return took
 
 
+def _add_worktree(root: str, number: int, place: str) -> None:
+    """As anybody does it; of two at once git may refuse one, which is tried again and not held against it."""
+    for tries_left in range(_TRIES - 1, -1, -1):
+        try:
+            _git(root, "worktree", "add", "--quiet", "--force", "-B", f"topic{number}", place)
+            return
+        except subprocess.CalledProcessError:
+            if not tries_left:
+                raise
+            shutil.rmtree(place, ignore_errors=True)
+
+
 def _run_plain(paths: Sequence[str], workers: int, seconds: float) -> float:
     """The seconds that the same work takes in plain worktrees, each committed and left alone."""
     with scratch(DISK) as folder:
@@ -122,7 +136,7 @@ def _run_plain(paths: Sequence[str], workers: int, seconds: float) -> float:
 
         def work(number: int) -> None:
             place = os.path.join(folder, f"tree{number}")
-            _git(root, "worktree", "add", "--quiet", "-b", f"topic{number}", place)
+            _add_worktree(root, number, place)
             time.sleep(seconds)
             with open(os.path.join(place, paths[number]), "a", encoding="utf-8") as file:
                 file.write(f"line {number}\n")
