@@ -14,7 +14,8 @@ from interlock.git.ancestry import is_ancestor, merge_base
 from interlock.git.layout import find_checkout
 from interlock.git.merged import is_merged
 from interlock.git.newer import has_newer, instant
-from interlock.git.target import find_target, git_settings
+from interlock.git.target import commit_at, find_target, git_settings
+from interlock.values import replace
 from tests.rescue_support import git
 
 if TYPE_CHECKING:
@@ -170,7 +171,8 @@ class TestNewer:
 
     def test_nothing_but_its_name(self, tree: Path) -> None:
         self.settle()
-        since = instant()
+        since = instant(str(tree.parent), str(tree.parent))
+        assert since.is_telling
         moved = tree.rename(tree.with_name("moved"))
 
         assert not has_newer(str(moved), str(moved / ".git"), since)
@@ -190,7 +192,7 @@ class TestNewer:
     )
     def test_a_change(self, tree: Path, change: object) -> None:
         self.settle()
-        since = instant()
+        since = instant(str(tree.parent))
         self.settle()
 
         change(tree)  # type: ignore[operator]
@@ -199,7 +201,54 @@ class TestNewer:
 
     def test_a_clock_that_was_set_tells_nothing(self, tree: Path) -> None:
         self.settle()
-        since = instant()
-        ahead = type(since)(wall_ns=since.wall_ns + 3_600_000_000_000, steady_ns=since.steady_ns)
+        since = instant(str(tree))
+        ahead = replace(since, wall_ns=since.wall_ns + 3_600_000_000_000)
 
         assert has_newer(str(tree), str(tree / ".git"), ahead)
+
+    def test_where_times_tell_nothing_all_may_be_new(self, tree: Path) -> None:
+        self.settle()
+
+        nowhere = instant(str(tree.parent / "missing"))
+
+        assert not nowhere.is_telling
+        assert has_newer(str(tree), str(tree / ".git"), nowhere)
+        assert [path.name for path in tree.parent.iterdir()] == ["tree"]  # nothing is left of the probe
+
+    def test_times_in_whole_seconds_tell_nothing(self, tree: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+        """As on a file system that keeps no more: what is written now bears the beginning of its second."""
+        stat = os.fstat
+
+        class Coarse:
+            def __init__(self, file: int) -> None:
+                self.st_ctime_ns = stat(file).st_ctime_ns // 10**9 * 10**9
+
+        while time.time_ns() % 10**9 < 10**8:
+            time.sleep(0.01)
+        with monkeypatch.context() as patched:
+            patched.setattr("interlock.git.newer.os.fstat", Coarse)
+            since = instant(str(tree))
+
+        assert not since.is_telling
+
+
+@pytest.mark.parametrize(
+    "name", ["./main", "../heads/main", "main/", "a//b", "../../ORIG_HEAD", ".x", "x.lock"]
+)
+def test_only_what_can_be_a_branch_is_read_as_one(home: Checkout, repository: Path, name: str) -> None:
+    head = commit(repository, "a", "1")
+    (repository / ".git" / "ORIG_HEAD").write_text(head + "\n")
+    assert commit_at(home, "refs/heads/main") == head
+
+    assert commit_at(home, f"refs/heads/{name}") == ""
+
+
+def test_a_git_that_failed_is_asked_again(home: Checkout, repository: Path) -> None:
+    commit(repository, "a", "1")
+    config = repository / ".git" / "config"
+    whole = config.read_text()
+    config.write_text("[broken")
+    assert git_settings(home) == {}
+    config.write_text(whole)
+
+    assert "core.bare" in git_settings(home)

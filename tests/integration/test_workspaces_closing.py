@@ -8,6 +8,7 @@ import stat
 import subprocess
 import sys
 import threading
+import time
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -505,7 +506,7 @@ def test_who_settles_a_landing_sees_another_process_to_the_end_of_its_closing(ya
         assert first.stdout is not None
         assert first.stdout.readline() == "half way\n"
         (seen,) = yard.known()
-        second = threading.Thread(target=lambda: told.append(_close(site, seen)))
+        second = threading.Thread(target=lambda: told.append(_close(site, seen, time.monotonic() + 20)))
         second.start()
         second.join(0.3)
         assert second.is_alive()
@@ -527,5 +528,5 @@ def test_who_settles_a_landing_goes_on_with_what_a_killed_process_left(yard: Yar
         (seen,) = yard.known()
         first.kill()
 
-    assert _close(yard.site(), seen) == f"{opened.id} is closed"
+    assert _close(yard.site(), seen, time.monotonic() + 20) == f"{opened.id} is closed"
     assert yard.leftovers() == []

@@ -38,6 +38,21 @@ def test_nobody_is_started_in_vain_while_the_path_is_about_to_land(works: Works)
     assert sorted(works.text("one.txt").splitlines()) == ["Say 0", "Say 1", "Say 2"]
 
 
+def test_what_stands_behind_a_landing_that_a_person_must_approve_ends_the_run(works: Works) -> None:
+    text = (works.root / "interlock.toml").read_text().replace("[run]", 'gate = ["one.txt"]\n[run]')
+    (works.root / "interlock.toml").write_text(text)
+    works.git("commit", "--quiet", "--all", "-m", "Ask before it lands")
+    first, second = works.edit("Say 1", "one.txt"), works.edit("Say 2", "one.txt")
+    other = works.edit("Say it elsewhere", "two.txt")
+
+    answer = works.run(exit=7)
+
+    assert answer["summary"]["done"] == [other]
+    assert {one["task"] for one in answer["summary"]["waiting_for_person"]} == {first, second}
+    (behind,) = [one for one in answer["summary"]["waiting_for_person"] if one["task"] != first]
+    assert "L1 waits for a person, and holds one.txt" in behind["why"]
+
+
 def test_a_plan_is_entered_once_and_run_to_its_end(works: Works) -> None:
     (works.root.parent / "plan.toml").write_text(
         'title = "Two"\n'

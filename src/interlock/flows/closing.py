@@ -133,7 +133,7 @@ def _finish(site: Site, session: Session | None, going: Workspace, on_step: Step
     try:
         if not is_renamed:
             _rebuild_if_gone(site.home, going)
-            began = instant()
+            began = instant(os.path.dirname(going.path), os.path.join(site.common_dir, "interlock"))
             going, others = _save(site, session, going, on_step)
     except BaseException as error:
         # Nothing was removed yet: it is as it was, and whoever closes it next hears the same reason.

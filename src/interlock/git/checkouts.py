@@ -164,7 +164,7 @@ def give_git_dir(home: Checkout, path: str, branch: str, base: str, mark: str) -
         RepositoryError: there is no commit to stand on, or git refuses.
         OSError: something that is no link or file is in its place.
     """
-    start = commit_at(home, f"refs/heads/{branch}") or base
+    start = ask(home, "rev-parse", "--verify", "--quiet", f"refs/heads/{branch}^{{commit}}") or base
     if not start:
         raise RepositoryError(
             f"{path} has no git directory of its own, and what it was begun from is not known",
@@ -316,26 +316,24 @@ def bring_back(home: Checkout, path: str, branch: str) -> str:
         RepositoryError: what is there does not hash to what it says.
     """
     ref = f"refs/heads/{branch}"
-    here = commit_at(home, ref)
     if worktree_entry(home, path):
-        return here  # a worktree's branch is here already
+        return commit_at(home, ref)  # a worktree's branch is here already
     if not is_folder(os.path.join(path, ".git")):
         return ""  # a link or a file there may lead to anybody's repository
     head = _read_ref(path, ref)
-    if not head or head == here:
+    if not head or head == commit_at(home, ref):
         return head
-    if _has_only_more(home, branch, here, head):
-        return here
-    _keep_replaced(home, branch, here, path, head)
     # Branches do not get in each other's way here, and many workers end at once: only who brings the same
     # branch has to wait.
     with git_lock(home.common_dir, f"fetch {branch}", name=_bringing(branch)):
-        found = _fetch_branch(home, path, ref)
+        here = commit_at(home, ref)
+        if _has_only_more(home, branch, here, head):
+            return here
+        _keep_replaced(home, branch, here, path, head)
+        found = _fetch_branch(home, path, branch)
         if found.exit_code and any(sign in found.trouble for sign in RACES):
             with git_lock(home.common_dir, f"fetch {branch}"):
-                found = _fetch_branch(home, path, ref)
-        if not found.exit_code:
-            run_in(home, "update-ref", _BROUGHT + branch, ref)
+                found = _fetch_branch(home, path, branch)
     if "checked out" in found.trouble:
         raise RepositoryError(
             f"{branch} is checked out in the repository itself: what {path} has cannot be brought there",
@@ -352,10 +350,13 @@ def _bringing(branch: str) -> str:
     return f"bring-{zlib.crc32(branch.encode('utf-8', 'surrogateescape')) % _BRINGING_LOCKS}.lock"
 
 
-def _fetch_branch(home: Checkout, path: str, ref: str) -> Output:
+def _fetch_branch(home: Checkout, path: str, branch: str) -> Output:
+    """Fetch a clone's branch, and note in the same step what it was: it may move here right after."""
+    ref = f"refs/heads/{branch}"
     words = ("-c", "transfer.fsckObjects=true", "-c", "gc.auto=0", "-c", "maintenance.auto=false")
     fetch = ("fetch", "--quiet", "--no-tags", "--no-write-fetch-head", "--no-recurse-submodules")
-    return run_in(home, *words, *fetch, "--", path, f"+{ref}:{ref}", limit_seconds=_CHECKOUT_SECONDS)
+    specs = (f"+{ref}:{ref}", f"+{ref}:{_BROUGHT}{branch}")
+    return run_in(home, *words, *fetch, "--", path, *specs, limit_seconds=_CHECKOUT_SECONDS)
 
 
 def _has_only_more(home: Checkout, branch: str, here: str, head: str) -> bool:

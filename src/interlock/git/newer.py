@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import tempfile
 import time
 
 from interlock.values import value
@@ -12,25 +13,45 @@ _CLOCK_NS = 20_000_000  # file times lag behind the clock by up to a tick
 
 @value
 class Instant:
-    """A moment, by the clock that stamps files and by the one that nobody can set."""
+    """A moment, by the clock that stamps files and by the one that nobody can set.
+
+    `is_telling`: the file systems that it is asked of stamp by this clock, and finely enough.
+    """
 
     wall_ns: int
     steady_ns: int
+    is_telling: bool
 
 
-def instant() -> Instant:
-    """This moment."""
-    return Instant(wall_ns=time.time_ns(), steady_ns=time.monotonic_ns())
+def instant(*folders: str) -> Instant:
+    """This moment; in each of these folders a file is made for a moment, to see how its times are kept."""
+    is_telling = all(_stamps_finely(folder) for folder in folders)
+    return Instant(wall_ns=time.time_ns(), steady_ns=time.monotonic_ns(), is_telling=is_telling)
+
+
+def _stamps_finely(folder: str) -> bool:
+    """Whether a file made now bears the time of now; some have whole seconds, or a server's clock."""
+    try:
+        file, path = tempfile.mkstemp(prefix=".time-", dir=folder)
+        try:
+            return abs(os.fstat(file).st_ctime_ns - time.time_ns()) <= _CLOCK_NS
+        finally:
+            os.close(file)
+            os.unlink(path)
+    except OSError:
+        return False
 
 
 def has_newer(root: str, git_dir: str, since: Instant) -> bool:
     """Whether anything was written, moved, deleted or committed since.
 
-    It is told by `ctime`, which no program can set back; a clock that was set meanwhile tells nothing, and
-    counts as a change. Of the root only its `mtime` counts, since being renamed changes the other.
+    It is told by `ctime`, which no program can set back; where times tell nothing, because a clock was set
+    meanwhile or the file system keeps them badly, that counts as a change. Of the root only its `mtime`
+    counts, since being renamed changes the other.
     """
-    now = instant()
-    if abs((now.wall_ns - since.wall_ns) - (now.steady_ns - since.steady_ns)) > _CLOCK_NS:
+    now_ns, steady_ns = time.time_ns(), time.monotonic_ns()
+    drift_ns = (now_ns - since.wall_ns) - (steady_ns - since.steady_ns)
+    if not since.is_telling or abs(drift_ns) > _CLOCK_NS:
         return True
     since_ns = since.wall_ns - _CLOCK_NS
     try:

@@ -13,20 +13,34 @@ _HEX = frozenset("0123456789abcdef")
 
 def read_refs(common_dir: str, refs: Sequence[str]) -> dict[str, str] | None:
     """Where those of these branches stand that are there; nothing at all if only git can tell."""
-    if os.path.isdir(os.path.join(common_dir, "reftable")):
+    if os.path.isdir(os.path.join(common_dir, "reftable")) or not all(_is_plain(ref) for ref in refs):
         return None
     found: dict[str, str] = {}
     missing: list[str] = []
     for ref in refs:
-        text = _read(os.path.join(common_dir, ref))
+        try:
+            text = _read(os.path.join(common_dir, ref))
+        except OSError:
+            return None  # it is there, and cannot be read: git says why
         if text is None:
             missing.append(ref)
         elif is_oid(text.strip()):
             found[ref] = text.strip()
         else:
             return None  # it stands for another one, or is damaged
-    packed = _packed(common_dir) if missing else {}
+    try:
+        packed = _packed(common_dir) if missing else {}
+    except OSError:
+        return None
     return found | {ref: packed[ref] for ref in missing if ref in packed}
+
+
+def _is_plain(ref: str) -> bool:
+    """Whether a name can only be a ref's: it must not lead to another file."""
+    parts = ref.split("/")
+    return parts[0] == "refs" and not any(
+        part.startswith(".") or part.endswith(".lock") or not part for part in parts
+    )
 
 
 def refs_below(common_dir: str, folder: str, ending: str) -> dict[str, str] | None:
@@ -40,9 +54,13 @@ def refs_below(common_dir: str, folder: str, ending: str) -> dict[str, str] | No
     except OSError:
         names = []
     loose = [f"{parent}/{name}{ending}" for name in names if name.startswith(begin)]
+    try:
+        known = _packed(common_dir)
+    except OSError:
+        return None
     packed = [
         ref
-        for ref in _packed(common_dir)
+        for ref in known
         if ref.startswith(folder) and ref.endswith(ending) and "/" not in ref[len(folder) : -len(ending)]
     ]
     return read_refs(common_dir, sorted({*loose, *packed}))
@@ -60,8 +78,13 @@ def _packed(common_dir: str) -> dict[str, str]:
 
 
 def _read(path: str) -> str | None:
+    """What a file holds; nothing where there is none.
+
+    Raises:
+        OSError: there is one, and it cannot be read.
+    """
     try:
         with open(path, encoding="utf-8", errors="surrogateescape") as file:
             return file.read()
-    except OSError:
+    except (FileNotFoundError, NotADirectoryError, IsADirectoryError):
         return None

@@ -95,22 +95,25 @@ def scoped_settings(home: Checkout) -> list[tuple[str, str, str]]:
     files it came from are the same.
     """
     before = _config_marks(home)
-    at, marks, known = _asked.get(home.common_dir, (0.0, (), []))
+    place = f"{home.git_dir}\n{home.common_dir}"
+    at, marks, known = _asked.get(place, (0.0, (), []))
     if marks != before or time.monotonic() - at > _SAME_SECONDS:
-        parts = run_in(home, "config", "--list", "--show-scope", "-z").text.split("\0")
+        found = run_in(home, "config", "--list", "--show-scope", "-z")
+        parts = found.text.split("\0")
         items = ((scope, item.partition("\n")) for scope, item in zip(parts[::2], parts[1::2], strict=False))
         known = [(scope, key, text) for scope, (key, _, text) in items]
         _asked.clear()
-        _asked[home.common_dir] = (time.monotonic(), before, known)
+        if not found.exit_code:
+            _asked[place] = (time.monotonic(), before, known)
     return known
 
 
 def _config_marks(home: Checkout) -> tuple[object, ...]:
     """What changes when git's settings do: files as they are, and what the environment adds."""
     own = os.path.expanduser("~")
-    places = [os.path.join(home.common_dir, name) for name in ("config", "config.worktree")]
+    places = [os.path.join(home.common_dir, "config"), os.path.join(home.git_dir, "config.worktree")]
     places += [os.path.join(own, ".gitconfig"), os.path.join(own, ".config", "git", "config")]
-    marks: list[object] = [item for item in os.environ.items() if item[0].startswith(_CONFIG_NAMES)]
+    marks: list[object] = [item for item in os.environ.copy().items() if item[0].startswith(_CONFIG_NAMES)]
     for place in places:
         try:
             found = os.stat(place)

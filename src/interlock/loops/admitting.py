@@ -9,7 +9,7 @@ import tempfile
 from interlock.clock import duration_text
 from interlock.domain.claims import EXCLUSIVE
 from interlock.domain.handoffs import ANYBODY
-from interlock.domain.landings import entry_of
+from interlock.domain.landings import HELD, entry_of
 from interlock.domain.patterns import branches_overlap
 from interlock.domain.roles import Scope, find_role
 from interlock.domain.running import COMMAND, agent_for, find_agent, may_commit, needs_of, role_for
@@ -18,6 +18,7 @@ from interlock.errors import InterlockError
 from interlock.loops.grounds import search_path
 from interlock.operations.handoffs import open_handoff
 from interlock.operations.held import list_claims
+from interlock.operations.landings import get_landing, get_queue
 from interlock.operations.pools import pool_of
 from interlock.operations.retries import held_back
 from interlock.operations.slots import in_use
@@ -41,10 +42,14 @@ _MB = 1024 * 1024
 
 @value
 class Refusal:
-    """Why a task does not begin now; `is_for_good`: waiting will not help, somebody must change something."""
+    """Why a task does not begin now; `is_for_good`: waiting will not help, somebody must change something.
+
+    `is_for_person`: all that is missing is a person's answer to a gate.
+    """
 
     why: str
     is_for_good: bool
+    is_for_person: bool = False
 
 
 class Admission:
@@ -60,7 +65,7 @@ class Admission:
         self._used = in_use(context)
         self._kinds: dict[str, int] = {}
         self._held: list[tuple[str, Branch]] = []
-        self._landing: dict[tuple[str, str], str] = {}
+        self._landing: dict[tuple[str, str], Refusal | None] = {}
         self._now = context.store.wall_of(context.store.view(lambda reading: reading.now))
         self._machine = _why_full(context)
         for task, kind in running:
@@ -189,18 +194,28 @@ class Admission:
                 for other, held in self._held:
                     if branches_overlap(branch, held):
                         return Refusal(why=f"{other} is changing {text}", is_for_good=False)
-            entry = self._about_to_land(text, kind)
-            if entry:
-                return Refusal(why=f"{entry} is about to land there: {text}", is_for_good=False)
+            if (text, kind) not in self._landing:
+                self._landing[text, kind] = self._about_to_land(text, kind)
+            landing = self._landing[text, kind]
+            if landing is not None:
+                return landing
         return None
 
-    def _about_to_land(self, text: str, kind: str) -> str:
-        """The entry of the landing queue that holds a path, if there is one."""
-        if (text, kind) not in self._landing:
-            pattern = self._context.repository.pattern_of(text, kind)
-            held = [one for one in list_claims(self._context, [pattern]) if one.mode == EXCLUSIVE]
-            self._landing[text, kind] = next((entry for one in held if (entry := entry_of(one.agent))), "")
-        return self._landing[text, kind]
+    def _about_to_land(self, text: str, kind: str) -> Refusal | None:
+        """That an entry of the landing queue holds a path, and whether that will end by itself."""
+        context = self._context
+        held = list_claims(context, [context.repository.pattern_of(text, kind)])
+        entry = next((entry for one in held if one.mode == EXCLUSIVE and (entry := entry_of(one.agent))), "")
+        if not entry:
+            return None
+        landing = get_landing(context, entry)
+        if landing.state == HELD:
+            why = f"{entry} waits for a person, and holds {text}: `interlock gate list`"
+            return Refusal(why=why, is_for_good=True, is_for_person=True)
+        if get_queue(context, landing.target).state == "paused":
+            why = f"{entry} holds {text}, and the landing queue is paused: `interlock queue list`"
+            return Refusal(why=why, is_for_good=True)
+        return Refusal(why=f"{entry} is about to land there: {text}", is_for_good=False)
 
 
 def _why_missing(agent: Agent) -> str:

@@ -12,7 +12,7 @@ import contextlib
 import signal
 import time
 
-from interlock.domain.landings import QUEUED, TESTING
+from interlock.domain.landings import HELD, QUEUED, TESTING
 from interlock.domain.running import role_for
 from interlock.domain.tasks import AT_WORK, BLOCKED, DEAD, DONE, DROPPED, FAILED, READY, WAITING
 from interlock.errors import InterlockError, StoreError
@@ -348,12 +348,21 @@ class Orchestrator(Crew):
     def _summary(self) -> RunSummary:
         # What was over before is no news, unless somebody asks for a plan as a whole.
         tasks = [task for task in self._in_scope() if task.id not in self._over_before]
-        queued = {one.task: one.reason for one in list_landings(self._context)}
+        landings = list_landings(self._context)
+        queued = {one.task: one.reason for one in landings}
+        held = {one.task for one in landings if one.state == HELD}
+        persons = [(task.id, task.why) for task in tasks if task.state == WAITING]
         left: list[tuple[str, str]] = []
         for task in tasks:
             if task.state in (DONE, DROPPED, DEAD, FAILED, WAITING):
                 continue
             refusal = self._refusals.get(task.id)
+            if task.id in held:
+                persons.append((task.id, queued[task.id]))
+                continue
+            if task.state == READY and refusal is not None and refusal.is_for_person:
+                persons.append((task.id, refusal.why))
+                continue
             why = refusal.why if refusal is not None and task.state == READY else ""
             if not (refusal is not None and refusal.is_for_good):  # what waiting cannot mend is told first
                 why = task.why or why
@@ -364,7 +373,7 @@ class Orchestrator(Crew):
         return RunSummary(
             done=tuple(task.id for task in tasks if task.state == DONE),
             failed=tuple((task.id, task.why) for task in tasks if task.state in (DEAD, FAILED)),
-            persons=tuple((task.id, task.why) for task in tasks if task.state == WAITING),
+            persons=tuple(persons),
             left=tuple(left),
             attempts=self._attempts,
             cost_usd=self._cost_usd,

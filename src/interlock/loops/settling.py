@@ -11,9 +11,9 @@ import time
 
 from interlock.domain.landings import BOUNCED, EJECTED, LANDED
 from interlock.domain.tasks import branch_of
-from interlock.domain.workspaces import CLOSED, CLOSING
+from interlock.domain.workspaces import CLOSING
 from interlock.domain.workspaces import OPEN as WORKSPACE_OPEN
-from interlock.errors import InterlockError, NotAllowed
+from interlock.errors import InterlockError
 from interlock.flows.closing import close_workspace, is_checked_out
 from interlock.git import advancing, checkouts
 from interlock.git.following import follow_locally, forward_checkouts
@@ -65,12 +65,13 @@ def settle_landed(site: Site, target: Target) -> None:
     """Do what follows for everything that has landed and was submitted here; all of it can be done again."""
     settled: list[Landing] = []
     notes: dict[str, list[str]] = {}
+    give_up_at = time.monotonic() + _CLOSING_SECONDS  # for all of them: who runs the queue has a lease
     for landing in operations.list_unsettled(site.context):
         if landing.target != target.branch or not is_from_here(site, landing):
             continue
         if not _follow(site, target, landing):
             break  # the remote cannot be asked now: another time
-        notes[landing.id] = _close_workspaces(site, landing)
+        notes[landing.id] = _close_workspaces(site, landing, give_up_at)
         _drop_branch(site, landing)
         settled.append(landing)
     if settled:
@@ -94,40 +95,46 @@ def _follow(site: Site, target: Target, landing: Landing) -> bool:
     return True
 
 
-def _close_workspaces(site: Site, landing: Landing) -> list[str]:
+def _close_workspaces(site: Site, landing: Landing, give_up_at: float) -> list[str]:
     """Close the workspace that the work was done in, unless somebody is still in it."""
     notes: list[str] = []
     for one in workspace_operations.list_workspaces(site.context):
         is_ours = one.branch == landing.branch and one.state in (WORKSPACE_OPEN, CLOSING)
-        if not is_ours or not workspace_operations.is_here(site.context, one, site.common_dir):
-            continue
-        inside = [pid for pid, _ in processes_in(one.path, with_own_line=True) if pid != os.getpid()]
-        if inside:
-            notes.append(f"{one.id} stays open: process {inside[0]} is in it")
-            continue
-        notes.append(_close(site, one))
+        if is_ours and workspace_operations.is_here(site.context, one, site.common_dir):
+            notes.append(_close(site, one, give_up_at))
     return notes
 
 
-def _close(site: Site, workspace: Workspace) -> str:
-    """Close a workspace, or see another process to the end of it: who waited for a landing finds it gone."""
-    give_up_at = time.monotonic() + _CLOSING_SECONDS
-    while True:
+def _close(site: Site, workspace: Workspace, give_up_at: float) -> str:
+    """Close a workspace, or see another to the end of it: who waited for a landing finds it gone."""
+    seen: Workspace | None = workspace
+    while seen is not None and seen.state in (WORKSPACE_OPEN, CLOSING):
+        inside = [pid for pid, _ in processes_in(seen.path, with_own_line=True) if pid != os.getpid()]
+        if inside:
+            return f"{seen.id} stays open: process {inside[0]} is in it"
         try:
-            closed = close_workspace(site, None, workspace, force=True)
-        except NotAllowed as error:
-            if error.code != "WORKSPACE_BUSY" or time.monotonic() >= give_up_at:
-                return f"{workspace.id} stays: {error}"
+            if not _is_being_closed(site, seen):
+                closed = close_workspace(site, None, seen, force=True)
+                saved = f", the rest of it saved as {closed.rescue}" if closed.rescue else ""
+                return f"{seen.id} is closed{saved}"
+            trouble = "another process is closing it"
         except (InterlockError, OSError) as error:
-            return f"{workspace.id} stays: {error}"
-        else:
-            saved = f", the rest of it saved as {closed.rescue}" if closed.rescue else ""
-            return f"{workspace.id} is closed{saved}"
+            if getattr(error, "code", "") != "WORKSPACE_BUSY":
+                return f"{seen.id} stays: {error}"
+            trouble = str(error)
+        if time.monotonic() >= give_up_at:
+            return f"{seen.id} stays: {trouble}"
         time.sleep(_LOOK_SECONDS)
-        now = workspace_operations.find(site.context, workspace.id)
-        if now is None or now.state == CLOSED:
-            return f"{workspace.id} is closed"
-        workspace = now
+        seen = workspace_operations.find(site.context, workspace.id)
+    return f"{workspace.id} is closed"
+
+
+def _is_being_closed(site: Site, workspace: Workspace) -> bool:
+    """Whether somebody is at it who lives: another process, or another thread of this one."""
+    if workspace.state != CLOSING:
+        return False
+    is_own = workspace_operations.is_own(site.context, workspace)
+    return is_own or not workspace_operations.is_forsaken(site.context, workspace)
 
 
 def _drop_branch(site: Site, landing: Landing) -> None:
@@ -161,7 +168,8 @@ def let_go(site: Site, target: Target, landing: Landing) -> None:
 def keep_branch(site: Site, landing: Landing) -> None:
     """A branch that somebody deleted meanwhile comes back with what was submitted."""
     ref = f"refs/heads/{landing.branch}"
-    if is_from_here(site, landing) and not commit_at(site.home, ref):
+    there = run_in(site.home, "rev-parse", "--verify", "--quiet", f"{ref}^{{commit}}")
+    if is_from_here(site, landing) and there.exit_code:
         run_in(site.home, "update-ref", ref, landing.head, "0" * len(landing.head))
 
 

@@ -27,7 +27,7 @@ class LockHolder:
 
 def lock_holder(path: str) -> LockHolder | None:
     """The process that keeps others from writing to the store; None where the system does not tell."""
-    files = {name: _file_number(path + ending) for name, ending in (("FLOCK", ".lock"), ("POSIX", "-shm"))}
+    files = {name: _stat(path + ending) for name, ending in (("FLOCK", ".lock"), ("POSIX", "-shm"))}
     try:
         with open(_LOCKS, encoding="ascii", errors="replace") as file:
             lines = [line.split() for line in file]
@@ -35,21 +35,36 @@ def lock_holder(path: str) -> LockHolder | None:
         return None
     for words in lines:
         # 1: POSIX  ADVISORY  WRITE 20289 fe:00:2149988 120 120       (a waiting one has -> before its kind)
-        if len(words) != 8 or words[3] != "WRITE" or files.get(words[1]) != words[5].rpartition(":")[2]:
+        known = files.get(words[1]) if len(words) == 8 and words[3] == "WRITE" else None
+        if known is None or str(known.st_ino) != words[5].rpartition(":")[2]:
             continue
         if words[1] == "POSIX" and not int(words[6]) <= _WRITE_BYTE <= _last(words[7]):
             continue
         pid = int(words[4])
-        if pid > 0 and pid != os.getpid():
+        if pid > 0 and pid != os.getpid() and _has_open(pid, known):
             return LockHolder(pid=pid, program=_program(pid), is_stopped=_is_stopped(pid))
     return None
 
 
-def _file_number(path: str) -> str:
+def _stat(path: str) -> os.stat_result | None:
     try:
-        return str(os.stat(path).st_ino)
+        return os.stat(path)
     except OSError:
-        return "none"
+        return None
+
+
+def _has_open(pid: int, known: os.stat_result) -> bool:
+    """Whether a process has this very file open: the same number on another disk is another file."""
+    folder = f"/proc/{pid}/fd"
+    try:
+        names = os.listdir(folder)
+    except OSError:
+        return False  # another user's, or gone: nobody is told to end what we cannot see
+    return any(
+        (found.st_ino, found.st_dev) == (known.st_ino, known.st_dev)
+        for name in names
+        if (found := _stat(f"{folder}/{name}")) is not None
+    )
 
 
 def _last(word: str) -> int:
