@@ -50,7 +50,7 @@ def test_what_stands_behind_a_landing_that_a_person_must_approve_ends_the_run(wo
     assert answer["summary"]["done"] == [other]
     assert {one["task"] for one in answer["summary"]["waiting_for_person"]} == {first, second}
     (behind,) = [one for one in answer["summary"]["waiting_for_person"] if one["task"] != first]
-    assert "L1 waits for a person, and holds one.txt" in behind["why"]
+    assert " waits for a person, and holds one.txt" in behind["why"]
 
 
 def test_a_plan_is_entered_once_and_run_to_its_end(works: Works) -> None:
