@@ -181,6 +181,22 @@ def test_different_failures_or_one_task_do_not_pause_the_pool(site: Site) -> Non
     assert pools.note_infrastructure(ann.context, "T1", "no disk").paused
 
 
+def test_what_others_of_the_kind_get_through_is_no_broken_environment(site: Site) -> None:
+    """Three starts in an hour that failed alike, among many that did not, are no reason to stop them all."""
+    ann = site.agent("ann")
+    for number in range(6):
+        add(ann, f"n{number}")
+    for number in range(1, 7):
+        assert not pools.note_infrastructure(ann.context, f"T{number}", "it died at once", "claude").paused
+        pools.note_success(ann.context, "claude")
+    for number in range(1, 3):
+        pools.note_infrastructure(ann.context, f"T{number}", "it died at once", "claude")
+        pools.note_success(ann.context, "codex")  # another one, and so it tells nothing
+    assert pools.note_infrastructure(ann.context, "T3", "it died at once", "claude").paused
+    pools.note_success(ann.context, "claude")
+    assert pools.pool_of(ann.context).paused, "what was paused a person looks at"
+
+
 # -------------------------------------------------------------------------------------------- never agreeing
 
 

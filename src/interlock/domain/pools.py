@@ -30,19 +30,24 @@ class Pool:
     paused: str = ""  # why it starts nothing; empty while it does
     paused_at: int = 0
     paused_by: str = ""  # who did; empty when it did so by itself
-    infra: Sequence[Mapping[str, Any]] = ()  # {task, text, at}: what kept work from beginning, lately
+    infra: Sequence[Mapping[str, Any]] = ()  # {task, text, at, kind}: what kept work from beginning, lately
     admission: Mapping[str, Mapping[str, Any]] = {}  # kind of agent → {limit, until, before}
 
 
-def with_failure(pool: Pool, task_id: str, text: str, now: int) -> tuple[Pool, tuple[str, ...]]:
-    """The pool after work on a task could not begin; and all tasks with this failure, if they are many."""
+def with_failure(
+    pool: Pool, task_id: str, text: str, now: int, kind: str = ""
+) -> tuple[Pool, tuple[str, ...]]:
+    """The pool after work on a task could not begin; and all tasks with this failure, if they are many.
+
+    `kind` is the kind of agent that should have begun, as far as that is known.
+    """
     said = normalise(text)[:_LONGEST_KEPT]
     kept = [
         one
         for one in pool.infra
         if now - one["at"] < WINDOW_MS and (one["task"], one["text"]) != (task_id, said)
     ]
-    kept = [*kept, {"task": task_id, "text": said, "at": now}][-_MOST_KEPT:]
+    kept = [*kept, {"task": task_id, "text": said, "at": now, "kind": kind}][-_MOST_KEPT:]
     pool = replace(pool, infra=kept)
     alike = tuple(dict.fromkeys(str(one["task"]) for one in kept if one["text"] == said))
     if len(alike) < MOST_ALIKE:
@@ -52,6 +57,12 @@ def with_failure(pool: Pool, task_id: str, text: str, now: int) -> tuple[Pool, t
         why = f"{len(alike)} tasks could not be started for the same reason: {first}"
         pool = paused(pool, why, now)
     return pool, alike
+
+
+def proved_sound(pool: Pool, kind: str) -> Pool:
+    """The pool after an agent of a kind got through: what kept others of it from beginning is over."""
+    left = [one for one in pool.infra if not kind or one.get("kind") != kind]
+    return pool if len(left) == len(pool.infra) or pool.paused else replace(pool, infra=left)
 
 
 def paused(pool: Pool, why: str, now: int, by: str = "") -> Pool:

@@ -62,6 +62,7 @@ class AttemptEnd:
     is_infrastructure: bool = False
     may_retry: bool = True
     retry_after_ms: int = 0
+    kind: str = ""  # of agent, as far as it is known
 
 
 @value

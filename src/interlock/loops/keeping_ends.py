@@ -176,10 +176,14 @@ def give_back(
     place: Workplace, session: Session, task: Task, agent: Agent, *, code: str, why: str
 ) -> Outcome:
     """What could not even begin goes back; the same on several tasks pauses the pool, and charges nobody."""
-    del agent
-    note_infrastructure(place.site.context, task.id, why)
+    note_infrastructure(place.site.context, task.id, why, agent.name)
     end = AttemptEnd(
-        task=task.id, attempt=task.attempt, code=code, feedback=why[:_MOST_FEEDBACK], is_infrastructure=True
+        task=task.id,
+        attempt=task.attempt,
+        code=code,
+        feedback=why[:_MOST_FEEDBACK],
+        is_infrastructure=True,
+        kind=agent.name,
     )
     decision = end_attempt(place.site.context, session, task.id, end)
     return Outcome(kind=decision.outcome, why=decision.why or why, code=code)

@@ -6,6 +6,7 @@ from interlock.domain.pools import (
     POOL,
     Pool,
     paused,
+    proved_sound,
     quickened,
     resumed,
     slowed,
@@ -39,16 +40,19 @@ def pool_of(context: Context) -> Pool:
     return context.store.view(pool_in)
 
 
-def note_infrastructure(context: Context, task_id: str, text: str) -> Pool:
-    """Work on a task could not begin, for no fault of its own; the same on three tasks pauses the pool."""
-    return context.change(lambda tx: note_infrastructure_in(tx, context, task_id, text))
+def note_infrastructure(context: Context, task_id: str, text: str, kind: str = "") -> Pool:
+    """Work on a task could not begin, for no fault of its own.
+
+    The same on three tasks pauses the pool, unless an agent of the same kind got through between them.
+    """
+    return context.change(lambda tx: note_infrastructure_in(tx, context, task_id, text, kind))
 
 
-def note_infrastructure_in(tx: Change, context: Context, task_id: str, text: str) -> Pool:
+def note_infrastructure_in(tx: Change, context: Context, task_id: str, text: str, kind: str = "") -> Pool:
     """The same inside a transaction; what was counted against tasks that share the failure is forgotten."""
     tx.lock_areas(_AREA)
     before = _locked(tx)
-    pool, alike = with_failure(before, task_id, text, context.store.wall_of(tx.now))
+    pool, alike = with_failure(before, task_id, text, context.store.wall_of(tx.now), kind)
     is_new = bool(pool.paused and not before.paused)
     records.put(tx, POOL, as_dict(pool), "paused" if is_new else "failed")
     _excuse(tx, alike)
@@ -93,10 +97,11 @@ def note_rate_limit(context: Context, kind: str, running: int, retry_after_ms: i
 
 
 def note_success(context: Context, kind: str) -> Pool:
-    """An agent of this kind got through: one more may run, until all may."""
-    if kind not in pool_of(context).admission:  # mostly there is nothing to say
-        return pool_of(context)
-    return _change(context, "quickened", lambda pool, now: quickened(pool, kind, now))
+    """An agent of this kind got through: one more may run, until all may, and its environment is sound."""
+    pool = pool_of(context)
+    if kind not in pool.admission and proved_sound(pool, kind) == pool:  # mostly there is nothing to say
+        return pool
+    return _change(context, "quickened", lambda pool, now: proved_sound(quickened(pool, kind, now), kind))
 
 
 def pause_pool(context: Context, session: Session, why: str) -> Pool:

@@ -149,7 +149,8 @@ def judge_in(
     if end.is_infrastructure:
         from interlock.operations.pools import note_infrastructure_in  # noqa: PLC0415 - a circle otherwise
 
-        is_excused = bool(note_infrastructure_in(tx, context, task.id, end.feedback or end.code).paused)
+        said = end.feedback or end.code
+        is_excused = bool(note_infrastructure_in(tx, context, task.id, said, end.kind).paused)
     lineage = lineage_in(tx, task.lineage)
     share = int.from_bytes(os.urandom(4)) / 2**32 if chance is None else chance
     limits = limits_of(context.settings)
