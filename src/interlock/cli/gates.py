@@ -172,7 +172,9 @@ def withdraw(desk: Desk, id: str, why: str) -> int:
 
 def approve(desk: Desk, id: str, head: str, why: str = "") -> int:
     """Say yes to exactly what waits: an entry lands, a task goes on."""
-    person = _person(desk)
+    from interlock.cli.persons import person_at
+
+    person = person_at(desk)
     if not id.startswith(_LANDING):
         return _answer(desk, person, id, approve=True, head=head, why=why)
     from interlock.flows.submitting import show_commits
@@ -185,9 +187,10 @@ def approve(desk: Desk, id: str, head: str, why: str = "") -> int:
 
 def reject(desk: Desk, id: str, why: str) -> int:
     """Say no, with a reason for whoever asked."""
+    from interlock.cli.persons import person_at
     from interlock.operations.tasks import check_reason
 
-    person = _person(desk)
+    person = person_at(desk)
     reason = check_reason(why)
     if not id.startswith(_LANDING):
         return _answer(desk, person, id, approve=False, head="", why=reason)
@@ -243,23 +246,3 @@ def _decide(desk: Desk, person: Any, id: str, *, approve: bool, head: str, why: 
     }
     desk.terminal.answer(answer, f"{id} is {word}")
     return 0
-
-
-def _person(desk: Desk) -> Any:
-    """The person at the terminal.
-
-    Raises:
-        NotAllowed: an agent asks, or nobody is at a terminal.
-    """
-    from interlock.bootstrap import person_name
-    from interlock.cli.persons import why_no_person
-    from interlock.operations.sessions import Caller, identify
-
-    who = why_no_person(desk)
-    if who:
-        raise NotAllowed(
-            f"only a person at a terminal can decide this: {who}",
-            code="NOT_A_PERSON",
-            hint="a person runs it in a terminal of their own, that no agent was started from",
-        )
-    return identify(desk.house.context, Caller(person=person_name())).session
