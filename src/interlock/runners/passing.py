@@ -20,6 +20,7 @@ _READ = 65_536
 _TICK_SECONDS = 1.0
 _POLL_SECONDS = 0.02
 _LAST_WORDS_SECONDS = 0.2  # for what a child wrote just before its end, where its own children keep the pipe
+_MOST_LAST_SECONDS = 5.0
 _GRACE_SECONDS = 5.0  # between asking a group to end and killing it
 
 
@@ -81,14 +82,17 @@ class _Passing(Child):
     def _pump(self, targets: dict[int, int], on_tick: Callable[[], None]) -> bytes:
         """Pass on what comes until both pipes are closed, or the child has ended and nothing more comes."""
         tail = b""
+        give_up_at = 0.0  # once it has ended: what talks on in the background is not heard for ever
         tick_at = time.monotonic() + _TICK_SECONDS
         with selectors.DefaultSelector() as selector:
             for source in targets:
                 selector.register(source, selectors.EVENT_READ)
             while selector.get_map():
                 has_ended = self._process.poll() is not None
+                if has_ended and not give_up_at:
+                    give_up_at = time.monotonic() + _MOST_LAST_SECONDS
                 ready = selector.select(_LAST_WORDS_SECONDS if has_ended else _TICK_SECONDS)
-                if has_ended and not ready:
+                if has_ended and (not ready or time.monotonic() >= give_up_at):
                     break  # something in the background keeps the pipe open: it is not waited for
                 for key, _ in ready:
                     data = os.read(key.fd, _READ)
