@@ -6,6 +6,7 @@ import os
 
 from interlock.config import FILE_NAME, read_settings
 from interlock.errors import RepositoryError, StoreError
+from interlock.files import write_whole
 from interlock.git.layout import Checkout, find_checkout
 from interlock.git.repository import GitRepository, reads_case_insensitively
 from interlock.ids import is_uuid, new_uuid
@@ -356,13 +357,8 @@ def _read_id(path: str) -> str:
 
 def _write_id(path: str, repository_id: str) -> None:
     """Keep the id so that not even a power cut makes the repository another one."""
-    scratch = f"{path}.{os.getpid()}.new"
     try:
-        with open(scratch, "w", encoding="ascii") as file:
-            file.write(repository_id + "\n")
-            file.flush()
-            os.fsync(file.fileno())
-        os.replace(scratch, path)
+        write_whole(path, repository_id + "\n", is_durable=True)
     except OSError as error:
         raise _unwritable(path, error) from error
 
@@ -460,10 +456,7 @@ def read_followed(folder: str) -> str:
 
 def note_followed(folder: str, store_id: str) -> None:
     """Remember which store the journal file in this folder is the copy of."""
-    scratch = os.path.join(folder, f"{FOLLOWED}.{os.getpid()}.new")
-    with open(scratch, "w", encoding="ascii") as file:
-        file.write(store_id + "\n")
-    os.replace(scratch, os.path.join(folder, FOLLOWED))
+    write_whole(os.path.join(folder, FOLLOWED), store_id + "\n")
 
 
 def person_name() -> str:

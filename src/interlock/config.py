@@ -42,6 +42,7 @@ from interlock.config_readers import (
     wrong,
 )
 from interlock.errors import SettingsError
+from interlock.files import write_whole
 from interlock.values import value
 
 TYPE_CHECKING = False
@@ -458,11 +459,8 @@ def _remember(memory: str, stamp: tuple[object, ...], fields: dict[str, Any]) ->
     """Keep the reading for the next process; failing to is only slower."""
     if not memory:
         return
-    scratch = f"{memory}.{os.getpid()}"
     try:
-        with open(scratch, "wb") as file:
-            file.write(marshal.dumps((stamp, fields)))  # pyright: ignore[reportArgumentType]
-        os.replace(scratch, memory)
+        write_whole(memory, marshal.dumps((stamp, fields)))  # pyright: ignore[reportArgumentType]
     except OSError:
         return
 

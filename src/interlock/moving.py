@@ -11,6 +11,7 @@ import os
 from interlock.bootstrap import POINTER, STORE_NAME, House, note_followed, open_store, sqlite_path
 from interlock.domain.journal import check_chain
 from interlock.errors import Malformed, StoreError
+from interlock.files import write_whole
 from interlock.rebuilding import set_database_aside
 from interlock.values import value
 
@@ -236,11 +237,4 @@ def _point_nowhere(folder: str) -> None:
 def _point_to(folder: str, place: str) -> None:
     """Remember the new place for every later command here; it may hold a password: only for this user."""
     path = os.path.join(folder, POINTER)
-    scratch = f"{path}.{os.getpid()}.new"
-    file = os.open(scratch, os.O_WRONLY | os.O_CREAT | os.O_TRUNC | os.O_CLOEXEC, 0o600)
-    try:
-        os.write(file, (place + "\n").encode())
-        os.fsync(file)
-    finally:
-        os.close(file)
-    os.replace(scratch, path)
+    write_whole(path, place + "\n", mode=0o600, is_durable=True)

@@ -170,6 +170,33 @@ def test_a_keeper_never_waits_for_whoever_should_listen() -> None:
     assert fork.has_ended()
 
 
+def test_a_keeper_has_ended_when_its_process_has_and_not_when_it_falls_silent() -> None:
+    """What is killed closes its pipe first; taken for ended then, its task would be looked for too early."""
+    ours, theirs = os.pipe()
+    os.set_blocking(ours, False)
+    silent = 'import os, sys; os.write(1, b\'{"event": "pid", "pid": %d}\\n\' % os.getpid());'
+    silent += "sys.stdin.readline(); os.close(1); sys.stderr.write('closed\\n'); sys.stdin.readline()"
+    pipe = subprocess.PIPE
+    with subprocess.Popen([sys.executable, "-c", silent], stdin=pipe, stdout=theirs, stderr=pipe) as child:
+        os.close(theirs)
+        assert child.stdin is not None
+        assert child.stderr is not None
+        fork = Forked(ours)
+        eventually(lambda: fork.read() == [] and fork.pid == child.pid)
+
+        child.stdin.write(b"\n")
+        child.stdin.flush()
+        assert child.stderr.readline() == b"closed\n"
+
+        assert not fork.has_ended()
+        assert fork.signs
+        assert not fork.wait(0.05)
+        child.kill()
+        assert fork.wait(30)
+        assert fork.has_ended()
+        assert not fork.signs
+
+
 def test_a_flood_of_words_is_not_passed_on() -> None:
     told: list[dict[str, Any]] = []
     keeper = Keeper.__new__(Keeper)

@@ -13,6 +13,7 @@ import time
 from contextlib import contextmanager
 
 from interlock.errors import InterlockError, TimedOut
+from interlock.files import write_whole
 from interlock.flows.install_files import fingerprint, read_bytes, refused, remove_file, sync_folder
 from interlock.values import as_dict, value
 
@@ -168,15 +169,9 @@ def _try_lock(file: int) -> bool:
 
 def _write(path: str, content: bytes) -> None:
     """Write a file that only this user reads: settings may hold keys."""
-    scratch = f"{path}.{os.getpid()}"
     try:
         os.makedirs(os.path.dirname(path), mode=0o700, exist_ok=True)
-        handle = os.open(scratch, os.O_WRONLY | os.O_CREAT | os.O_TRUNC | os.O_CLOEXEC, 0o600)
-        with open(handle, "wb") as file:
-            file.write(content)
-            file.flush()
-            os.fsync(file.fileno())
-        os.replace(scratch, path)
+        write_whole(path, content, mode=0o600, is_durable=True)
         sync_folder(os.path.dirname(path))
     except OSError as error:
         raise refused(path, error.strerror or str(error)) from error

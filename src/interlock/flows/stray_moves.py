@@ -334,7 +334,7 @@ def write_content(root: str, path: str, content: Content) -> None:
             os.unlink(full)
         return
     os.makedirs(os.path.dirname(full), exist_ok=True)
-    scratch = f"{full}.interlock-{os.getpid()}"
+    scratch = f"{full}.interlock-{os.getpid()}-{os.urandom(4).hex()}"
     if stat.S_ISLNK(content.mode):
         os.symlink(os.fsdecode(content.data), scratch)
     else:

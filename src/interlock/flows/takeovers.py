@@ -11,6 +11,7 @@ import os
 
 from interlock.domain.patterns import branches_overlap
 from interlock.errors import InterlockError
+from interlock.files import write_whole
 from interlock.git.run import run_in
 from interlock.values import value
 
@@ -94,7 +95,4 @@ def _read_seen(site: Site) -> set[int]:
 
 
 def _note_seen(site: Site, tokens: set[int]) -> None:
-    scratch = f"{_seen_file(site)}.{os.getpid()}.new"
-    with open(scratch, "w", encoding="ascii") as file:
-        json.dump(sorted(tokens), file)
-    os.replace(scratch, _seen_file(site))
+    write_whole(_seen_file(site), json.dumps(sorted(tokens)))

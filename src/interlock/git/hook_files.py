@@ -11,6 +11,8 @@ import os
 import stat
 import sys
 
+from interlock.files import write_whole
+
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -161,17 +163,21 @@ def write_scripts(common_dir: str, own: str, root: str) -> bool:
         path = os.path.join(folder, name)
         if _is_as(path, text):
             continue
-        scratch = f"{path}.{os.getpid()}"
-        with open(scratch, "w", encoding="utf-8", errors="surrogateescape") as file:
-            file.write(text)
-        os.chmod(scratch, 0o755)  # noqa: S103 - git runs it for whoever works here
-        os.replace(scratch, path)
+        write_whole(path, text, mode=0o755)  # git runs it for whoever works here
         changed = True
     for name in os.listdir(folder):
-        if name not in wanted:
-            os.unlink(os.path.join(folder, name))
+        # One with a dot is no hook, but what another process is just writing.
+        if name not in wanted and "." not in name:
+            _remove(os.path.join(folder, name))
             changed = True
     return changed
+
+
+def _remove(path: str) -> None:
+    try:
+        os.unlink(path)
+    except FileNotFoundError:
+        return  # somebody else did
 
 
 def outdated_scripts(common_dir: str, own: str) -> list[str]:
@@ -192,7 +198,7 @@ def remove_scripts(common_dir: str) -> None:
     """Take our folder away, and the secret with it."""
     folder = hooks_folder(common_dir)
     for name in os.listdir(folder) if os.path.isdir(folder) else []:
-        os.unlink(os.path.join(folder, name))
+        _remove(os.path.join(folder, name))
     if os.path.isdir(folder):
         os.rmdir(folder)
     path = os.path.join(common_dir, "interlock", _PASS_FILE)
@@ -215,11 +221,7 @@ def ensure_pass(state: str) -> None:
         return
     import secrets  # noqa: PLC0415 - dear, and needed once
 
-    scratch = f"{path}.{os.getpid()}"
-    handle = os.open(scratch, os.O_WRONLY | os.O_CREAT | os.O_TRUNC | os.O_CLOEXEC, 0o600)
-    with os.fdopen(handle, "w", encoding="ascii") as file:
-        file.write(secrets.token_hex(24) + "\n")
-    os.replace(scratch, path)
+    write_whole(path, secrets.token_hex(24) + "\n", mode=0o600)
 
 
 def pass_for(place: str) -> dict[str, str]:

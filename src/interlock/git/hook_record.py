@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import os
 
+from interlock.files import write_whole
 from interlock.git.hook_config import Former, hooks_path_in
 from interlock.git.hook_files import hooks_folder, own_folder
 from interlock.git.run import run_git
@@ -49,10 +50,7 @@ def save_hooks(common_dir: str, record: HookRecord) -> None:
     path = _path(common_dir)
     document = {"own": record.own, "formers": {path: as_dict(one) for path, one in record.formers.items()}}
     os.makedirs(os.path.dirname(path), exist_ok=True)
-    scratch = f"{path}.{os.getpid()}"
-    with open(scratch, "w", encoding="utf-8", errors="surrogateescape") as file:
-        json.dump(document, file)
-    os.replace(scratch, path)
+    write_whole(path, json.dumps(document))
 
 
 def forget_hooks(common_dir: str) -> None:

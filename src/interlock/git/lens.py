@@ -13,6 +13,7 @@ import os
 import time
 
 from interlock.errors import RepositoryError, TimedOut
+from interlock.files import write_whole
 from interlock.git.rescue_places import (
     CLONE,
     is_oid,
@@ -372,14 +373,6 @@ def head_of(home: str, place: Place) -> str:
         return loose
     found = run_home(common, "rev-parse", "--verify", "-q", name)
     return found.text.strip()
-
-
-def write_whole(path: str, data: bytes) -> None:
-    """Write a file so that it is there as a whole or not at all."""
-    scratch = f"{path}.{os.getpid()}"
-    with open(scratch, "wb") as file:
-        file.write(data)
-    os.replace(scratch, path)
 
 
 def _read_facts(folder: str) -> dict[str, Any]:

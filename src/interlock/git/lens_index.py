@@ -7,7 +7,7 @@ import os
 import shutil
 
 from interlock.errors import RepositoryError
-from interlock.git.lens import write_whole
+from interlock.files import write_whole
 from interlock.git.rescue_places import to_bytes
 
 TYPE_CHECKING = False

@@ -13,6 +13,7 @@ import os
 import time
 from contextlib import contextmanager, suppress
 
+from interlock.files import write_whole
 from interlock.git.hook_files import FOLDER, hooks_folder
 from interlock.git.layout import Checkout, is_git_dir
 from interlock.git.run import run_git
@@ -215,10 +216,7 @@ def _read_json(path: str) -> dict[str, Any]:
 
 def _write_json(path: str, document: Mapping[str, object]) -> None:
     os.makedirs(os.path.dirname(path), exist_ok=True)
-    scratch = f"{path}.{os.getpid()}.{os.urandom(4).hex()}"
-    with open(scratch, "w", encoding="utf-8") as file:
-        json.dump(document, file)
-    os.replace(scratch, path)
+    write_whole(path, json.dumps(document))
 
 
 # ------------------------------------------------------------------------------------------- mending

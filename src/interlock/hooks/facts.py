@@ -10,6 +10,7 @@ import os
 
 from interlock.bootstrap import ANSWERED
 from interlock.config import FILE_NAME
+from interlock.files import write_whole
 from interlock.flows.seeing import stamp_of
 
 TYPE_CHECKING = False
@@ -34,10 +35,7 @@ def note_facts(house: House) -> None:
                 return
     except (OSError, ValueError):
         pass
-    scratch = f"{path}.{os.getpid()}"
-    with open(scratch, "w", encoding="utf-8", errors="surrogateescape") as file:
-        file.write(text)
-    os.replace(scratch, path)
+    write_whole(path, text)
 
 
 def _facts(house: House) -> list[str]:

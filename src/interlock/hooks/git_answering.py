@@ -8,6 +8,7 @@ from __future__ import annotations
 import os
 
 from interlock.errors import InterlockError, Malformed, RepositoryError
+from interlock.files import write_whole
 from interlock.git.hook_files import CANARY, JUDGED
 from interlock.git.layout import Checkout, find_checkout
 from interlock.git.run import PLACES, ask, run_git
@@ -319,11 +320,7 @@ def _note_facts(house: House, here: Checkout) -> None:
         # Settings that wait to be committed may guard the target the moment they are.
         waits = settings.landing_checks is not None
         target = likely_target(site) if waits else guarded_target(site)
-        text = known + (target.branch if target else "-")
-        scratch = f"{path}.{os.getpid()}"
-        with open(scratch, "w", encoding="utf-8", errors="surrogateescape") as file:
-            file.write(text)
-        os.replace(scratch, path)
+        write_whole(path, known + (target.branch if target else "-"))
     except OSError:
         return
 

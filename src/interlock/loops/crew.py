@@ -74,7 +74,7 @@ class Crew:
 
     def _rest(self) -> None:
         """Until a keeper says something, or for a moment."""
-        files = [one.fork.file for one in self._kept if one.fork.file >= 0]
+        files = [file for one in self._kept for file in one.fork.signs]
         try:
             select.select(files, [], [], TICK_SECONDS)
         except InterruptedError:

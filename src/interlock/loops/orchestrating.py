@@ -238,13 +238,18 @@ class Orchestrator(Crew):
             free -= 1
 
     def _adopted(self) -> int:
-        """Keepers of this machine whose orchestrator is gone: they go on, and take places of ours."""
+        """Attempts of this machine that nobody looks after, and that take places of ours.
+
+        The keepers of an orchestrator that is gone go on; after one of ours that was killed we clear up soon.
+        """
         machine = self._context.processes.machine
+        in_hand = {one.task.id for one in self._kept}
         count = 0
         for one in running_attempts(self._context):
-            if one.machine != machine or one.orchestrator == self.name:
+            if one.machine != machine:
                 continue
-            if not self._lives(one.orchestrator):
+            is_ours = one.orchestrator == self.name
+            if one.task not in in_hand if is_ours else not self._lives(one.orchestrator):
                 count += 1
         return count
 

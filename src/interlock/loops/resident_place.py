@@ -8,6 +8,7 @@ import socket
 import time
 
 from interlock.errors import StoreError
+from interlock.files import write_whole
 from interlock.ids import digest
 from interlock.wire import LONGEST_PATH, POINTER, SOCKET, is_private
 
@@ -166,10 +167,7 @@ def _point_to(folder: str, path: str) -> None:
     if path == os.path.join(folder, SOCKET):
         _remove(pointer)
         return
-    scratch = f"{pointer}.{os.getpid()}.new"
-    with open(scratch, "w", encoding="utf-8", errors="surrogateescape") as file:
-        file.write(path + "\n")
-    os.replace(scratch, pointer)
+    write_whole(pointer, path + "\n")
 
 
 def _identity(path: str) -> tuple[int, int]:

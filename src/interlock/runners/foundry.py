@@ -37,7 +37,7 @@ class Forked:
     """A child of the helper: what it tells, and whether it has ended."""
 
     def __init__(self, file: int) -> None:
-        self.file = file  # -1 once it has ended
+        self.file = file  # -1 once it tells nothing more
         self.pid = 0
         self._handle = -1
         self._partial = b""
@@ -69,13 +69,23 @@ class Forked:
 
     def _know(self, pid: int) -> None:
         self.pid = pid
-        with contextlib.suppress(OSError):  # it has ended already
-            self._handle = os.pidfd_open(pid)
+        if self.file >= 0:  # else it has ended, and the number may be somebody else's by now
+            with contextlib.suppress(OSError):
+                self._handle = os.pidfd_open(pid)
+
+    @property
+    def signs(self) -> list[int]:
+        """The files that are readable when it has something to tell, or has ended."""
+        return [file for file in (self.file if self.file >= 0 else self._handle,) if file >= 0]
 
     def has_ended(self) -> bool:
-        """Whether it has ended, and all that it told was read."""
+        """Whether it has ended, and all that it told was read.
+
+        One that was killed closes its pipe a moment before it is gone, and until then it may seem alive to
+        whoever looks after what it held.
+        """
         self._take()
-        return self.file < 0 and not self._told
+        return self.file < 0 and not self._told and self._is_gone(0)
 
     def signal(self, number: int) -> None:
         """Send it a signal; one that has ended does not mind."""
@@ -86,19 +96,22 @@ class Forked:
 
     def wait(self, seconds: float) -> bool:
         """Wait for its end; tells whether it came in time."""
-        if self.file >= 0:
-            self._take()
-        if self._handle >= 0:
-            select.select([self._handle], [], [], seconds)
         self._take()
-        return self.file < 0
+        is_gone = self._is_gone(seconds)
+        self._take()
+        return self.file < 0 and is_gone
+
+    def _is_gone(self, seconds: float) -> bool:
+        if self._handle >= 0:
+            if not select.select([self._handle], [], [], seconds)[0]:
+                return False
+            os.close(self._handle)
+            self._handle = -1
+        return True
 
     def _close(self) -> None:
         os.close(self.file)
         self.file = -1
-        if self._handle >= 0:
-            os.close(self._handle)
-            self._handle = -1
 
 
 class Foundry:
