@@ -152,6 +152,27 @@ def test_a_run_waits_for_its_store(works: Works, monkeypatch: pytest.MonkeyPatch
     works.check_clean()
 
 
+def test_what_others_set_free_between_two_looks_is_begun(
+    works: Works, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The tasks were read before; whether all is over is judged after."""
+    task = works.edit("Held back", "a.txt")
+    works.shell.ask("task", "block", task, "--why", "not yet")
+
+    class Slow(Orchestrator):
+        def _is_over(self) -> bool:
+            if works.states()[task] == "blocked":
+                works.shell.ask("task", "unblock", task)
+            return super()._is_over()
+
+    monkeypatch.chdir(works.root)
+    common = {"folder": str(works.root), "is_json": True}
+    foundry = Foundry([sys.executable, "-m", "interlock.cli.keepers"], str(works.root), common)
+    site = open_house(str(works.root)).site(lambda _: None)
+
+    assert Slow(site, RunWish(workers=1), foundry, lambda *_: None).run().done == (task,)
+
+
 def test_a_keeper_never_waits_for_whoever_should_listen() -> None:
     ours, theirs = os.pipe()
     tell = _teller(theirs)

@@ -104,7 +104,8 @@ class Orchestrator(Crew):
             if not self.is_draining:
                 self._admit()
             on_look(self.glance())
-            is_over = self._is_over()
+            # What others brought to its end between our looks may have let something begin.
+            is_over = self._is_over() and (self.is_draining or self._tasks == self._in_scope())
         except StoreError as error:
             # Keepers go on, and hold what they have for as long as their leases last.
             now = time.monotonic()
