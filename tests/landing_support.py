@@ -158,6 +158,8 @@ def _write(folder: Path, files: Mapping[str, str | bytes | None]) -> None:
         path = folder / name
         if content is None:
             path.unlink()
+            if path.parent != folder and not any(path.parent.iterdir()):
+                path.parent.rmdir()  # as git does
             continue
         path.parent.mkdir(parents=True, exist_ok=True)
         path.write_bytes(content.encode() if isinstance(content, str) else content)

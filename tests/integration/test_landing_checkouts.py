@@ -138,3 +138,55 @@ def test_an_ignored_file_of_a_person_is_not_overwritten(yard: Yard) -> None:
     assert entry.state == "landed"
     assert (yard.folder / ".env").read_text() == "secret=mine\n"
     assert ".env" in entry.notes[0]
+
+
+@pytest.mark.parametrize("is_ignored", [False, True])
+@pytest.mark.parametrize(
+    ("mine", "theirs"),
+    [
+        pytest.param("notes", "notes/b.md", id="a file where a folder comes"),
+        pytest.param("notes", "notes/deep/b.md", id="a file where folders come"),
+        pytest.param("build/out/data", "build", id="a folder where a file comes"),
+    ],
+)
+def test_what_a_person_has_in_no_commit_is_not_taken_away(
+    yard: Yard, mine: str, theirs: str, is_ignored: bool
+) -> None:
+    yard.configure("[]", files={".gitignore": "notes\nbuild\n" if is_ignored else "none\n"})
+    yard.branch("one", {"a.txt": "landed"})
+    yard.branch("two", {theirs: "theirs"})
+    place = yard.folder / mine
+    place.parent.mkdir(parents=True, exist_ok=True)
+    place.write_text("mine")
+    assert yard.land("one").notes == []
+    before = git(yard.folder, "status", "--porcelain", "--ignored")
+
+    entry = yard.land("two")
+
+    assert entry.state == "landed"
+    assert place.read_text() == "mine"
+    assert any(mine in note and "left alone" in note for note in entry.notes), entry.notes
+    assert git(yard.folder, "status", "--porcelain", "--ignored") == before
+
+
+def test_a_link_of_a_person_is_neither_replaced_nor_followed(yard: Yard, tmp_path: Path) -> None:
+    yard.configure("[]")
+    yard.branch("one", {"notes/b.md": "theirs"})
+    (tmp_path / "aside").mkdir()
+    (yard.folder / "notes").symlink_to(tmp_path / "aside")
+
+    entry = yard.land("one")
+
+    assert "notes lies there" in entry.notes[0]
+    assert (yard.folder / "notes").readlink() == tmp_path / "aside"
+    assert not list((tmp_path / "aside").iterdir())
+
+
+def test_a_file_that_becomes_a_folder_and_back_is_followed(yard: Yard) -> None:
+    yard.configure("[]", files={"thing": "x"})
+    yard.branch("one", {"thing": None, "thing/inner": "y"})
+    assert yard.land("one").notes == []
+    assert (yard.folder / "thing" / "inner").read_text() == "y"
+    yard.branch("two", {"thing/inner": None, "thing": "z"})
+    assert yard.land("two").notes == []
+    assert (yard.folder / "thing").read_text() == "z"

@@ -220,6 +220,21 @@ def test_a_file_in_no_commit_is_not_overwritten(
     assert (repository / "new.txt").read_text() == "mine\n"
 
 
+def test_a_folder_with_files_in_no_commit_is_not_taken_away(
+    repository: Path, origin: Path, tmp_path: Path, stand: Stand
+) -> None:
+    branch_off(repository)
+    push(tmp_path, "theirs\n", "build")
+    (repository / "build").mkdir()
+    (repository / "build" / "data").write_text("mine\n")
+    (repository / ".git" / "info" / "exclude").write_text("build\n")
+
+    error = refused(with_settings(stand(repository)), "merge")
+
+    assert (error.code, error.facts["paths"]) == ("IN_THE_WAY", ["build/data"])
+    assert (repository / "build" / "data").read_text() == "mine\n"
+
+
 def test_what_is_unfinished_comes_first(repository: Path, origin: Path, tmp_path: Path, stand: Stand) -> None:
     branch_off(repository)
     commit(repository, "mine\n")

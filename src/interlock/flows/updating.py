@@ -24,8 +24,9 @@ from interlock.flows.syncing import (
 )
 from interlock.git import trials
 from interlock.git.lock import git_lock
-from interlock.git.run import ask, git_failed, run_in, told
+from interlock.git.run import ask, git_failed, run_in
 from interlock.git.target import find_target
+from interlock.git.unversioned import lying_in_the_way
 from interlock.operations import records
 from interlock.ports.evidence import Checked
 from interlock.values import replace, value
@@ -202,30 +203,13 @@ def _refused(
 
 def _check_not_in_the_way(here: Checkout, before: Position) -> None:
     """Refuse to let git overwrite a file that is in no commit: an ignored one it would not even mention."""
-    start = before.base or before.head
-    words = ("diff", "--name-only", "--no-renames", "--diff-filter=A", "-z", start, before.tip)
-    added = [path for path in told(here, *words).split("\0") if path]
-    there = {name for path in added for name in _upwards(path) if _is_file(os.path.join(here.root, name))}
-    if not there:
-        return
-    tracked = set(told(here, "ls-files", "-z").split("\0"))
-    if strange := sorted(there - tracked):
+    if strange := lying_in_the_way(here, before.base or before.head, before.tip):
         raise InterlockError(
             f"{before.place} brings {strange[0]}, which lies here without being under version control",
             code="IN_THE_WAY",
             hint="move it away, or compare it with what comes and remove it; then sync again",
             paths=strange[:MOST_SHOWN],
         )
-
-
-def _upwards(path: str) -> list[str]:
-    """The path, and all folders on the way to it: a file may lie where a folder comes."""
-    names = path.split("/")
-    return ["/".join(names[: count + 1]) for count in range(len(names))]
-
-
-def _is_file(path: str) -> bool:
-    return os.path.lexists(path) and (os.path.islink(path) or not os.path.isdir(path))
 
 
 def _take_back(here: Checkout, before: Position) -> None:

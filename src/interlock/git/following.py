@@ -11,6 +11,7 @@ from interlock.git.removing import worktree_entries
 from interlock.git.run import ask, run_git, run_in
 from interlock.git.stale_locks import wait_for_locks
 from interlock.git.target import commit_at
+from interlock.git.unversioned import is_reachable, lying_in_the_way
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -65,7 +66,7 @@ def _forward(checkout: Checkout, target: Target, before: str, after: str) -> str
     after = commit_at(checkout, target.ref) or after
     if not run_in(checkout, "diff-index", "--cached", "--quiet", after).exit_code and _is_clean(checkout):
         return ""  # done before
-    trouble = in_the_way(checkout, before, after)
+    trouble = _in_the_way(checkout, before, after)
     is_as_before = not run_in(checkout, "diff-index", "--cached", "--quiet", before).exit_code
     if not trouble and is_as_before and _is_clean(checkout):
         moved = run_in(checkout, "read-tree", "-m", "-u", before, after)
@@ -77,18 +78,12 @@ def _forward(checkout: Checkout, target: Target, before: str, after: str) -> str
     return _leave_alone(checkout, target, before, after, trouble)
 
 
-def in_the_way(checkout: Checkout, before: str, after: str) -> str:
-    """What lies where a commit brings a file, and is in no commit: git would overwrite an ignored one."""
-    words = ("diff-tree", "-r", "-z", "--name-only", "--no-renames", "--diff-filter=A", before, after)
-    for path in ask(checkout, *words).split("\0") if before else ():
-        names = path.split("/")
-        for count in range(1, len(names) + 1 if path else 0):
-            name = "/".join(names[:count])
-            place = os.path.join(checkout.root, name)
-            is_file = os.path.lexists(place) and (os.path.islink(place) or not os.path.isdir(place))
-            if is_file and not ask(checkout, "ls-files", "--", f":(top,literal){name}"):
-                return f"{name} lies there without being under version control"
-    return ""
+def _in_the_way(checkout: Checkout, before: str, after: str) -> str:
+    try:
+        strange = lying_in_the_way(checkout, before, after) if before else []
+    except RepositoryError as error:
+        return error.message  # what cannot be judged is left alone
+    return f"{strange[0]} lies there without being under version control" if strange else ""
 
 
 def _is_clean(checkout: Checkout) -> bool:
@@ -114,7 +109,11 @@ def _is_half_done(checkout: Checkout, before: str, after: str) -> bool:
     dirty = ask(checkout, "diff-files", "-z", "--name-only").split("\0")
     if any(path and path not in between for path in dirty):
         return False
-    return all(_is_one_of(checkout, path, facts) for path, facts in between.items())
+    ours = frozenset(between)
+    return all(
+        is_reachable(checkout.root, path, ours) and _is_one_of(checkout, path, facts)
+        for path, facts in between.items()
+    )
 
 
 def _is_one_of(checkout: Checkout, path: str, facts: list[str]) -> bool:
@@ -148,7 +147,7 @@ def _fast_forward(checkout: Checkout, target: Target, after: str) -> str:
         return (
             f"{checkout.root} was left alone: {target.branch} there has commits that {target.remote} has not"
         )
-    trouble = in_the_way(checkout, now, after)
+    trouble = _in_the_way(checkout, now, after)
     is_as_before = not run_in(checkout, "diff-index", "--cached", "--quiet", "HEAD").exit_code
     if not trouble and is_as_before and _is_clean(checkout):
         found = run_git("merge", "--ff-only", "--quiet", "--no-verify", after, cwd=checkout.root)
