@@ -177,6 +177,29 @@ class TestNewer:
 
         assert not has_newer(str(moved), str(moved / ".git"), since)
 
+    @pytest.mark.parametrize(("late", "seconds"), [("os.fstat", (0.05,)), ("time.time_ns", (0, 0.05))])
+    def test_whoever_does_not_run_for_a_moment_looks_again(
+        self, tree: Path, monkeypatch: pytest.MonkeyPatch, late: str, seconds: tuple[float, ...]
+    ) -> None:
+        self.settle()
+        module, _, name = late.partition(".")
+        original = getattr({"os": os, "time": time}[module], name)
+        pauses = iter(seconds)  # after each call
+
+        def call(*words: object) -> object:
+            answer = original(*words)
+            time.sleep(next(pauses, 0))
+            return answer
+
+        with monkeypatch.context() as patched:
+            patched.setattr(f"interlock.git.newer.{late}", call)
+            since = instant(str(tree.parent))
+
+        assert next(pauses, None) is None
+        assert since.is_telling
+        moved = tree.rename(tree.with_name("moved"))
+        assert not has_newer(str(moved), str(moved / ".git"), since)
+
     @pytest.mark.parametrize(
         "change",
         [
@@ -223,7 +246,7 @@ class TestNewer:
             def __init__(self, file: int) -> None:
                 self.st_ctime_ns = stat(file).st_ctime_ns // 10**9 * 10**9
 
-        while time.time_ns() % 10**9 < 10**8:
+        while not 10**8 <= time.time_ns() % 10**9 < 8 * 10**8:
             time.sleep(0.01)
         with monkeypatch.context() as patched:
             patched.setattr("interlock.git.newer.os.fstat", Coarse)

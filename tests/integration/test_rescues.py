@@ -17,6 +17,7 @@ from typing import TYPE_CHECKING
 import pytest
 
 from interlock.errors import Malformed, RepositoryError
+from interlock.git.rescue_guarding import without_gc
 from interlock.git.rescue_places import CLONE, MAIN, WORKTREE, Place
 from interlock.git.rescue_restoring import restore_rescue
 from interlock.git.rescue_stakes import is_anything_at_stake
@@ -626,3 +627,51 @@ def test_being_killed_leaves_no_rescue_or_a_whole_one(scene: Scene, kind: str) -
     git(scene.repository, "fsck", "--connectivity-only")
     fresh, _ = scene.restore(kind, "k5")
     assert tree_of(fresh.root) == before.tree
+
+
+# ------------------------------------------------------------------------------- taking turns with gc
+
+
+def leave_lock(home: Path, *, is_old: bool = True) -> Path:
+    lock = home / "gc.pid.lock"
+    lock.write_text("")
+    if is_old:
+        os.utime(lock, (time.time() - 60, time.time() - 60))
+    return lock
+
+
+def test_a_lock_that_was_left_by_a_killed_rescue_is_removed(
+    scene: Scene, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("interlock.git.rescue_guarding._WAIT_SECONDS", 5)
+    home = Path(scene.home)
+    lock = leave_lock(home)
+
+    with without_gc(str(home)):
+        assert (home / "gc.pid").read_text().split()[0] == str(os.getpid())
+        assert not lock.exists()
+
+    assert not (home / "gc.pid").exists()
+    place = scene.open(WORKTREE)
+    write(place, "new")
+    leave_lock(home)
+    assert take_rescue(scene.home, place, "r1", {})
+    assert not lock.exists()
+    git(home, "gc", "--quiet")
+
+
+def test_a_lock_that_somebody_has_or_just_made_is_left_alone(
+    scene: Scene, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("interlock.git.rescue_guarding._WAIT_SECONDS", 0.2)
+    home = Path(scene.home)
+    lock = leave_lock(home, is_old=False)
+    with without_gc(str(home)):
+        assert lock.exists()
+    leave_lock(home)
+    with lock.open() as opened, subprocess.Popen(["sleep", "1000"], stdin=opened) as owner:
+        with without_gc(str(home)):
+            assert lock.exists()
+        owner.kill()
+
+    assert not (home / "gc.pid").exists()

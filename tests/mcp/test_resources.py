@@ -3,8 +3,14 @@
 from __future__ import annotations
 
 import json
+import threading
 from typing import TYPE_CHECKING, Any
 
+import anyio
+
+from interlock.api import Interlock
+from interlock.mcp_server.houses import Houses
+from interlock.mcp_server.watching import Watch
 from tests.mcp.speaking import MODERN, Speaker
 from tests.mcp.test_tools import interlock
 
@@ -67,3 +73,30 @@ def test_in_the_modern_era_one_listens(repository: Path) -> None:
         interlock(repository, "task", "add", "Say y", "--as", "lead")
         notes = hear_updates(ann, {"interlock://tasks", "interlock://claims"})
         assert {note["method"] for note in notes} == {"notifications/resources/updated"}
+
+
+def test_what_changes_before_the_watch_runs_is_told_too(repository: Path) -> None:
+    may_begin = threading.Event()
+
+    class LateWatch(Watch):
+        def _follow(self, token: Any) -> None:
+            assert may_begin.wait(30)
+            super()._follow(token)
+
+    async def subscribe_and_hear() -> None:
+        is_told = anyio.Event()
+
+        async def publish(uri: str) -> None:
+            if uri == "interlock://claims":
+                is_told.set()
+
+        watch = LateWatch(Houses(str(repository)), publish)
+        await watch.start()
+        with Interlock(repository, agent="bob") as bob:
+            bob.claim("calc.py")
+        may_begin.set()
+        with anyio.fail_after(30):
+            await is_told.wait()
+        watch.close()
+
+    anyio.run(subscribe_and_hear)

@@ -91,3 +91,55 @@ def test_work_that_outlasts_a_call_is_found_again_by_the_next() -> None:
     assert begun == [1]
     assert jobs.run("key", work, 30) == {"ok": True}
     assert begun == [1, 1]
+
+
+def test_who_hears_late_of_an_end_does_not_take_away_what_was_begun_since() -> None:
+    jobs = Jobs()
+    may_end, may_go_on, is_held_up = threading.Event(), threading.Event(), threading.Event()
+
+    class Guard:
+        """Holds one thread up before it comes in the second time."""
+
+        def __init__(self) -> None:
+            self._lock = threading.Lock()
+            self._visits = 0
+
+        def __enter__(self) -> None:
+            if threading.current_thread() is late:
+                self._visits += 1
+                if self._visits == 2:
+                    is_held_up.set()
+                    assert may_go_on.wait(30)
+            self._lock.acquire()
+
+        def __exit__(self, *_: object) -> None:
+            self._lock.release()
+
+    def first() -> dict[str, int]:
+        assert may_end.wait(30)
+        return {"run": 1}
+
+    late = threading.Thread(target=lambda: heard.append(jobs.run("key", first, 30)), daemon=True)
+    heard: list[object] = []
+    jobs._guard = Guard()  # type: ignore[assignment]
+    late.start()
+    may_end.set()
+    assert is_held_up.wait(30)
+    assert jobs.run("key", first, 30) == {"run": 1}
+
+    second_may_end = threading.Event()
+    begun: list[int] = []
+
+    def second() -> dict[str, int]:
+        begun.append(1)
+        assert second_may_end.wait(30)
+        return {"run": 2}
+
+    assert jobs.run("key", second, 0) is None
+    may_go_on.set()
+    late.join(30)
+    assert jobs.run("key", second, 0) is None
+    second_may_end.set()
+    assert jobs.run("key", second, 30) == {"run": 2}
+    assert heard == [{"run": 1}]
+    assert begun == [1]

@@ -11,7 +11,9 @@ from interlock.api import Interlock
 from interlock.demo.person import Person
 from interlock.demo.project import TARGET, git, make_shop, write
 from interlock.demo.staging import has_ended, has_moved, now_ms, wait_until
+from interlock.loops.resident import is_there
 from interlock.operations.task_adding import LooksAlike
+from interlock.wire import find_socket
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -24,6 +26,7 @@ if TYPE_CHECKING:
 
 INTERLOCK = "interlock"
 _LIMIT_SECONDS = 300.0
+_SERVE_SECONDS = 30.0
 _DEPLOY = ("sh", "tools/deploy.sh")
 _BEHIND = 4  # the exit code of a deploy that would ship something old
 # What of a run is told where nobody sees its picture.
@@ -43,6 +46,8 @@ def run_coordinated(stage: Stage, tasks: Sequence[DemoTask], workers: int) -> di
     # Fenced workers reach the state through the resident. One of our own ends with the demo.
     state = os.path.join(root, ".git", "interlock")
     stage.serve("interlock", "resident", "--state", state, cwd=root)
+    # Who finds none there starts one of its own, which would go on after the demo.
+    wait_until(lambda: _is_served(state), _SERVE_SECONDS)
     log = os.path.join(place, "person.log")
     pat = stage.python("interlock.demo.person", root, log, keys, cwd=root)
     run = _start_run(stage, root, place)
@@ -63,6 +68,11 @@ def run_coordinated(stage: Stage, tasks: Sequence[DemoTask], workers: int) -> di
         _interlock(stage, place, ops, "sync", "--update", "merge", "--as", "ops")
         _deploy(stage, place, ops)
     return {"began": began, "ended": now_ms()}
+
+
+def _is_served(state: str) -> bool:
+    path = find_socket(state)
+    return bool(path) and is_there(path)
 
 
 def _fill_queue(stage: Stage, root: str, tasks: Sequence[DemoTask]) -> None:

@@ -2,7 +2,8 @@
 
 `git gc --prune=now` deletes whatever no ref led to when it began, even if one does by then. But it refuses
 to run while another one does, which it knows from the file `gc.pid`; so we take our turn there. Should we be
-killed, git sees that our process is gone and pays no heed to the file.
+killed, git sees that our process is gone and pays no heed to the file. Only the lock on that file, which is
+there for a moment, would stay; whoever comes next removes it.
 """
 
 from __future__ import annotations
@@ -11,6 +12,8 @@ import contextlib
 import fcntl
 import os
 import time
+
+from interlock.git.stale_locks import remove_if_left
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -32,6 +35,7 @@ def without_gc(home: str) -> Generator[None]:
         fcntl.flock(turn, fcntl.LOCK_EX)
         give_up_at = time.monotonic() + _WAIT_SECONDS
         while not (is_ours := _take(path)) and time.monotonic() < give_up_at:
+            remove_if_left(f"{path}.lock", home, os.path.dirname(home))
             time.sleep(0.02)
         yield
     finally:

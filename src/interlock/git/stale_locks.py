@@ -64,21 +64,24 @@ def wait_for_refs(home: Checkout, refs: Sequence[str], worktrees: Sequence[str])
                 _wait_for(os.path.join(folder, name), folders)
 
 
+def remove_if_left(path: str, *folders: str) -> None:
+    """Remove a lock that a killed process left behind, if no git is at work in these folders."""
+    folder, name = os.path.split(path)
+    real = os.path.join(os.path.realpath(folder), name)  # as it is shown where it is open
+    try:
+        if time.time() - os.lstat(real).st_mtime >= _OLD_SECONDS:
+            _owners_or_removed(real, tuple(os.path.realpath(one) for one in folders))
+    except OSError:
+        return  # it is gone by itself, or not ours to remove
+
+
 def _folders_of(here: Checkout) -> tuple[str, ...]:
     return tuple(os.path.realpath(folder) for folder in (here.root, here.git_dir))
 
 
 def _wait_for(path: str, folders: tuple[str, ...]) -> None:
     give_up_at = time.monotonic() + _LIMIT_SECONDS
-    while True:
-        try:
-            found = os.lstat(path)
-        except (FileNotFoundError, NotADirectoryError):
-            return
-        owners = list(_owners(path, found, folders)) if os.path.isdir("/proc/self") else ["somebody"]
-        if not owners and time.time() - found.st_mtime >= _OLD_SECONDS and _is_same(path, found):
-            os.unlink(path)
-            return
+    while (owners := _owners_or_removed(path, folders)) is not None:
         if time.monotonic() >= give_up_at:
             raise RepositoryError(
                 f"{os.path.basename(path)} is held by {', '.join(owners[:3]) or 'a git that just ended'}",
@@ -87,6 +90,19 @@ def _wait_for(path: str, folders: tuple[str, ...]) -> None:
                 holder=owners[0] if owners else "",
             )
         time.sleep(_SLEEP_SECONDS)
+
+
+def _owners_or_removed(path: str, folders: tuple[str, ...]) -> list[str] | None:
+    """Who may have the lock; nothing when there is none any more, or it was left behind and is removed."""
+    try:
+        found = os.lstat(path)
+    except (FileNotFoundError, NotADirectoryError):
+        return None
+    owners = list(_owners(path, found, folders)) if os.path.isdir("/proc/self") else ["somebody"]
+    if not owners and time.time() - found.st_mtime >= _OLD_SECONDS and _is_same(path, found):
+        os.unlink(path)
+        return None
+    return owners
 
 
 def _is_same(path: str, found: os.stat_result) -> bool:

@@ -10,7 +10,7 @@ from interlock.flows.watching import observe_target
 from interlock.loops.notifying import send_due
 from interlock.operations.events import due_events, reports_of
 from interlock.operations.observing import observe
-from interlock.values import value
+from interlock.values import replace, value
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -35,10 +35,23 @@ class Look:
 def look(site: Site, settings: Settings, body_of: Callable[[Event], dict[str, object]]) -> Look:
     """Look once at the target branch and at the store, and send what is due."""
     began_at = site.wall_ms()
-    events = [*observe_target(site, settings), *observe(site.context, settings)]
+    events = _see(site, settings)
+    told = _tell(site, settings, body_of, began_at)
+    return replace(told, events=[*events, *told.events])
+
+
+def _see(site: Site, settings: Settings) -> list[Event]:
+    """What is new at the target branch and in the store; it is written down."""
+    return [*observe_target(site, settings), *observe(site.context, settings)]
+
+
+def _tell(
+    site: Site, settings: Settings, body_of: Callable[[Event], dict[str, object]], began_at: int
+) -> Look:
+    """Send what is due; its events are those that report what could not be sent since an instant."""
     sent, unsent = send_due(site, settings, body_of)
     reports = [event for event in reports_of(site.context, unsent) if event.at >= began_at]
-    return Look(events=[*events, *reports], sent=sent, unsent=unsent)
+    return Look(events=reports, sent=sent, unsent=unsent)
 
 
 def watch(
@@ -51,14 +64,18 @@ def watch(
 ) -> None:
     """Look again and again until a signal ends it; the settings are read anew each time.
 
-    A look that fails, as when somebody is just saving the settings, is told and made again.
+    `on_look` is called twice for each look: with what is new before it is sent, since sending takes its time
+    and who is ended meanwhile would never say it, and then with what came of sending. A look that fails, as
+    when somebody is just saving the settings, is told and made again.
     """
     settings = read_settings()
     while True:
         due = 0
         try:
             settings = read_settings()
-            on_look(look(site, settings, body_of))
+            began_at = site.wall_ms()
+            on_look(Look(events=_see(site, settings)))
+            on_look(_tell(site, settings, body_of, began_at))
             due = next_instant(due_events(site.context))
         except InterlockError as error:
             on_trouble(error)

@@ -42,7 +42,8 @@ class Jobs:
         if job.thread.is_alive():
             return None
         with self._guard:
-            self._running.pop(key, None)
+            if self._running.get(key) is job:  # who heard of its end before may have begun another
+                del self._running[key]
         if job.trouble is not None:
             raise job.trouble
         return job.found

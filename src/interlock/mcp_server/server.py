@@ -161,7 +161,7 @@ class InterlockServer:
         if uri not in _URIS or len(known) >= _SUBSCRIBERS:
             raise MCPError(types.INVALID_PARAMS, f"there is no resource {uri[:80]!r}", {"uri": uri})
         known[id(context.session)] = context.session
-        self._watch.start()
+        await self._watch.start()
         return types.EmptyResult()
 
     async def _unsubscribe(
@@ -173,7 +173,7 @@ class InterlockServer:
     async def _listen(
         self, context: Context, params: types.SubscriptionsListenRequestParams
     ) -> types.SubscriptionsListenResult:
-        self._watch.start()
+        await self._watch.start()
         return await self._listening(context, params)
 
     async def _publish(self, uri: str) -> None:

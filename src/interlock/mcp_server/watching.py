@@ -7,6 +7,7 @@ import threading
 import anyio
 import anyio.from_thread
 import anyio.lowlevel
+import anyio.to_thread
 
 from interlock.errors import InterlockError
 from interlock.mcp_server.resources import changed_by
@@ -19,6 +20,7 @@ if TYPE_CHECKING:
 
     from anyio.lowlevel import EventLoopToken
 
+    from interlock.bootstrap import House
     from interlock.mcp_server.houses import Houses
 
 _LOOK_SECONDS = 2.0  # how long a lost wake-up can go unnoticed
@@ -32,45 +34,58 @@ class Watch:
         self._houses = houses
         self._publish = publish
         self._thread: threading.Thread | None = None
+        self._starting = anyio.Lock()
+        self._after: int | None = None  # all up to there is told; None: the store could not be read yet
         self._is_over = threading.Event()
 
-    def start(self) -> None:
+    async def start(self) -> None:
         """Begin to follow, if nobody does yet; called in the event loop that publishes."""
-        if self._thread is None:
-            token = anyio.lowlevel.current_token()
-            ready = threading.Event()
-            self._thread = threading.Thread(target=self._follow, args=(token, ready), daemon=True)
-            self._thread.start()
-            # From the answer on, every change is told.
-            ready.wait(_LOOK_SECONDS)
+        async with self._starting:
+            if self._thread is None:
+                # Read before the answer: from then on every change is told, however late the thread runs.
+                self._after = await anyio.to_thread.run_sync(self._look)
+                token = anyio.lowlevel.current_token()
+                self._thread = threading.Thread(target=self._follow, args=(token,), daemon=True)
+                self._thread.start()
 
     def close(self) -> None:
         """Stop following."""
         self._is_over.set()
 
-    def _follow(self, token: EventLoopToken, ready: threading.Event) -> None:
+    def _look(self) -> int | None:
+        try:
+            with self._houses.borrow() as house:
+                return last_position(house.context)
+        except InterlockError:
+            return None
+
+    def _follow(self, token: EventLoopToken) -> None:
         while not self._is_over.is_set():
             try:
-                self._follow_once(token, ready)
+                self._follow_once(token)
             except InterlockError:
                 self._is_over.wait(_LOOK_SECONDS)  # the store cannot be read now; it may be again
             except RuntimeError:
                 return  # the event loop has ended
 
-    def _follow_once(self, token: EventLoopToken, ready: threading.Event) -> None:
+    def _follow_once(self, token: EventLoopToken) -> None:
         with self._houses.borrow() as house:
             listener = house.store.listen()
             try:
-                after = last_position(house.context)
-                ready.set()
+                if self._after is None:
+                    self._after = last_position(house.context)
                 while not self._is_over.is_set():
+                    self._tell(house, token)
                     listener.wait(_LOOK_SECONDS)
                     self._is_over.wait(_GATHER_SECONDS)
-                    changed: dict[str, None] = {}
-                    for entry in read_entries(house.context, after):
-                        after = entry.position
-                        changed.update(dict.fromkeys(changed_by(entry.kind)))
-                    for uri in changed:
-                        anyio.from_thread.run(self._publish, uri, token=token)
             finally:
                 listener.close()
+
+    def _tell(self, house: House, token: EventLoopToken) -> None:
+        assert self._after is not None
+        changed: dict[str, None] = {}
+        for entry in read_entries(house.context, self._after):
+            self._after = entry.position
+            changed.update(dict.fromkeys(changed_by(entry.kind)))
+        for uri in changed:
+            anyio.from_thread.run(self._publish, uri, token=token)

@@ -7,8 +7,10 @@ has not been heard of for a few seconds is passed over.
 
 from __future__ import annotations
 
+import time
 from abc import ABC, abstractmethod
 
+from interlock.errors import StoreTransient
 from interlock.operations.leases import drop_waiter, is_dead, is_touch_due, session_from
 
 TYPE_CHECKING = False
@@ -23,6 +25,9 @@ if TYPE_CHECKING:
 BEAT_MS = 1000
 ALIVE_MS = 3000  # a waiter that has not been heard of for so long is passed over
 _FORGET_MS = 60_000
+_AWAY = frozenset({"STORE_UNREACHABLE", "STORE_AMBIGUOUS"})
+_AWAY_SECONDS = 60.0  # that a database may be away while somebody waits
+_AGAIN_SECONDS = 0.5
 
 
 class Place(ABC):
@@ -48,6 +53,7 @@ class Place(ABC):
         self._beat_ms = beat_ms
         self._alive_ms = alive_ms
         self._now = 0
+        self._away_since = 0.0
 
     @abstractmethod
     def judge(self, tx: Change) -> Any:
@@ -87,11 +93,28 @@ class Place(ABC):
             while not self.has_ended(outcome):
                 if self._now >= deadline:
                     return self.timed_out(outcome)
-                self._sleep(deadline, outcome)
-                outcome = self._attempt() if self._looks_free() else self._stay(outcome)
+                outcome = self._outlasting(lambda last=outcome: self._go_on(deadline, last), outcome)
             return outcome
         finally:
             self._leave_line()
+
+    def _go_on(self, deadline: int, outcome: Any) -> Any:
+        self._sleep(deadline, outcome)
+        return self._attempt() if self._looks_free() else self._stay(outcome)
+
+    def _outlasting(self, step: Callable[[], Any], otherwise: Any) -> Any:
+        """Do a step of a long wait; a database that is away for a moment, as when restarted, ends none."""
+        try:
+            outcome = step()
+        except StoreTransient as error:
+            away_since = self._away_since or time.monotonic()
+            if error.code not in _AWAY or time.monotonic() - away_since > _AWAY_SECONDS:
+                raise
+            self._away_since = away_since
+            time.sleep(_AGAIN_SECONDS)
+            return otherwise
+        self._away_since = 0.0
+        return outcome
 
     def _attempt(self) -> Any:
         """Judge again, and take or (first time) stand in line, all in one transaction."""

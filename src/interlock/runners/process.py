@@ -112,7 +112,8 @@ class Child:
                 for key, _ in selector.select(0.05):
                     if not key.data.take():
                         selector.unregister(key.fileobj)
-        return has_ended
+        # Who was held up itself looks too late: what has ended by now is not to blame for that.
+        return has_ended or self._process.poll() is not None
 
     def _nap(self) -> None:
         """Sleep until it has ended, but not for long."""

@@ -36,6 +36,7 @@ class FairLock:
 
     def acquire(self, timeout_seconds: float) -> bool:
         """Take the lock, or tell that the time was up."""
+        self.release()  # what an owner who was interrupted at once could not let go
         if self.try_acquire():
             return True
         if timeout_seconds <= 0:
@@ -44,18 +45,19 @@ class FairLock:
         # wants its lock any more it lets go at once.
         file = _open(self._path)
         waiting = _Waiting(file)
-        _thread.start_new_thread(waiting.run, ())
         try:
-            won = waiting.done.acquire(timeout=timeout_seconds)
+            _thread.start_new_thread(waiting.run, ())
+            if not waiting.done.acquire(timeout=timeout_seconds) and waiting.abandon():
+                return False
+            if waiting.error is not None:
+                raise waiting.error
+            self._held = file
         except BaseException:
-            waiting.abandon()
+            # A signal may come when the lock has just become ours: nobody else would let it go.
+            if not waiting.abandon():
+                self._held = file
+                self.release()
             raise
-        if not won and waiting.abandon():
-            return False
-        if waiting.error is not None:
-            os.close(file)
-            raise waiting.error
-        self._held = file
         return True
 
     def release(self) -> None:
@@ -100,9 +102,9 @@ class _Waiting:
         self.done.release()
 
     def abandon(self) -> bool:
-        """Give up; tells whether the lock was still not ours."""
+        """Give up; tells whether the lock was still not ours, and the file is the thread's to close."""
         with self._guard:
-            if self._is_over:
+            if self._is_over and not self._is_abandoned:
                 return False
             self._is_abandoned = True
             return True

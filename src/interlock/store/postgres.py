@@ -8,14 +8,16 @@ by whoever reads them, in the order in which they became visible.
 from __future__ import annotations
 
 import _thread
+import contextlib
 import os
+import time
 from typing import cast
 
 from interlock.clock import SystemClock
 from interlock.domain.claims import areas_of
 from interlock.domain.journal import START, Entry, encode_data, entry_from, seal
 from interlock.domain.patterns import ancestors, below
-from interlock.errors import StoreTransient
+from interlock.errors import StoreError, StoreTransient
 from interlock.ids import digest, short_id
 from interlock.store.postgres_call import PreparedCall
 from interlock.store.postgres_errors import is_retriable, translate, without_password
@@ -42,6 +44,7 @@ if TYPE_CHECKING:
 _MOST_TRIES = 8
 _SEAL_PAGE = 2000
 _LISTENER_MS = 30_000
+_AGAIN_SECONDS = 0.5  # before a server that went away is asked again
 _abandoned: list[object] = []  # connections of a parent process: neither used nor closed here
 
 
@@ -195,8 +198,8 @@ class PostgresStore:
 
         try:
             self.execute("notify", {"channel": self.channel, "payload": what})
-        except psycopg.Error:
-            return  # whoever listens also looks by itself
+        except (psycopg.Error, StoreError):
+            return  # whoever listens also looks by itself; what was changed is
 
     def view(self, look: Callable[[Reading], T]) -> T:
         import psycopg  # noqa: PLC0415
@@ -446,10 +449,14 @@ class PostgresListener:
     def __init__(self, store: PostgresStore) -> None:
         self._store = store
         self._id = short_id("l")
-        self._connection = connect(store.url, store.wait_ms)
-        self._connection.execute(cast("Any", f"LISTEN {store.channel}"))
+        self._connection = self._connect()
         self._beat_at = 0
         self._beat()
+
+    def _connect(self) -> psycopg.Connection[Any]:
+        connection = connect(self._store.url, self._store.wait_ms)
+        connection.execute(cast("Any", f"LISTEN {self._store.channel}"))
+        return connection
 
     def _beat(self) -> None:
         """Say that somebody listens, so that writers take the trouble to notify."""
@@ -467,20 +474,24 @@ class PostgresListener:
         """Sleep until something happened: `freed` wins over `entry`; empty when the time was up."""
         import psycopg  # noqa: PLC0415
 
-        self._beat()
         heard = ""
         try:
+            self._beat()
+            if self._connection.closed:
+                self._connection = self._connect()
+                return FREED  # nobody knows what was missed
             for note in self._connection.notifies(timeout=max(timeout_seconds, 0.001), stop_after=1):
                 heard = FREED if FREED in (heard, note.payload) else ENTRY
-        except psycopg.Error:
-            self._connection = connect(self._store.url, self._store.wait_ms)
-            self._connection.execute(cast("Any", f"LISTEN {self._store.channel}"))
+        except (psycopg.Error, StoreTransient):
+            self._connection.close()
+            time.sleep(min(timeout_seconds, _AGAIN_SECONDS))  # it is away; who waits looks for itself
         return heard
 
     def close(self) -> None:
-        """Stop listening."""
+        """Stop listening; a store that is away forgets us by itself."""
         self._connection.close()
-        self._store.change(lambda tx: tx.run("listener_drop", id=self._id), is_durable=False)
+        with contextlib.suppress(StoreTransient):
+            self._store.change(lambda tx: tx.run("listener_drop", id=self._id), is_durable=False)
 
 
 _NEED_NOW = frozenset(

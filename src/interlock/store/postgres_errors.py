@@ -8,7 +8,8 @@ TYPE_CHECKING = False
 if TYPE_CHECKING:
     import psycopg
 
-_RETRIABLE = ("40001", "40P01", "57P01", "57P02", "57P03", "08")
+# The last but one: it was frozen in its transaction for too long, which was taken back.
+_RETRIABLE = ("40001", "40P01", "57P01", "57P02", "57P03", "25P03", "08")
 _WORDS: dict[str, tuple[str, str, str]] = {
     "25006": ("STORE_READONLY", "takes no changes: it is read-only", "point at the primary server"),
     "28": ("STORE_FORBIDDEN", "refused this user or password", "check the user and password in the URL"),
@@ -19,7 +20,11 @@ _WORDS: dict[str, tuple[str, str, str]] = {
         "grant it the right to create and use the schema interlock",
     ),
     "53100": ("STORE_FULL", "has no room: its disk is full", "free some space; nothing was changed"),
-    "53300": ("STORE_CROWDED", "has no connection left", "raise max_connections or use a pooler"),
+    "53300": (
+        "STORE_CROWDED",
+        "has no connection left",
+        "raise max_connections, or use a pooler in session mode",
+    ),
 }
 
 

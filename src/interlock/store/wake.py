@@ -5,6 +5,7 @@ Losing a datagram costs time, never truth: whoever listens also looks by itself 
 
 from __future__ import annotations
 
+import _thread
 import os
 
 from interlock.ids import short_id
@@ -23,6 +24,7 @@ class Wakes:
     def __init__(self, folder: str) -> None:
         self._folder = folder
         self._sender: socket.socket | None = None
+        self._guard = _thread.allocate_lock()
 
     def announce(self, what: str) -> None:
         """Wake every listener. Never fails: a listener that cannot be reached is forgotten or looks later."""
@@ -34,25 +36,31 @@ class Wakes:
             self._send(names, what.encode())
 
     def _send(self, names: list[str], message: bytes) -> None:
-        import socket  # noqa: PLC0415 - nobody listens, mostly
-
-        if self._sender is None:
-            self._sender = socket.socket(socket.AF_UNIX, socket.SOCK_DGRAM)
-            self._sender.setblocking(False)
+        sender = self._open_sender()
         try:
             folder = os.open(self._folder, os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC)
         except OSError:
             return
         try:
             for name in names:
-                self._send_to(_address(self._folder, folder, name), name, message)
+                self._send_to(sender, _address(self._folder, folder, name), name, message)
         finally:
             os.close(folder)
 
-    def _send_to(self, address: str, name: str, message: bytes) -> None:
-        assert self._sender is not None
+    def _open_sender(self) -> socket.socket:
+        """The socket that all threads send by; it never blocks, not even for who sees it first."""
+        import socket  # noqa: PLC0415 - nobody listens, mostly
+
+        with self._guard:
+            if self._sender is None:
+                sender = socket.socket(socket.AF_UNIX, socket.SOCK_DGRAM)
+                sender.setblocking(False)
+                self._sender = sender
+            return self._sender
+
+    def _send_to(self, sender: socket.socket, address: str, name: str, message: bytes) -> None:
         try:
-            self._sender.sendto(message, address)
+            sender.sendto(message, address)
         except (ConnectionRefusedError, FileNotFoundError):
             # Its owner is gone: a killed process leaves its socket's file behind.
             _remove(os.path.join(self._folder, name))
@@ -61,9 +69,10 @@ class Wakes:
 
     def close(self) -> None:
         """Wake nobody any more."""
-        if self._sender is not None:
-            self._sender.close()
-            self._sender = None
+        with self._guard:
+            sender, self._sender = self._sender, None
+        if sender is not None:
+            sender.close()
 
     def listen(self) -> LocalListener:
         """A new listener."""
@@ -76,15 +85,25 @@ class LocalListener:
     def __init__(self, folder: str) -> None:
         import socket  # noqa: PLC0415
 
+        self._pid = os.getpid()
+        self._path = os.path.join(folder, f"{self._pid}-{short_id('w', 6)}")
         os.makedirs(folder, exist_ok=True)
-        self._path = os.path.join(folder, f"{os.getpid()}-{short_id('w', 6)}")
         self._socket = socket.socket(socket.AF_UNIX, socket.SOCK_DGRAM)
         handle = os.open(folder, os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC)
         try:
             self._socket.bind(_address(folder, handle, os.path.basename(self._path)))
+            os.chmod(self._path, 0o666)  # noqa: S103 - whoever may write the store may wake us
+        except BaseException:
+            self.close()
+            raise
         finally:
             os.close(handle)
-        os.chmod(self._path, 0o666)  # noqa: S103 - whoever may write the store may wake us
+
+    def __del__(self) -> None:
+        # A signal may come before our owner has us, and nobody else would take the file away then. A forked
+        # child has the same listener, and its parent still listens.
+        if getattr(self, "_socket", None) is not None and self._pid == os.getpid():
+            self.close()
 
     def wait(self, timeout_seconds: float) -> str:
         """Sleep until something happened: `freed` wins over `entry`; empty when the time was up."""

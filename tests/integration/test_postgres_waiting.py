@@ -1,0 +1,67 @@
+"""Waiting on a PostgreSQL server that goes away for a moment, and lines that fall silent."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+import psycopg
+import pytest
+
+from interlock import Interlock
+from interlock.domain.claims import Taken
+from interlock.store.postgres_schema import connect
+from interlock.testing.postgres import PostgresServer, PostgresUnavailable
+from tests.support import Background, wait_until
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+    from pathlib import Path
+
+
+@pytest.fixture
+def server() -> Iterator[PostgresServer]:
+    try:
+        running = PostgresServer.start(fsync=False)
+    except PostgresUnavailable as unavailable:
+        pytest.skip(f"no PostgreSQL: {unavailable.reason}")
+    with running:
+        yield running
+
+
+def _count_waiters(url: str) -> int:
+    with psycopg.connect(url) as connection:
+        row = connection.execute("SELECT count(*) FROM interlock.waiters").fetchone()
+    assert row is not None
+    return int(row[0])
+
+
+def test_a_wait_outlasts_a_restart_of_the_server(
+    server: PostgresServer, repository: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    url = server.create_database()
+    monkeypatch.setenv("INTERLOCK_STORE", url)
+    ann, bob = Interlock(repository, agent="ann"), Interlock(repository, agent="bob")
+    assert isinstance(ann.claim("a.py"), Taken)
+    waiting = Background(lambda: bob.claim("a.py", wait="60s"))
+    wait_until(lambda: _count_waiters(url) == 1)
+
+    server.crash()
+    server.restart()
+    assert waiting.is_running
+    ann.release("a.py")
+
+    assert isinstance(waiting.result(60), Taken)
+    assert [one.agent for one in ann.claims()] == ["bob"]
+    ann.close()
+    bob.close()
+
+
+def test_a_line_that_swallows_everything_is_found_out(server: PostgresServer) -> None:
+    """Ours and the server's side both ask whether the other is there; what the URL says goes before."""
+    url = server.create_database()
+    with connect(url + "&keepalives_idle=77" if "?" in url else url + "?keepalives_idle=77", 1000) as line:
+        said = line.info.get_parameters()
+        assert (said["keepalives_idle"], said["keepalives_count"]) == ("77", "3")
+        assert said["tcp_user_timeout"] == "20000"
+        rows = line.execute("SELECT name, setting FROM pg_settings WHERE name LIKE 'idle_in_transaction%'")
+        assert rows.fetchall() == [("idle_in_transaction_session_timeout", "60000")]
