@@ -28,6 +28,7 @@ from interlock.operations.runners import RunnerBusy
 from interlock.operations.task_adding import Added, add_task
 from interlock.operations.tasks import list_tasks
 from interlock.operations.workspaces import list_workspaces
+from interlock.store.lock_holders import lock_holder
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
@@ -266,8 +267,26 @@ def await_(is_so: Callable[[], object], seconds: float = 30.0) -> None:
 
 def is_stopped(pid: int) -> bool:
     """Whether a process has been stopped by a signal."""
+    return _state_of(pid) == "T"
+
+
+def _state_of(pid: int) -> str:
     with open(f"/proc/{pid}/stat", encoding="ascii") as file:
-        return file.read().rpartition(")")[2].split()[0] == "T"
+        return file.read().rpartition(")")[2].split()[0]
+
+
+def stop_outside_the_store(place: str, pids: list[int]) -> None:
+    """Stop them all, but not within a transaction: nobody could write then, and nothing would lapse."""
+    for _ in range(50):
+        for pid in pids:
+            os.kill(pid, signal.SIGSTOP)
+        await_(lambda: all(_state_of(pid) in "TZ" for pid in pids))  # a signal arrives when it is next on
+        if lock_holder(place) is None:
+            return
+        for pid in pids:
+            os.kill(pid, signal.SIGCONT)
+        time.sleep(0.02)
+    raise AssertionError("they are in a transaction all the time")
 
 
 def kill_at(step: str, count: int, number: int = signal.SIGKILL) -> Callable[[str], None]:

@@ -813,6 +813,18 @@ PROMISES: dict[str, Promise] = {
         "What the MCP server answers before the SDK is loaded is what the SDK answers, word for word.",
         "tests/mcp/test_front.py::test_what_the_front_answers_is_what_the_sdk_answers",
     ),
+    "hands.a-link-and-no-name": Promise(
+        "A worker that may only look acts for the keeper that started it; a name alone gives nobody that.",
+        "tests/contract/test_hands.py::test_who_is_only_called_like_a_worker_has_nothing_in_hand",
+    ),
+    "hands.nothing-beyond-the-role": Promise(
+        "What a keeper holds lets its worker do nothing that the worker's own role forbids.",
+        "tests/contract/test_hands.py::test_a_worker_gains_nothing_that_its_role_forbids",
+    ),
+    "hands.a-question-loses-no-change": Promise(
+        "What a worker returns while a person is asked is kept on the branch of its attempt.",
+        "tests/running/test_run_hands.py::test_what_a_worker_returned_outlives_its_question",
+    ),
     "handoffs.one-owner": Promise(
         "kill -9 at any step of sending or accepting a handoff leaves the task with exactly one owner.",
         "tests/integration/test_handoffs.py::test_a_sender_killed_at_any_step_leaves_one_owner",
@@ -948,6 +960,10 @@ PROMISES: dict[str, Promise] = {
     "reviews.nobody-judges-own-work": Promise(
         "The author of a change gives no verdict on it.",
         "tests/contract/test_reviews.py::test_nobody_judges_their_own_work",
+    ),
+    "reviews.on-any-machine": Promise(
+        "What one machine made, another reviews and lands; what it cannot have, it leaves alone.",
+        "tests/running/test_run_two_machines.py::test_work_of_one_machine_is_reviewed_and_landed_by_another",
     ),
     "langgraph.killed-anywhere": Promise(
         "A graph whose process is killed at any change goes on, and does nothing to its task twice.",

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import os
+import select
 import signal
 import subprocess
 import sys
@@ -15,7 +16,7 @@ from interlock.runners.trees import MARK
 from tests.acceptance.calling import INTERLOCK, Shell, eventually
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping
+    from collections.abc import Iterable, Mapping
 
 LIMIT_SECONDS = 100.0
 SETTINGS = """\
@@ -162,13 +163,42 @@ def _children(pid: int) -> list[int]:
         return []
 
 
+def kill_all(pids: Iterable[int]) -> None:
+    """Kill processes, and go on when all have ended: until then each of them may still be taken for alive."""
+    killed = list(pids)
+    for pid in killed:
+        os.kill(pid, signal.SIGKILL)
+    eventually(lambda: all(_has_ended(pid) for pid in killed))
+
+
+def _has_ended(pid: int) -> bool:
+    try:
+        return Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()[0] == "Z"
+    except OSError:
+        return True
+
+
+def interrupt(process: subprocess.Popen[str]) -> str:
+    """Press Ctrl-C once, and go on when it says that it begins nothing more; what it said for people."""
+    assert process.stderr is not None
+    process.send_signal(signal.SIGINT)
+    give_up_at = time.monotonic() + LIMIT_SECONDS
+    said = b""
+    while b"draining" not in said:
+        # From the pipe itself: what the text layer had read ahead, `communicate` would not find.
+        is_ready = select.select([process.stderr], [], [], max(give_up_at - time.monotonic(), 0))[0]
+        got = os.read(process.stderr.fileno(), 65_536) if is_ready else b""
+        assert got, f"it does not say that it is draining: {said!r}"
+        said += got
+    return said.decode()
+
+
 def stop(process: subprocess.Popen[str], number: int = signal.SIGINT, times: int = 1) -> str:
-    """Send a signal, perhaps again a moment later, and wait for the end; what it said for people."""
-    for _ in range(times):
-        process.send_signal(number)
-        time.sleep(0.3)
-    _, said = process.communicate(timeout=LIMIT_SECONDS)
-    return said
+    """Send a signal, and after Ctrl-C perhaps a second, and wait for the end; what it said for people."""
+    # Two signals that come together are one: the second is sent when the first has been heeded.
+    said = interrupt(process) if times > 1 else ""
+    process.send_signal(number)
+    return said + process.communicate(timeout=LIMIT_SECONDS)[1]
 
 
 def end_what_was_begun() -> None:

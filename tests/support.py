@@ -16,6 +16,7 @@ from interlock.bootstrap import open_house
 from interlock.domain.agents import Credentials
 from interlock.domain.claims import EXCLUSIVE, SHARED, Claim, Refusal, Refused, Taken
 from interlock.operations import claims, held, journal, sessions, waiting
+from interlock.operations.hands import join_hands
 from interlock.testing.clock import FakeClock
 from interlock.testing.repositories import open_context
 
@@ -97,6 +98,11 @@ class Site:
         """Join under a name."""
         context = self.context(settings=settings, ignore_case=ignore_case, secrets=secrets)
         return Agent(context, sessions.join(context, name, role=role, process=process))
+
+    def hands(self, keeper: Agent, role: str = "explore") -> Agent:
+        """The session of a worker that may only look, whose task the keeper holds."""
+        context = self.context()
+        return Agent(context, join_hands(context, keeper.session, role))
 
     def entries(self) -> list[Entry]:
         return list(journal.read_entries(self._look()))

@@ -86,8 +86,17 @@ class Tasks:
             return in_hand
         start = self._house.witness().start
         outcome = picking.wait_for_task(self._house.context, self._session(), role, wait_ms, start)
+        if isinstance(outcome, picking.Picked):
+            self._bring_reviewed(outcome.task)
         self._house.settle()
         return outcome
+
+    def _bring_reviewed(self, task: Task) -> None:
+        """Have here what another machine made and this one is to review."""
+        if task.kind == "review":
+            from interlock.flows.submitting import bring_reviewed  # noqa: PLC0415 - few tasks are of that kind
+
+            bring_reviewed(self._house.context, self._house.site, task)
 
     def take(self, task: str) -> picking.Picked | None:
         """Take one certain task and its paths; None when it is not ready, held back, or its paths are held.
@@ -98,6 +107,8 @@ class Tasks:
         """
         start = self._house.witness().start()
         outcome = picking.take_task(self._house.context, self._session(), task, start)
+        if outcome is not None:
+            self._bring_reviewed(outcome.task)
         self._house.settle()
         return outcome
 

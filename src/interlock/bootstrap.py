@@ -116,7 +116,12 @@ class House:
             said = ended.output + ended.trouble
             return Checked(exit_code=ended.exit_code, output=said, is_late=ended.is_late)
 
-        return GitWitness(self.checkout.home_checkout, run, self.settings)
+        def shares() -> bool:
+            from interlock.loops.settling import is_shared
+
+            return is_shared(self.site())
+
+        return GitWitness(self.checkout.home_checkout, run, self.settings, shares)
 
     def verify(self) -> Verdict:
         """Check the journal's chain, and every copy of it that is here."""

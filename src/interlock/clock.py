@@ -63,6 +63,11 @@ class SystemClock:
         return True
 
 
+def awake_ms() -> int:
+    """Milliseconds that this machine was awake: while it sleeps, no worker works."""
+    return time.monotonic_ns() // 1_000_000
+
+
 def read_boot_id() -> str:
     """The kernel's id of this boot; where there is none, the second at which the machine started."""
     try:

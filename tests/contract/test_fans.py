@@ -263,11 +263,22 @@ def test_only_the_owner_splits_what_is_in_hand(site: Site) -> None:
 
 
 def test_a_worker_that_may_only_look_splits_what_its_keeper_holds(site: Site) -> None:
-    keeper, hands = site.agent("claude-T1-x"), site.agent("claude-T1-x.w")
+    keeper = site.agent("claude-T1-x")
+    hands = site.hands(keeper)
     add(keeper, "All")
     take(keeper)
     assert split(hands).fan.agent == "claude-T1-x.w"
     assert state(site, "T1") == "blocked"
+
+
+def test_who_is_only_called_like_a_worker_splits_nothing(site: Site) -> None:
+    ann, posing = site.agent("ann"), site.agent("ann.w")
+    add(ann, "All")
+    take(ann)
+    with pytest.raises(Stale) as caught:
+        split(posing)
+    assert (caught.value.code, caught.value.facts["holder"]) == ("TASK_NOT_YOURS", "ann")
+    assert state(site, "T1") == "active"
 
 
 def test_who_takes_the_task_back_by_hand_leaves_nothing_to_join(site: Site) -> None:

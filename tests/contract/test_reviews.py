@@ -187,13 +187,24 @@ def test_nobody_judges_their_own_work(site: Site) -> None:
 
 
 def test_a_worker_judges_for_its_keeper_and_never_its_keepers_work(site: Site) -> None:
-    ann, own, keeper, hands = (site.agent(name) for name in ("ann", "ann.w", "bob-T2-x", "bob-T2-x.w"))
+    ann, keeper = site.agent("ann"), site.agent("bob-T2-x")
+    own, hands = site.hands(ann, "review"), site.hands(keeper, "review")
     submit(ann)
     with pytest.raises(NotAllowed) as caught:
         say(own, "approve")
     assert caught.value.code == "OWN_REVIEW"
     take(keeper, "review")
     assert say(hands, "approve").state == "approved"
+
+
+def test_who_is_only_called_like_a_reviewers_worker_does_not_speak_for_it(site: Site) -> None:
+    ann, alice, posing = site.agent("ann"), site.agent("alice"), site.agent("alice.w")
+    submit(ann, "alice")
+    take(alice, "review")
+    with pytest.raises(NotAllowed) as caught:
+        say(posing, "approve")
+    assert (caught.value.code, caught.value.facts["holder"]) == ("NOT_A_REVIEWER", "alice")
+    assert say(alice, "approve").state == "approved"
 
 
 def test_a_named_reviewer_is_asked_and_nobody_else(site: Site) -> None:

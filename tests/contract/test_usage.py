@@ -218,6 +218,31 @@ def test_an_attempt_that_ends_without_a_word_is_booked_all_the_same(
 # --------------------------------------------------------------------------------------------- budgets
 
 
+@pytest.mark.parametrize("noted", [None, 2.0])
+@pytest.mark.parametrize("has_run", [True, False])
+def test_the_word_of_an_attempt_that_another_ended_counts_once(
+    site: Site, noted: float | None, has_run: bool
+) -> None:
+    """A machine that was cut off comes back, and its worker knows what it cost."""
+    ann = site.agent("ann")
+    add(ann, "Parse dates")
+    attempt = begin(ann)
+    if has_run:
+        attempt = change_attempt(ann.context, attempt, "placed", run="R1")
+    if noted is not None:
+        usage.note_so_far(ann.context, attempt, Usage(cost_usd=noted))
+    change_attempt(ann.context, attempt, "ended", state="ended", outcome="lost")
+    key = usage.attempt_key(attempt.id)
+
+    word = book(ann, key, 5.0, "T1", attempt=1)
+    again = book(ann, key, 7.0, "T1", attempt=1)
+
+    assert (word.differs, again.differs) == (False, True)
+    total = usage.totals(ann.context).grand
+    assert (total.cost_micros, total.entries, total.unknown, total.least) == (5_000_000, 1, 0, 0)
+    assert book(ann, key, None, "T1", attempt=1).entry.cost_micros == 5_000_000, "silence takes nothing away"
+
+
 def test_a_lineage_stops_at_its_budget(site: Site) -> None:
     ann = site.agent("ann", settings=Settings(budgets_task=1_000_000))
     add(ann, "Parse dates")

@@ -11,8 +11,11 @@ from interlock.domain.reviews import Review
 from interlock.domain.tasks import NewTask
 from interlock.errors import NotAllowed
 from interlock.flows.approved import land_approved
+from interlock.flows.proved import submit_proved
+from interlock.loops.settling import settle_here
 from interlock.operations import attempts, evidence, held, picking, reviews, sessions, tasks
 from interlock.operations.task_adding import add_task
+from tests.killing_support import git
 from tests.landing_support import Yard
 
 if TYPE_CHECKING:
@@ -27,6 +30,30 @@ def yard(repository: Path) -> object:
     made.configure()
     yield made
     made.close()
+
+
+@pytest.fixture
+def other(yard: Yard, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> object:
+    """Another clone with the same store and the same remote."""
+    monkeypatch.setenv("INTERLOCK_STORE", str(tmp_path / "store.db"))
+    yard.configure(more='remote = "origin"')
+    remote, folder = tmp_path / "remote.git", tmp_path / "other" / "shop"
+    git(yard.folder, "clone", "--quiet", "--bare", str(yard.folder), str(remote))
+    git(yard.folder, "remote", "add", "origin", str(remote))
+    git(yard.folder, "fetch", "--quiet", "origin")
+    git(tmp_path, "clone", "--quiet", str(remote), str(folder))
+    yard.agent("ann")
+    (folder / ".git" / "interlock").mkdir()
+    known = (yard.folder / ".git" / "interlock" / "repository").read_text()
+    (folder / ".git" / "interlock" / "repository").write_text(known)
+    made = Yard(folder)
+    yield made
+    made.close()
+
+
+def pins(yard: Yard) -> list[str]:
+    """What the remote has of ours."""
+    return git(yard.folder, "ls-remote", "origin", "refs/interlock/*").split()[1::2]
 
 
 def begin(yard: Yard, agent: str = "ann") -> str:
@@ -92,3 +119,40 @@ def test_a_commit_behind_the_approved_one_needs_a_review_of_its_own(yard: Yard) 
         == "landing"
     )
     assert yard.enter(BRANCH, "ann").state == "queued"
+
+
+def test_what_was_proved_in_one_clone_is_landed_from_another_or_left_alone(yard: Yard, other: Yard) -> None:
+    context, ann = yard.house.context, yard.agent("ann")
+    add_task(context, ann, NewTask(title="Dates", kind="code", paths=("src/dates.py",)))
+    picked = picking.next_task(context, ann, "", yard.house.witness().start)
+    assert isinstance(picked, picking.Picked)
+    attempts.begin_attempt(context, ann, picked.task, role="", client="command")
+    head = yard.branch(BRANCH, {"src/dates.py": "1\n"})
+    assert evidence.conclude(context, yard.house.witness(), ann, "T1").task.state == "landing"
+    sessions.leave(context, ann)
+    pin = f"refs/interlock/proved/{head}"
+    assert pins(other) == [pin]
+
+    git(yard.folder, "push", "--quiet", "origin", f":{pin}")
+    (told,) = submit_proved(other.site, other.house.witness(), is_shared=True)
+    assert told.startswith(f"T1 was proved at {head[:12]}, which is not here")
+    assert (tasks.get_task(context, "T1").state, tasks.get_task(context, "T1").attempt) == ("landing", 1)
+
+    git(yard.folder, "push", "--quiet", "origin", f"{head}:{pin}")
+    (told,) = submit_proved(other.site, other.house.witness(), is_shared=True)
+    assert told == f"T1 was proved at {head[:12]}, and lands as L1"
+    assert other.run() is None
+    assert (other.look("L1").state, tasks.get_task(context, "T1").state) == ("landed", "done")
+    assert pins(other) == []
+    settle_here(yard.site)
+    assert git(yard.folder, "for-each-ref", "refs/interlock/proved").strip() == ""
+
+
+def test_what_was_rejected_is_not_shared_any_more(yard: Yard, other: Yard) -> None:
+    head = begin(yard)
+    settle_here(yard.site)
+    assert pins(other) == [f"refs/interlock/proved/{head}"], "it is under review"
+    bob = other.agent("bob")
+    reviews.give_verdict(other.house.context, bob, "V1", verdict="reject", summary="not yet")
+    settle_here(yard.site)
+    assert pins(other) == []

@@ -39,9 +39,10 @@ def _lines(folder: Path, attempt: int = 1) -> list[str]:
 def test_a_log_tells_what_the_worker_said_and_how_it_ended(tmp_path: Path) -> None:
     log = _log(tmp_path, secrets=("hunter2hunter2",))
     log.write("begun", "claude as explore")
+    log.hide("joined later")
     for doing in ("reading", "reading", None, "writing"):
         log.heard(Heartbeat(assignment="W1", doing=doing))
-    log.heard(Progress(assignment="W1", text="half of it\nhunter2hunter2 \x1b[2J", done=0.5))
+    log.heard(Progress(assignment="W1", text="half of it\nhunter2hunter2 joined later \x1b[2J", done=0.5))
     failed = WorkFailed(assignment="W1", code="failed", reason="no")
     log.heard(WorkComplete(assignment="W1", summary="all of it", patch="x"))
     log.heard(failed)
@@ -53,7 +54,7 @@ def test_a_log_tells_what_the_worker_said_and_how_it_ended(tmp_path: Path) -> No
         f"{at} doing    reading",
         f"{at} doing    writing",
         f"{at} says     half of it",
-        f"{rest}[redacted] \\x1b[2J (50 %)",
+        f"{rest}[redacted] [redacted] \\x1b[2J (50 %)",
         f"{at} done     all of it",
         f"{rest}(patch)",
         f"{at} failed   failed: no",

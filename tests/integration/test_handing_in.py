@@ -11,14 +11,18 @@ from typing import TYPE_CHECKING, Any
 import pytest
 
 from interlock.config import Settings
+from interlock.domain.handoffs import Draft
 from interlock.domain.roles import find_role
+from interlock.domain.tasks import returned_branch_of
 from interlock.domain.worker_messages import WorkComplete
 from interlock.errors import Held, NotAllowed, RepositoryError, Stale
-from interlock.flows.handing_in import hand_in
+from interlock.flows.handing_in import hand_in, keep_returned
+from interlock.flows.handoffs import context_for
 from interlock.flows.site import Site
 from interlock.git.layout import find_checkout
 from interlock.git.trailers import read_trailers
-from interlock.operations import picking, tasks
+from interlock.operations import gates, picking, tasks
+from interlock.operations.handoffs import accept_handoff, send_handoff
 from interlock.values import replace
 from tests.contract.queueing import add
 from tests.integration.committing import Crew, refuse
@@ -73,18 +77,29 @@ class Returning:
 
     def hand_in(self, role: str = ROLE, task: Task | None = None, base: str = "", **returned: Any) -> str:
         complete = WorkComplete(assignment="W1", **{"summary": "dates are parsed", **returned})
-        context = self.keeper.context
-        here = find_checkout(str(self.crew.root))
-        site = Site(context=context, here=here, home=here.home_checkout, tell=self.crew.told.append)
         return hand_in(
-            site,
+            self.site(),
             self.keeper.session,
             task or self.task,
-            find_role(context.settings, role),
+            find_role(self.keeper.context.settings, role),
             base or self.base,
             complete,
             str(self.scratch),
         )
+
+    def keep(self, branch: str, **returned: Any) -> str:
+        """What is done with what comes while nobody can hand it in."""
+        complete = WorkComplete(assignment="W1", **{"summary": "dates are parsed", **returned})
+        role = find_role(self.keeper.context.settings, ROLE)
+        session, scratch = self.keeper.session, str(self.scratch)
+        return keep_returned(
+            self.site(), session, self.task, role, self.base, complete, scratch, branch=branch
+        )
+
+    def site(self) -> Site:
+        here = find_checkout(str(self.crew.root))
+        context = self.keeper.context
+        return Site(context=context, here=here, home=here.home_checkout, tell=self.crew.told.append)
 
     def files(self, **contents: str) -> tuple[str, ...]:
         """Lay files into scratch; `__` stands for a slash, `_` for a dot."""
@@ -482,6 +497,41 @@ def test_a_task_that_went_to_somebody_else_takes_nothing(work: Returning) -> Non
     with refuse(Stale, "TASK_NOT_YOURS"):
         work.hand_in(files=files)
     assert work.heads() == before
+
+
+def test_what_comes_while_a_person_is_asked_is_kept_and_no_more(work: Returning) -> None:
+    gates.ask(work.keeper.context, work.keeper.session, "T1", "approval", "May I?", {})
+    work.write("src/a.py", "one\n2\nthree\n")
+    patch = work.diff()
+    with refuse(Stale, "TASK_NOT_YOURS"):
+        work.hand_in(patch=patch)
+
+    head = work.keep(BRANCH, patch=patch)
+
+    assert work.keep(BRANCH, patch=patch) == head
+    assert work.crew.git("show", f"{BRANCH}:src/a.py") == "one\n2\nthree\n"
+    said = read_trailers(work.crew.message(head))
+    assert (said.agent, said.task, said.tokens) == ("ann", "T1", ())
+    assert tasks.get_task(work.keeper.context, "T1").state == "waiting_for_person"
+    with refuse(Stale, "BRANCH_MOVED"):
+        work.keep(BRANCH, files=work.files(src__b_py="other\n"))
+    with refuse(NotAllowed, "ROLE_FORBIDS"):
+        work.keep("interlock/T1-1/x", files=work.files(interlock_toml=""))
+
+
+def test_what_comes_after_a_handoff_is_kept_beside_the_work_and_the_next_owner_is_told(
+    work: Returning,
+) -> None:
+    ann, bob = work.keeper, work.crew.agent("bob")
+    send_handoff(ann.context, ann.session, Draft(task="T1", to="bob", next="go on"))
+    accept_handoff(bob.context, bob.session, "T1")
+    branch = returned_branch_of("T1", 1)
+
+    head = work.keep(branch, files=work.files(src__b_py="half of it"))
+
+    told = context_for(work.site(), tasks.get_task(bob.context, "T1"))
+    assert f"{branch} at {head[:12]}" in told
+    assert BRANCH not in work.heads()
 
 
 def test_a_branch_that_somebody_stands_on_is_left_alone(work: Returning, tmp_path: Path) -> None:

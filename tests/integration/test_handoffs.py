@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING
 
 import pytest
 
+from interlock.domain.fences import Tree
 from interlock.domain.handoffs import Draft, is_whole
 from interlock.domain.hooking import AFTER, SHELL, START, Event
 from interlock.flows.briefing import brief
@@ -16,9 +17,12 @@ from interlock.flows.handoffs import context_for, hand_over, observe
 from interlock.flows.messages import due_messages
 from interlock.flows.parting import leftovers
 from interlock.flows.rescues import restore
+from interlock.loops.grounds import throw_away_clone
 from interlock.operations.handoffs import Accepted, accept_handoff, list_handoffs
+from interlock.operations.hands import join_hands
 from interlock.operations.held import list_claims
 from interlock.operations.picking import Picked, next_task
+from interlock.operations.runs import begin_run
 from interlock.operations.tasks import fail_task, get_task
 from interlock.operations.trails import note_command
 from interlock.rebuilding import rebuild_store
@@ -146,6 +150,28 @@ def test_in_a_shared_checkout_only_what_is_claimed_counts_as_left(yard: Yard) ->
     assert taken["dirty"] == ["src/mine.py"]
     assert (taken["branch"], taken["head"]) == ("main", git(yard.repository, "rev-parse", "main").strip())
     assert taken["rescue"]
+
+
+def test_a_worker_that_may_only_look_hands_its_unfinished_change_over(yard: Yard, tmp_path: Path) -> None:
+    """Its checkout is thrown away with its keeper's run: what is in there is saved before."""
+    yard.task("Parse dates", paths=("src/**",))
+    context, site = yard.house().context, yard.site()
+    assert isinstance(next_task(context, yard.session()), Picked)
+    worker = join_hands(context, yard.session(), "explore").session
+    tree = Tree(id="t1", root=context.processes.current(), is_wrapped=False)
+    kept = {"program": "worker", "home": site.common_dir, "user": os.geteuid(), "task": "T1"}
+    begin_run(context, yard.session(), tree, scratch=str(tmp_path), worker=worker.id, **kept)
+    head = git(yard.repository, "rev-parse", "HEAD").strip()
+    checkout = Path(throw_away_clone(site, yard.session(), str(tmp_path), head))
+    (checkout / "src").mkdir(exist_ok=True)
+    (checkout / "src" / "dates.py").write_text("half\n")
+
+    hand_over(site, worker, Draft(task="T1", to="bob", next="write the test"))
+
+    taken = accept(yard).handoff.taken
+    assert (taken["dirty"], "workspace" in taken) == (["src/dates.py"], False)
+    saved = restore(yard.site("bob"), yard.session("bob"), taken["rescue"], "", str(yard.folder))
+    assert (Path(saved.path) / "src" / "dates.py").read_text() == "half\n"
 
 
 def test_whoever_follows_a_dead_owner_reads_what_it_left(yard: Yard) -> None:

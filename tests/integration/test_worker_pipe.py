@@ -198,6 +198,75 @@ def test_hours_of_silence_by_a_given_clock_end_it_at_once(bench: Bench) -> None:
     failure(end, "silent")
 
 
+class Watch:
+    """A clock that runs, and that jumps when it is told to."""
+
+    def __init__(self) -> None:
+        self.ahead = 0
+
+    def __call__(self) -> int:
+        return time.monotonic_ns() // 1_000_000 + self.ahead
+
+
+def waits_for(name: str) -> str:
+    return f"until test -e {name}; do sleep 0.02; done"
+
+
+def test_a_machine_that_slept_makes_nobody_silent(bench: Bench) -> None:
+    now, ticks = Watch(), [0]
+
+    def tick() -> str:
+        ticks[0] += bool(bench.heard)
+        if ticks[0] == 1:
+            now.ahead = 300_000
+        if ticks[0] == 3:  # it was judged twice meanwhile
+            (bench.folder / "awake").touch()
+        return ""
+
+    script = f"echo '{BEAT}'; {waits_for('awake')}; echo '{DONE}'"
+
+    end = bench.sh(script, limits=Limits(silence_ms=60_000), now=now, on_tick=tick)
+
+    assert isinstance(end.outcome, WorkComplete), end
+
+
+def test_what_was_said_during_a_slow_tick_is_read_before_it_is_judged(bench: Bench) -> None:
+    said = bench.folder / "said"
+    now = [0]
+
+    def tick() -> str:
+        if not now[0]:
+            (bench.folder / "tick").touch()
+            give_up_at = time.monotonic() + 30
+            while not said.exists():
+                assert time.monotonic() < give_up_at
+                time.sleep(0.01)
+            now[0] = 500
+        elif len(bench.heard) == 1:
+            (bench.folder / "over").touch()
+        return ""
+
+    script = f"{waits_for('tick')}; echo '{BEAT}'; touch said; {waits_for('over')}; echo '{DONE}'"
+
+    end = bench.sh(script, limits=Limits(silence_ms=400), now=lambda: now[0], on_tick=tick)
+
+    assert isinstance(end.outcome, WorkComplete), end
+
+
+def test_whoever_is_silent_is_ended_though_every_tick_is_slow(bench: Bench) -> None:
+    now, ticks = Watch(), [0]
+
+    def tick() -> str:
+        now.ahead += 30_000
+        ticks[0] += 1
+        return "" if ticks[0] < 100 else "it is not ended"
+
+    end = bench.sh("sleep 300", limits=Limits(silence_ms=5_000), now=now, on_tick=tick)
+
+    failure(end, "silent")
+    assert ticks[0] > 1
+
+
 def test_taking_too_long_ends_it_though_the_heart_beats(bench: Bench) -> None:
     end = bench.sh(f"while :; do echo '{BEAT}'; sleep 0.1; done", limits=Limits(whole_ms=600))
 
@@ -367,8 +436,15 @@ def test_a_worker_in_python_needs_only_a_function(bench: Bench) -> None:
 
 def test_its_heart_beats_while_it_works(bench: Bench) -> None:
     asked = bench.assignment(heartbeat_seconds=0.15)
+    enough = bench.folder / "enough"
 
-    end = bench.python(serve("time.sleep(1)\nreturn work.complete('slept')"), assignment=asked)
+    def hear(message: object) -> None:
+        bench.heard.append(message)
+        if sum(isinstance(one, Heartbeat) for one in bench.heard) == 5:
+            enough.touch()
+
+    body = f"while not os.path.exists({str(enough)!r}):\n  time.sleep(0.02)\nreturn work.complete('worked')"
+    end = bench.python(serve(body), assignment=asked, on_message=hear)
 
     assert isinstance(end.outcome, WorkComplete)
     assert sum(isinstance(one, Heartbeat) for one in bench.heard) >= 5

@@ -2,11 +2,15 @@
 
 from __future__ import annotations
 
+import json
 import signal
 from pathlib import Path
 
 from tests.acceptance.calling import eventually
-from tests.running_support import Works, stop
+from tests.running_support import LIMIT_SECONDS, Works, interrupt, stop
+
+# In a worker's checkout: shows that it is there, and goes on when it is told to.
+UNTIL_LET_GO = "touch here; for i in $(seq 1200); do test -e go && break; sleep 0.05; done; rm here go"
 
 
 def test_tasks_are_worked_on_and_land(works: Works) -> None:
@@ -98,12 +102,12 @@ def test_what_leaves_its_paths_does_not_land(works: Works) -> None:
 
 
 def test_a_worker_without_a_sign_of_life_is_ended_and_its_task_goes_on(repository: Path) -> None:
-    works = Works(repository, heartbeat="1s")
+    works = Works(repository, heartbeat="5s")
     task = works.add(
         "Hang once",
         "a.txt",
-        script={"hang": True},
-        later={2: {"append": {"a.txt": "after all\n"}}},
+        script={"append": {"a.txt": "after all\n"}},
+        later={1: {"hang": True}},
     )
 
     works.run()
@@ -117,10 +121,17 @@ def test_a_worker_without_a_sign_of_life_is_ended_and_its_task_goes_on(repositor
 def test_what_does_not_fit_waits(repository: Path) -> None:
     works = Works(repository, workers=4, more="needs = { gpu = 8 }\n[slots.gpu]\ncapacity = 16\n")
     for name in ("a", "b", "c"):
-        works.edit(f"Use the card for {name}", f"{name}.txt", seconds=0.3)
+        script = {"run": f"{UNTIL_LET_GO}; echo x > {name}.txt"}
+        works.add(f"Use the card for {name}", f"{name}.txt", script=script)
 
-    answer = works.run()
+    process = works.begin("--json")
+    for count in (2, 1):  # two have it at the same time, however late one of them begins
+        eventually(lambda count=count: len(_held_up(works)) == count)
+        for folder in _held_up(works):
+            (folder / "go").touch()
+    answer = json.loads(process.communicate(timeout=LIMIT_SECONDS)[0])
 
+    assert process.returncode == 0
     assert len(answer["summary"]["done"]) == 3
     used = most = 0
     for entry in works.shell.ask("journal")["entries"]:
@@ -142,12 +153,16 @@ def test_what_can_never_fit_is_said_and_left(repository: Path) -> None:
 
 
 def test_ctrl_c_once_drains(works: Works) -> None:
-    first = works.edit("Take a while", "a.txt", seconds=2)
+    script = {"run": f"{UNTIL_LET_GO}; echo x > a.txt"}
+    first = works.add("Take a while", "a.txt", script=script)
     process = works.begin("--workers", "1")
-    works.wait_for(first, "active")
+    eventually(lambda: bool(_held_up(works)))
     second = works.edit("Not begun", "b.txt")
 
-    said = stop(process)
+    said = interrupt(process)
+    (folder,) = _held_up(works)
+    (folder / "go").touch()
+    process.communicate(timeout=LIMIT_SECONDS)
 
     assert "draining" in said
     assert works.states() == {first: "landing", second: "ready"} or works.states()[first] == "done"
@@ -185,3 +200,8 @@ def test_sigterm_stops(works: Works) -> None:
 def _workspaces(works: Works) -> list[Path]:
     folder = works.root.parent / f"{works.root.name}.workspaces"
     return [one for one in folder.iterdir() if one.is_dir()] if folder.is_dir() else []
+
+
+def _held_up(works: Works) -> list[Path]:
+    """The checkouts whose workers wait to be let go."""
+    return [one for one in _workspaces(works) if not (one / "go").exists() and (one / "here").exists()]

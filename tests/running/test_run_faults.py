@@ -5,7 +5,6 @@ from __future__ import annotations
 import io
 import json
 import os
-import signal
 import subprocess
 import sys
 import time
@@ -28,8 +27,9 @@ from interlock.loops.orchestrating import Orchestrator
 from interlock.loops.pool_places import Glance, RunWish
 from interlock.operations.tasks import list_tasks
 from interlock.runners.foundry import Forked, Foundry, _teller  # pyright: ignore[reportPrivateUsage]
+from interlock.runners.trees import look_at
 from tests.acceptance.calling import eventually
-from tests.running_support import Works, stop
+from tests.running_support import Works, kill_all, stop
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -85,6 +85,93 @@ def test_what_fails_in_a_keeper_is_told_and_done_again(works: Works) -> None:
     works.run()
 
     assert [works.text(f"{name}.txt") for name in "abc"] == ["Meet a mistake", "Be refused", "Be left"]
+    works.check_clean()
+
+
+# A keeper whose store is away for each that asks it first after the worker's last word: before it
+# does what it is asked, after that, or for good.
+FORSAKEN = """
+import json, sys
+import interlock.cli.keepers as keepers, interlock.loops.keeping as keeping
+import interlock.loops.outlasting as outlasting
+from interlock.errors import StoreTransient
+from interlock.store.sqlite import SqliteStore
+how, order = sys.argv[1], json.loads(sys.argv[2])
+outlasting.AGAIN_SECONDS = 0.01
+outlasting.MOST_AWAY_SECONDS = 0.1 if how == "always" else 60.0
+run_worker, is_over, met = keeping.run_worker, [], set()
+def last_word(*words, **more):
+    end = run_worker(*words, **more)
+    is_over.append(True)
+    return end
+keeping.run_worker = last_word
+def faulty(real):
+    def call(*words, **more):
+        code = sys._getframe(1).f_code
+        if code.co_name == "change" and "context" in code.co_filename:
+            code = sys._getframe(2).f_code
+        who = (code.co_filename, code.co_name)
+        is_away = bool(is_over) and (how == "always" or who not in met)
+        met.update([who] if is_over else [])
+        if is_away and how != "after":
+            raise StoreTransient("it is away", code="STORE_UNREACHABLE", hint="")
+        result = real(*words, **more)
+        if is_away:
+            raise StoreTransient("it may have happened", code="STORE_AMBIGUOUS", hint="")
+        return result
+    return call
+SqliteStore.change, SqliteStore.view = faulty(SqliteStore.change), faulty(SqliteStore.view)
+keepers._work(order, lambda told: print(json.dumps(told), flush=True))
+assert len(met) > 5
+"""
+
+
+def keep_without_store(works: Works, task: str, role: str, how: str) -> dict[str, Any]:
+    """Run one keeper whose store is away after the worker's last word; what it tells last."""
+    order = {"kind": "keep", "folder": str(works.root), "is_json": True, "task": task, "agent": "scripted"}
+    order |= {"role": role, "orchestrator": "test", "is_offline": False}
+    done = subprocess.run(
+        [sys.executable, "-c", FORSAKEN, how, json.dumps(order)],
+        cwd=works.root,
+        env={**os.environ, **works.shell.environment},
+        stdout=subprocess.PIPE,
+        text=True,
+        timeout=60,
+        check=True,
+    )
+    return json.loads(done.stdout.splitlines()[-1])
+
+
+@pytest.mark.parametrize("how", ["before", "after"])
+def test_what_was_done_outlasts_a_store_that_is_away_for_a_moment(works: Works, how: str) -> None:
+    """Every step behind the last word fails once; whether it was done all the same changes nothing."""
+    committed = works.edit("Commit it", "a.txt")
+    returned = works.edit("Hand it back", "b.txt")
+    for task, role in ((committed, "code"), (returned, "explore")):
+        told = keep_without_store(works, task, role, how)
+        assert told["outcome"] == "landing", told
+
+    works.run()
+
+    for task in (committed, returned):
+        found = works.task(task)
+        assert (found["state"], found["attempt"], found["lapses"]) == ("done", 1, 0)
+    assert [works.text(f"{name}.txt") for name in "ab"] == ["Commit it", "Hand it back"]
+    works.check_clean()
+
+
+def test_what_was_returned_is_kept_when_the_store_stays_away(works: Works) -> None:
+    task = works.edit("Hand it back", "a.txt")
+
+    told = keep_without_store(works, task, "explore", "always")
+
+    kept = works.root / ".git" / "interlock" / "returned" / f"{task}-1"
+    assert told["outcome"] == "lost"
+    assert "it is away" in told["why"]
+    assert str(kept) in told["why"]
+    works.run()
+    assert works.task(task)["state"] == "done"
+    assert "+Hand it back" in (kept / "change.patch").read_text()
     works.check_clean()
 
 
@@ -195,7 +282,9 @@ def test_a_keeper_has_ended_when_its_process_has_and_not_when_it_falls_silent() 
     """What is killed closes its pipe first; taken for ended then, its task would be looked for too early."""
     ours, theirs = os.pipe()
     os.set_blocking(ours, False)
-    silent = 'import os, sys; os.write(1, b\'{"event": "pid", "pid": %d}\\n\' % os.getpid());'
+    silent = "import json, os, sys; from interlock.runners.trees import look_at; me = look_at(os.getpid());"
+    silent += "told = {'event': 'pid', 'pid': me.pid, 'started': me.started};"
+    silent += "os.write(1, json.dumps(told).encode() + b'\\n');"
     silent += "sys.stdin.readline(); os.close(1); sys.stderr.write('closed\\n'); sys.stdin.readline()"
     pipe = subprocess.PIPE
     with subprocess.Popen([sys.executable, "-c", silent], stdin=pipe, stdout=theirs, stderr=pipe) as child:
@@ -216,6 +305,21 @@ def test_a_keeper_has_ended_when_its_process_has_and_not_when_it_falls_silent() 
         assert fork.wait(30)
         assert fork.has_ended()
         assert not fork.signs
+
+
+def test_a_keeper_that_was_not_heard_before_it_fell_silent_is_waited_for_and_a_stranger_is_not() -> None:
+    with subprocess.Popen([sys.executable, "-c", "input()"], stdin=subprocess.PIPE) as child:
+        here = look_at(child.pid)
+        assert here is not None
+        for started, is_it in ((here.started, True), (here.started - 1, False)):
+            ours, theirs = os.pipe()
+            told = {"event": "pid", "pid": child.pid, "started": started}
+            os.write(theirs, json.dumps(told).encode() + b"\n")
+            os.close(theirs)
+            fork = Forked(ours)
+            assert fork.has_ended() is not is_it
+            fork.signal(0)
+        child.kill()
 
 
 def test_a_flood_of_words_is_not_passed_on() -> None:
@@ -310,8 +414,7 @@ def test_nothing_of_a_check_lives_on(works: Works) -> None:
     process = works.begin()
     eventually(lambda: late.exists() and late.read_text().strip().isdigit(), seconds=60)
 
-    for pid in [*works.keepers(process), process.pid]:
-        os.kill(pid, signal.SIGKILL)
+    kill_all([*works.keepers(process), process.pid])
     process.communicate(timeout=30)
     works.shell.run("doctor", "--fix")
 

@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING
 import pytest
 
 from tests.acceptance.calling import eventually
-from tests.running_support import Works
+from tests.running_support import Works, kill_all
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -111,8 +111,7 @@ def test_a_worker_of_another_pid_is_not_mistaken(works: Works) -> None:
     eventually(lambda: bool(works.workers_running()))
     bystander = subprocess.Popen(["sleep", "60"])
     try:
-        for pid in [*works.keepers(process), process.pid]:
-            os.kill(pid, signal.SIGKILL)
+        kill_all([*works.keepers(process), process.pid])
         process.communicate(timeout=30)
         works.shell.run("doctor", "--fix")
         eventually(lambda: works.workers_running() == [])

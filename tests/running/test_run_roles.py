@@ -2,8 +2,11 @@
 
 from __future__ import annotations
 
+import json
 import sys
 from typing import TYPE_CHECKING
+
+import pytest
 
 from tests.running_support import Works
 
@@ -19,6 +22,12 @@ def make(work):
     return work.complete("made", files=["a.txt"])
 
 serve(make)
+"""
+
+
+JUDGE = """
+from interlock.worker import serve
+serve(lambda work: work.complete("fine", verdict="approve"))
 """
 
 
@@ -43,3 +52,22 @@ def test_what_the_role_of_a_task_may_not_write_is_said_and_left(works: Works) ->
 
     assert [one["task"] for one in answer["summary"]["left"]] == [task]
     assert "the role document may not change log.txt" in answer["summary"]["left"][0]["why"]
+
+
+@pytest.mark.parametrize("is_reviewed", [False, True])
+@pytest.mark.parametrize("role", ["explore", "drafter"])
+def test_what_a_role_that_may_not_commit_hands_back_lands(
+    repository: Path, role: str, is_reviewed: bool
+) -> None:
+    more = f'[agents.judge]\ncommand = ["{sys.executable}", "-c", {json.dumps(JUDGE)}]\n'
+    more += '[roles.drafter]\nsummary = "drafts"\nwrites = ["*.txt"]\nverbs = []\n'
+    works = Works(repository, more=more)
+    task = works.edit("Draft", "a.txt", role=role, **({"label": "reviewer:judge"} if is_reviewed else {}))
+
+    works.run()
+
+    assert set(works.states().values()) == {"done"}
+    assert len(works.states()) == (2 if is_reviewed else 1)
+    assert works.task(task)["attempt"] == 1
+    assert works.text("a.txt") == "Draft"
+    works.check_clean()

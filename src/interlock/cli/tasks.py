@@ -289,6 +289,12 @@ def next_one(desk: Desk, role: str, wait: str, resume: bool) -> int:
 
         heed_signals()
     outcome = wait_for_task(house.context, session, role, wait_ms, house.witness().start)
+    if isinstance(outcome, Picked) and outcome.task.kind == "review":
+        from interlock.flows.submitting import bring_reviewed
+
+        missing = bring_reviewed(house.context, lambda: house.site(desk.terminal.note), outcome.task)
+        if missing:
+            desk.terminal.note(missing)
     return _hand_over(desk, outcome) if isinstance(outcome, Picked) else _nothing_ready(desk, outcome)
 
 

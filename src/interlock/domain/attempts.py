@@ -9,7 +9,6 @@ if TYPE_CHECKING:
     from collections.abc import Mapping
     from typing import Any
 
-HANDS = ".w"  # what a worker that may only look is called, behind the name of who holds its task
 RUNNING = "running"
 ENDED = "ended"
 
@@ -41,8 +40,3 @@ class Attempt:
     head: str = ""
     usage: Mapping[str, Any] | None = None  # unknown is not zero
     log: str = ""
-
-
-def are_hands_of(agent: str, owner: str) -> bool:
-    """Whether a worker acts under this name while its keeper holds the task under the other."""
-    return bool(owner) and agent == owner + HANDS

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from interlock.domain.plans import AGENTS
-from interlock.domain.roles import WORKER_ROLE
+from interlock.domain.roles import WORKER_ROLE, roles_of
 from interlock.errors import Malformed
 from interlock.values import value
 
@@ -110,6 +110,15 @@ def role_for(settings: Settings, task: Task, agent: Agent) -> str:
 def may_commit(role: Role) -> bool:
     """Whether a worker in this role commits itself, or hands its change back."""
     return bool(role.writes) and "commit" in role.verbs
+
+
+def lander_role(settings: Settings, task: Task) -> str:
+    """The role in which the change of a task is landed for it; none where its worker handed it back.
+
+    What was handed back was judged by the role then, and committed by whoever looked after the worker.
+    """
+    role = roles_of(settings).get(task.role)
+    return task.role if role is None or may_commit(role) else ""
 
 
 def needs_of(task: Task, agent: Agent) -> dict[str, int]:

@@ -135,6 +135,11 @@ def branch_of(task_id: str, attempt: int) -> str:
     return f"interlock/{task_id}-{attempt}/work"
 
 
+def returned_branch_of(task_id: str, attempt: int) -> str:
+    """Where that lies which a worker returned after the task had gone elsewhere; nobody works on it."""
+    return f"interlock/{task_id}-{attempt}/returned"
+
+
 def rank_of(ready_at: int, priority: int) -> int:
     """Where a task stands in the order: lower comes first."""
     return ready_at - priority * _HOUR_MS

@@ -78,6 +78,10 @@ class Conversation:
             changes["end"] = message
         return replace(self, **changes)
 
+    def overlook(self, unheard_ms: int, now: int) -> Conversation:
+        """Nobody listened for so long before now: that is no silence of the worker's."""
+        return replace(self, heard_at=max(min(self.heard_at + unheard_ms, now), self.heard_at))
+
     def judge(self, now: int, limits: Limits) -> Flaw | None:
         """Why the worker has to be ended now; nothing while it may go on."""
         if self.state != WORKING:

@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 from interlock.domain.retries import AttemptEnd
+from interlock.domain.running import lander_role
 from interlock.errors import InterlockError, StoreError
-from interlock.flows.submitting import submit_branch
+from interlock.flows.submitting import is_within_reach, submit_branch
 from interlock.operations.retries import end_attempt
 from interlock.operations.review_ends import adopt
 from interlock.operations.reviews import approved_waiting
@@ -32,9 +33,19 @@ def land_approved(site: Site, witness: Witness, *, is_shared: bool) -> list[str]
 
 def _land(site: Site, witness: Witness, review: Review, *, is_shared: bool) -> str:
     context = site.context
+    if not is_within_reach(site, review.head):
+        return (
+            f"{review.task} was approved at {review.head[:12]}, which is not here: it lands from where it is"
+        )
     task = get_task(context, review.task)
     here = context.processes.current()
-    joined = join(context, f"lands-{review.id}", role=task.role, process=here, may_choose_role=True)
+    joined = join(
+        context,
+        f"lands-{review.id}",
+        role=lander_role(site.settings, task),
+        process=here,
+        may_choose_role=True,
+    )
     session = joined.session
     try:
         task = adopt(context, session, review.id)

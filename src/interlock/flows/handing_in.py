@@ -10,7 +10,7 @@ from __future__ import annotations
 from interlock.domain.roles import forbidden, why_not_verb
 from interlock.errors import NotAllowed, RepositoryError, Stale
 from interlock.flows.commits import Made, tell_journal
-from interlock.flows.returned_judging import Returner, judge, watched
+from interlock.flows.returned_judging import Returner, judge, judge_unclaimed, watched
 from interlock.git import returned, trials
 from interlock.git.ancestry import is_ancestor
 from interlock.git.run import ask, run_in
@@ -19,10 +19,11 @@ from interlock.git.trailers import find_posing_line, with_trailers
 from interlock.git.trees import tree_changes
 from interlock.operations.leases import renew_session
 from interlock.operations.tasks import owned
+from interlock.values import value
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from collections.abc import Sequence
+    from collections.abc import Callable, Sequence
 
     from interlock.domain.agents import Session
     from interlock.domain.roles import Role
@@ -56,14 +57,58 @@ def hand_in(
     check_still_ours(who)
     if complete.patch is None and complete.files is None:
         return _committed(who, base, complete.commit or "")
-    with returned.open_bench(site.home, base) as bench:
+    way = _Way(branch=task.branch, judge=judge, check=check_still_ours)
+    return _lay(who, way, base, complete, scratch)
+
+
+def keep_returned(
+    site: Site,
+    session: Session,
+    task: Task,
+    role: Role,
+    base: str,
+    complete: WorkComplete,
+    scratch: str,
+    *,
+    branch: str,
+) -> str:
+    """Keep what a worker returned that cannot be handed in now on a branch, and tell its head.
+
+    So it is while a person is asked, or when the task went on elsewhere: the claims are not the session's
+    then. Nothing is proved or landed by it. Whoever goes on is told of the branch, and what is taken from
+    there is judged as any change.
+
+    Raises:
+        NotAllowed: the change does not fit, is unsafe, or leaves the worker's role.
+        Stale: something else is on the branch.
+        RepositoryError: the branch is checked out somewhere, or git fails.
+    """
+    if complete.patch is None and complete.files is None:
+        return ""
+    who = Returner(site=site, session=session, task=task, role=role)
+    way = _Way(branch=branch, judge=judge_unclaimed, check=lambda _: None)
+    return _lay(who, way, base, complete, scratch)
+
+
+@value
+class _Way:
+    """Where a change goes, by what it is judged, and what must still be so when it is there."""
+
+    branch: str
+    judge: Callable[[Returner, Checkout, str, Sequence[TreeChange]], Trailers]
+    check: Callable[[Returner], None]
+
+
+def _lay(who: Returner, way: _Way, base: str, complete: WorkComplete, scratch: str) -> str:
+    """Lay what was returned on a bench, and commit it from there."""
+    with returned.open_bench(who.site.home, base) as bench:
         with watched(who):
             if complete.patch is not None:
                 tree = returned.tree_with_patch(bench, complete.patch)
             else:
                 tree = returned.tree_with_files(bench, complete.files or (), scratch)
         changes = tree_changes(bench, base, tree)
-        return _commit(who, bench, base, tree, changes, complete.summary) if changes else ""
+        return _commit(who, way, bench, base, tree, changes, complete.summary) if changes else ""
 
 
 def check_still_ours(who: Returner) -> None:
@@ -113,25 +158,31 @@ def _differs(who: Returner, base: str, head: str) -> bool:
 
 
 def _commit(
-    who: Returner, bench: Checkout, base: str, tree: str, changes: Sequence[TreeChange], summary: str
+    who: Returner,
+    way: _Way,
+    bench: Checkout,
+    base: str,
+    tree: str,
+    changes: Sequence[TreeChange],
+    summary: str,
 ) -> str:
     """Judge a change that lies on the bench, and commit it."""
     home = who.site.home
-    trailers = judge(who, bench, tree, changes)
+    trailers = way.judge(who, bench, tree, changes)
     message = with_trailers(_message_of(who.task, summary), trailers)
     committer = trials.committer_of(home)
     trouble = ""
     for _ in range(_ATTEMPTS):
-        before, same = _look_at_branch(who, base, tree)
+        before, same = _look_at_branch(home, way.branch, base, tree)
         if same:
             return same
         commit = trials.commit_of(bench, tree, [base], message, committer=committer)
-        check_still_ours(who)  # judging may have taken its time
-        trouble = returned.bring_home(home, bench, who.task.branch, commit, before)
+        way.check(who)  # judging may have taken its time
+        trouble = returned.bring_home(home, bench, way.branch, commit, before)
         if not trouble:
-            _tell(who, commit, changes, trailers)
+            _tell(who, way.branch, commit, changes, trailers)
             return commit
-    raise _moved(who.task, trouble)
+    raise _moved(way.branch, trouble)
 
 
 def _message_of(task: Task, summary: str) -> str:
@@ -144,16 +195,16 @@ def _message_of(task: Task, summary: str) -> str:
     return f"{task.title}\n\n{said}\n" if said and said != task.title else f"{task.title}\n"
 
 
-def _look_at_branch(who: Returner, base: str, tree: str) -> tuple[str, str]:
+def _look_at_branch(home: Checkout, branch: str, base: str, tree: str) -> tuple[str, str]:
     """Where the branch is before, if it is there; and its head when exactly this was handed in already.
 
     Raises:
         Stale: something else was committed there.
         RepositoryError: somebody stands on it.
     """
-    ref = f"refs/heads/{who.task.branch}"
+    ref = f"refs/heads/{branch}"
     form = "--format=%(objectname) %(tree) %(parent)%00%(worktreepath)"
-    facts, _, place = ask(who.site.home, "for-each-ref", form, ref).partition("\0")
+    facts, _, place = ask(home, "for-each-ref", form, ref).partition("\0")
     if not facts:
         return "", ""
     head, head_tree, *parents = facts.split(" ")
@@ -161,28 +212,28 @@ def _look_at_branch(who: Returner, base: str, tree: str) -> tuple[str, str]:
         return head, head
     if place:
         raise RepositoryError(
-            f"{who.task.branch} is checked out at {place}: nothing can be handed in there",
+            f"{branch} is checked out at {place}: nothing can be handed in there",
             code="BRANCH_IN_USE",
             hint=f"commit the work in {place}, or close that workspace",
         )
     if head != base:
-        raise _moved(who.task, f"it is at {head[:12]}, not at {base[:12]}")
+        raise _moved(branch, f"it is at {head[:12]}, not at {base[:12]}")
     return head, ""
 
 
-def _moved(task: Task, why: str) -> Stale:
+def _moved(branch: str, why: str) -> Stale:
     return Stale(
-        f"{task.branch} has moved on: {why[:300]}",
+        f"{branch} has moved on: {why[:300]}",
         code="BRANCH_MOVED",
-        hint=f"somebody else committed there; look: git log {task.branch}",
-        branch=task.branch,
+        hint=f"somebody else committed there; look: git log {branch}",
+        branch=branch,
     )
 
 
-def _tell(who: Returner, commit: str, changes: Sequence[TreeChange], trailers: Trailers) -> None:
+def _tell(who: Returner, branch: str, commit: str, changes: Sequence[TreeChange], trailers: Trailers) -> None:
     made = Made(
         commit=commit,
-        branch=who.task.branch,
+        branch=branch,
         subject=who.task.title,
         paths=tuple(change.path for change in changes),
         trailers=trailers,

@@ -5,6 +5,8 @@ Git is asked at home: the settings of a checkout that a fenced agent may write a
 
 from __future__ import annotations
 
+import os
+
 from interlock.domain.handoff_texts import cut
 from interlock.domain.patterns import covers_branch
 from interlock.domain.workspaces import CLONE, OPEN
@@ -40,6 +42,7 @@ class _Ground:
     root: str
     branch: str
     workspace: Workspace | None = None
+    base: str = ""  # of a checkout to be thrown away: the commit that it was made from
 
 
 def observe(site: Site, task_id: str, session: Session | None = None) -> dict[str, Any]:
@@ -81,7 +84,22 @@ def _find_ground(site: Site, task: Task) -> _Ground | None:
         one = workspace_from(document)
         if one.attempt == task.attempt and is_here(site.context, one, site.common_dir):
             return _Ground(root=one.path, branch=one.branch, workspace=one)
-    return _Ground(root=site.here.root, branch="")
+    return _thrown_away(site, task) or _Ground(root=site.here.root, branch="")
+
+
+def _thrown_away(site: Site, task: Task) -> _Ground | None:
+    """Where the worker of a keeper works that may only look: nothing of it is left when it has ended."""
+    from interlock.flows.runs import PINS, checkout_in
+    from interlock.git.target import commit_at
+    from interlock.operations.runs import is_at_hand, list_running
+
+    for run in list_running(site.context):
+        if task.session != run.session or not run.worker:
+            continue
+        base, root = commit_at(site.home, PINS + run.session), checkout_in(run.scratch)
+        if base and is_at_hand(site.context, run, site.common_dir, os.geteuid()) and os.path.isdir(root):
+            return _Ground(root=root, branch="", base=base)
+    return None
 
 
 def _look_at_commits(
@@ -159,14 +177,14 @@ def _look_at_tree(
     place = place_of(site, ground.root)
     head = str(taken.get("head", ""))
     if ground.workspace is None:
-        if place.kind == FOREIGN:  # its settings are whoever's who may write there
+        if place.kind == FOREIGN and not ground.base:  # its settings are whoever's who may write there
             return {}
-        head = _stand_of(ground.root, place.git_dir)
+        head = ground.base or _stand_of(ground.root, place.git_dir)
     tree = ask(site.home, "rev-parse", "--verify", "--quiet", f"{head}^{{tree}}") if head else ""
     empty = ask(site.home, "hash-object", "-t", "tree", "/dev/null")
     after = take_snapshot(site.common_dir, place)
     dirty = [one.path for one in changes_between(site.common_dir, place, tree or empty, after)]
-    if ground.workspace is None:
+    if ground.workspace is None and not ground.base:
         dirty = _claimed(site.context, task, dirty)
     if not dirty:
         return {"dirty": [], "rescue": ""}

@@ -8,7 +8,7 @@ from __future__ import annotations
 from interlock.clock import rfc3339
 from interlock.domain.handoff_texts import cut, plain, tell_commands, tell_failed, tell_handoff
 from interlock.domain.handoffs import ACCEPTED, ANYBODY, REFUSED, SENT
-from interlock.domain.tasks import branch_of
+from interlock.domain.tasks import branch_of, returned_branch_of
 from interlock.domain.workspaces import OPEN
 from interlock.errors import InterlockError
 from interlock.flows.handoff_observing import changed_beyond, failed_in, observe
@@ -70,7 +70,7 @@ def _check_first(context: Context, session: Session, draft: Draft) -> None:
     from interlock.operations.tasks import owned
 
     check_draft(draft, context.settings)
-    context.change(lambda tx: owned(tx, living(tx, session), draft.task))
+    context.change(lambda tx: owned(tx, living(tx, session), draft.task, by_hands=True))
 
 
 def tell_waiting(context: Context, session: Session, *, is_start: bool = False) -> list[str]:
@@ -122,15 +122,25 @@ def _handed(context: Context, handoff: Handoff | None, task: Task) -> list[str]:
 
 
 def _moved(context: Context, handoff: Handoff) -> list[str]:
-    """Whether the branch is somewhere else by now than when it was handed over."""
+    """Whether the branch is somewhere else by now than when it was handed over, and what came in since."""
     branch, head = handoff.taken.get("branch"), handoff.taken.get("head")
+    came = _came_in(context, returned_branch_of(handoff.task, int(handoff.taken.get("attempt", 0))))
     if not branch or not head:
-        return []
+        return came
     try:
         now = context.repository.commit_id(f"refs/heads/{branch}")
     except InterlockError:
-        return [f"Take care: {branch} is not here; ask {handoff.sender} for it, or git fetch."]
-    return [] if now == head else [f"Since then {branch} has moved: it is at {now[:12]} now."]
+        return [f"Take care: {branch} is not here; ask {handoff.sender} for it, or git fetch.", *came]
+    return came if now == head else [f"Since then {branch} has moved: it is at {now[:12]} now.", *came]
+
+
+def _came_in(context: Context, branch: str) -> list[str]:
+    """What the worker of a former owner returned only after it had handed the task over."""
+    try:
+        head = context.repository.commit_id(f"refs/heads/{branch}")
+    except InterlockError:
+        return []
+    return [f"Its worker returned a change afterwards: {branch} at {head[:12]}."]
 
 
 def _left(place: Site | Context, context: Context, task: Task) -> list[str]:
@@ -173,12 +183,12 @@ def handed_by(place: Site | Context, task: Task) -> Handoff | None:
 def _branches(place: Site | Context, context: Context, task: Task) -> list[str]:
     lines: list[str] = []
     for attempt in range(max(1, task.attempt - 3), task.attempt + 1):
-        branch = branch_of(task.id, attempt)
-        try:
-            head = context.repository.commit_id(f"refs/heads/{branch}")
-        except InterlockError:
-            continue
-        lines.append(f"Branch of attempt {attempt}: {branch} at {head[:12]}{_changes(place, head)}")
+        for branch in (branch_of(task.id, attempt), returned_branch_of(task.id, attempt)):
+            try:
+                head = context.repository.commit_id(f"refs/heads/{branch}")
+            except InterlockError:
+                continue
+            lines.append(f"Branch of attempt {attempt}: {branch} at {head[:12]}{_changes(place, head)}")
     if lines:
         lines.append("Look at what is there before you begin anew: git log, git diff, git cherry-pick.")
     return lines

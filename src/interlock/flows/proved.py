@@ -5,9 +5,10 @@ from __future__ import annotations
 from interlock.domain.claims import EXCLUSIVE, Refused, Request
 from interlock.domain.landings import OPEN
 from interlock.domain.retries import AttemptEnd
+from interlock.domain.running import lander_role
 from interlock.domain.tasks import LANDING
 from interlock.errors import InterlockError, Stale, StoreError
-from interlock.flows.submitting import submit_branch
+from interlock.flows.submitting import is_within_reach, submit_branch
 from interlock.operations.attempts import attempts_of
 from interlock.operations.claims import take
 from interlock.operations.landings import list_landings
@@ -55,8 +56,12 @@ def submit_proved(site: Site, witness: Witness, *, is_shared: bool) -> list[str]
 
 def _submit(site: Site, witness: Witness, task: Task, *, is_shared: bool) -> str:
     context = site.context
+    if task.head and not is_within_reach(site, task.head):
+        return f"{task.id} was proved at {task.head[:12]}, which is not here: it lands from where it is"
     here = context.processes.current()
-    joined = join(context, f"lands-{task.id}", role=task.role, process=here, may_choose_role=True)
+    joined = join(
+        context, f"lands-{task.id}", role=lander_role(site.settings, task), process=here, may_choose_role=True
+    )
     session = joined.session
     try:
         if not _claim(context, session, task):

@@ -65,13 +65,22 @@ def judge(who: Returner, bench: Checkout, tree: str, changes: Sequence[TreeChang
     Raises:
         InterlockError: it may not be one, as `handing_in.hand_in` says.
     """
+    trailers = judge_unclaimed(who, bench, tree, changes)
+    with watched(who, CLAIM_FIRST, CLAIM_CODES):
+        claims = _check_claims(who, [change.path for change in changes])
+    return replace(trailers, tokens=tuple(sorted({claim.token for claim in claims})))
+
+
+def judge_unclaimed(who: Returner, bench: Checkout, tree: str, changes: Sequence[TreeChange]) -> Trailers:
+    """Whose commit it will be, where claims have no say: nobody lands it as it is.
+
+    Raises:
+        NotAllowed: its form or the role forbids it.
+    """
     with watched(who):
         _check_form(bench, tree, changes)
     _check_role(who, bench, tree, changes)
-    with watched(who, CLAIM_FIRST, CLAIM_CODES):
-        claims = _check_claims(who, [change.path for change in changes])
-    tokens = tuple(sorted({claim.token for claim in claims}))
-    return Trailers(agent=who.session.agent, session=who.session.id, task=who.task.id, tokens=tokens)
+    return Trailers(agent=who.session.agent, session=who.session.id, task=who.task.id, tokens=())
 
 
 def _check_form(bench: Checkout, tree: str, changes: Sequence[TreeChange]) -> None:

@@ -36,6 +36,11 @@ _GRACE_SECONDS = 1.0
 _QUIET_SECONDS = 0.2
 
 
+def checkout_in(scratch: str) -> str:
+    """Where the checkout of a run lies that is thrown away with its scratch."""
+    return os.path.join(scratch, "checkout")
+
+
 def clear_forsaken(site: Site) -> list[str]:
     """End what goes on although its starter was killed, and clear away what it left; tells what was done."""
     done: list[str] = []

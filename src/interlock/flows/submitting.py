@@ -6,7 +6,7 @@ import re
 
 from interlock.domain.landings import LANDED
 from interlock.domain.patterns import covers_branch
-from interlock.domain.tasks import DONE, LANDING, REVIEW
+from interlock.domain.tasks import DONE, LANDING, REPORTED, REVIEW
 from interlock.errors import InterlockError, Malformed, NotAllowed, RepositoryError
 from interlock.flows.breaches import refuse_breached
 from interlock.flows.combining import class_for, hot_classes
@@ -21,7 +21,9 @@ from interlock.operations.catching import CLAIM_CODES, Watched
 from interlock.operations.evidence import conclude
 from interlock.operations.landing_submitting import Submission, submit
 from interlock.operations.landings import list_landings
-from interlock.values import as_dict, value
+from interlock.operations.reviews import commit_under_review
+from interlock.operations.tasks import get_task
+from interlock.values import as_dict, replace, value
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -30,6 +32,7 @@ if TYPE_CHECKING:
     from interlock.config import Settings
     from interlock.domain.agents import Session
     from interlock.domain.landings import Landing
+    from interlock.domain.tasks import Task
     from interlock.flows.site import Site
     from interlock.git.target import Target
     from interlock.operations.context import Context
@@ -61,14 +64,14 @@ def submit_branch(
     if named == target.branch:
         raise _target_itself(site, named)
     _bring_home(site, named)
-    head = commit_at(site.home, f"refs/heads/{named}")
+    task = task_id or _task_of(named)
+    head = _bring_proved(site, task, named, commit_at(site.home, f"refs/heads/{named}"))
     if not head:
         raise RepositoryError(
             f"there is no branch {named[:200]!r}",
             code="UNKNOWN_BRANCH",
             hint="`git branch` shows those there are",
         )
-    task = task_id or _task_of(named)
     trouble = fetch_target(site.home, target)
     if trouble:
         site.tell(f"{target.remote} cannot be reached now ({trouble}); the queue will ask again")
@@ -147,6 +150,40 @@ def _bring_home(site: Site, branch: str) -> None:
     for one in list_workspaces(site.context):
         if one.branch == branch and one.kind == CLONE and is_here(site.context, one, site.common_dir):
             checkouts.bring_back(site.home, one.path, branch)
+
+
+def is_within_reach(site: Site, head: str, *, is_offline: bool = False) -> bool:
+    """Whether a proved commit is here: what another machine proved is fetched from where it was shared."""
+    target = find_target(site.home, site.settings)
+    return advancing.bring_in(
+        site.home, replace(target, remote="") if is_offline else target, head, is_entered=False
+    )
+
+
+def bring_reviewed(context: Context, find_site: Callable[[], Site], task: Task) -> str:
+    """Fetch the commit that a reviewer's task is about, if another machine made it; tells what is missing."""
+    try:
+        head = commit_under_review(context, task)
+        if not head or is_within_reach(find_site(), head):
+            return ""
+    except InterlockError as error:
+        return error.message  # the task is taken all the same
+    return f"{head[:12]}, which {task.id} is about, is not here: review it where it was made"
+
+
+def _bring_proved(site: Site, task_id: str, branch: str, head: str) -> str:
+    """The head of a branch. One that was proved on another machine is made here as it was proved there."""
+    if head or not task_id:
+        return head
+    try:
+        task = get_task(site.context, task_id)
+    except Malformed:
+        return ""
+    is_meant = task.state in (REPORTED, LANDING) and task.branch == branch and task.head
+    if not is_meant or not is_within_reach(site, task.head):
+        return ""
+    run_in(site.home, "update-ref", f"refs/heads/{branch}", task.head, "0" * len(task.head))
+    return commit_at(site.home, f"refs/heads/{branch}")
 
 
 def bring_task_home(context: Context, find_site: Callable[[], Site], task_id: str) -> None:

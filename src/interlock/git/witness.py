@@ -27,10 +27,20 @@ _HEX = frozenset("0123456789abcdef")
 
 
 class GitWitness:
-    """A witness in one checkout; `run` starts a shell command in a folder with a limit in seconds."""
+    """A witness in one checkout; `run` starts a shell command in a folder with a limit in seconds.
 
-    def __init__(self, checkout: Checkout, run: Run, settings: Settings) -> None:
+    `is_shared` tells whether other clones may work on the same tasks.
+    """
+
+    def __init__(
+        self,
+        checkout: Checkout,
+        run: Run,
+        settings: Settings,
+        is_shared: Callable[[], bool] = lambda: False,
+    ) -> None:
         self._settings = settings
+        self._is_shared = is_shared
         self._checkout = checkout
         self._root = checkout.root
         self._run = run
@@ -119,6 +129,18 @@ class GitWitness:
         from interlock.git.merged import is_merged  # noqa: PLC0415 - only those that ask for it need it
 
         return is_merged(self._checkout, commit, target)
+
+    def share(self, commit: str, on_tick: Tick) -> None:
+        """Let other machines fetch a commit from the remote; what it does not take is only to be had here."""
+        from interlock.git.advancing import share  # noqa: PLC0415 - only what is proved needs it
+        from interlock.git.target import find_target  # noqa: PLC0415 - mostly the quick way is enough
+
+        try:
+            target = find_target(self._checkout, self._settings)
+            if target.remote and self._is_shared():
+                share(self._checkout, target, commit, on_tick)
+        except RepositoryError:
+            return
 
     def _is_in(self, commit: str, other: str) -> bool:
         return is_ancestor(self._checkout, commit, other)

@@ -80,6 +80,10 @@ class AttemptLog:
         except OSError as error:
             self.trouble = str(error)
 
+    def hide(self, secret: str) -> None:
+        """Keep one more secret out of what is written from now on."""
+        self._secrets = (*self._secrets, secret)
+
     def write(self, kind: str, text: str) -> None:
         """Add what happened: `kind` in a word. Further lines of a text stand below it, moved in."""
         at = time.strftime("%Y-%m-%dT%H:%M:%S", time.gmtime(self._wall()))

@@ -6,15 +6,19 @@ import os
 import tempfile
 import time
 
-from interlock.clock import SystemClock
 from interlock.domain.attempts import ENDED
 from interlock.domain.roles import find_role
 from interlock.domain.running import may_commit
 from interlock.domain.runs import ENDED as RUN_ENDED
-from interlock.errors import InterlockError, StoreError
+from interlock.domain.worker_messages import WorkComplete
+from interlock.errors import InterlockError, Stale, StoreError
 from interlock.flows.closing import close_workspace
 from interlock.flows.runs import SCRATCH_PREFIX, remove_scratch, unpin
+from interlock.git.target import commit_at
 from interlock.ids import short_id
+from interlock.loops.keeping_ends import Outcome, give_back
+from interlock.loops.outlasting import Patience
+from interlock.loops.returned_saving import save_returned
 from interlock.operations.attempts import change_attempt
 from interlock.operations.runs import change_run
 from interlock.operations.sessions import leave
@@ -33,11 +37,10 @@ if TYPE_CHECKING:
     from interlock.domain.runs import Run
     from interlock.domain.slots import Slot
     from interlock.domain.tasks import Task
-    from interlock.domain.worker_messages import Usage
+    from interlock.domain.worker_messages import Ending, Usage
     from interlock.flows.site import Site
     from interlock.loops.attempt_logs import AttemptLog
     from interlock.loops.grounds import Ground
-    from interlock.loops.keeping_ends import Outcome
     from interlock.operations.sessions import Joined
     from interlock.operations.spending import Budget
     from interlock.ports.evidence import Witness
@@ -96,7 +99,8 @@ class Attendance:
         self._base = ""
         self._log: AttemptLog | None = None
         self._lost = ""
-        self._clock = SystemClock()
+        self._last_word: Ending | None = None
+        self._patience = Patience(place.site.tell, lambda: bool(halt.why))
         self._resting_since: int = 0  # when a person was asked; 0 while nobody is
         self._rested_ms: int = 0
         self._look_at = 0.0
@@ -125,10 +129,11 @@ class Attendance:
         if self._attempt is not None:
             facts: dict[str, Any] = {"state": ENDED, "code": outcome.code, "reason": outcome.why[:2000]}
             facts |= {"outcome": outcome.kind, "head": outcome.head, "usage": outcome.usage}
-            self._try(lambda: change_attempt(self._context, self._attempt, "ended", **facts))  # type: ignore[arg-type]
+            attempt = self._attempt
+            self._try_on(lambda: change_attempt(self._context, attempt, "ended", **facts))
         for joined in (self._hands, self._owner):
             if joined is not None:
-                self._try(lambda one=joined: _end(site, one.session))
+                self._try_on(lambda one=joined: _end(site, one.session))
         if self._ground is not None and self._ground.workspace is not None and not outcome.keeps_workspace:
             self._try(self._close_workspace)
         if self._owner is not None:
@@ -136,7 +141,33 @@ class Attendance:
         self._try(lambda: remove_scratch(self._scratch))
         if self._run is not None:
             run = self._run
-            self._try(lambda: change_run(self._context, run, "ended", state=RUN_ENDED, why=outcome.kind))
+            self._try_on(lambda: change_run(self._context, run, "ended", state=RUN_ENDED, why=outcome.kind))
+
+    def _give_back(self, why: str) -> Outcome:
+        """Put the task back; where that cannot be done, whoever comes next does it."""
+        task, agent = self._task, self._order.agent
+        assert task is not None
+        try:
+            return self._patience.outlast(
+                lambda: give_back(self._place, self._session, task, agent, code="not_started", why=why)
+            )
+        except (Stale, StoreError) as error:  # proved and in nobody's hands, or the store is still away
+            self._site.tell(f"{task.id} is not put back: {error.message}")
+            return Outcome(kind="lost", why=why, code=error.code, keeps_workspace=True)
+
+    def _save_returned(self) -> str:
+        """Save what the worker returned, if it is nowhere else; tells where, to be put behind a reason."""
+        task, said = self._task, self._last_word
+        if task is None or not isinstance(said, WorkComplete):
+            return ""
+        if commit_at(self._site.home, f"refs/heads/{task.branch}") not in ("", self._base):
+            return ""  # it was handed in
+        try:
+            folder = save_returned(self._place.state, task, said, self._scratch)
+        except (InterlockError, OSError) as error:
+            self._site.tell(f"what was returned for {task.id} cannot be saved: {error}")
+            return ""
+        return f"; what was returned is kept in {folder}" if folder else ""
 
     def _close_workspace(self) -> None:
         assert self._ground is not None
@@ -144,6 +175,10 @@ class Attendance:
         closed = close_workspace(self._site, None, self._ground.workspace, force=True)
         if closed.rescue:
             self._site.tell(f"what was not committed is saved: `interlock rescue restore {closed.rescue}`")
+
+    def _try_on(self, step: Callable[[], object]) -> None:
+        """The same for what is written down: a store that is away for a moment is waited for."""
+        self._try(lambda: self._patience.outlast(step))
 
     def _try(self, step: Callable[[], object]) -> None:
         try:

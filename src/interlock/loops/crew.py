@@ -130,7 +130,8 @@ class Crew:
         self._refusals[task_id] = Refusal(why=str(one.outcome.get("why", "")), is_for_good=is_for_good)
 
     def _broken(self, one: Kept) -> None:
-        """A keeper ended without having begun."""
+        """A keeper ended without having begun, as far as is known: it may have taken its task."""
+        self._upkeep_at = 0.0
         self._cannot_begin(one.task, "the process that should look after it ended at once")
 
     def _cannot_begin(self, task: Task, why: str) -> None:

@@ -8,7 +8,7 @@ import sys
 from interlock.domain.fences import Fence
 from interlock.domain.tasks import OVER, NewTask
 from interlock.domain.workspaces import CLONE
-from interlock.flows.runs import PINS
+from interlock.flows.runs import PINS, checkout_in
 from interlock.flows.workspaces import open_workspace
 from interlock.git.checkouts import add_detached_clone, write_files
 from interlock.git.hook_files import FOLDER as GIT_HOOKS
@@ -80,7 +80,7 @@ def drop_own(site: Site, caller: Session, task: str, why: str) -> None:
 
 def throw_away_clone(site: Site, session: Session, scratch: str, head: str) -> str:
     """A commit in a clone that nobody will miss; a ref keeps what it borrows."""
-    path = os.path.join(scratch, "checkout")
+    path = checkout_in(scratch)
     pin = PINS + session.id
     if head:
         with git_lock(site.common_dir, f"pin {session.id}"):

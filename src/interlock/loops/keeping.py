@@ -11,6 +11,7 @@ import os
 import time
 import traceback
 
+from interlock.clock import awake_ms
 from interlock.domain.agents import Process
 from interlock.domain.fence_holding import describe
 from interlock.domain.fences import Tree, require
@@ -25,17 +26,18 @@ from interlock.errors import InterlockError, NotAllowed, Stale, StoreError
 from interlock.flows.client_starting import furnish
 from interlock.flows.equipping import equip
 from interlock.flows.private_git import sign_commits, write_git_settings
+from interlock.flows.submitting import is_within_reach
 from interlock.flows.workspaces import open_workspace
 from interlock.git.target import find_base, find_target
 from interlock.ids import short_id
 from interlock.loops.assigning import assignment_for, start_of
-from interlock.loops.attempt_logs import AttemptLog
+from interlock.loops.attempt_logs import AttemptLog, log_path
 from interlock.loops.attending import Attendance
 from interlock.loops.door import Door
 from interlock.loops.grounds import Ground, asked_fence, make_fence, search_path, throw_away_clone
-from interlock.loops.keeping_ends import Outcome, follow_up, give_back
-from interlock.loops.orphaned import hands_of
-from interlock.operations.attempts import begin_attempt, change_attempt, note_sign
+from interlock.loops.keeping_ends import Outcome, follow_up
+from interlock.operations.attempts import begin_in, change_attempt, note_sign
+from interlock.operations.hands import join_hands
 from interlock.operations.held import list_claims
 from interlock.operations.leases import touch
 from interlock.operations.picking import take_task
@@ -52,7 +54,10 @@ from interlock.values import as_dict, replace
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
+    from interlock.domain.attempts import Attempt
+    from interlock.domain.tasks import Task
     from interlock.operations.spending import Budget
+    from interlock.ports.store import Change
     from interlock.runners.fencing import FencedChild
     from interlock.runners.worker_pipe import Says, WorkerEnd
 
@@ -104,27 +109,25 @@ class Keeper(Attendance):
             find_target(self._site.home, self._site.settings),
             is_offline=order.is_offline,
         )
-        self._base = (
-            commit_under_review(context, task) or base.commit
-        )  # reviewers read that, and nothing else
-        picked = take_task(context, self._session, order.task, self._base)
+        reviewed = commit_under_review(context, task)
+        if reviewed and not is_within_reach(self._site, reviewed, is_offline=order.is_offline):
+            why = f"{reviewed[:12]} is not here: it can be reviewed where it was made, or once it is shared"
+            return Outcome(kind=_WAITS, why=why, code="head_not_here")
+        self._base = reviewed or base.commit  # reviewers read that, and nothing else
+        begun: list[Attempt] = []  # the last one counts: a transaction may be run again
+
+        def begin(tx: Change, task: Task) -> None:
+            begun.append(self._begin_attempt(tx, task))
+
+        picked = take_task(context, self._session, order.task, self._base, also=begin)
         if picked is None:
             return Outcome(kind=_NOT_TAKEN, why=self._why_not_taken())
-        self._task = picked.task
+        self._task, self._attempt = picked.task, begun[-1]
         self._log = AttemptLog(
             self._place.state, picked.task.id, picked.task.attempt, secrets=(self._owner.secret,)
         )
         self._log.write(
             "begun", f"{self._session.agent} in the role {self._role.name} from {self._base[:12]}"
-        )
-        self._attempt = begin_attempt(
-            context,
-            self._session,
-            picked.task,
-            role=self._role.name,
-            client=order.agent.client,
-            orchestrator=order.orchestrator,
-            log=os.path.basename(self._log.path),
         )
         self._tell(
             {
@@ -135,6 +138,19 @@ class Keeper(Attendance):
             }
         )
         return None
+
+    def _begin_attempt(self, tx: Change, task: Task) -> Attempt:
+        """With the task itself: of one killed between the two, nobody would know before its lease ends."""
+        return begin_in(
+            tx,
+            self._context,
+            self._session,
+            task,
+            role=self._role.name,
+            client=self._order.agent.client,
+            orchestrator=self._order.orchestrator,
+            log=os.path.basename(log_path(self._place.state, task.id, task.attempt)),
+        )
 
     def _why_not_taken(self) -> str:
         """Who was quicker, or holds what the task changes, as far as that can be told afterwards."""
@@ -208,8 +224,9 @@ class Keeper(Attendance):
         here = context.processes.current()
         unknown = Process(boot_id=here.boot_id, namespace=here.namespace, pid=0, started=0)
         if not self._is_committing:
-            name = hands_of(self._session.agent)
-            self._hands = join(context, name, role=self._role.name, may_choose_role=True)
+            self._hands = join_hands(context, self._session, self._role.name)
+            if self._log is not None:
+                self._log.hide(self._hands.secret)
         self._run = begin_run(
             context,
             self._session,
@@ -320,7 +337,7 @@ class Keeper(Attendance):
         is_ours = found.session == self._session.id and found.attempt == self._task.attempt
         if not is_ours or found.state not in (*AT_WORK, WAITING):
             return f"{found.id} was taken away: it is {found.state}{f' ({found.why})' if found.why else ''}"
-        now = self._clock.boot_ms()
+        now = awake_ms()
         if found.state == WAITING:
             self._resting_since = self._resting_since or now
         elif self._resting_since:
@@ -329,8 +346,8 @@ class Keeper(Attendance):
         return ""
 
     def _working_time(self) -> int:
-        """Milliseconds, without those that a person was waited for."""
-        return (self._resting_since or self._clock.boot_ms()) - self._rested_ms
+        """Milliseconds, without those that a person was waited for, or that the machine slept."""
+        return (self._resting_since or awake_ms()) - self._rested_ms
 
     # ------------------------------------------------------------------------------------------- ending
 
@@ -339,6 +356,7 @@ class Keeper(Attendance):
         assert self._attempt is not None
         assert self._ground is not None
         assert self._run is not None
+        self._last_word = end.outcome
         os.environ[MARK] = self._run.tree["id"]  # what a check starts is found by it, should we be killed
         end = self._told_of_money(end)
         return follow_up(
@@ -354,6 +372,7 @@ class Keeper(Attendance):
             end=end,
             is_lost=bool(self._lost),
             tell=self._tell,
+            patience=self._patience,
         )
 
     def _told_of_money(self, end: WorkerEnd) -> WorkerEnd:
@@ -373,10 +392,8 @@ class Keeper(Attendance):
             hint = f". {error.hint}" if isinstance(error, InterlockError) and error.hint else ""
             return Outcome(kind=_WAITS, why=f"{error}{hint}", code=code)
         if isinstance(error, Stale):
-            return Outcome(kind="lost", why=str(error))
-        text = f"{code}: {str(error) or type(error).__name__}"
+            kept = self._save_returned() if self._patience.has_waited else ""  # its lease ended meanwhile
+            return Outcome(kind="lost", why=f"{error}{kept}")
         if isinstance(error, NotAllowed) and code == "POOL_PAUSED":
             return Outcome(kind="returned", why=str(error))
-        return give_back(
-            self._place, self._session, self._task, self._order.agent, code="not_started", why=text
-        )
+        return self._give_back(f"{code}: {str(error) or type(error).__name__}{self._save_returned()}")

@@ -6,10 +6,10 @@ import signal
 
 from interlock.domain.evidence import COMMIT, PATHS, kind_of, needed
 from interlock.domain.retries import AttemptEnd
-from interlock.domain.tasks import AT_WORK, DONE, LANDING, REVIEW, WAITING
+from interlock.domain.tasks import AT_WORK, DONE, LANDING, REVIEW, WAITING, returned_branch_of
 from interlock.domain.worker_messages import WorkComplete, WorkFailed
 from interlock.errors import InterlockError, Malformed, NotAllowed, Stale, StoreError
-from interlock.flows.handing_in import hand_in
+from interlock.flows.handing_in import hand_in, keep_returned
 from interlock.flows.outputs import bring_output
 from interlock.flows.submitting import submit_branch
 from interlock.git.checkouts import bring_back
@@ -17,6 +17,8 @@ from interlock.git.run import ask
 from interlock.ids import digest
 from interlock.loops.settling import is_shared
 from interlock.operations.evidence import conclude
+from interlock.operations.landings import list_landings
+from interlock.operations.leases import touch
 from interlock.operations.pools import note_infrastructure, note_rate_limit, note_success
 from interlock.operations.retries import end_attempt
 from interlock.operations.tasks import get_task
@@ -27,7 +29,7 @@ from interlock.values import as_dict, value
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Callable
-    from typing import Any
+    from typing import Any, TypeVar
 
     from interlock.domain.agents import Session
     from interlock.domain.attempts import Attempt
@@ -37,7 +39,10 @@ if TYPE_CHECKING:
     from interlock.flows.site import Site
     from interlock.loops.attending import Workplace
     from interlock.loops.grounds import Ground
+    from interlock.loops.outlasting import Patience
     from interlock.runners.worker_pipe import WorkerEnd
+
+    T = TypeVar("T")
 
 _MOST_FEEDBACK = 3500
 # Words of the protocol that say that no work was done at all, and not because of the task.
@@ -73,10 +78,18 @@ class _Case:
     scratch: str
     end: WorkerEnd
     tell: Callable[[dict[str, Any]], None]
+    patience: Patience
 
     @property
     def site(self) -> Site:
         return self.place.site
+
+    def outlast(self, step: Callable[[], T]) -> T:
+        """Do a step that may be done twice, again while the store is away; the session stays alive."""
+        return self.patience.outlast(step, lambda: touch(self.site.context.store, self.session))
+
+    def see_task(self) -> Task:
+        return self.outlast(lambda: get_task(self.site.context, self.task.id))
 
 
 def follow_up(
@@ -93,8 +106,9 @@ def follow_up(
     end: WorkerEnd,
     is_lost: bool,
     tell: Callable[[dict[str, Any]], None],
+    patience: Patience,
 ) -> Outcome:
-    """See to what follows.
+    """See to what follows; a store that is away for a while is waited for.
 
     Raises:
         Stale: the task is somebody else's by now.
@@ -112,18 +126,43 @@ def follow_up(
         scratch=scratch,
         end=end,
         tell=tell,
+        patience=patience,
     )
-    _book(case)
+    case.outlast(lambda: _book(case))
     if ground.workspace is not None:
         bring_back(case.site.home, ground.path, ground.workspace.branch)
-    now = get_task(case.site.context, task.id)
+    now = case.see_task()
     if now.state == WAITING:
-        return _outcome(case, "waiting", why=now.why, keeps_workspace=True)
+        head, told = _keep(case, is_ours=True)
+        return _outcome(case, "waiting", why=now.why + told, head=head, keeps_workspace=True)
     if is_lost or now.session != session.id or now.state not in AT_WORK:
-        return _outcome(case, "lost", why=_word(end)[1])
+        head, told = _keep(case, is_ours=False)
+        return _outcome(case, "lost", why=_word(end)[1] + told, head=head)
     if isinstance(end.outcome, WorkFailed):
         return _failed(case, end.outcome)
     return _completed(case, end.outcome)
+
+
+def _keep(case: _Case, *, is_ours: bool) -> tuple[str, str]:
+    """Keep a returned change for whoever goes on, as its scratch will be gone: its head, and what to say.
+
+    Raises:
+        StoreError: the store is not to be had.
+    """
+    said, task = case.end.outcome, case.task
+    if not isinstance(said, WorkComplete) or not _wants_commit(case):
+        return "", ""
+    # Where others may be at work, or the worker's own commits are, it does not get in between.
+    is_free = is_ours and case.ground.workspace is None
+    branch = task.branch if is_free else returned_branch_of(task.id, task.attempt)
+    what = (case.site, case.session, task, case.role, case.base, said, case.scratch)
+    try:
+        head = case.outlast(lambda: keep_returned(*what, branch=branch))
+    except StoreError:
+        raise
+    except InterlockError as error:
+        return "", f"; what it returned is not kept: {error.code}: {error.message}"
+    return head, f"; what it returned is on {branch} at {head[:12]}" if head else ""
 
 
 def _book(case: _Case) -> None:
@@ -161,14 +200,18 @@ def _failed(case: _Case, said: WorkFailed) -> Outcome:
     if said.code == "rate_limited":
         from interlock.operations.attempts import running_attempts
 
-        running = sum(one.agent.startswith(f"{kind[:40]}-{one.task}-") for one in running_attempts(context))
-        note_rate_limit(context, kind, running, round((said.retry_after_seconds or 0) * 1000))
+        others = case.outlast(lambda: running_attempts(context))
+        running = sum(one.agent.startswith(f"{kind[:40]}-{one.task}-") for one in others)
+        pause_ms = round((said.retry_after_seconds or 0) * 1000)
+        case.outlast(lambda: note_rate_limit(context, kind, running, pause_ms))
     if said.code == "died" and case.end.exit_code in _KILLED:
         return _end(case, "killed", reason + notes, said=said)
     # One that ends without a word and well has been started, and does not speak the protocol.
     never_began = said.code == "died" and not case.end.messages and case.end.exit_code != 0
     if said.code in _INFRASTRUCTURE or never_began:
-        return give_back(case.place, case.session, case.task, case.agent, code=said.code, why=reason)
+        return case.outlast(
+            lambda: give_back(case.place, case.session, case.task, case.agent, code=said.code, why=reason)
+        )
     return _end(case, said.code, reason + notes, may_retry=said.retry is not False, said=said)
 
 
@@ -207,16 +250,17 @@ def _end(
         change=_change(case, head),
         is_progress=bool(head),
         took_ms=max(case.site.wall_ms() - case.attempt.started_at, 0),
-        cost_micros=cost_of_attempt(case.site.context, case.attempt.id),
+        cost_micros=case.outlast(lambda: cost_of_attempt(case.site.context, case.attempt.id)),
         is_infrastructure=False,
         may_retry=may_retry,
         retry_after_ms=round((said.retry_after_seconds or 0) * 1000) if said else 0,
     )
     context = case.site.context
-    if get_task(context, case.task.id).state == LANDING:  # it was proved, and is the queue's rather than ours
-        decision = send_back(context, case.session, end)
+    # Done twice, either finds the task gone on, and says that it is not ours any more.
+    if case.see_task().state == LANDING:  # it was proved, and is the queue's rather than ours
+        decision = case.outlast(lambda: send_back(context, case.session, end))
     else:
-        decision = end_attempt(context, case.session, case.task.id, end)
+        decision = case.outlast(lambda: end_attempt(context, case.session, case.task.id, end))
     return _outcome(case, decision.outcome, why=decision.why or feedback, code=code, head=head)
 
 
@@ -234,7 +278,7 @@ def _completed(case: _Case, said: WorkComplete) -> Outcome:
     """Hand in what it returned, and prove it."""
     wants_commit = _wants_commit(case)
     try:
-        head = _take_in(case, said, wants_commit=wants_commit)
+        head = case.outlast(lambda: _take_in(case, said, wants_commit=wants_commit))
     except (Stale, StoreError):
         raise
     except InterlockError as error:
@@ -255,10 +299,12 @@ def _prove(case: _Case, said: WorkComplete, head: str) -> Outcome:
     """Look for the evidence, and go on to wherever it leads."""
     context = case.site.context
     result = said.summary if not said.notes else f"{said.summary}\n\n{said.notes}"
-    concluded = conclude(context, case.place.witness, case.session, case.task.id, result=result)
+    concluded = case.outlast(
+        lambda: conclude(context, case.place.witness, case.session, case.task.id, result=result)
+    )
     task = concluded.task
     if task.state in (DONE, REVIEW):
-        note_success(context, case.agent.name)
+        _note_success(case)
         kind, why = ("done", said.summary) if task.state == DONE else ("review", task.why)
         return _outcome(case, kind, why=why, head=head)
     if task.state == WAITING:
@@ -291,24 +337,44 @@ def _judged(case: _Case, said: WorkComplete) -> Outcome:
     """A reviewer's answer, which is no work of its own; one that is no verdict is tried again."""
     from interlock.operations.reviews import take_verdict
 
+    def judge() -> None:
+        if get_task(case.site.context, case.task.id).state != DONE:  # by a verdict of which we were not told
+            take_verdict(case.site.context, case.session, case.task, said)
+
     try:
-        take_verdict(case.site.context, case.session, case.task, said)
+        case.outlast(judge)
     except Malformed as error:
         return _end(case, "malformed", f"{error.code}: {error.message}. {error.hint}")
     except NotAllowed as error:
         return _end(case, "refused", f"{error.code}: {error.message}. {error.hint}")
-    note_success(case.site.context, case.agent.name)
+    _note_success(case)
     return _outcome(case, "done", why=said.summary)
 
 
 def _submit(case: _Case, head: str) -> Outcome:
     case.tell({"event": "stage", "stage": "submitting"})
     site, task = case.site, case.task
+
+    def submit() -> None:
+        # What stands there has taken the claims with it: its evidence is not to be looked for once more.
+        queued = any((one.task, one.head) == (task.id, head) for one in list_landings(site.context))
+        if not queued and get_task(site.context, task.id).state != DONE:
+            witness = case.place.witness
+            submit_branch(site, case.session, witness, task.branch, task.id, is_shared=is_shared(site))
+
     try:
-        submit_branch(site, case.session, case.place.witness, task.branch, task.id, is_shared=is_shared(site))
+        case.outlast(submit)
     except (Stale, StoreError):
         raise
     except InterlockError as error:
         return _end(case, "not_submitted", f"{error.code}: {error.message}. {error.hint}", head=head)
-    note_success(site.context, case.agent.name)
+    _note_success(case)
     return _outcome(case, "landing", why="submitted to the landing queue", head=head, keeps_workspace=True)
+
+
+def _note_success(case: _Case) -> None:
+    """Tell the pool. The work is done, whatever becomes of this."""
+    try:
+        case.outlast(lambda: note_success(case.site.context, case.agent.name))
+    except StoreError as error:
+        case.site.tell(str(error))

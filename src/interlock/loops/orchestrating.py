@@ -15,7 +15,7 @@ import time
 from interlock.domain.landings import HELD, QUEUED, TESTING
 from interlock.domain.running import role_for
 from interlock.domain.tasks import AT_WORK, BLOCKED, DEAD, DONE, DROPPED, FAILED, READY, WAITING
-from interlock.errors import InterlockError, StoreError
+from interlock.errors import InterlockError, StoreError, StoreTransient
 from interlock.flows.proved import proved_waiting
 from interlock.flows.runs import clear_forsaken
 from interlock.git.target import find_target
@@ -94,7 +94,7 @@ class Orchestrator(Crew):
                 self._rest()
         finally:
             self._end_all()
-        return self._summary()
+        return self._sum_up()
 
     def _step(self, on_look: Callable[[Glance], None]) -> bool:
         """Look around once and begin what may begin; tells whether all is over."""
@@ -350,6 +350,17 @@ class Orchestrator(Crew):
             cost_usd=self._cost_usd + sum(one.place.cost_usd or 0.0 for one in self._kept),
             unknown_costs=self._unknown_costs + sum(one.place.cost_usd is None for one in self._kept),
         )
+
+    def _sum_up(self) -> RunSummary:
+        """The summary, also if the store is away just then; who is told to stop waits for nothing."""
+        give_up_at = time.monotonic() + (0.0 if self.is_stopping else _STORE_SECONDS)
+        while True:
+            try:
+                return self._summary()
+            except StoreTransient:
+                if time.monotonic() >= give_up_at:
+                    raise
+                time.sleep(AGAIN_SECONDS)
 
     def _summary(self) -> RunSummary:
         # What was over before is no news, unless somebody asks for a plan as a whole.

@@ -10,6 +10,7 @@ from interlock.domain.workspaces import OPEN
 from interlock.errors import InterlockError
 from interlock.flows.closing import close_workspace
 from interlock.operations.attempts import attempts_of, change_attempt, running_attempts
+from interlock.operations.hands import hands_of
 from interlock.operations.leases import session_from
 from interlock.operations.retries import end_attempt
 from interlock.operations.sessions import leave
@@ -23,6 +24,7 @@ if TYPE_CHECKING:
     from interlock.flows.site import Site
     from interlock.operations.context import Context
 
+_SILENT_MS = 60_000  # keepers give a sign of life every few seconds
 _KEEPING = frozenset({"landing", "review", "waiting"})
 _WHY = "the process that looked after it was killed"
 
@@ -62,17 +64,16 @@ def close_left(site: Site) -> list[str]:
     return done
 
 
-def hands_of(agent: str) -> str:
-    """The name under which a worker acts that may only look, while its keeper holds the task."""
-    return f"{agent}.w"
-
-
 def is_orphaned(context: Context, attempt: Attempt) -> bool:
     """Whether the keeper of an attempt was one of this machine, and is provably gone."""
     if attempt.machine != context.processes.machine:
         return False
     keeper, here = Process(**attempt.keeper), context.processes.current()
-    return keeper.boot_id != here.boot_id or context.processes.is_gone(keeper)
+    if keeper.boot_id == here.boot_id:
+        return context.processes.is_gone(keeper)
+    # This machine was started anew; or it is another one of the same image and name, which is at work now.
+    now = context.store.wall_of(context.store.view(lambda reading: reading.now))
+    return now - attempt.seen_at > _SILENT_MS
 
 
 def _is_over(context: Context, attempt: Attempt) -> bool:
@@ -103,13 +104,11 @@ def _put_back(site: Site, attempt: Attempt) -> None:
 
 
 def _end_hands(context: Context, attempt: Attempt) -> None:
-    row = context.store.view(lambda reading: reading.one("session_latest", agent=hands_of(attempt.agent)))
-    if row is None or row[12] is not None:
-        return
-    try:
-        leave(context, session_from(row))
-    except InterlockError:
-        return  # it lapsed meanwhile
+    for one in context.store.view(lambda reading: hands_of(reading, attempt.session)):
+        try:
+            leave(context, one)
+        except InterlockError:
+            continue  # it lapsed meanwhile
 
 
 def _session_of(context: Context, attempt: Attempt) -> Session | None:

@@ -10,7 +10,7 @@ import os
 import time
 
 from interlock.domain.landings import BOUNCED, EJECTED, LANDED
-from interlock.domain.tasks import branch_of
+from interlock.domain.tasks import LANDING, REPORTED, REVIEW, WAITING, branch_of
 from interlock.domain.workspaces import CLOSING
 from interlock.domain.workspaces import OPEN as WORKSPACE_OPEN
 from interlock.errors import InterlockError
@@ -18,14 +18,17 @@ from interlock.flows.closing import close_workspace, is_checked_out
 from interlock.git import advancing, checkouts
 from interlock.git.following import follow_locally, forward_checkouts
 from interlock.git.run import run_in
-from interlock.git.target import commit_at, fetch_target, find_target
+from interlock.git.target import commit_at, commits_of, fetch_target, find_target
 from interlock.operations import landings as operations
 from interlock.operations import workspaces as workspace_operations
 from interlock.operations.attempts import attempts_of
+from interlock.operations.tasks import list_tasks
 from interlock.runners.inhabitants import processes_in
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
+    from collections.abc import Collection
+
     from interlock.config import Settings
     from interlock.domain.landings import Landing
     from interlock.domain.workspaces import Workspace
@@ -36,6 +39,7 @@ _MOST_NAMED = 100  # landings in one task for the whole
 _LONGEST_NAME = 300
 _CLOSING_SECONDS = 15.0  # that another process may need to close a workspace
 _LOOK_SECONDS = 0.05
+_SHARED_STATES = (REPORTED, REVIEW, LANDING, WAITING)  # of tasks whose work another machine may go on with
 
 
 def is_shared(site: Site) -> bool:
@@ -59,6 +63,7 @@ def settle_here(site: Site) -> None:
     """Do what is left to do here after landings that others made; for commands that come along."""
     if any(is_from_here(site, one) for one in operations.list_unsettled(site.context)):
         settle_landed(site, find_target(site.home, site.settings))
+    _unshare_over(site)
 
 
 def settle_landed(site: Site, target: Target) -> None:
@@ -77,7 +82,7 @@ def settle_landed(site: Site, target: Target) -> None:
     if settled:
         in_use = {one.head for one in operations.list_landings(site.context)}
         heads = [one.head for one in settled if one.head not in in_use]
-        advancing.unpin(site.home, target, *heads, is_shared=is_shared(site))
+        advancing.unpin(site.home, target, *heads, is_shared=is_shared(site), is_over=True)
         operations.settle(site.context, [(one.id, notes[one.id]) for one in settled])
 
 
@@ -109,11 +114,11 @@ def _close(site: Site, workspace: Workspace, give_up_at: float) -> str:
     """Close a workspace, or see another to the end of it: who waited for a landing finds it gone."""
     seen: Workspace | None = workspace
     while seen is not None and seen.state in (WORKSPACE_OPEN, CLOSING):
-        inside = [pid for pid, _ in processes_in(seen.path, with_own_line=True) if pid != os.getpid()]
-        if inside:
-            return f"{seen.id} stays open: process {inside[0]} is in it"
         try:
-            if not _is_being_closed(site, seen):
+            if not _is_being_closed(site, seen):  # else the processes in it may be those that close it
+                inside = [pid for pid, _ in processes_in(seen.path, with_own_line=True) if pid != os.getpid()]
+                if inside:
+                    return f"{seen.id} stays open: process {inside[0]} is in it"
                 closed = close_workspace(site, None, seen, force=True)
                 saved = f", the rest of it saved as {closed.rescue}" if closed.rescue else ""
                 return f"{seen.id} is closed{saved}"
@@ -162,7 +167,7 @@ def let_go(site: Site, target: Target, landing: Landing) -> None:
     if is_here and landing.state != LANDED:
         keep_branch(site, landing)
     is_remote_ours = is_shared(site) and (is_here or landing.state == LANDED)
-    advancing.unpin(site.home, target, landing.head, is_shared=is_remote_ours)
+    advancing.unpin(site.home, target, landing.head, is_shared=is_remote_ours, is_over=True)
 
 
 def keep_branch(site: Site, landing: Landing) -> None:
@@ -192,6 +197,36 @@ def tidy_pins(site: Site, target: Target) -> None:
                 advancing.pin(site.home, target, one.head, is_shared=is_shared(site))
             except InterlockError as error:
                 site.tell(error.message)
+    _unshare_over(site)
+    if is_shared(site) and target.remote:
+        _share_again(site, target, {one.head for one in entries})
+
+
+def _unshare_over(site: Site) -> None:
+    """Let go of what was proved here and shared, and has landed since or gone back."""
+    shared = advancing.shared(site.home) if is_shared(site) else []
+    if not shared:
+        return
+    tasks = list_tasks(site.context, _SHARED_STATES)
+    # What is being proved just now is shared before its task has a head.
+    tips = commits_of(site.home, [f"refs/heads/{one.branch}" for one in tasks])
+    gone = set(shared) - {one.head for one in tasks} - set(tips.values())
+    if not gone:
+        return
+    for landing in operations.list_landings(site.context, (LANDED,)):
+        if landing.head in gone:
+            _drop_branch(site, landing)  # another machine landed what was made here
+    advancing.unshare(site.home, find_target(site.home, site.settings), *sorted(gone))
+
+
+def _share_again(site: Site, target: Target, entered: Collection[str]) -> None:
+    """Share what was proved here while the remote could not be reached."""
+    shared = {*advancing.shared(site.home), *entered}
+    left = [one for one in list_tasks(site.context, (REVIEW, LANDING)) if one.head and one.head not in shared]
+    tips = commits_of(site.home, [f"refs/heads/{one.branch}" for one in left])
+    for one in left:
+        if tips.get(f"refs/heads/{one.branch}") == one.head:
+            advancing.share(site.home, target, one.head)
 
 
 def integrate(site: Site, target: Target, settings: Settings) -> None:

@@ -252,6 +252,11 @@ def _next(call: Call, role: str = "") -> dict[str, Any]:
         outcome = wait_for_task(house.context, session, role, call.wait_seconds * 1000, start)
     if isinstance(outcome, NothingReady):
         return _nothing(outcome, call.wait_seconds)
+    missing = ""
+    if outcome.task.kind == "review":
+        from interlock.flows.submitting import bring_reviewed
+
+        missing = bring_reviewed(house.context, house.site, outcome.task)
     if call.is_given_up() and not outcome.is_resumed:
         from interlock.operations.task_handing import hand_back
 
@@ -263,6 +268,7 @@ def _next(call: Call, role: str = "") -> dict[str, Any]:
         "feedback": [lesson_json(one) for one in outcome.lessons],
         "context": left_before(call, outcome),
         "resumed": outcome.is_resumed,
+        **({"note": missing} if missing else {}),
         **({} if outcome.is_resumed else _former_work(call, session, outcome.claims)),
     }
 

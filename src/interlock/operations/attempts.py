@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from interlock.domain.attempts import ENDED, RUNNING, Attempt
 from interlock.operations import records
-from interlock.operations.usage import settle_in
+from interlock.operations.usage import BOOKING, settle_in
 from interlock.values import as_dict, replace
 
 TYPE_CHECKING = False
@@ -19,26 +19,27 @@ _NOUN = "attempt"
 
 def begin_attempt(context: Context, session: Session, task: Task, **facts: object) -> Attempt:
     """Enter an attempt that is about to be made."""
+    return context.change(lambda tx: begin_in(tx, context, session, task, **facts))
 
-    def work(tx: Change) -> Attempt:
-        now = context.store.wall_of(tx.now)
-        attempt = Attempt(
-            id=records.next_id(tx, _NOUN),
-            task=task.id,
-            attempt=task.attempt,
-            lineage=task.lineage,
-            agent=session.agent,
-            session=session.id,
-            machine=context.processes.machine,
-            keeper=as_dict(context.processes.current()),
-            started_at=now,
-            seen_at=now,
-            **facts,  # type: ignore[arg-type]
-        )
-        records.put(tx, _NOUN, as_dict(attempt), "begun", session)
-        return attempt
 
-    return context.change(work)
+def begin_in(tx: Change, context: Context, session: Session, task: Task, **facts: object) -> Attempt:
+    """The same within a transaction."""
+    now = context.store.wall_of(tx.now)
+    attempt = Attempt(
+        id=records.next_id(tx, _NOUN),
+        task=task.id,
+        attempt=task.attempt,
+        lineage=task.lineage,
+        agent=session.agent,
+        session=session.id,
+        machine=context.processes.machine,
+        keeper=as_dict(context.processes.current()),
+        started_at=now,
+        seen_at=now,
+        **facts,  # type: ignore[arg-type]
+    )
+    records.put(tx, _NOUN, as_dict(attempt), "begun", session)
+    return attempt
 
 
 def note_sign(context: Context, attempt: Attempt, doing: str) -> None:
@@ -69,7 +70,7 @@ def change_attempt(context: Context, attempt: Attempt, verb: str, **changes: obj
             settle_in(tx, context, now)  # whatever became of it, it is booked
         return now
 
-    return context.change(work)
+    return context.change(work, areas=BOOKING if changes.get("state") == ENDED else None)
 
 
 def attempts_of(context: Context, task_id: str) -> list[Attempt]:

@@ -277,6 +277,9 @@ def _believe(sight: Sight, proofs: tuple[Proof, ...]) -> Task:
     is_landed = not head or sight.witness.is_landed(head)
     step = _review_step(sight) if missing is None else None
     seen = [as_dict(proof) for proof in proofs]
+    if missing is None and not is_landed and head != task.head:
+        # First: who reviews or lands it may be on another machine, and is told of it by what follows.
+        sight.witness.share(head, lambda: _stay_alive(sight))
 
     def work(tx: Change) -> None:
         now = get_in(tx, task.id)

@@ -8,7 +8,6 @@ to stay for it.
 
 from __future__ import annotations
 
-from interlock.domain.attempts import are_hands_of
 from interlock.domain.fans import (
     ABANDONED,
     DROP,
@@ -163,7 +162,7 @@ def _splittable(tx: Change, me: Session, task_id: str) -> Task:
     if task.state == READY:
         return task
     if task.state == ACTIVE:
-        return task if are_hands_of(me.agent, task.owner) else owned(tx, me, task_id)
+        return owned(tx, me, task_id, by_hands=True)
     raise NotAllowed(
         f"{task_id} is {task.state}: it cannot be split now",
         code="TASK_WRONG_STATE",

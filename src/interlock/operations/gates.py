@@ -47,6 +47,7 @@ from interlock.operations.gate_resting import (
     rest,
     why_at_rest,
 )
+from interlock.operations.hands import hands_of
 from interlock.operations.notices import add_notice
 from interlock.operations.task_rows import get_in, move_task, task_from, who
 from interlock.operations.tasks import check_reason, owned
@@ -108,7 +109,7 @@ def ask(
                 _check_asker(tx, me, gate)
                 return gate
         _check_no_other(tx, me, task_id)
-        task = owned(tx, me, task_id)
+        task = owned(tx, me, task_id, by_hands=True)
         return open_gate_in(
             tx, context, me, task=task, kind=kind, why=why, about=asked, risk=risk, evidence=evidence
         )
@@ -118,14 +119,19 @@ def ask(
 
 def _check_asker(tx: Change, me: Session, gate: Gate) -> None:
     """Whoever asks again must be the one who may ask: it waits, or has the task in hand."""
-    if gate.state != WAITING or gate.session not in {me.id, *ancestors_of(tx, me.id)}:
-        owned(tx, me, gate.task)
+    if gate.state != WAITING or gate.session not in _kin(tx, me):
+        owned(tx, me, gate.task, by_hands=True)
+
+
+def _kin(tx: Change, me: Session) -> set[str]:
+    """A session, and those for whom it may ask: the gate is theirs, whoever of them asked."""
+    return {me.id, *ancestors_of(tx, me.id)}
 
 
 def _check_no_other(tx: Change, me: Session, task_id: str) -> None:
     """Refuse a second question while the first has no answer: either could let the task go on."""
     for gate in gates_of(tx, task_id, WAITING):
-        if gate.session == me.id:
+        if gate.session in _kin(tx, me):
             raise WaitsForPerson(
                 f"{task_id} waits for the answer to {gate.id} already: {gate.why}",
                 code="GATE_OPEN",
@@ -304,7 +310,7 @@ def withdraw(context: Context, session: Session, gate_id: str, why: str = "") ->
     def work(tx: Change) -> Gate:
         me = living(tx, session)
         gate = _waiting(tx, gate_id)
-        if gate.session != me.id and me.kind != PERSON:
+        if gate.session not in _kin(tx, me) and me.kind != PERSON:
             raise NotAllowed(
                 f"{gate_id} was asked by {gate.agent or 'nobody'}, not by {me.agent}",
                 code="NOT_YOUR_GATE",
@@ -350,7 +356,9 @@ def _end(tx: Change, context: Context, gate: Gate, state: str, by: Session, why:
     if task is not None and is_current and not others:
         _go_on(tx, task, ended, owner, by, text)
     if by.id != gate.session and (owner is not None or _is_there(tx, gate.session)):
-        add_notice(tx, owner.id if owner is not None else gate.session, text)
+        told = owner.id if owner is not None else gate.session
+        for one in (told, *(hands.id for hands in hands_of(tx, told) if hands.id != by.id)):
+            add_notice(tx, one, text)
     tx.frees = True
     return ended
 

@@ -62,7 +62,7 @@ def send_handoff(
 
     def work(tx: Change) -> Handoff:
         me = living(tx, session)
-        task = owned(tx, me, draft.task)
+        task = owned(tx, me, draft.task, by_hands=True)
         made = _seal(tx, context, me, task, draft)
         on_step("sealed")
         most = made.maximum + _allowed_more(tx, task)

@@ -78,7 +78,7 @@ def submit(context: Context, session: Session, wish: Submission, wall_ms: int) -
         _check_reviewed(tx, context, wish, patterns, rows)
         task = get_in(tx, wish.task) if wish.task else None
         if task is not None:
-            _check_role(me, task)
+            _check_role(tx, me, task, wish.head)
         landing_id = records.next_id(tx, NOUN)
         holder = begin_entry_holder(tx, me, landing_id)
         made = _entry(wish, me, holder, landing_id, wall_ms, task)
@@ -130,7 +130,7 @@ def _entry(
         subject=wish.subject,
         author=dict(wish.author),
         task=wish.task,
-        role=(task.role if task is not None else "") or me.role,
+        role=me.role,  # that of its task, if it has one, unless it was handed back and judged by it then
         unidentified=list(wish.unidentified),
         attempt=task.attempt if task is not None else 0,
         paths=list(wish.paths),
@@ -160,13 +160,22 @@ def _is_free(free: Sequence[Branch], pattern: Pattern) -> bool:
     return any(covers_branch(branch, path) for branch in free)
 
 
-def _check_role(me: Session, task: Task) -> None:
-    if task.role and task.role != me.role:
+def _check_role(tx: Reading, me: Session, task: Task, head: str) -> None:
+    if task.role and task.role != me.role and not _was_handed_back(tx, me, task, head):
         raise NotAllowed(
             f"{task.id} is for the role {task.role}, and {me.agent} has {me.role or 'none'}",
             code="WRONG_ROLE",
             hint=f"interlock join {me.agent} --role {task.role}, if that is what you are",
         )
+
+
+def _was_handed_back(tx: Reading, me: Session, task: Task, head: str) -> bool:
+    """Whether a worker in the role of the task made this, and its keeper, or who lands for it, submits it."""
+    return any(
+        (one["attempt"], one["role"]) == (task.attempt, task.role)
+        and (one["session"] == me.id or task.head == head)
+        for one in records.by_key(tx, "attempt", task.id)
+    )
 
 
 def _outside(

@@ -162,8 +162,16 @@ def _check_wanted(me: Session, role: str) -> None:
         raise forbidden(me.agent, me.role, f"a task for the role {role} is not for the role {me.role}")
 
 
-def take_task(context: Context, session: Session, task_id: str, base: str) -> Picked | None:
+def take_task(
+    context: Context,
+    session: Session,
+    task_id: str,
+    base: str,
+    also: Callable[[Change, Task], None] | None = None,
+) -> Picked | None:
     """Take one certain task if it is ready, and its paths with it; nothing if it is not, or they are held.
+
+    `also` is done in the same transaction with what was taken: nobody ever sees the one without the other.
 
     Raises:
         Stale: the session is over.
@@ -178,7 +186,10 @@ def take_task(context: Context, session: Session, task_id: str, base: str) -> Pi
         _check_wanted(me, row[5])
         if row[4] != READY:
             return None
-        return _Walk(tx, context, me, base).take_one(task_id, row[8])
+        picked = _Walk(tx, context, me, base).take_one(task_id, row[8])
+        if picked is not None and also is not None:
+            also(tx, picked.task)
+        return picked
 
     return context.change(work)
 

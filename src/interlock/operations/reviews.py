@@ -9,13 +9,13 @@ from __future__ import annotations
 
 import json
 
-from interlock.domain.attempts import are_hands_of
 from interlock.domain.reviews import APPROVED, DECIDING, GOING_ON, OPEN, OUTDATED, Review, is_meant
 from interlock.domain.tasks import AT_WORK, READY, REVIEW
 from interlock.domain.verdicts import Opinion, bad_verdict, make_opinion, read_opinion
 from interlock.errors import NotAllowed, Stale
 from interlock.operations import records
 from interlock.operations.claims import ancestors_of, living
+from interlock.operations.hands import keeper_of
 from interlock.operations.review_opening import begin_review, begin_review_in, step_for, take_back
 from interlock.operations.review_records import (
     NOUN,
@@ -133,8 +133,7 @@ def _judgeable(tx: Change, review: Review, me: Session, head: str) -> Review:
 
 def is_author(reading: Reading, review: Review, me: Session) -> bool:
     """Whether a session made the work that is reviewed, or is a subagent of who did."""
-    is_named = me.agent == review.agent or are_hands_of(me.agent, review.agent)
-    return is_named or review.session in (me.id, *ancestors_of(reading, me.id))
+    return me.agent == review.agent or review.session in (me.id, *ancestors_of(reading, me.id))
 
 
 def may_take(reading: Reading, me: Session, task: Task) -> bool:
@@ -184,7 +183,7 @@ def _entry_for(tx: Change, review: Review, me: Session) -> dict[str, Any]:
         raise _not_asked(review, [str(decision.get("name", ""))])
     _refuse_second(review, me)
     left = [dict(entry) for entry in review.entries if not entry["verdict"]]
-    taken = [entry for entry in left if _has_in_hand(get_in(tx, entry["task"]), me)]
+    taken = [entry for entry in left if _has_in_hand(tx, get_in(tx, entry["task"]), me)]
     free = [entry for entry in left if _may_fill(tx, entry, me)]
     if not taken and not free:
         raise _not_asked(review, [str(entry["name"]) for entry in left])
@@ -203,11 +202,12 @@ def _refuse_second(review: Review, me: Session) -> None:
 def _may_fill(tx: Change, entry: Any, me: Session) -> bool:
     task = get_in(tx, entry["task"])
     is_free = task.state == READY and is_meant(entry["name"], me.agent)
-    return is_free or _has_in_hand(task, me)
+    return is_free or _has_in_hand(tx, task, me)
 
 
-def _has_in_hand(task: Task, me: Session) -> bool:
-    return task.state in AT_WORK and (task.session == me.id or are_hands_of(me.agent, task.owner))
+def _has_in_hand(tx: Change, task: Task, me: Session) -> bool:
+    """Whether a session is at work on a task, or is the worker of who is."""
+    return task.state in AT_WORK and task.session in (me.id, keeper_of(tx, me.id))
 
 
 def _not_asked(review: Review, names: Sequence[str]) -> NotAllowed:

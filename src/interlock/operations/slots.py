@@ -20,7 +20,7 @@ from interlock.domain.slots import (
 )
 from interlock.errors import Held, InterlockError
 from interlock.operations.claims import living
-from interlock.operations.leases import end_if_gone, free_slot, sweep_if_due
+from interlock.operations.leases import end_if_gone, free_slot, is_dead, sweep_if_due
 from interlock.operations.lines import Place
 from interlock.values import replace
 
@@ -282,12 +282,16 @@ def list_slots(context: Context, kind: str = "") -> list[Slot]:
 
 
 def in_use(context: Context) -> dict[str, int]:
-    """How much of each kind is not to be had now; what counts by time counts on when its user is gone."""
+    """How much of each kind is not to be had now; what counts by time counts on when its user is gone.
+
+    What the dead hold is passed over: whoever asks for it next takes it from them.
+    """
 
     def look(reading: Reading) -> dict[str, int]:
         used: dict[str, int] = {}
         for row in reading.all("slots_all"):
-            if _counts(row, reading.now):
+            is_left = row[10] is None and is_dead(reading, row[7], context.processes)
+            if _counts(row, reading.now) and not is_left:
                 used[row[2]] = used.get(row[2], 0) + row[6]
         return used
 

@@ -181,17 +181,33 @@ def count_waits(tx: Change, task_id: str) -> int:
     return waits
 
 
-def owned(tx: Change, session: Session, task_id: str) -> Task:
-    """A task that this session is at work on.
+def owned(tx: Change, session: Session, task_id: str, *, by_hands: bool = False) -> Task:
+    """A task that this session is at work on, or one whose subagent it is.
+
+    `by_hands`: the worker of a keeper may do it, too (see `hands.py`); what ends an attempt it may not.
 
     Raises:
         Stale: it is somebody else's by now, or nobody's.
     """
     task = get_in(tx, task_id)
-    is_own = task.session == session.id or (task.session and task.session in ancestors_of(tx, session.id))
+    is_own = task.session == session.id
+    are_hands = False
+    if task.session and not is_own and task.session in ancestors_of(tx, session.id):
+        from interlock.operations.hands import keeper_of  # noqa: PLC0415 - few act for another
+
+        are_hands = keeper_of(tx, session.id) == task.session
+        is_own = by_hands or not are_hands
     if is_own and task.state in AT_WORK:
         return task
     held = f"{task.owner} is at work on it" if task.owner and task.state in AT_WORK else f"it is {task.state}"
+    if are_hands and task.state in AT_WORK:
+        raise Stale(
+            f"{task_id} is not {session.agent}'s to end: {task.owner} holds it, and does that",
+            code="TASK_NOT_YOURS",
+            hint="end with WorkComplete or WorkFailed; what you return is judged and handed in then",
+            holder=task.owner or None,
+            state=task.state,
+        )
     raise Stale(
         f"{task_id} is not (or no longer) {session.agent}'s: {held}",
         code="TASK_NOT_YOURS",

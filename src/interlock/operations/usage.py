@@ -247,7 +247,7 @@ def book_in(tx: Change, context: Context, wish: UsageEntry, session: Session | N
     old = UsageEntry(**found) if found is not None else None
     if old is None:
         entry = _priced(context, _placed(tx, context, wish))
-    elif old.is_final:
+    elif old.is_final and not (_is_wordless(old) and _is_word(wish)):
         return Booked(entry=old, is_new=False, differs=_differs(old, wish))
     else:
         entry = _raised(context, old, wish)
@@ -289,16 +289,28 @@ def _raised(context: Context, old: UsageEntry, wish: UsageEntry) -> UsageEntry:
         cost_micros=wish.cost_micros,
         how=wish.how,
         is_final=wish.is_final,
+        is_least=False,
     )
     now = _priced(context, told)
-    is_word = wish.cost_micros is not None or wish.input_tokens is not None
-    if wish.is_final and is_word and now.cost_micros is not None:
+    if _is_word(wish) and now.cost_micros is not None:
         return now
     before = old.cost_micros
     if before is not None and (now.cost_micros is None or now.cost_micros < before):
         now = replace(now, cost_micros=before, how=old.how)
     is_least = wish.is_final and now.cost_micros is not None
     return replace(now, is_least=is_least)
+
+
+def _is_wordless(entry: UsageEntry) -> bool:
+    """Whether an attempt was booked as over before its own word came, as by another machine while cut off."""
+    is_unknown = entry.cost_micros is None or entry.is_least or entry.how == IDLE
+    return is_unknown and bool(entry.attempt) and entry.key.startswith(attempt_key(""))
+
+
+def _is_word(wish: UsageEntry) -> bool:
+    """Whether it is what a worker said at its end."""
+    is_said = wish.cost_micros is not None or wish.input_tokens is not None
+    return wish.is_final and is_said and wish.how != IDLE
 
 
 def _larger(old: int | None, new: int | None, *, is_final: bool) -> int | None:

@@ -59,6 +59,13 @@ class Witness(Protocol):
         """Whether the target branch has this commit."""
         ...
 
+    def share(self, commit: str, on_tick: Callable[[], None]) -> None:
+        """Let other machines that work on the same tasks have a commit, where there are any.
+
+        What cannot be shared now is only to be had here.
+        """
+        ...
+
     def output_size(self, path: str) -> int:
         """The size of a file, or how much is in a folder; -1 when it is not there."""
         ...

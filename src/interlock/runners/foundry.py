@@ -18,6 +18,7 @@ import sys
 import traceback
 
 from interlock.runners.process import Child
+from interlock.runners.trees import look_at
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -63,15 +64,18 @@ class Forked:
         for line in lines:
             told = json.loads(line)
             if told.get("event") == "pid":
-                self._know(int(told["pid"]))
+                self._know(int(told["pid"]), int(told["started"]))
             else:
                 self._told.append(told)
 
-    def _know(self, pid: int) -> None:
+    def _know(self, pid: int, started: int) -> None:
         self.pid = pid
-        if self.file >= 0:  # else it has ended, and the number may be somebody else's by now
-            with contextlib.suppress(OSError):
-                self._handle = os.pidfd_open(pid)
+        with contextlib.suppress(OSError):  # it has ended already
+            self._handle = os.pidfd_open(pid)
+        now = look_at(pid)
+        if self._handle >= 0 and (now is None or now.started != started):
+            os.close(self._handle)  # the number is somebody else's by now
+            self._handle = -1
 
     @property
     def signs(self) -> list[int]:
@@ -201,7 +205,8 @@ def _live(control: socket.socket, work: Work, order: dict[str, Any], file: int) 
         os.setsid()  # what is sent to the group of whoever started us is not meant for it
         signal.signal(signal.SIGCHLD, signal.SIG_DFL)
         tell = _teller(file)
-        tell({"event": "pid", "pid": os.getpid()})
+        here = look_at(os.getpid())
+        tell({"event": "pid", "pid": os.getpid(), "started": here.started if here else 0})
         work(order, tell)
         code = 0
     except SystemExit:

@@ -12,7 +12,7 @@ import selectors
 import signal
 import time
 
-from interlock.clock import SystemClock
+from interlock.clock import awake_ms
 from interlock.domain.worker_fields import MOST_LINE_BYTES
 from interlock.domain.worker_messages import Flaw, WorkComplete, WorkFailed, failed, read_line, write_line
 from interlock.domain.worker_talk import Conversation, Limits, limits_of
@@ -46,6 +46,7 @@ if TYPE_CHECKING:
 
 _READ = 65_536
 _TICK_SECONDS = 0.2
+_MOST_UNHEARD_MS = 1_000  # between two judgements: what is longer was ours, such as a machine that slept
 _MOST_TROUBLE = 64_000
 _GRACE_SECONDS = 5.0  # between asking a tree to end and killing it
 _LAST_WORDS_SECONDS = 1.0  # for a child that has ended to be seen to, and for what it said last
@@ -79,7 +80,8 @@ def run_worker(
     `start` is called with the descriptors that the child gets as input, output and errors; it may be
     `lambda streams: WorkerChild(command, cwd=folder, streams=streams)`, or `fencing.start_fenced` with them.
     `on_message` hears what the worker says; `on_tick` is asked a few times a second, and a reason from it
-    ends the work. `now` tells milliseconds. Without `limits`, those of the assignment hold.
+    ends the work. `now` tells milliseconds, those in which the machine was awake unless it is given; what is
+    too long between two looks is no silence of the worker's. Without `limits`, those of the assignment hold.
 
     Raises:
         Malformed: the assignment itself cannot be said.
@@ -130,10 +132,11 @@ class _Talk:
         self._limits = limits
         self._on_message = on_message
         self._on_tick = on_tick
-        self._now = now or SystemClock().boot_ms
+        self._now = now or awake_ms
         begun = Conversation().hear(assignment, self._now())
         assert isinstance(begun, Conversation)
         self._said = begun
+        self._judged_at = begun.heard_at
         self._assignment = assignment.assignment
         self._partial = bytearray()
         self._bytes = 0
@@ -159,10 +162,9 @@ class _Talk:
     def _loop(self, selector: selectors.BaseSelector, handle: int) -> Flaw | None:
         tick_at = 0.0
         while True:
-            for key, _ in selector.select(_TICK_SECONDS):
-                flaw = self._serve(selector, key.fd, handle)
-                if flaw is not None:
-                    return flaw
+            flaw = self._serve_ready(selector, handle, _TICK_SECONDS)
+            if flaw is not None:
+                return flaw
             watched = selector.get_map()
             has_output = self._pipes.from_child in watched
             if self._is_dead and not has_output:
@@ -171,9 +173,16 @@ class _Talk:
                 return self._after_wait(has_output=has_output)
             if time.monotonic() >= tick_at:
                 tick_at = time.monotonic() + _TICK_SECONDS
-                flaw = self._judge()
+                flaw = self._judge(selector, handle)
                 if flaw is not None:
                     return flaw
+
+    def _serve_ready(self, selector: selectors.BaseSelector, handle: int, seconds: float) -> Flaw | None:
+        for key, _ in selector.select(seconds):
+            flaw = self._serve(selector, key.fd, handle)
+            if flaw is not None:
+                return flaw
+        return None
 
     def _serve(self, selector: selectors.BaseSelector, ready: int, handle: int) -> Flaw | None:
         """Do what one descriptor is ready for."""
@@ -259,11 +268,26 @@ class _Talk:
             self._wait_at_most(_PARTING_SECONDS)
         return flaw
 
-    def _judge(self) -> Flaw | None:
+    def _judge(self, selector: selectors.BaseSelector, handle: int) -> Flaw | None:
         reason = self._on_tick()
         if reason and self._said.end is None:
             return Flaw(code="stopped", reason=reason)
-        return self._said.judge(self._now(), self._limits)
+        self._overlook_our_absence()
+        flaw = self._serve_ready(selector, handle, 0)  # what it said while the tick took its time
+        if flaw is not None:
+            return flaw
+        self._judged_at = self._now()
+        return self._said.judge(self._judged_at, self._limits)
+
+    def _overlook_our_absence(self) -> None:
+        """Forgive what is too long between two judgements: the worker slept too, or was not listened to.
+
+        Only the excess: one that says nothing is ended in the end, however slow we are.
+        """
+        now = self._now()
+        unheard = now - self._judged_at - _MOST_UNHEARD_MS
+        if unheard > 0:
+            self._said = self._said.overlook(unheard, now)
 
     def _after_death(self) -> Flaw | None:
         """It has ended and its output is closed: what is wrong with that, if anything."""
