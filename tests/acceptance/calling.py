@@ -231,7 +231,7 @@ def at_terminal(shell: Shell, *words: str, **environment: str) -> tuple[int, str
     return process.wait(60), said.decode().replace("\r\n", "\n")
 
 
-def eventually(is_so: Callable[[], object], seconds: float = 20.0) -> None:
+def eventually(is_so: Callable[[], object], seconds: float = 60.0) -> None:
     """Look again and again until it is so; give up in the end."""
     give_up_at = time.monotonic() + seconds
     while not is_so():

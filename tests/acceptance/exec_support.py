@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import json
 import os
 import shutil
@@ -97,7 +98,8 @@ class Yard:
 
     def close(self) -> None:
         if pid := self.resident():
-            os.kill(pid, signal.SIGTERM)
+            with contextlib.suppress(ProcessLookupError):  # it may have ended since it answered
+                os.kill(pid, signal.SIGTERM)
 
     def left_over(self) -> list[str]:
         """What no run may leave: pins, live sessions other than the caller's, runs that are not over."""

@@ -94,9 +94,10 @@ def draft_of(yard: Yard) -> str:
 def test_after_its_starter_was_killed_whoever_comes_ends_it(yard: Yard, mark: str, who: str) -> None:
     with yard.shell.start(*start_words(mark)) as running:
         assert running.line() == "up\n"
+        eventually(lambda: yard.runs()[0]["tree"]["root"]["pid"] > 0)  # the starter may write it later
         (run,) = yard.runs()
-        assert run["tree"]["root"]["pid"] > 0
         resident = yard.resident()
+        assert resident
         if who != "resident":
             os.kill(resident, signal.SIGSTOP)  # so that it is not the one who finds out
         running.signal(signal.SIGKILL)
@@ -179,6 +180,7 @@ def test_while_it_runs_there_is_always_a_resident(yard: Yard) -> None:
     with yard.shell.start("exec", "--role", "code", "--", "sh", "-c", script) as running:
         assert running.line() == "up\n"
         first = yard.resident()
+        assert first
         os.kill(first, signal.SIGKILL)
         eventually(lambda: yard.resident() not in (0, first))
         (yard.repository / "go-on").write_text("")

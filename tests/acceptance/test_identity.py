@@ -154,9 +154,9 @@ def test_outside_the_registered_shell_nobody_is_its_agent(shell: Shell) -> None:
 def test_a_registered_shell_whose_lease_ran_out_is_told_so_and_never_taken_for_the_person(
     shell: Shell,
 ) -> None:
-    (shell.folder / "interlock.toml").write_text('[sessions]\nlease = "1s"\n', encoding="utf-8")
+    (shell.folder / "interlock.toml").write_text('[sessions]\nlease = "8s"\n', encoding="utf-8")
     script = """
-    interlock join ann --pid $$ && interlock claim x --ttl 1s && read go
+    interlock join ann --pid $$ && interlock claim x --ttl 8s && read go
     for try in 1 2; do interlock claim a; echo $?; done
     interlock status
     interlock join ann && interlock claim a && interlock status
@@ -171,8 +171,8 @@ def test_a_registered_shell_whose_lease_ran_out_is_told_so_and_never_taken_for_t
         stderr=subprocess.STDOUT,
         text=True,
     ) as registered:
-        eventually(lambda: "x" in shell.holders())
-        shell.ask("claim", "x", "--as", "bob", "--wait", "30s")
+        eventually(lambda: "claim.taken" in shell.kinds())
+        shell.ask("claim", "x", "--as", "bob", "--wait", "60s")
         told, _ = registered.communicate("go\n", timeout=60)
 
     assert told.count("[SESSION_OVER]") == 2

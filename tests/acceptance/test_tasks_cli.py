@@ -252,7 +252,7 @@ def test_a_waiting_next_ends_on_a_signal_and_leaves_nothing_behind(shell: Shell)
     with shell.start("next", "--wait", "40s", "--as", "bob", "--json") as waiting:
         eventually(lambda: wakes.exists() and list(wakes.iterdir()))
         waiting.signal(signal.SIGTERM)
-        assert waiting.end(20).exit == 128 + signal.SIGTERM
+        assert waiting.end().exit == 128 + signal.SIGTERM
     assert list(wakes.iterdir()) == []
 
 

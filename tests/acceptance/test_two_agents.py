@@ -55,7 +55,7 @@ def test_a_waiter_gets_it_as_soon_as_it_is_released(shell: Shell) -> None:
         shell.await_waiter()
         line = shell.ask("status")["waiters"]
         shell.ask("release", "--all", "--as", "ann")
-        ended = waiter.end(10)
+        ended = waiter.end()
 
     assert [(one["agent"], one["patterns"]) for one in line] == [("bob", ["src/api.py"])]
     assert ended.exit == 0
@@ -78,7 +78,7 @@ def test_a_waiter_keeps_later_comers_from_passing_it(shell: Shell) -> None:
         shell.await_waiter()
         passing = shell.refuse("CLAIM_HELD", "claim", "b", "--as", "cat", exit=3)
         shell.ask("release", "--all", "--as", "ann")
-        assert waiter.end(10).exit == 0
+        assert waiter.end().exit == 0
 
     assert (passing["refused"][0]["holder"], passing["refused"][0]["waiting"]) == ("bob", True)
     assert shell.holders() == {"a": "bob", "b": "bob"}
@@ -91,7 +91,7 @@ def test_two_who_would_wait_for_each_other_for_ever_are_told_so(shell: Shell) ->
         shell.await_waiter()
         answer = shell.refuse("WAIT_CYCLE", "claim", "a", "--as", "bob", "--wait", "30s", exit=3)
         shell.ask("release", "b", "--as", "bob")
-        assert waiter.end(10).exit == 0
+        assert waiter.end().exit == 0
 
     assert answer["cycle"] == ["bob", "ann", "bob"]
 

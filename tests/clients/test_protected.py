@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 
-from interlock.testing.real_clients import Codex, Launch
+from interlock.testing.real_clients import Codex
 from tests.acceptance.calling import INTERLOCK
 
 if TYPE_CHECKING:
@@ -228,16 +228,16 @@ def test_of_two_different_clients_one_wins_and_the_other_is_told_who(
         claude.edit("calc.py", first, f"{first}  # claude"),
         codex.edit("calc.py", second, f"{second}  # codex"),
     ]
-    # None ends before the other has tried: what a session that left held is free again.
-    meet = "touch {0}.here; for i in $(seq 300); do [ -e {1}.here ] && exit 0; sleep 0.05; done; exit 1"
-    scripts = [
-        {"main": edits[0] + claude.shell(meet.format("one", "two")) + claude.say("done")},
-        {"main": edits[1] + codex.shell(meet.format("two", "one")) + codex.say("done")},
+    running = [
+        world.start(one, {"main": edit + one.wait_at("both tried") + one.say("done")})
+        for one, edit in zip((claude, codex), edits, strict=True)
     ]
-
-    results = world.run_together(
-        [Launch(client=claude, scripts=scripts[0]), Launch(client=codex, scripts=scripts[1])]
-    )
+    # None ends before the other has tried: what a session that left held is free again.
+    for one, edit in zip(running, edits, strict=True):
+        assert one.model.wait_for_turn("main", len(edit))
+    for one in running:
+        one.model.open_gate("both tried")
+    results = [one.finish() for one in running]
 
     content = world.files()["calc.py"]
     winner, loser = ("claude", 1) if "# claude" in content else ("codex", 0)

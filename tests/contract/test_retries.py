@@ -606,7 +606,7 @@ def test_siblings_that_fail_at_once_are_all_counted(live_site: Site) -> None:
     barrier = threading.Barrier(len(theirs))
 
     def fail(worker: Agent, task_id: str) -> str:
-        barrier.wait(10)
+        barrier.wait(30)
         return ends(worker, task_id, f"only in {'x' * int(task_id[1:])}").outcome
 
     failing = [Background(lambda one=one: fail(*one)) for one in theirs]

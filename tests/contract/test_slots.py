@@ -14,7 +14,7 @@ import pytest
 from interlock.config import Settings
 from interlock.domain.slots import Slot, SlotRefused, SlotTaken
 from interlock.errors import Held, InterlockError, Malformed, Stale
-from interlock.operations import leases, slots
+from interlock.operations import leases, lines, slots
 from interlock.rebuilding import rebuild_store
 from interlock.runners.ports import is_port_free
 from interlock.testing.repositories import git
@@ -44,6 +44,12 @@ context = open_context(Path(sys.argv[1]), sys.argv[2], settings=Settings(slots=(
 bob = sessions.join(context, "bob").session
 slots.take_slot(context, bob, slots.wish_for(context, "gpu"), 60_000)
 """
+
+
+@pytest.fixture(autouse=True)
+def patient(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Waiters in threads of this process are not passed over because it did not run for a few seconds."""
+    monkeypatch.setattr(lines.Place.__init__, "__kwdefaults__", {"beat_ms": 1000, "alive_ms": 30_000})
 
 
 def ask(
@@ -361,8 +367,6 @@ def test_a_killed_holder_loses_its_slot(live_site: Site, monkeypatch: pytest.Mon
 
 
 def test_a_waiter_is_woken_when_a_slot_is_freed(live_site: Site, monkeypatch: pytest.MonkeyPatch) -> None:
-    from interlock.operations import lines
-
     # Waiters look by themselves only every 40 seconds: who is quicker was woken.
     monkeypatch.setattr(lines.Place.__init__, "__kwdefaults__", {"beat_ms": 40_000, "alive_ms": 120_000})
     ann, bob = live_site.agent("ann", settings=KINDS), live_site.agent("bob", settings=KINDS)

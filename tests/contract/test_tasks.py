@@ -465,12 +465,12 @@ def waiting(site: Site, agent: Agent) -> Background[picking.Picked | picking.Not
     context = site.context()
     before = site.listeners()
     started = Background(lambda: picking.wait_for_task(context, agent.session, "", 20 * SECOND))
-    wait_until(lambda: site.listeners() > before)
+    wait_until(lambda: site.listeners() > before or not started.is_running)
     return started
 
 
 def got(waiter: Background[picking.Picked | picking.NothingReady]) -> str:
-    outcome = waiter.result(10)
+    outcome = waiter.result(30)
     assert isinstance(outcome, picking.Picked), outcome
     return outcome.task.id
 
@@ -502,7 +502,7 @@ def test_a_waiter_wakes_when_a_path_is_released(live_site: Site) -> None:
 
 
 def test_a_waiter_wakes_when_an_owner_vanishes(live_site: Site) -> None:
-    ann = live_site.agent("ann", settings=Settings(session_lease_ms=1500))
+    ann = live_site.agent("ann", settings=Settings(session_lease_ms=4000))
     bob = live_site.agent("bob")
     add(ann, "a", paths=["src/a.py"])
     take(ann)
@@ -510,9 +510,12 @@ def test_a_waiter_wakes_when_an_owner_vanishes(live_site: Site) -> None:
     assert got(waiter) == "T1"
 
 
-def test_waiting_keeps_the_waiter_alive_and_has_an_end(live_site: Site) -> None:
-    bob = live_site.agent("bob", settings=Settings(session_lease_ms=1500))
-    outcome = picking.wait_for_task(bob.context, bob.session, "", 2500)
+def test_waiting_keeps_the_waiter_alive_and_has_an_end(
+    live_site: Site, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(picking, "_LOOK_MS", 100)
+    bob = live_site.agent("bob", settings=Settings(session_lease_ms=4000))
+    outcome = picking.wait_for_task(bob.context, bob.session, "", 5000)
     assert isinstance(outcome, picking.NothingReady)
     assert sessions.live_sessions(bob.context)[0].id == bob.session.id
 

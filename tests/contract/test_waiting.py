@@ -4,10 +4,12 @@ from __future__ import annotations
 
 import os
 import signal
+import socket
 import subprocess
 import sys
 import threading
 import time
+from contextlib import suppress
 from typing import TYPE_CHECKING
 
 import pytest
@@ -16,10 +18,13 @@ from interlock.config import Settings
 from interlock.domain.claims import Refused
 from interlock.errors import Malformed, Stale, StoreError
 from interlock.operations import leases, waiting
+from interlock.store.wake import Wakes
+from tests.killing_support import stop_outside_the_store
 from tests.support import MINUTE, SECOND, SQLITE_ONLY, Background, granted, refused, wait_until
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
+    from pathlib import Path
 
     from interlock.domain.claims import Claim, Taken
     from tests.support import Agent, Site
@@ -27,8 +32,14 @@ if TYPE_CHECKING:
 LONG_MS = 60 * SECOND  # longer than any test may take
 
 
+@pytest.fixture(autouse=True)
+def patient(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Waiters in threads of this process are not passed over because it did not run for a few seconds."""
+    monkeypatch.setattr(waiting, "_ALIVE_MS", 30 * SECOND)
+
+
 @pytest.fixture
-def no_polling(monkeypatch: pytest.MonkeyPatch) -> None:
+def no_polling(patient: None, monkeypatch: pytest.MonkeyPatch) -> None:
     """Waiters look by themselves only every 40 seconds: who is quicker was woken."""
     monkeypatch.setattr(waiting, "_BEAT_MS", 40 * SECOND)
     monkeypatch.setattr(waiting, "_ALIVE_MS", 120 * SECOND)
@@ -116,6 +127,30 @@ def test_a_waiter_hears_once_what_it_waits_for(live_site: Site) -> None:
 
     assert [refusal.holder for refusal in told[0].refused] == ["ann"]
     assert len(told) == 1
+
+
+def test_threads_that_wake_others_at_once_share_one_socket(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    wakes = Wakes(str(tmp_path / "wake"))
+    listener = wakes.listen()
+    original, made, both = socket.socket, [], threading.Barrier(2)
+
+    def make(*words: int) -> socket.socket:
+        made.append(original(*words))
+        with suppress(threading.BrokenBarrierError):
+            both.wait(0.3)  # until another makes one too, if one can
+        return made[-1]
+
+    monkeypatch.setattr(socket, "socket", make)
+    wakers = [Background(lambda: wakes.announce("entry")) for _ in range(2)]
+    for waker in wakers:
+        waker.result()
+
+    assert listener.wait(10) == "entry"
+    assert [one.getblocking() for one in made] == [False]
+    wakes.close()
+    listener.close()
 
 
 # ----------------------------------------------------------------------------------------------- order
@@ -421,14 +456,17 @@ def test_a_killed_waiter_is_passed_over_after_three_seconds(
 
     child.kill()
     child.wait(timeout=30)
-    died_at = time.monotonic()
+    (until,) = (int(str(row[6])) for row in live_site.rows("waiters_all"))
+    assert until - live_site.now() <= 3 * SECOND
     ann.release()
 
-    assert bob.is_refused("src").is_waiting, "nobody can know yet that zed is dead"
-    granted(bob.claim("src", wait_ms=LONG_MS))
-    assert time.monotonic() - died_at < 8, (
-        "three seconds of silence, one of looking, and room for a busy machine"
-    )
+    at_once = bob.claim("src")
+    if isinstance(at_once, Refused):
+        assert at_once.refused[0].is_waiting, "nobody can know yet that zed is dead"
+    else:
+        assert live_site.now() >= until, "the machine was so busy that the silence is over"
+    (claim,) = granted(bob.claim("src", wait_ms=LONG_MS))
+    assert 0 <= claim.granted_at - until < 20 * SECOND, "one second of looking, and room for a busy machine"
 
 
 @SQLITE_ONLY  # a server wakes its clients itself
@@ -453,7 +491,7 @@ def test_a_stopped_waiter_is_passed_over_and_waits_on_when_it_is_continued(
     ann, bob = live_site.agent("ann"), live_site.agent("bob")
     ann.take("src")
     child = waiting_process()
-    child.send_signal(signal.SIGSTOP)
+    stop_outside_the_store(live_site.place, [child.pid])
     ann.release()
     granted(bob.claim("src", wait_ms=LONG_MS))
 

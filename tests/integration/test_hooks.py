@@ -270,7 +270,9 @@ def test_with_the_state_in_postgres_a_resident_answers(root: Path, postgres_url:
             claims = one.type("claims")["claims"]
             assert [claim["pattern"] for claim in claims] == ["a.py"]
             assert claims[0]["holder"].startswith("claude-")
-            os.kill(resident_of(state), signal.SIGKILL)
+            pid = resident_of(state)
+            assert pid
+            os.kill(pid, signal.SIGKILL)
             assert two.edit("a.py").is_denied
             assert two.edit("b.py").is_silent
     finally:

@@ -136,7 +136,7 @@ def test_a_link_to_the_repository_leads_to_the_same_files(tmp_path: Path, root: 
         assert two.edit("a.py").is_denied
         assert two.edit("b.py", "y\n").is_silent
         assert two.edit("b.py", "z\n").is_silent
-    assert one.edit("b.py").is_denied
+        assert one.edit("b.py").is_denied
 
 
 def test_a_worktree_has_the_same_holders(tmp_path: Path, root: Path, one: StandIn) -> None:

@@ -207,7 +207,7 @@ def test_servers_starting_at_once_share_one_template(open_folder: Path) -> None:
         "with PostgresServer.start() as server: print(server.create_database('fresh'))\n"
     )
     starters = [spawn_python(script, TMPDIR=str(open_folder)) for _ in range(3)]
-    answers = [starter.communicate(timeout=WAIT_SECONDS)[0] for starter in starters]
+    answers = [starter.communicate(timeout=3 * WAIT_SECONDS)[0] for starter in starters]
     assert ["/fresh?" in answer for answer in answers] == [True, True, True]
     left = [path for path in open_folder.rglob("*") if path.is_file()]
     assert [path.suffix for path in left] == [".tar"]

@@ -63,15 +63,14 @@ def test_a_real_machine_whose_calendar_is_set_steals_and_prolongs_nothing(
     ann = Interlock(repository, agent="ann")
     bob = Interlock(repository, agent="bob")
     take(ann, "long.py", "10m")
-    claim = take(ann, "short.py", "2s")
+    claim = take(ann, "short.py", "6s")
     calendar = time.time_ns
     monkeypatch.setattr(time, "time_ns", lambda: calendar() + jump_ms * 1_000_000)
-    began = time.monotonic()
     assert is_refused(bob, "long.py")
     assert is_refused(bob, "short.py")
     outcome = bob.claim("short.py", wait="20s")
     assert isinstance(outcome, Taken)
-    assert 1.0 < time.monotonic() - began < 15.0
+    assert 0 <= outcome.granted[0].granted_at - claim.until < 13_000
     assert outcome.granted[0].token > claim.token
     assert is_refused(bob, "long.py")
     ann.close()
@@ -126,9 +125,7 @@ def test_a_waiter_that_died_in_a_restart_stands_in_nobodys_way(repository: Path)
     for _ in range(2):  # nobody shows a sign of life but the waiter
         clock.advance(270_000)
         now = ann._house.store.view(lambda reading: reading.now)
-        wait_until(
-            lambda now=now: ann._house.store.view(lambda r: r.all("waiters_all"))[0][6] > now, seconds=10
-        )
+        wait_until(lambda now=now: ann._house.store.view(lambda r: r.all("waiters_all"))[0][6] > now)
     assert waiting_call.is_running
 
     # The power goes: what is on the disk is all there is, and the waiter is no more.

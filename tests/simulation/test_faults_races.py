@@ -135,7 +135,7 @@ def test_what_is_being_renewed_cannot_lapse_meanwhile(site: Site, monkeypatch: p
     ann = sessions.join(renewing, "ann").session
     bob = sessions.join(sweeping, "bob").session
     path = renewing.repository.pattern_of("src/a.py", "glob")
-    taken = take(renewing, ann, "src/a.py", 5000)
+    taken = take(renewing, ann, "src/a.py", 9000)
     assert isinstance(taken, Taken)
     rewind(renewing, 3000)
     pause = Pause(held.held_by)

@@ -154,6 +154,11 @@ def take_over(repository: Path, *paths: str) -> Interlock:
     return successor
 
 
+def await_end_of_session(successor: Interlock) -> None:
+    """Wait until the sleeper's whole session is over, not only what it held."""
+    wait_until(lambda: "sleeper" not in {session.agent for session in successor.sessions()})
+
+
 def assert_unharmed(successor: Interlock, path: str, token: int) -> None:
     assert successor.check(path, token).state == "held"
     assert [claim.token for claim in successor.claims(path)] == [token]
@@ -190,13 +195,14 @@ def test_a_sleeper_that_wakes_up_after_its_lease_is_refused_everywhere(
 def test_a_sleeper_whose_session_is_over_is_refused_everywhere(
     repository: Path, store: str, start_sleeper: Callable[[Path], Sleeper]
 ) -> None:
-    (repository / "interlock.toml").write_text('[sessions]\nlease = "1s"\n', encoding="utf-8")
+    (repository / "interlock.toml").write_text('[sessions]\nlease = "5s"\n', encoding="utf-8")
     sleeper = start_sleeper(repository)
     (token,), _ = sleeper.ask("claim", PATH, "1s")["answer"]
     sleeper.ask("enter", BLOCK, "1s")
     sleeper.stop()
     (repository / "interlock.toml").unlink()
     successor = take_over(repository, PATH, BLOCK)
+    await_end_of_session(successor)
     new = successor.claims(PATH)[0].token
     sleeper.go_on()
 
@@ -242,13 +248,14 @@ def test_commands_of_a_sleeper_end_with_the_code_for_stale(repository: Path, sle
 def test_commands_of_a_session_that_is_over_end_with_the_code_for_stale(
     repository: Path, store: str, start_sleeper: Callable[[Path], Sleeper]
 ) -> None:
-    (repository / "interlock.toml").write_text('[sessions]\nlease = "1s"\n', encoding="utf-8")
+    (repository / "interlock.toml").write_text('[sessions]\nlease = "5s"\n', encoding="utf-8")
     sleeper = start_sleeper(repository)
     session = sleeper.ask("credentials")["answer"]
     (token,), _ = sleeper.ask("claim", PATH, "1s")["answer"]
     sleeper.stop()
     (repository / "interlock.toml").unlink()
     successor = take_over(repository, PATH)
+    await_end_of_session(successor)
     new = successor.claims(PATH)[0].token
 
     for words in (["renew", PATH], ["renew"], ["release", PATH], ["release", "--all"], ["claim", "other.py"]):

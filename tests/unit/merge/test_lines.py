@@ -67,15 +67,15 @@ def test_long_files_with_few_distinct_lines_merge_in_time() -> None:
     base = [str(number % 7) if number % 3 else "" for number in range(20_000)]
     ours = ["ours", *base[:9000], "more", *base[9001:]]
     theirs = [*base[:15_000], *base[15_004:], "theirs"]
-    start = time.perf_counter()
+    start = time.process_time()
     merged = clean_lines(merge_lines(base, ours, theirs))
-    assert time.perf_counter() - start < 2
+    assert time.process_time() - start < 2
     assert merged is not None
     assert (merged[0], merged[-1], len(merged)) == ("ours", "theirs", 19_998)
 
 
 def test_long_files_without_anything_in_common_end_in_time() -> None:
     base, ours, theirs = ([f"{number * factor % 101}" for number in range(20_000)] for factor in (1, 7, 31))
-    start = time.perf_counter()
+    start = time.process_time()
     merge_lines(base, ours, theirs)
-    assert time.perf_counter() - start < 4
+    assert time.process_time() - start < 4
