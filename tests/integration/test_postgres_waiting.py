@@ -65,3 +65,22 @@ def test_a_line_that_swallows_everything_is_found_out(server: PostgresServer) ->
         assert said["tcp_user_timeout"] == "20000"
         rows = line.execute("SELECT name, setting FROM pg_settings WHERE name LIKE 'idle_in_transaction%'")
         assert rows.fetchall() == [("idle_in_transaction_session_timeout", "60000")]
+
+
+def test_a_server_that_gives_up_a_connection_while_it_is_made_is_asked_again(
+    server: PostgresServer, repository: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("INTERLOCK_STORE", server.create_database())
+    tries: list[str] = []
+
+    def flaky(url: str, wait_ms: int) -> object:
+        tries.append(url)
+        connection = connect(url, wait_ms)
+        if len(tries) == 1:
+            connection.close()  # it is lost before its first question
+        return connection
+
+    monkeypatch.setattr("interlock.store.postgres.connect", flaky)
+    with Interlock(repository, agent="ann") as ann:
+        assert ann.claims() == []
+    assert len(tries) == 2

@@ -44,6 +44,7 @@ if TYPE_CHECKING:
 _MOST_TRIES = 8
 _SEAL_PAGE = 2000
 _LISTENER_MS = 30_000
+_SHORTLY_SECONDS = 0.1
 _AGAIN_SECONDS = 0.5  # before a server that went away is asked again
 _abandoned: list[object] = []  # connections of a parent process: neither used nor closed here
 
@@ -89,14 +90,27 @@ class PostgresStore:
             self._connection = None
         if self._connection is None or self._connection.closed:
             self._pid = os.getpid()
-            self._connection = connect(self.url, self.wait_ms)
-            if prepare:
-                try:
-                    prepare_schema(self._connection, self.url)
-                except BaseException:
-                    self._connection.close()
+            began = time.monotonic()
+            try:
+                self._connection = self._connect(prepare=prepare)
+            except StoreTransient:
+                # A server that just starts, or gives up a connection while it is being made, is asked again;
+                # one that does not answer at all is not waited for twice.
+                if time.monotonic() - began > _AGAIN_SECONDS:
                     raise
+                time.sleep(_SHORTLY_SECONDS)
+                self._connection = self._connect(prepare=prepare)
         return self._connection
+
+    def _connect(self, *, prepare: bool) -> psycopg.Connection[Any]:
+        connection = connect(self.url, self.wait_ms)
+        if prepare:
+            try:
+                prepare_schema(connection, self.url)
+            except BaseException:
+                connection.close()
+                raise
+        return connection
 
     def execute(self, statement: str, parameters: dict[str, Any]) -> psycopg.Cursor[Any]:
         """Run a named statement."""
