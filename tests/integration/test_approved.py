@@ -12,6 +12,8 @@ from interlock.domain.tasks import NewTask
 from interlock.errors import NotAllowed
 from interlock.flows.approved import land_approved
 from interlock.flows.proved import submit_proved
+from interlock.git import advancing
+from interlock.git.target import find_target
 from interlock.loops.settling import settle_here
 from interlock.operations import attempts, evidence, held, picking, reviews, sessions, tasks
 from interlock.operations.task_adding import add_task
@@ -156,3 +158,39 @@ def test_what_was_rejected_is_not_shared_any_more(yard: Yard, other: Yard) -> No
     reviews.give_verdict(other.house.context, bob, "V1", verdict="reject", summary="not yet")
     settle_here(yard.site)
     assert pins(other) == []
+
+
+@pytest.mark.parametrize("is_tampered", [False, True])
+def test_of_a_role_that_may_not_commit_only_what_was_handed_back_lands(yard: Yard, is_tampered: bool) -> None:
+    """Its keeper was killed before it submitted; what somebody put on top was judged by no role."""
+    context, ann = yard.house.context, yard.agent("ann")
+    add_task(context, ann, NewTask(title="Dates", kind="code", paths=("src/**",), role="explore"))
+    picked = picking.take_task(context, ann, "T1", yard.house.witness().start())
+    assert picked is not None
+    attempt = attempts.begin_attempt(context, ann, picked.task, role="explore", client="command")
+    head = yard.branch(BRANCH, {"src/dates.py": "1\n"})
+    attempts.change_attempt(context, attempt, "handed", head=head)
+    assert evidence.conclude(context, yard.house.witness(), ann, "T1").task.state == "landing"
+    sessions.leave(context, ann)
+    if is_tampered:
+        yard.branch(BRANCH, {"src/more.py": "2\n"}, start=BRANCH)
+        evidence.conclude(context, yard.house.witness(), yard.agent("carl"), "T1")
+
+    (told,) = submit_proved(yard.site, yard.house.witness(), is_shared=False)
+
+    assert ("lands as L1" in told, "WRONG_ROLE" in told) == (not is_tampered, is_tampered), told
+
+
+def test_what_cannot_be_taken_from_the_remote_is_remembered_as_shared(yard: Yard, other: Yard) -> None:
+    target = find_target(yard.site.home, yard.site.settings)
+    head = git(yard.folder, "rev-parse", "main").strip()
+    assert advancing.share(yard.site.home, target, head)
+    place = git(yard.folder, "remote", "get-url", "origin").strip()
+    git(yard.folder, "remote", "set-url", "origin", f"{place}.away")
+
+    advancing.unshare(yard.site.home, target, head)
+    assert advancing.shared(yard.site.home) == [head]
+
+    git(yard.folder, "remote", "set-url", "origin", place)
+    advancing.unshare(yard.site.home, target, head)
+    assert (advancing.shared(yard.site.home), pins(yard)) == ([], [])

@@ -152,8 +152,10 @@ def test_in_a_shared_checkout_only_what_is_claimed_counts_as_left(yard: Yard) ->
     assert taken["rescue"]
 
 
-def test_a_worker_that_may_only_look_hands_its_unfinished_change_over(yard: Yard, tmp_path: Path) -> None:
-    """Its checkout is thrown away with its keeper's run: what is in there is saved before."""
+def test_nothing_is_read_where_a_worker_that_may_only_look_decides_what_lies_there(
+    yard: Yard, tmp_path: Path
+) -> None:
+    """Its keeper saves what is in its checkout once it has ended."""
     yard.task("Parse dates", paths=("src/**",))
     context, site = yard.house().context, yard.site()
     assert isinstance(next_task(context, yard.session()), Picked)
@@ -169,9 +171,7 @@ def test_a_worker_that_may_only_look_hands_its_unfinished_change_over(yard: Yard
     hand_over(site, worker, Draft(task="T1", to="bob", next="write the test"))
 
     taken = accept(yard).handoff.taken
-    assert (taken["dirty"], "workspace" in taken) == (["src/dates.py"], False)
-    saved = restore(yard.site("bob"), yard.session("bob"), taken["rescue"], "", str(yard.folder))
-    assert (Path(saved.path) / "src" / "dates.py").read_text() == "half\n"
+    assert not {"dirty", "rescue", "path"} & set(taken)
 
 
 def test_whoever_follows_a_dead_owner_reads_what_it_left(yard: Yard) -> None:

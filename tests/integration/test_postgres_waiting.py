@@ -9,6 +9,8 @@ import pytest
 
 from interlock import Interlock
 from interlock.domain.claims import Taken
+from interlock.ids import new_uuid
+from interlock.store.postgres import PostgresStore
 from interlock.store.postgres_schema import connect
 from interlock.testing.postgres import PostgresServer, PostgresUnavailable
 from tests.support import Background, wait_until
@@ -16,6 +18,8 @@ from tests.support import Background, wait_until
 if TYPE_CHECKING:
     from collections.abc import Iterator
     from pathlib import Path
+
+    from interlock.ports.store import Change
 
 
 @pytest.fixture
@@ -84,3 +88,15 @@ def test_a_server_that_gives_up_a_connection_while_it_is_made_is_asked_again(
     with Interlock(repository, agent="ann") as ann:
         assert ann.claims() == []
     assert len(tries) == 2
+
+
+def test_who_moves_a_store_may_stand_idle_in_its_transaction(server: PostgresServer) -> None:
+    store = PostgresStore(server.create_database(), new_uuid())
+
+    def look(tx: Change) -> object:
+        store.stop_writers(tx)
+        return store._reach().execute("SHOW idle_in_transaction_session_timeout").fetchone()  # pyright: ignore[reportPrivateUsage]
+
+    assert store.change(look, areas={"": True, "//seal": True}) == ("0",)
+    assert store._reach().execute("SHOW idle_in_transaction_session_timeout").fetchone() == ("1min",)  # pyright: ignore[reportPrivateUsage]
+    store.close()

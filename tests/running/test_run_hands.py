@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+import json
+import subprocess
 from typing import TYPE_CHECKING
 
 import pytest
 
-from tests.acceptance.calling import at_terminal
-from tests.running_support import Works
+from tests.acceptance.calling import at_terminal, eventually
+from tests.running_support import Works, stop
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -52,3 +54,46 @@ def test_what_a_worker_returned_outlives_its_question(readers: Works) -> None:
     assert works.task(task)["state"] == "done"
     assert works.text("said.txt") == "as it was"
     works.check_clean()
+
+
+HAND_OVER = "interlock handoff T1 --to bob --next 'go on' --json; sleep 30"
+
+
+def run_until_handed_over(works: Works) -> None:
+    """Run until the worker that handed its task over has ended."""
+    process = works.begin()
+    eventually(lambda: works.shell.run("handoff", "show", "T1").exit == 0)
+    eventually(lambda: works.keepers(process) == [])
+    stop(process)
+
+
+def test_what_a_worker_has_not_finished_is_saved_once_it_has_handed_over(readers: Works) -> None:
+    works = readers
+    task = works.add("Half of it", "a.txt", script={"run": f"echo half > a.txt; {HAND_OVER}"})
+
+    run_until_handed_over(works)
+
+    (rescue,) = works.shell.ask("rescue", "list")["rescues"]
+    taken = works.shell.ask("accept", task, "--as", "bob")
+    assert f"rescue restore {rescue['id']}" in json.dumps(taken)
+    works.shell.ask("rescue", "restore", rescue["id"], "--as", "bob")
+    assert [path.read_text() for path in works.root.parent.rglob("*/a.txt")] == ["half\n"]
+
+
+def test_what_a_worker_puts_in_the_place_of_its_checkout_is_not_saved(readers: Works, tmp_path: Path) -> None:
+    """Whoever saves it does so outside the fence, and sees more than the worker may."""
+    private = tmp_path / "private"
+    private.mkdir()
+    subprocess.run(["git", "init", "--quiet"], cwd=private, check=True)
+    (private / "secret").write_text("a secret of the user\n")
+    works = readers
+    swapped = f"cd .. && mv checkout aside && ln -s {private} checkout && cd aside && {HAND_OVER}"
+    works.add("Swap it", "a.txt", script={"run": swapped})
+
+    run_until_handed_over(works)
+
+    assert works.shell.ask("handoff", "show", "T1")["handoff"]["to"] == "bob"
+    assert works.shell.ask("rescue", "list")["rescues"] == []
+    objects = works.git("cat-file", "--batch-all-objects", "--batch-check").splitlines()
+    blobs = [line.split()[0] for line in objects if " blob " in line]
+    assert not any("a secret" in works.git("cat-file", "-p", one) for one in blobs)

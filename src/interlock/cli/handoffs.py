@@ -183,7 +183,8 @@ def _show_accepted(desk: Desk, accepted: Accepted) -> int:
     store = desk.house.store
     task = task_json(accepted.task, store)
     claims = [claim_json(claim, store) for claim in accepted.claims]
-    context = context_for(desk.house.context, accepted.task)
+    house = desk.house
+    context = context_for(house.site() if house.checkout.common_dir else house.context, accepted.task)
     lines = [f"{task['id']} {task['title']} is yours (attempt {task['attempt']}, branch {task['branch']})"]
     lines += [f"  claimed {in_one_line(claim['pattern'])} until {claim['until']}" for claim in claims]
     lines += ["", context]

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from interlock.domain.retries import AttemptEnd
 from interlock.domain.running import lander_role
-from interlock.errors import InterlockError, StoreError
+from interlock.errors import InterlockError, RepositoryError, StoreError
 from interlock.flows.submitting import is_within_reach, submit_branch
 from interlock.operations.retries import end_attempt
 from interlock.operations.review_ends import adopt
@@ -33,10 +33,12 @@ def land_approved(site: Site, witness: Witness, *, is_shared: bool) -> list[str]
 
 def _land(site: Site, witness: Witness, review: Review, *, is_shared: bool) -> str:
     context = site.context
-    if not is_within_reach(site, review.head):
-        return (
-            f"{review.task} was approved at {review.head[:12]}, which is not here: it lands from where it is"
-        )
+    try:
+        is_here, why = is_within_reach(site, review.head), "it lands from where it is"
+    except RepositoryError as error:
+        is_here, why = False, error.message
+    if not is_here:
+        return f"{review.task} was approved at {review.head[:12]}, which is not here: {why}"
     task = get_task(context, review.task)
     here = context.processes.current()
     joined = join(

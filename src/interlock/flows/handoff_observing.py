@@ -5,8 +5,6 @@ Git is asked at home: the settings of a checkout that a fenced agent may write a
 
 from __future__ import annotations
 
-import os
-
 from interlock.domain.handoff_texts import cut
 from interlock.domain.patterns import covers_branch
 from interlock.domain.workspaces import CLONE, OPEN
@@ -42,7 +40,6 @@ class _Ground:
     root: str
     branch: str
     workspace: Workspace | None = None
-    base: str = ""  # of a checkout to be thrown away: the commit that it was made from
 
 
 def observe(site: Site, task_id: str, session: Session | None = None) -> dict[str, Any]:
@@ -84,22 +81,17 @@ def _find_ground(site: Site, task: Task) -> _Ground | None:
         one = workspace_from(document)
         if one.attempt == task.attempt and is_here(site.context, one, site.common_dir):
             return _Ground(root=one.path, branch=one.branch, workspace=one)
-    return _thrown_away(site, task) or _Ground(root=site.here.root, branch="")
+    return None if _is_throw_away(site, task) else _Ground(root=site.here.root, branch="")
 
 
-def _thrown_away(site: Site, task: Task) -> _Ground | None:
-    """Where the worker of a keeper works that may only look: nothing of it is left when it has ended."""
-    from interlock.flows.runs import PINS, checkout_in
-    from interlock.git.target import commit_at
-    from interlock.operations.runs import is_at_hand, list_running
+def _is_throw_away(site: Site, task: Task) -> bool:
+    """Whether a worker that may only look is at it: what it wrote is where it alone decides what lies there.
 
-    for run in list_running(site.context):
-        if task.session != run.session or not run.worker:
-            continue
-        base, root = commit_at(site.home, PINS + run.session), checkout_in(run.scratch)
-        if base and is_at_hand(site.context, run, site.common_dir, os.geteuid()) and os.path.isdir(root):
-            return _Ground(root=root, branch="", base=base)
-    return None
+    Its keeper saves that once nothing of the worker lives any more.
+    """
+    from interlock.operations.runs import list_running
+
+    return any(run.worker and run.session == task.session for run in list_running(site.context))
 
 
 def _look_at_commits(
@@ -177,14 +169,14 @@ def _look_at_tree(
     place = place_of(site, ground.root)
     head = str(taken.get("head", ""))
     if ground.workspace is None:
-        if place.kind == FOREIGN and not ground.base:  # its settings are whoever's who may write there
+        if place.kind == FOREIGN:  # its settings are whoever's who may write there
             return {}
-        head = ground.base or _stand_of(ground.root, place.git_dir)
+        head = _stand_of(ground.root, place.git_dir)
     tree = ask(site.home, "rev-parse", "--verify", "--quiet", f"{head}^{{tree}}") if head else ""
     empty = ask(site.home, "hash-object", "-t", "tree", "/dev/null")
     after = take_snapshot(site.common_dir, place)
     dirty = [one.path for one in changes_between(site.common_dir, place, tree or empty, after)]
-    if ground.workspace is None and not ground.base:
+    if ground.workspace is None:
         dirty = _claimed(site.context, task, dirty)
     if not dirty:
         return {"dirty": [], "rescue": ""}
@@ -195,6 +187,25 @@ def _look_at_tree(
     if rescue and ground.workspace is not None:
         forget_same(site, rescue, ground.workspace)
     return {"dirty": _text(dirty[:_MOST_PATHS]), "rescue": rescue}
+
+
+def save_unfinished(site: Site, session: Session, task: Task, root: str, base: str) -> str:
+    """Save what a checkout has that its commit has not; the rescue, or nothing where there is nothing.
+
+    Raises:
+        RepositoryError: it cannot be saved.
+    """
+    from interlock.flows.rescues import place_of, save_checkout
+    from interlock.git.run import ask
+    from interlock.git.snapshots import changes_between, take_snapshot
+
+    place = place_of(site, root)
+    tree = ask(site.home, "rev-parse", "--verify", "--quiet", f"{base}^{{tree}}")
+    after = take_snapshot(site.common_dir, place)
+    if not tree or not any(changes_between(site.common_dir, place, tree, after)):
+        return ""
+    reason = f"{task.id} went on elsewhere"
+    return save_checkout(site, session, root, reason, force=True, task=task.id)
 
 
 def _stand_of(root: str, git_dir: str) -> str:

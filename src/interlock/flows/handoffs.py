@@ -104,13 +104,13 @@ def context_for(place: Site | Context, task: Task) -> str:
     handoff, history = context.store.view(
         lambda reading: (newest_in(reading, task.id), history_in(reading, task.id))
     )
-    lines = _handed(context, handoff, task)
+    lines = _handed(place, context, handoff, task)
     if not lines and (task.attempt > 1 or any(entry.kind == "task.returned" for entry in history)):
         lines = _left(place, context, task)
     return cut(plain("\n".join(lines)), _LONGEST, f"interlock handoff show {task.id}")
 
 
-def _handed(context: Context, handoff: Handoff | None, task: Task) -> list[str]:
+def _handed(place: Site | Context, context: Context, handoff: Handoff | None, task: Task) -> list[str]:
     """What was handed over, if that is how the task came to where it is now."""
     if handoff is None or handoff.taken.get("attempt") != task.attempt:
         return []
@@ -118,7 +118,7 @@ def _handed(context: Context, handoff: Handoff | None, task: Task) -> list[str]:
         return []  # who accepted it has gone, too
     if handoff.state not in (SENT, ACCEPTED, REFUSED):
         return []
-    return [*tell_handoff(handoff), *_moved(context, handoff)]
+    return [*tell_handoff(handoff), *_moved(context, handoff), *_left_by_worker(place, task, handoff)]
 
 
 def _moved(context: Context, handoff: Handoff) -> list[str]:
@@ -141,6 +141,11 @@ def _came_in(context: Context, branch: str) -> list[str]:
     except InterlockError:
         return []
     return [f"Its worker returned a change afterwards: {branch} at {head[:12]}."]
+
+
+def _left_by_worker(place: Site | Context, task: Task, handoff: Handoff) -> list[str]:
+    """What the worker of a former owner had not finished: saved once it had ended, so after the handoff."""
+    return _rescues(place, task, since=handoff.sent_at) if not handoff.taken.get("rescue") else []
 
 
 def _left(place: Site | Context, context: Context, task: Task) -> list[str]:
@@ -218,13 +223,13 @@ def _workspaces(context: Context, task: Task) -> list[str]:
     return lines
 
 
-def _rescues(place: Site | Context, task: Task) -> list[str]:
+def _rescues(place: Site | Context, task: Task, since: int = 0) -> list[str]:
     if not isinstance(place, Site):
         return []
     from interlock.flows.rescues import saved_work
 
     try:
-        saved = [one for one in saved_work(place) if one.facts.get("task") == task.id]
+        saved = [one for one in saved_work(place) if one.facts.get("task") == task.id and one.at >= since]
     except InterlockError:
         return []
     return [

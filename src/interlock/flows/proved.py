@@ -7,7 +7,7 @@ from interlock.domain.landings import OPEN
 from interlock.domain.retries import AttemptEnd
 from interlock.domain.running import lander_role
 from interlock.domain.tasks import LANDING
-from interlock.errors import InterlockError, Stale, StoreError
+from interlock.errors import InterlockError, RepositoryError, Stale, StoreError
 from interlock.flows.submitting import is_within_reach, submit_branch
 from interlock.operations.attempts import attempts_of
 from interlock.operations.claims import take
@@ -56,8 +56,12 @@ def submit_proved(site: Site, witness: Witness, *, is_shared: bool) -> list[str]
 
 def _submit(site: Site, witness: Witness, task: Task, *, is_shared: bool) -> str:
     context = site.context
-    if task.head and not is_within_reach(site, task.head):
-        return f"{task.id} was proved at {task.head[:12]}, which is not here: it lands from where it is"
+    try:
+        is_here, why = not task.head or is_within_reach(site, task.head), "it lands from where it is"
+    except RepositoryError as error:
+        is_here, why = False, error.message
+    if not is_here:
+        return f"{task.id} was proved at {task.head[:12]}, which is not here: {why}"
     here = context.processes.current()
     joined = join(
         context, f"lands-{task.id}", role=lander_role(site.settings, task), process=here, may_choose_role=True

@@ -210,11 +210,15 @@ def _drop(home: Checkout, target: Target, refs: Sequence[str], *, is_shared: boo
     if not refs:
         return
     if is_shared and target.remote:
-        run_in(
+        found = run_in(
             home,
             *("push", "--quiet", "--no-verify", target.remote, *(f":{ref}" for ref in refs)),
             limit_seconds=_PUSH_SECONDS,
         )
+        if found.exit_code:  # by what is left here of those that are shared, it is tried again
+            refs = [ref for ref in refs if not ref.startswith(_SHARED)]
+    if not refs:
+        return
     if len(refs) == 1:
         run_in(home, "update-ref", "-d", refs[0])
     else:

@@ -10,12 +10,15 @@ from interlock.domain.tasks import AT_WORK, DONE, LANDING, REVIEW, WAITING, retu
 from interlock.domain.worker_messages import WorkComplete, WorkFailed
 from interlock.errors import InterlockError, Malformed, NotAllowed, Stale, StoreError
 from interlock.flows.handing_in import hand_in, keep_returned
+from interlock.flows.handoff_observing import save_unfinished
 from interlock.flows.outputs import bring_output
 from interlock.flows.submitting import submit_branch
 from interlock.git.checkouts import bring_back
+from interlock.git.removing import is_folder
 from interlock.git.run import ask
 from interlock.ids import digest
 from interlock.loops.settling import is_shared
+from interlock.operations.attempts import change_attempt
 from interlock.operations.evidence import conclude
 from interlock.operations.landings import list_landings
 from interlock.operations.leases import touch
@@ -137,6 +140,7 @@ def follow_up(
         return _outcome(case, "waiting", why=now.why + told, head=head, keeps_workspace=True)
     if is_lost or now.session != session.id or now.state not in AT_WORK:
         head, told = _keep(case, is_ours=False)
+        told = told or _save_unfinished(case)
         return _outcome(case, "lost", why=_word(end)[1] + told, head=head)
     if isinstance(end.outcome, WorkFailed):
         return _failed(case, end.outcome)
@@ -180,6 +184,24 @@ def _book(case: _Case) -> None:
         usage=case.end.outcome.usage,
         at=case.site.wall_ms(),
     )
+
+
+def _save_unfinished(case: _Case) -> str:
+    """Save what a worker that may only look left in its checkout, if its task went on elsewhere.
+
+    Nothing of the worker lives any more, so what was looked at stays as it is; what it put in the place of
+    its checkout is not followed.
+    """
+    ground, task = case.ground, case.task
+    if ground.workspace is not None or not is_folder(ground.path):
+        return ""
+    try:
+        rescue = case.outlast(lambda: save_unfinished(case.site, case.session, task, ground.path, case.base))
+    except StoreError:
+        raise
+    except (InterlockError, OSError) as error:
+        return f"; what it left is not saved: {error}"
+    return f"; what it left is saved: interlock rescue restore {rescue}" if rescue else ""
 
 
 def _word(end: WorkerEnd) -> tuple[str, str]:
@@ -283,6 +305,9 @@ def _completed(case: _Case, said: WorkComplete) -> Outcome:
         raise
     except InterlockError as error:
         return _end(case, "unfit", f"{error.code}: {error.message}. {error.hint}")
+    if head and case.ground.workspace is None:
+        # By this it is known as what was handed back, should we be killed before it is submitted.
+        case.outlast(lambda: change_attempt(case.site.context, case.attempt, "handed", head=head))
     if wants_commit and not head:
         how = (
             "commit the change"

@@ -73,7 +73,7 @@ def is_orphaned(context: Context, attempt: Attempt) -> bool:
         return context.processes.is_gone(keeper)
     # This machine was started anew; or it is another one of the same image and name, which is at work now.
     now = context.store.wall_of(context.store.view(lambda reading: reading.now))
-    return now - attempt.seen_at > _SILENT_MS
+    return abs(now - attempt.seen_at) > _SILENT_MS or _is_over(context, attempt)
 
 
 def _is_over(context: Context, attempt: Attempt) -> bool:

@@ -13,7 +13,7 @@ from interlock.domain.landings import BOUNCED, EJECTED, LANDED
 from interlock.domain.tasks import LANDING, REPORTED, REVIEW, WAITING, branch_of
 from interlock.domain.workspaces import CLOSING
 from interlock.domain.workspaces import OPEN as WORKSPACE_OPEN
-from interlock.errors import InterlockError
+from interlock.errors import InterlockError, RepositoryError
 from interlock.flows.closing import close_workspace, is_checked_out
 from interlock.git import advancing, checkouts
 from interlock.git.following import follow_locally, forward_checkouts
@@ -225,8 +225,13 @@ def _share_again(site: Site, target: Target, entered: Collection[str]) -> None:
     left = [one for one in list_tasks(site.context, (REVIEW, LANDING)) if one.head and one.head not in shared]
     tips = commits_of(site.home, [f"refs/heads/{one.branch}" for one in left])
     for one in left:
-        if tips.get(f"refs/heads/{one.branch}") == one.head:
-            advancing.share(site.home, target, one.head)
+        if tips.get(f"refs/heads/{one.branch}") != one.head:
+            continue
+        try:
+            if not advancing.share(site.home, target, one.head):
+                return  # the remote is still not to be reached; whoever comes next tries again
+        except RepositoryError:
+            return
 
 
 def integrate(site: Site, target: Target, settings: Settings) -> None:

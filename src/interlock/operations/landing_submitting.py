@@ -5,6 +5,7 @@ from __future__ import annotations
 from interlock.domain.claims import areas_of
 from interlock.domain.landings import HELD, OPEN, QUEUED, Landing, holder_name
 from interlock.domain.patterns import Branch, covers_branch
+from interlock.domain.running import lander_role
 from interlock.errors import Held, NotAllowed
 from interlock.operations import records
 from interlock.operations.claims import is_over, living
@@ -78,7 +79,7 @@ def submit(context: Context, session: Session, wish: Submission, wall_ms: int) -
         _check_reviewed(tx, context, wish, patterns, rows)
         task = get_in(tx, wish.task) if wish.task else None
         if task is not None:
-            _check_role(tx, me, task, wish.head)
+            _check_role(tx, context, me, task, wish.head)
         landing_id = records.next_id(tx, NOUN)
         holder = begin_entry_holder(tx, me, landing_id)
         made = _entry(wish, me, holder, landing_id, wall_ms, task)
@@ -160,8 +161,8 @@ def _is_free(free: Sequence[Branch], pattern: Pattern) -> bool:
     return any(covers_branch(branch, path) for branch in free)
 
 
-def _check_role(tx: Reading, me: Session, task: Task, head: str) -> None:
-    if task.role and task.role != me.role and not _was_handed_back(tx, me, task, head):
+def _check_role(tx: Reading, context: Context, me: Session, task: Task, head: str) -> None:
+    if task.role and task.role != me.role and not _was_handed_back(tx, context, me, task, head):
         raise NotAllowed(
             f"{task.id} is for the role {task.role}, and {me.agent} has {me.role or 'none'}",
             code="WRONG_ROLE",
@@ -169,13 +170,15 @@ def _check_role(tx: Reading, me: Session, task: Task, head: str) -> None:
         )
 
 
-def _was_handed_back(tx: Reading, me: Session, task: Task, head: str) -> bool:
-    """Whether a worker in the role of the task made this, and its keeper, or who lands for it, submits it."""
-    return any(
-        (one["attempt"], one["role"]) == (task.attempt, task.role)
-        and (one["session"] == me.id or task.head == head)
-        for one in records.by_key(tx, "attempt", task.id)
-    )
+def _was_handed_back(tx: Reading, context: Context, me: Session, task: Task, head: str) -> bool:
+    """Whether a worker made just this in the role of the task, which does not commit, and handed it back.
+
+    It was judged by that role then. Its keeper submits it, or who lands it for a keeper that is gone.
+    """
+    if lander_role(context.settings, task):
+        return False
+    tries = [one for one in records.by_key(tx, "attempt", task.id) if one["attempt"] == task.attempt]
+    return not me.role and any((one["role"], one["head"]) == (task.role, head) for one in tries)
 
 
 def _outside(

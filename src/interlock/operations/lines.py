@@ -25,7 +25,7 @@ if TYPE_CHECKING:
 BEAT_MS = 1000
 ALIVE_MS = 3000  # a waiter that has not been heard of for so long is passed over
 _FORGET_MS = 60_000
-_AWAY = frozenset({"STORE_UNREACHABLE", "STORE_AMBIGUOUS"})
+_AWAY, _AMBIGUOUS = "STORE_UNREACHABLE", "STORE_AMBIGUOUS"
 _AWAY_SECONDS = 60.0  # that a database may be away while somebody waits
 _AGAIN_SECONDS = 0.5
 
@@ -83,6 +83,10 @@ class Place(ABC):
     def blockers(self, reading: Reading) -> set[str]:
         """The sessions that are in the way, by a cheap look."""
 
+    def may_ask_twice(self) -> bool:
+        """Whether what was granted without our hearing of it is found again by asking once more."""
+        return True
+
     def stand(self) -> Any:
         """Wait until it is had, or for as long as was allowed."""
         try:
@@ -108,7 +112,8 @@ class Place(ABC):
             outcome = step()
         except StoreTransient as error:
             away_since = self._away_since or time.monotonic()
-            if error.code not in _AWAY or time.monotonic() - away_since > _AWAY_SECONDS:
+            is_away = error.code == _AWAY or (error.code == _AMBIGUOUS and self.may_ask_twice())
+            if not is_away or time.monotonic() - away_since > _AWAY_SECONDS:
                 raise
             self._away_since = away_since
             time.sleep(_AGAIN_SECONDS)

@@ -93,6 +93,9 @@ class _SlotPlace(Place):
     def has_ended(self, outcome: Any) -> bool:
         return isinstance(outcome, SlotTaken)
 
+    def may_ask_twice(self) -> bool:
+        return bool(self._wish.name or self._wish.place)  # others look all the same
+
     def timed_out(self, outcome: Any) -> SlotRefused:
         return replace(outcome, code="WAIT_TIMED_OUT")
 

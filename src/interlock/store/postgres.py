@@ -236,6 +236,8 @@ class PostgresStore:
 
     def stop_writers(self, tx: Change) -> None:
         """Keep everybody else from writing until the transaction is over, and seal what is there."""
+        # It stands idle while another store is filled, however long that takes.
+        self.command("SET LOCAL idle_in_transaction_session_timeout = 0")
         tx.run("stop_writers")
         while _seal_page(tx):
             pass
