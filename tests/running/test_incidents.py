@@ -167,7 +167,7 @@ def test_t31_a_pid_that_went_to_another_process_is_no_keeper(repository: Path) -
         agent="a",
         role="",
         client="command",
-        session="s-1",
+        session=join(context, "a").session.id,
         machine=context.processes.machine,
         keeper=as_dict(here),
         started_at=0,

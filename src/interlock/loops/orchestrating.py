@@ -103,9 +103,9 @@ class Orchestrator(Crew):
             self._tasks = self._in_scope()
             if not self.is_draining:
                 self._admit()
-            on_look(self.glance())
             # What others brought to its end between our looks may have let something begin.
             is_over = self._is_over() and (self.is_draining or self._tasks == self._in_scope())
+            on_look(self.glance())  # last, so that whoever is told to stop sees that it was heard
         except StoreError as error:
             # Keepers go on, and hold what they have for as long as their leases last.
             now = time.monotonic()
