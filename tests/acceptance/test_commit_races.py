@@ -179,7 +179,7 @@ def test_a_commit_that_is_killed_in_a_hook_is_in_nobodys_way(shell: Shell, is_wh
 
     begun = time.monotonic()
     shell.ask("commit", "-m", "Mine", "bob.txt", "--as", "bob")
-    assert time.monotonic() - begun < 30  # the hook sleeps for 60
+    assert time.monotonic() - begun < 5
     shell.ask("commit", "-m", "Mine", "ann.txt", "--as", "ann")
 
     assert files_of_commits(shell, "HEAD~2") == [["ann.txt"], ["bob.txt"]]
@@ -231,7 +231,7 @@ def test_a_hook_can_ask_interlock_but_not_commit_with_it(shell: Shell) -> None:
 
     assert shell.ask("commit", "-m", "Outer", "a.txt", "--as", "ann")["paths"] == ["a.txt"]
 
-    assert time.monotonic() - begun < 30  # who waits for the lock does so for 600
+    assert time.monotonic() - begun < 10
     assert (shell.folder / ".git/checked").read_text(encoding="utf-8") == "a.txt is yours to change\n"
     inner = (shell.folder / ".git/inner").read_text(encoding="utf-8")
     assert '"code": "GIT_BUSY"' in inner

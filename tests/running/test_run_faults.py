@@ -51,10 +51,15 @@ keepers._work(order, lambda told: print(json.dumps(told), flush=True))
 
 def keep(works: Works, task: str, step: str, what: str) -> dict[str, Any]:
     """Run one keeper in which a step fails; what it tells last."""
+    return keep_with(works, FAULTY, step, what, task=task)
+
+
+def keep_with(works: Works, program: str, *words: str, task: str, role: str = "code") -> dict[str, Any]:
+    """Run one keeper by a program that spoils something of it; what it tells last."""
     order = {"kind": "keep", "folder": str(works.root), "is_json": True, "task": task, "agent": "scripted"}
-    order |= {"role": "code", "orchestrator": "test", "is_offline": False}
+    order |= {"role": role, "orchestrator": "test", "is_offline": False}
     done = subprocess.run(
-        [sys.executable, "-c", FAULTY, step, what, json.dumps(order)],
+        [sys.executable, "-c", program, *words, json.dumps(order)],
         cwd=works.root,
         env={**os.environ, **works.shell.environment},
         stdout=subprocess.PIPE,
@@ -128,18 +133,7 @@ assert len(met) > 5
 
 def keep_without_store(works: Works, task: str, role: str, how: str) -> dict[str, Any]:
     """Run one keeper whose store is away after the worker's last word; what it tells last."""
-    order = {"kind": "keep", "folder": str(works.root), "is_json": True, "task": task, "agent": "scripted"}
-    order |= {"role": role, "orchestrator": "test", "is_offline": False}
-    done = subprocess.run(
-        [sys.executable, "-c", FORSAKEN, how, json.dumps(order)],
-        cwd=works.root,
-        env={**os.environ, **works.shell.environment},
-        stdout=subprocess.PIPE,
-        text=True,
-        timeout=60,
-        check=True,
-    )
-    return json.loads(done.stdout.splitlines()[-1])
+    return keep_with(works, FORSAKEN, how, task=task, role=role)
 
 
 @pytest.mark.parametrize("how", ["before", "after"])

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from interlock.domain.retries import AttemptEnd
 from interlock.domain.running import lander_role
-from interlock.errors import InterlockError, RepositoryError, StoreError
-from interlock.flows.submitting import is_within_reach, submit_branch
+from interlock.errors import InterlockError, StoreError
+from interlock.flows.submitting import submit_branch, why_out_of_reach
 from interlock.operations.retries import end_attempt
 from interlock.operations.review_ends import adopt
 from interlock.operations.reviews import approved_waiting
@@ -33,11 +33,7 @@ def land_approved(site: Site, witness: Witness, *, is_shared: bool) -> list[str]
 
 def _land(site: Site, witness: Witness, review: Review, *, is_shared: bool) -> str:
     context = site.context
-    try:
-        is_here, why = is_within_reach(site, review.head), "it lands from where it is"
-    except RepositoryError as error:
-        is_here, why = False, error.message
-    if not is_here:
+    if why := why_out_of_reach(site, review.head):
         return f"{review.task} was approved at {review.head[:12]}, which is not here: {why}"
     task = get_task(context, review.task)
     here = context.processes.current()

@@ -7,8 +7,8 @@ from interlock.domain.landings import OPEN
 from interlock.domain.retries import AttemptEnd
 from interlock.domain.running import lander_role
 from interlock.domain.tasks import LANDING
-from interlock.errors import InterlockError, RepositoryError, Stale, StoreError
-from interlock.flows.submitting import is_within_reach, submit_branch
+from interlock.errors import InterlockError, Stale, StoreError
+from interlock.flows.submitting import submit_branch, why_out_of_reach
 from interlock.operations.attempts import attempts_of
 from interlock.operations.claims import take
 from interlock.operations.landings import list_landings
@@ -56,11 +56,7 @@ def submit_proved(site: Site, witness: Witness, *, is_shared: bool) -> list[str]
 
 def _submit(site: Site, witness: Witness, task: Task, *, is_shared: bool) -> str:
     context = site.context
-    try:
-        is_here, why = not task.head or is_within_reach(site, task.head), "it lands from where it is"
-    except RepositoryError as error:
-        is_here, why = False, error.message
-    if not is_here:
+    if task.head and (why := why_out_of_reach(site, task.head)):
         return f"{task.id} was proved at {task.head[:12]}, which is not here: {why}"
     here = context.processes.current()
     joined = join(

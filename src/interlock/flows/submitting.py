@@ -160,6 +160,14 @@ def is_within_reach(site: Site, head: str, *, is_offline: bool = False) -> bool:
     )
 
 
+def why_out_of_reach(site: Site, head: str) -> str:
+    """Why a proved commit cannot be landed from here; empty when it can. Nobody is to blame for that."""
+    try:
+        return "" if is_within_reach(site, head) else "it lands from where it is"
+    except RepositoryError as error:
+        return error.message
+
+
 def bring_reviewed(context: Context, find_site: Callable[[], Site], task: Task) -> str:
     """Fetch the commit that a reviewer's task is about, if another machine made it; tells what is missing."""
     try:

@@ -8,7 +8,6 @@ by whoever reads them, in the order in which they became visible.
 from __future__ import annotations
 
 import _thread
-import contextlib
 import os
 import time
 from typing import cast
@@ -18,7 +17,7 @@ from interlock.domain.claims import areas_of
 from interlock.domain.journal import START, Entry, encode_data, entry_from, seal
 from interlock.domain.patterns import ancestors, below
 from interlock.errors import StoreError, StoreTransient
-from interlock.ids import digest, short_id
+from interlock.ids import digest
 from interlock.store.postgres_call import PreparedCall
 from interlock.store.postgres_errors import is_retriable, translate, without_password
 from interlock.store.postgres_schema import connect, prepare_schema
@@ -43,9 +42,8 @@ if TYPE_CHECKING:
 
 _MOST_TRIES = 8
 _SEAL_PAGE = 2000
-_LISTENER_MS = 30_000
 _SHORTLY_SECONDS = 0.1
-_AGAIN_SECONDS = 0.5  # before a server that went away is asked again
+_QUICK_SECONDS = 0.5  # a connection that fails within this was given up, not waited for
 _abandoned: list[object] = []  # connections of a parent process: neither used nor closed here
 
 
@@ -96,7 +94,7 @@ class PostgresStore:
             except StoreTransient:
                 # A server that just starts, or gives up a connection while it is being made, is asked again;
                 # one that does not answer at all is not waited for twice.
-                if time.monotonic() - began > _AGAIN_SECONDS:
+                if time.monotonic() - began > _QUICK_SECONDS:
                     raise
                 time.sleep(_SHORTLY_SECONDS)
                 self._connection = self._connect(prepare=prepare)
@@ -316,6 +314,8 @@ class PostgresStore:
         }
 
     def listen(self) -> Listener:
+        from interlock.store.postgres_listening import PostgresListener  # noqa: PLC0415 - only who waits
+
         return PostgresListener(self)
 
     def close(self) -> None:
@@ -457,57 +457,6 @@ class PostgresChange(PostgresReading):
             data=encode_data(facts),
         )
         self.has_recorded = True
-
-
-class PostgresListener:
-    """A connection of its own that hears notifications."""
-
-    def __init__(self, store: PostgresStore) -> None:
-        self._store = store
-        self._id = short_id("l")
-        self._connection = self._connect()
-        self._beat_at = 0
-        self._beat()
-
-    def _connect(self) -> psycopg.Connection[Any]:
-        connection = connect(self._store.url, self._store.wait_ms)
-        connection.execute(cast("Any", f"LISTEN {self._store.channel}"))
-        return connection
-
-    def _beat(self) -> None:
-        """Say that somebody listens, so that writers take the trouble to notify."""
-        now = self._store.clock.boot_ms() if self._store.clock.is_real() else SystemClock().boot_ms()
-        if now < self._beat_at:
-            return
-        self._beat_at = now + _LISTENER_MS // 3
-
-        def say(tx: Change) -> None:
-            tx.run("listener_beat", id=self._id, alive_until=tx.now + _LISTENER_MS)
-
-        self._store.change(say, is_durable=False)
-
-    def wait(self, timeout_seconds: float) -> str:
-        """Sleep until something happened: `freed` wins over `entry`; empty when the time was up."""
-        import psycopg  # noqa: PLC0415
-
-        heard = ""
-        try:
-            self._beat()
-            if self._connection.closed:
-                self._connection = self._connect()
-                return FREED  # nobody knows what was missed
-            for note in self._connection.notifies(timeout=max(timeout_seconds, 0.001), stop_after=1):
-                heard = FREED if FREED in (heard, note.payload) else ENTRY
-        except (psycopg.Error, StoreTransient):
-            self._connection.close()
-            time.sleep(min(timeout_seconds, _AGAIN_SECONDS))  # it is away; who waits looks for itself
-        return heard
-
-    def close(self) -> None:
-        """Stop listening; a store that is away forgets us by itself."""
-        self._connection.close()
-        with contextlib.suppress(StoreTransient):
-            self._store.change(lambda tx: tx.run("listener_drop", id=self._id), is_durable=False)
 
 
 _NEED_NOW = frozenset(
