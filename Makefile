@@ -44,13 +44,13 @@ pytest: .dev .clients ## all tests
 	@$(BIN)/python -m pytest $(PARALLEL) $(ARGS)
 
 soak: .dev ## the tests of races, kills and crashes, with many more rounds than `make test` has time for
-	@INTERLOCK_RACES=10000 INTERLOCK_TASK_ROUNDS=20 INTERLOCK_HOOK_CALLS=1000 \
-	INTERLOCK_FAULT_SECONDS=60 INTERLOCK_LANDING_KILLS=100 INTERLOCK_RUN_KILLS=600 \
+	@LANDLANE_RACES=10000 LANDLANE_TASK_ROUNDS=20 LANDLANE_HOOK_CALLS=1000 \
+	LANDLANE_FAULT_SECONDS=60 LANDLANE_LANDING_KILLS=100 LANDLANE_RUN_KILLS=600 \
 	$(BIN)/python -m pytest --timeout=3600 $(SOAKED) $(ARGS)
 
 test-clients: .dev ## the tests with real coding clients, all six of them
 	@scripts/clients.sh $(ALL_CLIENTS)
-	@INTERLOCK_TEST_CLIENTS="$(ALL_CLIENTS)" $(BIN)/python -m pytest tests/clients $(PARALLEL) $(ARGS)
+	@LANDLANE_TEST_CLIENTS="$(ALL_CLIENTS)" $(BIN)/python -m pytest tests/clients $(PARALLEL) $(ARGS)
 
 unit: .dev ## the quick tests: no files, no processes
 	@$(BIN)/python -m pytest tests/unit $(ARGS)
@@ -68,7 +68,7 @@ format: .dev ## put code and module map in order
 	@$(BIN)/python scripts/references.py
 
 demo: .run ## the story on a scratch repository
-	@$(BIN)/interlock demo
+	@$(BIN)/landlane demo
 
 bench: .bench ## the measured comparison
 	@$(BIN)/python -m bench

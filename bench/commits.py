@@ -1,4 +1,4 @@
-"""Commits: `interlock commit` of one file in a large repository, against `git add` and `git commit` of it."""
+"""Commits: `landlane commit` of one file in a large repository, against `git add` and `git commit` of it."""
 
 from __future__ import annotations
 
@@ -48,7 +48,7 @@ def bench_commit(sizes: Sizes, lots: random.Random) -> Iterator[Row | Skipped]:
         }
         found = medians(candidates, sizes.process_rounds, lots, warm=2)
     what = (
-        f"CPU of `interlock commit`, {sizes.commit_files:,} files, {place}, against `git add && git commit`"
+        f"CPU of `landlane commit`, {sizes.commit_files:,} files, {place}, against `git add && git commit`"
     )
     yield Row(what=what, unit="ms", ours=found["ours"], peer=found["peer"], aim=at_most(6))
 

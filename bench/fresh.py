@@ -1,4 +1,4 @@
-"""Fresh processes: `interlock claim` as agents type it."""
+"""Fresh processes: `landlane claim` as agents type it."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from itertools import count
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-import interlock
+import landlane
 from bench.places import quickest_place, scratch
 from bench.table import Row, at_most
 from bench.timing import cpu_of_child, medians
@@ -23,7 +23,7 @@ if TYPE_CHECKING:
     from bench.sizes import Sizes
     from bench.table import Skipped
 
-_PACKAGE = Path(interlock.__file__).parent
+_PACKAGE = Path(landlane.__file__).parent
 
 _SETTINGS = """
 [claims]
@@ -33,7 +33,7 @@ free = ["docs/**", "*.md"]
 """
 _SCRIPT = """#!{python}
 import sys
-from interlock.cli.main import run
+from landlane.cli.main import run
 if __name__ == '__main__':
     sys.argv[0] = sys.argv[0].removesuffix('.exe')
     sys.exit(run())
@@ -41,38 +41,38 @@ if __name__ == '__main__':
 
 
 def bench_command(sizes: Sizes, lots: random.Random) -> Iterator[Row | Skipped]:
-    """The CPU time of `interlock claim`, with and without settings, against a Python that does nothing."""
+    """The CPU time of `landlane claim`, with and without settings, against a Python that does nothing."""
     place = quickest_place()
     with scratch(place) as folder:
         python, script = install(Path(folder, "environment"))
         plain, with_settings = (make_repository(Path(folder, name)) for name in ("plain", "with-settings"))
-        Path(with_settings, "interlock.toml").write_text(_SETTINGS, encoding="utf-8")
+        Path(with_settings, "landlane.toml").write_text(_SETTINGS, encoding="utf-8")
         candidates = {
             "plain": _claims_in(plain, [script]),
             "with settings": _claims_in(with_settings, [script]),
-            "as module": _claims_in(plain, [python, "-m", "interlock"]),
+            "as module": _claims_in(plain, [python, "-m", "landlane"]),
             "pass": lambda: cpu_of_child([python, "-c", "pass"], plain_environment(), plain),
         }
         found = medians(candidates, sizes.process_rounds, lots, warm=3)
     for name, how in (
-        ("plain", "`interlock claim`"),
-        ("with settings", "`interlock claim` with an interlock.toml"),
-        ("as module", "`python -m interlock claim`"),
+        ("plain", "`landlane claim`"),
+        ("with settings", "`landlane claim` with a landlane.toml"),
+        ("as module", "`python -m landlane claim`"),
     ):
         what = f"CPU of {how}, {place}, against `python -c pass`"
         yield Row(what=what, unit="ms", ours=found[name], peer=found["pass"], aim=at_most(5))
 
 
 def install(folder: Path) -> tuple[str, str]:
-    """A Python and a command in an environment with interlock and nothing else, as users have it.
+    """A Python and a command in an environment with landlane and nothing else, as users have it.
 
     What else is installed in ours, such as the test tools, makes every start slower and the ratio too good.
     """
     venv.create(folder, symlinks=True)
     places = {"base": str(folder), "platbase": str(folder)}
-    site = Path(sysconfig.get_path("purelib", "venv", vars=places), "interlock")
+    site = Path(sysconfig.get_path("purelib", "venv", vars=places), "landlane")
     shutil.copytree(_PACKAGE, site, ignore=shutil.ignore_patterns("__pycache__"))
-    python, script = folder / "bin" / "python", folder / "bin" / "interlock"
+    python, script = folder / "bin" / "python", folder / "bin" / "landlane"
     script.write_text(_SCRIPT.format(python=python), encoding="utf-8")
     script.chmod(0o755)
     return str(python), str(script)
@@ -87,7 +87,7 @@ def make_repository(folder: Path) -> str:
 def plain_environment() -> dict[str, str]:
     """A plain one: switches of the caller such as PYTHONDONTWRITEBYTECODE would change what is measured."""
     kept = {name: os.environ[name] for name in ("PATH", "HOME", "TMPDIR") if name in os.environ}
-    return {**kept, "LC_ALL": "C.UTF-8", "INTERLOCK_AGENT": "bench"}
+    return {**kept, "LC_ALL": "C.UTF-8", "LANDLANE_AGENT": "bench"}
 
 
 def _claims_in(repository: str, command: list[str]) -> Callable[[], float]:

@@ -28,8 +28,8 @@ def bench_git_hooks(sizes: Sizes, lots: random.Random) -> Iterator[Row | Skipped
     with scratch(place) as folder:
         _, script = install(Path(folder, "environment"))
         environment = plain_environment() | IDENTITY
-        person = {key: text for key, text in environment.items() if not key.startswith("INTERLOCK_")}
-        agent = person | {"INTERLOCK_AGENT": "ann"}
+        person = {key: text for key, text in environment.items() if not key.startswith("LANDLANE_")}
+        agent = person | {"LANDLANE_AGENT": "ann"}
         places = {name: repository_with(Path(folder, name), sizes.commit_files, person) for name in _SIDES}
         for name in ("alone", "holding"):
             cpu_of_child([script, "init", "--yes", "--no-clients"], agent, folder=places[name])

@@ -14,7 +14,7 @@ from bench.fresh import install, make_repository, plain_environment
 from bench.places import quickest_place, scratch
 from bench.table import Row, at_most
 from bench.timing import cpu_of_child, medians
-from interlock.bootstrap import open_house
+from landlane.bootstrap import open_house
 
 if TYPE_CHECKING:
     import random
@@ -35,10 +35,10 @@ class _World:
         places = {"base": f"{folder}/environment", "platbase": f"{folder}/environment"}
         site = sysconfig.get_path("purelib", "venv", vars=places)
         self.bare = [self.python, "-I", "-S"]
-        self.hook = [*self.bare, str(Path(site, "interlock", "hooks", "lean.py")), "claude"]
+        self.hook = [*self.bare, str(Path(site, "landlane", "hooks", "lean.py")), "claude"]
         self.root = make_repository(Path(folder, "repository"))
         self.environment = {
-            key: text for key, text in plain_environment().items() if key != "INTERLOCK_AGENT"
+            key: text for key, text in plain_environment().items() if key != "LANDLANE_AGENT"
         }
         self._payloads = Path(folder)
         self._numbers = count()
@@ -110,11 +110,11 @@ def bench_lean(sizes: Sizes, lots: random.Random) -> Iterator[Row | Skipped]:
 
 
 def bench_first_edit(sizes: Sizes, lots: random.Random) -> Iterator[Row | Skipped]:
-    """The CPU time of the hook before the first edit of a file, against `interlock claim` of such a file."""
+    """The CPU time of the hook before the first edit of a file, against `landlane claim` of such a file."""
     with scratch(quickest_place()) as folder:
         world = _World(folder, sizes.lean_claims)
         world.settle(world.file())
-        command = [world.python, "-m", "interlock", "claim"]
+        command = [world.python, "-m", "landlane", "claim"]
         candidates = {
             "hook": lambda: world.call(world.payload(_BEFORE, "Edit", world.file())),
             "claim": lambda: cpu_of_child([*command, world.file()], world.environment, world.root),
@@ -124,4 +124,4 @@ def bench_first_edit(sizes: Sizes, lots: random.Random) -> Iterator[Row | Skippe
     first = "CPU of the hook before a first edit, which takes the claim, against"
     yield Row(what=f"{first} `python -I -S -c pass`", unit="ms", ours=found["hook"], peer=found["pass"])
     claim = found["claim"]
-    yield Row(what=f"{first} `interlock claim`", unit="ms", ours=found["hook"], peer=claim, aim=at_most(1.5))
+    yield Row(what=f"{first} `landlane claim`", unit="ms", ours=found["hook"], peer=claim, aim=at_most(1.5))

@@ -9,20 +9,20 @@ from typing import TYPE_CHECKING
 
 from bench.places import DISK, scratch
 from bench.table import Row, Skipped, at_least, at_most
-from interlock.bootstrap import open_house
-from interlock.domain.landings import BOUNCED, LANDED
-from interlock.flows.submitting import submit_branch
-from interlock.loops.queue import QueueRunner, drain, start_running
-from interlock.operations.claims import make_request, take
-from interlock.operations.landings import get_queue, list_landings
-from interlock.operations.sessions import join
+from landlane.bootstrap import open_house
+from landlane.domain.landings import BOUNCED, LANDED
+from landlane.flows.submitting import submit_branch
+from landlane.loops.queue import QueueRunner, drain, start_running
+from landlane.operations.claims import make_request, take
+from landlane.operations.landings import get_queue, list_landings
+from landlane.operations.sessions import join
 
 if TYPE_CHECKING:
     import random
     from collections.abc import Iterator, Sequence
 
     from bench.sizes import Sizes
-    from interlock.bootstrap import House
+    from landlane.bootstrap import House
 
 _ONE_IN = 10
 _AUTHOR = "bench <bench@localhost> 1700000000 +0000"
@@ -85,7 +85,7 @@ def make_repository(folder: str, files: int, branches: int, culprits: Sequence[i
 
 def _land_all(root: str, branches: int, *, batch: int, check: str) -> tuple[float, int, int]:
     """Landings a minute, test runs, and how many landed."""
-    with open(os.path.join(root, "interlock.toml"), "w", encoding="utf-8") as file:
+    with open(os.path.join(root, "landlane.toml"), "w", encoding="utf-8") as file:
         file.write(f"[landing]\nchecks = ['{check}']\nbatch = {batch}\nresident = false\n")
     house = open_house(root)
     try:

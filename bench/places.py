@@ -8,24 +8,24 @@ import tempfile
 from contextlib import contextmanager
 from typing import TYPE_CHECKING
 
-from interlock.config import Settings
-from interlock.domain.patterns import parse
-from interlock.git.layout import Checkout
-from interlock.git.repository import GitRepository
-from interlock.ids import new_uuid
-from interlock.operations.claims import make_request, take
-from interlock.operations.context import Context
-from interlock.operations.sessions import join
-from interlock.runners.processes import MachineProcesses
-from interlock.store.secrets import SecretFiles
-from interlock.store.sqlite import SqliteStore
+from landlane.config import Settings
+from landlane.domain.patterns import parse
+from landlane.git.layout import Checkout
+from landlane.git.repository import GitRepository
+from landlane.ids import new_uuid
+from landlane.operations.claims import make_request, take
+from landlane.operations.context import Context
+from landlane.operations.sessions import join
+from landlane.runners.processes import MachineProcesses
+from landlane.store.secrets import SecretFiles
+from landlane.store.sqlite import SqliteStore
 
 if TYPE_CHECKING:
     from collections.abc import Generator
 
-    from interlock.domain.agents import Session
-    from interlock.domain.claims import Request
-    from interlock.store.postgres import PostgresStore
+    from landlane.domain.agents import Session
+    from landlane.domain.claims import Request
+    from landlane.store.postgres import PostgresStore
 
 DISK = "disk"
 MEMORY = "tmpfs"
@@ -45,7 +45,7 @@ def quickest_place() -> str:
 @contextmanager
 def scratch(place: str) -> Generator[str]:
     """A folder that is gone afterwards."""
-    folder = tempfile.mkdtemp(prefix="interlock-bench-", dir=_SHARED_MEMORY if place == MEMORY else None)
+    folder = tempfile.mkdtemp(prefix="landlane-bench-", dir=_SHARED_MEMORY if place == MEMORY else None)
     try:
         yield folder
     finally:

@@ -13,11 +13,11 @@ from bench.crew import Crew
 from bench.places import DISK, Claimant, scratch
 from bench.table import Row, Skipped, at_least
 from bench.timing import medians
-from interlock.domain.patterns import parse
-from interlock.ids import new_uuid
-from interlock.operations.claims import make_request, take_in
-from interlock.store.postgres import PostgresStore
-from interlock.testing.postgres import PostgresServer, PostgresUnavailable
+from landlane.domain.patterns import parse
+from landlane.ids import new_uuid
+from landlane.operations.claims import make_request, take_in
+from landlane.store.postgres import PostgresStore
+from landlane.testing.postgres import PostgresServer, PostgresUnavailable
 
 if TYPE_CHECKING:
     import random

@@ -14,17 +14,17 @@ from itertools import count
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-import interlock
+import landlane
 from bench.fresh import make_repository, plain_environment
 from bench.places import DISK, scratch
 from bench.postgres_claims import find_server
 from bench.table import Row, Skipped, at_most
 from bench.timing import medians
-from interlock.bootstrap import POINTER, open_house
-from interlock.loops.resident import ensure_resident
-from interlock.operations.sessions import join
-from interlock.values import value
-from interlock.wire import Garbled, Lost, ask, pack
+from landlane.bootstrap import POINTER, open_house
+from landlane.loops.resident import ensure_resident
+from landlane.operations.sessions import join
+from landlane.values import value
+from landlane.wire import Garbled, Lost, ask, pack
 
 if TYPE_CHECKING:
     import random
@@ -38,14 +38,14 @@ _READ = "from posix import environ, read; payload = read(0, 1 << 20)"
 # What a hook's caller does where the resident is, and where it is not; both say yes or fail.
 _THROUGH = f"""{_START}
 {_READ}
-from interlock.wire import ask, find_socket, pack, told_of
+from landlane.wire import ask, find_socket, pack, told_of
 answer = ask(find_socket(sys.argv[2]), pack(b"hook", b"/", [b"claude", b""], told_of(environ), payload), 20.0)
 from posix import _exit
 _exit(0 if answer == (0, b"", b"") else 1)
 """
 _WITHOUT = f"""{_START}; {_PACKAGES}
 {_READ}
-from interlock.hooks.answering import answer
+from landlane.hooks.answering import answer
 spoken = answer("claude", "", payload, {{name.decode(): text.decode() for name, text in environ.items()}})
 from posix import _exit
 _exit(0 if (spoken.exit_code, spoken.stdout) == (0, "") else 1)
@@ -72,7 +72,7 @@ def bench_resident(sizes: Sizes, lots: random.Random) -> Iterator[Row | Skipped]
         programs: dict[str, Callable[[], Spent]] = {
             "hook through": lambda: place.spend([*python, "-c", _THROUGH, place.package, place.state], hook),
             "hook without": lambda: place.spend([*python, "-c", _WITHOUT, place.package], hook),
-            "claim through": lambda: place.claim({"INTERLOCK_RESIDENT": place.state}),
+            "claim through": lambda: place.claim({"LANDLANE_RESIDENT": place.state}),
             "claim without": lambda: place.claim({}),
             "pass": lambda: place.spend([*python, "-c", "pass"], b""),
         }
@@ -114,16 +114,16 @@ class _Place:
     def __init__(self, repository: str, package: str, pid: int, hook: bytes, session: str) -> None:
         self.repository = repository
         self.package = package
-        self.state = os.path.join(repository, ".git", "interlock")
+        self.state = os.path.join(repository, ".git", "landlane")
         self.hook = hook
         self._pid = pid
         self._session = session
         self._numbers = count()
 
     def claim(self, more: Mapping[str, str]) -> Spent:
-        """`interlock claim` of another path each time."""
-        words = [sys.executable, "-P", "-m", "interlock", "claim", f"src/f{next(self._numbers)}.py"]
-        return self.spend(words, b"", {"INTERLOCK_SESSION": self._session, **more})
+        """`landlane claim` of another path each time."""
+        words = [sys.executable, "-P", "-m", "landlane", "claim", f"src/f{next(self._numbers)}.py"]
+        return self.spend(words, b"", {"LANDLANE_SESSION": self._session, **more})
 
     def spend(self, words: list[str], stdin: bytes, more: Mapping[str, str] | None = None) -> Spent:
         """Run a program; its CPU time and the resident's own meanwhile.
@@ -135,7 +135,7 @@ class _Place:
         os.write(write, stdin)
         os.close(write)
         environment = {**plain_environment(), "PYTHONPATH": self.package, **(more or {})}
-        environment.pop("INTERLOCK_AGENT")
+        environment.pop("LANDLANE_AGENT")
         actions = [
             (os.POSIX_SPAWN_DUP2, read, 0),
             (os.POSIX_SPAWN_OPEN, 1, os.devnull, os.O_WRONLY, 0),
@@ -170,7 +170,7 @@ def _children(pid: int) -> list[int]:
 @contextmanager
 def _served(folder: str, url: str) -> Generator[_Place]:
     repository = make_repository(Path(folder, "repository"))
-    state = Path(repository, ".git", "interlock")
+    state = Path(repository, ".git", "landlane")
     state.mkdir()
     (state / POINTER).write_text(url + "\n", encoding="utf-8")
     Path(repository, "a.py").write_text("pass\n", encoding="utf-8")
@@ -179,7 +179,7 @@ def _served(folder: str, url: str) -> Generator[_Place]:
     house.close()
     # A copy: a resident ends when its package changes, and somebody may be at work on ours.
     package = Path(folder, "package")
-    shutil.copytree(Path(interlock.__file__).parent, package / "interlock")
+    shutil.copytree(Path(landlane.__file__).parent, package / "landlane")
     os.environ["PYTHONPATH"] = str(package)
     path = ensure_resident(str(state), 30.0)
     answer = ask(path, pack(b"ping", b"", (), {}, b""), 10.0) if path else None

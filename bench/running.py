@@ -13,10 +13,10 @@ from typing import TYPE_CHECKING
 
 from bench.places import DISK, scratch
 from bench.table import Row, Skipped, at_least
-from interlock.bootstrap import open_house
-from interlock.domain.tasks import DONE, NewTask
-from interlock.operations.task_adding import add_task
-from interlock.operations.tasks import list_tasks
+from landlane.bootstrap import open_house
+from landlane.domain.tasks import DONE, NewTask
+from landlane.operations.task_adding import add_task
+from landlane.operations.tasks import list_tasks
 
 if TYPE_CHECKING:
     import random
@@ -34,7 +34,7 @@ checks = ["true"]
 agent = "scripted"
 role = "code"
 [agents.scripted]
-command = ["{python}", "-m", "interlock.testing.scripted_worker"]
+command = ["{python}", "-m", "landlane.testing.scripted_worker"]
 """
 
 
@@ -78,7 +78,7 @@ def _make_repository(folder: str, paths: Sequence[str]) -> str:
     for name in {*paths}:
         with open(os.path.join(root, name), "w", encoding="utf-8") as file:
             file.write("begun\n")
-    with open(os.path.join(root, "interlock.toml"), "w", encoding="utf-8") as file:
+    with open(os.path.join(root, "landlane.toml"), "w", encoding="utf-8") as file:
         file.write(_SETTINGS.format(python=sys.executable))
     _git(root, "add", "--all")
     _git(root, "commit", "--quiet", "-m", "begin")
@@ -100,10 +100,10 @@ def _run_ours(paths: Sequence[str], workers: int, seconds: float) -> float:
             script = json.dumps({"seconds": seconds, "append": {path: f"line {number}\n"}})
             new = NewTask(title=f"Line {number}", body=f"script: {script}", paths=(path,))
             add_task(house.context, None, new, force=True)
-        environment = {**os.environ, "INTERLOCK_AGENT": "bench", "GIT_AUTHOR_NAME": "b"}
+        environment = {**os.environ, "LANDLANE_AGENT": "bench", "GIT_AUTHOR_NAME": "b"}
         environment |= {"GIT_AUTHOR_EMAIL": "b@localhost", "GIT_COMMITTER_NAME": "b"}
         environment |= {"GIT_COMMITTER_EMAIL": "b@localhost"}
-        command = [sys.executable, "-m", "interlock", "run", "--workers", str(workers), "--json"]
+        command = [sys.executable, "-m", "landlane", "run", "--workers", str(workers), "--json"]
         started = time.monotonic()
         done = subprocess.run(command, cwd=root, env=environment, capture_output=True, text=True, check=False)
         took = time.monotonic() - started

@@ -11,10 +11,10 @@ from typing import TYPE_CHECKING
 from bench.places import quickest_place, scratch
 from bench.table import Row, Skipped, at_most
 from bench.timing import medians
-from interlock.domain.fences import LANDLOCK, NONE, Backend, Fence
-from interlock.runners.bubblewrap import VARIABLE
-from interlock.runners.fencing import choose_backend, start_fenced
-from interlock.runners.process import Child
+from landlane.domain.fences import LANDLOCK, NONE, Backend, Fence
+from landlane.runners.bubblewrap import VARIABLE
+from landlane.runners.fencing import choose_backend, start_fenced
+from landlane.runners.process import Child
 
 if TYPE_CHECKING:
     import random

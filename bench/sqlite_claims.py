@@ -13,7 +13,7 @@ from bench.filling import PER_FOLDER, fill, folder_of
 from bench.places import DISK, Claimant, open_sqlite, places, quickest_place, scratch
 from bench.table import Row, at_most
 from bench.timing import cpu_of_each, medians
-from interlock.ids import new_uuid
+from landlane.ids import new_uuid
 
 if TYPE_CHECKING:
     import random

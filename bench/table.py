@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from interlock.values import value
+from landlane.values import value
 
 HEADINGS = ("what", "ours", "peer", "ratio", "aim", "met?")
 

@@ -10,13 +10,13 @@ from bench.places import DISK, Claimant, open_sqlite, quickest_place, scratch
 from bench.queues import ON_SQLITE, bare_sqlite, procrastinate
 from bench.table import Row, Skipped, at_least, at_most
 from bench.timing import cpu_of_each, medians
-from interlock.domain.tasks import NewTask
-from interlock.ids import new_uuid
-from interlock.operations.picking import Picked, next_task
-from interlock.operations.task_adding import add_task
-from interlock.operations.tasks import finish_on_word
-from interlock.store.postgres import PostgresStore
-from interlock.testing.postgres import PostgresServer, PostgresUnavailable
+from landlane.domain.tasks import NewTask
+from landlane.ids import new_uuid
+from landlane.operations.picking import Picked, next_task
+from landlane.operations.task_adding import add_task
+from landlane.operations.tasks import finish_on_word
+from landlane.store.postgres import PostgresStore
+from landlane.testing.postgres import PostgresServer, PostgresUnavailable
 
 if TYPE_CHECKING:
     import random
@@ -24,7 +24,7 @@ if TYPE_CHECKING:
 
     from bench.queues import Move
     from bench.sizes import Sizes
-    from interlock.store.sqlite import SqliteStore
+    from landlane.store.sqlite import SqliteStore
 
 _TASK = """
 INSERT INTO tasks (repository, id, title, body, kind, state, role, priority, rank, paths, owner, session,

@@ -20,7 +20,7 @@ if TYPE_CHECKING:
     from bench.sizes import Sizes
     from bench.table import Skipped
 
-_INTERLOCK = os.path.join(os.path.dirname(sys.executable), "interlock")
+_LANDLANE = os.path.join(os.path.dirname(sys.executable), "landlane")
 _LIMIT = 1.15
 # Side by side some of git's own fail, and would count as quick: they are tried again, as a script would.
 _ADD = 'until git worktree add --quiet --no-track -B "$0" "$1"; do :; done'
@@ -63,11 +63,11 @@ class _Yard:
 
     def ours(self, crowd: int) -> float:
         for _ in range(crowd):
-            _run([_INTERLOCK, "task", "add", "work", "--force", "--as", "bench"], self._root)
+            _run([_LANDLANE, "task", "add", "work", "--force", "--as", "bench"], self._root)
             self._tasks.append(f"T{len(self._tasks) + 1}")
         tasks = self._tasks[-crowd:]
         return _together(
-            [[_INTERLOCK, "workspace", "open", task, "--as", "bench"] for task in tasks], self._root
+            [[_LANDLANE, "workspace", "open", task, "--as", "bench"] for task in tasks], self._root
         )
 
     def git(self, crowd: int) -> float:
@@ -90,7 +90,7 @@ def bench_rescue(sizes: Sizes, lots: random.Random) -> Iterator[Row | Skipped]:
             ["commit", "--quiet", "-m", "all"],
         ):
             _run(["git", *words], root)
-        _run([_INTERLOCK, "task", "list"], root)
+        _run([_LANDLANE, "task", "list"], root)
         peers = {"git stash -u": _stash, "cp -a": _copy}
         candidates = {"ours": lambda: _rescue(root, sizes, lots)}
         candidates |= {name: (lambda work=work: work(root, sizes, lots)) for name, work in peers.items()}
@@ -117,7 +117,7 @@ def _dirty(root: str, sizes: Sizes, lots: random.Random) -> None:
 
 def _rescue(root: str, sizes: Sizes, lots: random.Random) -> float:
     _dirty(root, sizes, lots)
-    return _together([[_INTERLOCK, "rescue", "take", "--as", "bench"]], root)
+    return _together([[_LANDLANE, "rescue", "take", "--as", "bench"]], root)
 
 
 def _stash(root: str, sizes: Sizes, lots: random.Random) -> float:

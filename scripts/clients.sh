@@ -2,14 +2,14 @@
 # Install real coding clients for the tests: `clients.sh [--again] [NAME…]`, by default claude, codex and gemini,
 # and what the MCP server is tried with.
 #
-# They go into .clients, or into the folder $INTERLOCK_CLIENTS, each at the version of requirements/clients.txt
+# They go into .clients, or into the folder $LANDLANE_CLIENTS, each at the version of requirements/clients.txt
 # and with a Node of its own. What is there is remembered by content under stamps/, so that a second call costs nothing.
 # Without npm, or without a registry to be reached, one visible line says so; `--again` tries once more.
 set -eu
 cd "$(dirname "$0")/.."
 
 pins=requirements/clients.txt
-folder=${INTERLOCK_CLIENTS:-.clients}
+folder=${LANDLANE_CLIENTS:-.clients}
 again=
 names=
 for word in "$@"; do

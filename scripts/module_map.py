@@ -25,7 +25,7 @@ def main(arguments: list[str] | None = None) -> int:
     parser.add_argument("--check", action="store_true", help="write nothing; fail when the map is stale")
     options = parser.parse_args(arguments)
     page = ROOT / "ARCHITECTURE.md"
-    package = ROOT / "src" / "interlock"
+    package = ROOT / "src" / "landlane"
     before = page.read_text(encoding="utf-8")
     after = with_map(before, draw(package))
     if not options.check and after != before:

@@ -37,17 +37,17 @@ FILES = {
     "README.md": "# Shop\n",
     "Makefile": "test:\n\t@grep -q Shop README.md\n",
     "src/api.py": "ROUTES = []\n",
-    "interlock.toml": SETTINGS,
+    "landlane.toml": SETTINGS,
     "worker.sh": WORKER,
 }
 # What stands in the picture, and what is run for it.
 STORY = (
-    "interlock claim src/api.py --as ann --note 'new endpoint'",
-    "interlock claim 'src/**' --as bob",
-    "interlock task add 'Say how to run the tests' --path README.md",
-    "interlock run --agent writer",
+    "landlane claim src/api.py --as ann --note 'new endpoint'",
+    "landlane claim 'src/**' --as bob",
+    "landlane task add 'Say how to run the tests' --path README.md",
+    "landlane run --agent writer",
     "git log --format=%s -1",
-    "interlock",
+    "landlane",
 )
 
 LETTER = 8.4  # the width of one letter at this size; textLength below holds every font to it
@@ -68,9 +68,9 @@ PAPER, EDGE, PLAIN, BRIGHT, DIM, GREEN, AMBER = (
 # The first that is found in a line gives its colour.
 COLOURS = (
     (r"^\$ ", BRIGHT),
-    (r"^interlock: |holds", AMBER),
+    (r"^landlane: |holds", AMBER),
     (r"^granted|^added|\d done,|^Land ", GREEN),
-    (r"^hint:|^`interlock", DIM),
+    (r"^hint:|^`landlane", DIM),
 )
 # What is different each time.
 MASKS = (
@@ -98,7 +98,7 @@ def play(scratch: Path) -> list[str]:
     """The commands of the story and what each said, in order."""
     folder = scratch / "shop"
     environment = {
-        **{name: text for name, text in os.environ.items() if not name.startswith(("GIT_", "INTERLOCK_"))},
+        **{name: text for name, text in os.environ.items() if not name.startswith(("GIT_", "LANDLANE_"))},
         "PATH": f"{Path(sys.executable).parent}{os.pathsep}{os.environ['PATH']}",
         "HOME": str(scratch),
         "USER": "pat",
@@ -163,7 +163,7 @@ def draw(lines: list[str]) -> str:
     return (
         f'<svg xmlns="http://www.w3.org/2000/svg" width="{width}" height="{height}"'
         f' viewBox="0 0 {width} {height}" font-family="{FONT}" font-size="14"'
-        f' role="img" aria-label="What Interlock says in a terminal">\n'
+        f' role="img" aria-label="What Landlane says in a terminal">\n'
         f'<rect width="{width}" height="{height}" rx="8" fill="{PAPER}" stroke="{EDGE}"/>\n'
         f"{dots}\n{texts}\n</svg>\n"
     )

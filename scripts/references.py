@@ -18,29 +18,29 @@ from collections import defaultdict
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, NamedTuple
 
-from interlock import api, config, errors
-from interlock.cli.spec import COMMANDS, COMMON, Command, Option
-from interlock.clock import duration_text
-from interlock.operations.held import Standing
+from landlane import api, config, errors
+from landlane.cli.spec import COMMANDS, COMMON, Command, Option
+from landlane.clock import duration_text
+from landlane.operations.held import Standing
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Iterator
 
 ROOT = Path(__file__).resolve().parent.parent
-PACKAGE = ROOT / "src" / "interlock"
+PACKAGE = ROOT / "src" / "landlane"
 FOLDER = ROOT / "docs" / "reference"
 NOTE = "<!-- Written by scripts/references.py from the code. Change that, then run the script. -->"
 GAP = "…"  # what is filled in only when it happens
 
 ABOVE_COMMANDS = """# Commands
 
-`interlock COMMAND --help` shows the same in the terminal. What a command can end with stands under
+`landlane COMMAND --help` shows the same in the terminal. What a command can end with stands under
 [exit codes](errors.md). These options stand before or behind any command:"""
 
 ABOVE_SETTINGS = """# Settings
 
-`interlock.toml` at the root of the repository. Commit it, so that every clone reads the same.
-`interlock init` writes a first one. Every key may be left out, and so may the file. An unknown key is an
+`landlane.toml` at the root of the repository. Commit it, so that every clone reads the same.
+`landlane init` writes a first one. Every key may be left out, and so may the file. An unknown key is an
 error, so that a slip of the pen is found.
 
 A length of time is a number and a unit, such as `45s`, `30m`, `1h30m` or `2d`. Patterns count from the
@@ -49,8 +49,8 @@ root of the repository."""
 ABOVE_LIBRARY = """# The library
 
 ```python
-from interlock import Interlock
-from interlock.api import ClaimRefused, Refused, Taken
+from landlane import Landlane
+from landlane.api import ClaimRefused, Refused, Taken
 ```
 
 Instants in values (`granted_at`, `until`, `seen_at`) are milliseconds of the store's own clock: fit to be
@@ -107,7 +107,7 @@ def commands_page() -> str:
 
 
 def _command_section(command: Command) -> str:
-    words = [f"interlock {command.path}"]
+    words = [f"landlane {command.path}"]
     for argument in command.arguments:
         word = argument.shown
         if not argument.is_rest:
@@ -157,26 +157,26 @@ _DEFAULTS = {
 }
 _NOT_YET: dict[str, str] = {}
 _VARIABLES = {
-    "INTERLOCK_AGENT": "the agent to act as, where `--as` is not given",
-    "INTERLOCK_SESSION": "the session to act for, as `id:secret`; what `join` shows for its children",
-    "INTERLOCK_TASK": "in the environment of a workspace: its task",
-    "INTERLOCK_WORKSPACE": "in the environment of a workspace: its id",
-    "INTERLOCK_BENCH": "set for checks; what still bears it afterwards is ended",
-    "INTERLOCK_STORE": "where the store is, a path or a `postgresql://` URL; stands above the settings",
-    "INTERLOCK_RESIDENT": "behind a fence: the socket at which the resident answers",
-    "INTERLOCK_ROLE": "behind a fence: the role of the agent; for it to read, not to choose",
-    "INTERLOCK_OVERRIDE": "a person's reason to pass git's fence this once; it is journaled",
-    "INTERLOCK_BWRAP": "where bubblewrap's program `bwrap` is, if not on the path",
-    "INTERLOCK_CLIENTS": "for tests: the folder that scripts/clients.sh installs coding clients in",
-    "INTERLOCK_TREE": "ours: marks what a fenced command starts, so that all of it can be ended",
-    "INTERLOCK_PASS": "ours: marks git calls that our own fence has judged already",
-    "INTERLOCK_CANARY": "ours: set while `doctor` tries git's fence",
-    "INTERLOCK_EYES": "ours: which streams of a caller behind a fence are a terminal",
+    "LANDLANE_AGENT": "the agent to act as, where `--as` is not given",
+    "LANDLANE_SESSION": "the session to act for, as `id:secret`; what `join` shows for its children",
+    "LANDLANE_TASK": "in the environment of a workspace: its task",
+    "LANDLANE_WORKSPACE": "in the environment of a workspace: its id",
+    "LANDLANE_BENCH": "set for checks; what still bears it afterwards is ended",
+    "LANDLANE_STORE": "where the store is, a path or a `postgresql://` URL; stands above the settings",
+    "LANDLANE_RESIDENT": "behind a fence: the socket at which the resident answers",
+    "LANDLANE_ROLE": "behind a fence: the role of the agent; for it to read, not to choose",
+    "LANDLANE_OVERRIDE": "a person's reason to pass git's fence this once; it is journaled",
+    "LANDLANE_BWRAP": "where bubblewrap's program `bwrap` is, if not on the path",
+    "LANDLANE_CLIENTS": "for tests: the folder that scripts/clients.sh installs coding clients in",
+    "LANDLANE_TREE": "ours: marks what a fenced command starts, so that all of it can be ended",
+    "LANDLANE_PASS": "ours: marks git calls that our own fence has judged already",
+    "LANDLANE_CANARY": "ours: set while `doctor` tries git's fence",
+    "LANDLANE_EYES": "ours: which streams of a caller behind a fence are a terminal",
 }
 
 
 def settings_page() -> str:
-    """Every key of interlock.toml, and every variable of the environment."""
+    """Every key of landlane.toml, and every variable of the environment."""
     parts = [ABOVE_SETTINGS]
     for section, keys in config.KNOWN.items():
         names = {config.ANY_NAME: f"[{section}.KIND]"}
@@ -214,7 +214,7 @@ def _variable_rows() -> list[tuple[str, str]]:
     """The variables that the code reads; one that nobody has explained above is a failure."""
     found: set[str] = set()
     for path in PACKAGE.rglob("*.py"):
-        found |= set(re.findall(r'"(INTERLOCK_[A-Z]+)"', path.read_text(encoding="utf-8")))
+        found |= set(re.findall(r'"(LANDLANE_[A-Z]+)"', path.read_text(encoding="utf-8")))
     if found != _VARIABLES.keys():
         raise SystemExit(f"explain in scripts/references.py: {sorted(found ^ _VARIABLES.keys())}")
     return [(f"`{name}`", purpose) for name, purpose in sorted(_VARIABLES.items())]
@@ -224,16 +224,16 @@ def _variable_rows() -> list[tuple[str, str]]:
 
 
 def library_page() -> str:
-    """The class Interlock and the values it gives and takes."""
-    members = [(name, one) for name, one in vars(api.Interlock).items() if not name.startswith("_")]
-    others: list[type[Any]] = [vars(api)[name] for name in api.__all__ if name != "Interlock"]
+    """The class Landlane and the values it gives and takes."""
+    members = [(name, one) for name, one in vars(api.Landlane).items() if not name.startswith("_")]
+    others: list[type[Any]] = [vars(api)[name] for name in api.__all__ if name != "Landlane"]
     values: set[type[Any]] = {one for one in others if not issubclass(one, Exception)} | {Standing}
     raised = [one for one in others if issubclass(one, Exception)]
     parts = [
         ABOVE_LIBRARY,
-        "## Interlock",
-        _signature("Interlock", api.Interlock.__init__),
-        _text(api.Interlock),
+        "## Landlane",
+        _signature("Landlane", api.Landlane.__init__),
+        _text(api.Landlane),
     ]
     for name, member in members:
         parts += [f"### {name}", _member(name, member), _text(member)]
@@ -245,13 +245,13 @@ def library_page() -> str:
 
 
 def _noun_section(name: str, member: Any) -> list[str]:
-    """The verbs of a noun such as `Interlock.state`; nothing for any other member."""
+    """The verbs of a noun such as `Landlane.state`; nothing for any other member."""
     if not isinstance(member, property) or member.fget is None:
         return []
     noun = vars(api).get(str(inspect.signature(member.fget).return_annotation))
     if not inspect.isclass(noun) or noun in {vars(api)[one] for one in api.__all__}:
         return []
-    parts = [f"## Interlock.{name}", _text(noun)]
+    parts = [f"## Landlane.{name}", _text(noun)]
     for verb, function in vars(noun).items():
         if not verb.startswith("_"):
             parts += [f"### {name}.{verb}", _signature(f"{name}.{verb}", function), _text(function)]
@@ -274,7 +274,7 @@ def _signature(name: str, function: Callable[..., Any]) -> str:
         default = GAP if callable(one.default) else repr(one.default)
         ending = "" if one.default is one.empty else f" = {default}"
         words.append(f"{'*' if one.kind is one.VAR_POSITIONAL else ''}{one.name}: {one.annotation}{ending}")
-    end = "" if name == "Interlock" else f" -> {signature.return_annotation}"
+    end = "" if name == "Landlane" else f" -> {signature.return_annotation}"
     line = f"{name}({', '.join(words)}){end}"
     if len(line) > 100:
         line = f"{name}(\n" + "".join(f"    {word},\n" for word in words) + f"){end}"
@@ -327,7 +327,7 @@ def errors_page() -> str:
 def _exit_meanings() -> dict[int, str]:
     told = {0: "done", 1: "failed"}
     for one in vars(errors).values():
-        if isinstance(one, type) and issubclass(one, errors.InterlockError) and one.exit_code not in told:
+        if isinstance(one, type) and issubclass(one, errors.LandlaneError) and one.exit_code not in told:
             words = (one.__doc__ or "").rstrip(".")
             told[one.exit_code] = words[0].lower() + words[1:]
     return {**told, STOPPED: "stopped by a signal: 128 and its number, as shells do"}
@@ -353,7 +353,7 @@ class _Known:
         self.exits: dict[str, int] = {
             name: one.exit_code
             for name, one in classes
-            if isinstance(one, type) and issubclass(one, errors.InterlockError)
+            if isinstance(one, type) and issubclass(one, errors.LandlaneError)
         }
         self.calls = [node for node in nodes if isinstance(node, ast.Call)]
         self.makers: dict[str, int] = {}

@@ -48,7 +48,7 @@ install_pins() {
 install_project() {
     now=$(key pyproject.toml)
     is_done project "$now" && return
-    echo "setup: installing interlock in place"
+    echo "setup: installing landlane in place"
     pip install -qq --no-build-isolation --no-deps --no-index --editable .
     echo "$now" >"$stamps/project"
 }

@@ -12,7 +12,7 @@ import json
 import sys
 from pathlib import Path
 
-from interlock.domain.worker_fields import (
+from landlane.domain.worker_fields import (
     CODES,
     FINDING_FIELDS,
     MOST_LINE_BYTES,
@@ -22,7 +22,7 @@ from interlock.domain.worker_fields import (
     VERSION,
     Field,
 )
-from interlock.domain.worker_messages import (
+from landlane.domain.worker_messages import (
     Heartbeat,
     Progress,
     Usage,
@@ -30,7 +30,7 @@ from interlock.domain.worker_messages import (
     WorkComplete,
     write_line,
 )
-from interlock.domain.worker_schema import worker_schema
+from landlane.domain.worker_schema import worker_schema
 
 FOLDER = Path(__file__).resolve().parent.parent / "docs" / "reference"
 NOTE = "<!-- Written by scripts/worker_protocol.py from the code. Change that, then run the script. -->"

@@ -16,19 +16,19 @@ from typing import TYPE_CHECKING
 import pytest
 from hypothesis import settings
 
-from interlock.bootstrap import POINTER, STORE_NAME
-from interlock.testing.postgres import PostgresServer, PostgresUnavailable
+from landlane.bootstrap import POINTER, STORE_NAME
+from landlane.testing.postgres import PostgresServer, PostgresUnavailable
 
 if TYPE_CHECKING:
     from collections.abc import Generator, Iterator
 
 # A shared machine can stall any single example; the test's own timeout still ends it.
-settings.register_profile("interlock", deadline=None, print_blob=True)
-settings.load_profile("interlock")
+settings.register_profile("landlane", deadline=None, print_blob=True)
+settings.load_profile("landlane")
 
 # What git, this product or a coding client may have set around the test run (which may itself be inside a git
 # hook, or be started by an agent).
-FOREIGN = ("INTERLOCK_", "GIT_", "XDG_", "CLAUDE", "CODEX_", "GEMINI_", "COPILOT_", "QWEN_", "OPENCODE")
+FOREIGN = ("LANDLANE_", "GIT_", "XDG_", "CLAUDE", "CODEX_", "GEMINI_", "COPILOT_", "QWEN_", "OPENCODE")
 FOREIGN_NAMES = ("NO_COLOR", "FORCE_COLOR", "CLICOLOR", "CLICOLOR_FORCE", "PAGER", "EDITOR", "VISUAL")
 
 AUTHOR = "Ada Example"
@@ -79,13 +79,13 @@ def memory() -> Iterator[Path | None]:
 
 
 def _make_memory() -> Path | None:
-    for left in MEMORY.glob("interlock-tests-*"):  # of earlier runs: what failed there, or all if killed
+    for left in MEMORY.glob("landlane-tests-*"):  # of earlier runs: what failed there, or all if killed
         if not Path("/proc", left.name.split("-")[2]).exists():
             shutil.rmtree(left, ignore_errors=True)
     try:
         if shutil.disk_usage(MEMORY).free < MEMORY_BYTES:
             return None
-        made = Path(tempfile.mkdtemp(prefix=f"interlock-tests-{os.getpid()}-", dir=MEMORY))
+        made = Path(tempfile.mkdtemp(prefix=f"landlane-tests-{os.getpid()}-", dir=MEMORY))
         program = made / "program"
         program.write_text("#!/bin/sh\n", encoding="utf-8")
         program.chmod(0o700)
@@ -211,7 +211,7 @@ def store(request: pytest.FixtureRequest, repository: Path) -> str:
 
     A test with the mark `own_database` may spoil the database: it shares it with nobody.
     """
-    state = repository / ".git" / "interlock"
+    state = repository / ".git" / "landlane"
     state.mkdir()
     if request.param == "sqlite":
         return str(state / STORE_NAME)

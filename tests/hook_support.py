@@ -14,12 +14,12 @@ import sys
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from interlock.clients.commands import hook_words
+from landlane.clients.commands import hook_words
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
-INTERLOCK = str(Path(sys.executable).with_name("interlock"))
+LANDLANE = str(Path(sys.executable).with_name("landlane"))
 LIMIT_SECONDS = 60.0
 
 _BODY = """
@@ -97,8 +97,8 @@ class StandIn:
         return code, out, err
 
     def type(self, *words: str) -> dict[str, Any]:
-        """Type an `interlock` command in the client's shell; its JSON answer."""
-        _, out, err = self.do([INTERLOCK, *words, "--json"])
+        """Type a `landlane` command in the client's shell; its JSON answer."""
+        _, out, err = self.do([LANDLANE, *words, "--json"])
         assert out, err
         return json.loads(out)
 

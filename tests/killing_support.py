@@ -13,30 +13,30 @@ import subprocess
 import time
 from typing import TYPE_CHECKING
 
-from interlock.bootstrap import open_house
-from interlock.domain.claims import EXCLUSIVE, Taken
-from interlock.domain.tasks import NewTask
-from interlock.flows.submitting import submit_branch
-from interlock.flows.workspaces import open_workspace
-from interlock.loops.queue import drain, start_running
-from interlock.loops.settling import is_shared
-from interlock.operations import claims, sessions
-from interlock.operations.held import list_claims
-from interlock.operations.landings import get_queue, list_landings
-from interlock.operations.picking import Picked, next_task
-from interlock.operations.runners import RunnerBusy
-from interlock.operations.task_adding import Added, add_task
-from interlock.operations.tasks import list_tasks
-from interlock.operations.workspaces import list_workspaces
-from interlock.store.lock_holders import lock_holder
+from landlane.bootstrap import open_house
+from landlane.domain.claims import EXCLUSIVE, Taken
+from landlane.domain.tasks import NewTask
+from landlane.flows.submitting import submit_branch
+from landlane.flows.workspaces import open_workspace
+from landlane.loops.queue import drain, start_running
+from landlane.loops.settling import is_shared
+from landlane.operations import claims, sessions
+from landlane.operations.held import list_claims
+from landlane.operations.landings import get_queue, list_landings
+from landlane.operations.picking import Picked, next_task
+from landlane.operations.runners import RunnerBusy
+from landlane.operations.task_adding import Added, add_task
+from landlane.operations.tasks import list_tasks
+from landlane.operations.workspaces import list_workspaces
+from landlane.store.lock_holders import lock_holder
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
     from pathlib import Path
 
-    from interlock.bootstrap import House
-    from interlock.domain.agents import Session
-    from interlock.domain.landings import Landing
+    from landlane.bootstrap import House
+    from landlane.domain.agents import Session
+    from landlane.domain.landings import Landing
 
 LIMIT_SECONDS = 60.0
 
@@ -61,8 +61,8 @@ class Yard:
         self.tips: list[str] = []
         check = f"{first}; test ! -e red.txt && git rev-parse 'HEAD^{{tree}}' >> {self.tested_file}"
         settings = f'[landing]\nresident = false\nchecks = [{{ name = "test", run = "{check}" }}]\n{more}'
-        (repository / "interlock.toml").write_text(settings, encoding="utf-8")
-        git(repository, "add", "interlock.toml")
+        (repository / "landlane.toml").write_text(settings, encoding="utf-8")
+        git(repository, "add", "landlane.toml")
         git(repository, "commit", "--quiet", "-m", "Settings")
         if remote is not None:
             git(repository, "init", "--quiet", "--bare", str(remote))
@@ -170,7 +170,7 @@ class Yard:
 
 def leftover_refs(folder: Path) -> list[str]:
     """What only stands while something is on its way."""
-    refs = git(folder, "for-each-ref", "--format=%(refname)", "refs/interlock").splitlines()
+    refs = git(folder, "for-each-ref", "--format=%(refname)", "refs/landlane").splitlines()
     return [ref for ref in refs if "/moving/" in ref or "/landing/" in ref]
 
 

@@ -5,24 +5,24 @@ from __future__ import annotations
 import subprocess
 from typing import TYPE_CHECKING, Any
 
-from interlock.bootstrap import open_house
-from interlock.domain.claims import EXCLUSIVE, SHARED, Refused
-from interlock.domain.landings import Landing
-from interlock.flows.submitting import submit_branch
-from interlock.loops.queue import QueueRunner, drain, start_running
-from interlock.operations import claims, sessions
-from interlock.operations.landings import get_landing, get_queue, list_landings
-from interlock.testing.repositories import git
+from landlane.bootstrap import open_house
+from landlane.domain.claims import EXCLUSIVE, SHARED, Refused
+from landlane.domain.landings import Landing
+from landlane.flows.submitting import submit_branch
+from landlane.loops.queue import QueueRunner, drain, start_running
+from landlane.operations import claims, sessions
+from landlane.operations.landings import get_landing, get_queue, list_landings
+from landlane.testing.repositories import git
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping
     from pathlib import Path
 
-    from interlock.bootstrap import House
-    from interlock.clock import Clock
-    from interlock.domain.agents import Session
-    from interlock.errors import InterlockError
-    from interlock.flows.site import Site
+    from landlane.bootstrap import House
+    from landlane.clock import Clock
+    from landlane.domain.agents import Session
+    from landlane.errors import LandlaneError
+    from landlane.flows.site import Site
 
 SETTINGS = "[landing]\nchecks = {checks}\nresident = false\n{more}\n"
 
@@ -54,7 +54,7 @@ class Yard:
 
     def configure(self, checks: str = "[]", more: str = "", files: Mapping[str, str] | None = None) -> None:
         """Commit settings and files on the target, as a person does."""
-        self.commit({"interlock.toml": SETTINGS.format(checks=checks, more=more), **(files or {})})
+        self.commit({"landlane.toml": SETTINGS.format(checks=checks, more=more), **(files or {})})
         self._house = None
 
     def commit(self, files: Mapping[str, str | bytes | None], message: str = "Set up") -> str:
@@ -112,7 +112,7 @@ class Yard:
         )
         return [path for path in done.stdout.decode("utf-8", "surrogateescape").split("\0") if path]
 
-    def run(self, on_step: Callable[[str], None] = lambda _: None) -> InterlockError | None:
+    def run(self, on_step: Callable[[str], None] = lambda _: None) -> LandlaneError | None:
         """Run the queue until nothing is left to do; tells why it stopped early."""
         runner = start_running(self.site, "runner", on_step)
         assert isinstance(runner, QueueRunner), runner
@@ -148,7 +148,7 @@ class Yard:
         return git(self.folder, "show", f"{commit}:{path}")
 
     def holders(self) -> dict[str, str]:
-        from interlock.operations.held import list_claims
+        from landlane.operations.held import list_claims
 
         return {claim.pattern: claim.agent for claim in list_claims(self.house.context)}
 

@@ -9,13 +9,13 @@ import subprocess
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from interlock.git.rescue_places import CLONE, WORKTREE, Place
-from interlock.git.rescue_restoring import Restored, restore_rescue
-from interlock.git.rescue_taking import take_rescue
-from interlock.values import value
+from landlane.git.rescue_places import CLONE, WORKTREE, Place
+from landlane.git.rescue_restoring import Restored, restore_rescue
+from landlane.git.rescue_taking import take_rescue
+from landlane.values import value
 
 if TYPE_CHECKING:
-    from interlock.git.rescues import Rescue
+    from landlane.git.rescues import Rescue
 
 IGNORED = "*.ignored\nignored/\n"
 STATE = ("MERGE_HEAD", "MERGE_MSG", "CHERRY_PICK_HEAD", "REVERT_HEAD", "ORIG_HEAD", "BISECT_LOG", "logs/HEAD")

@@ -12,9 +12,9 @@ import sys
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-import interlock
-from interlock.loops.resident import ensure_resident
-from interlock.wire import Garbled, Lost, ask, find_socket, pack, told_of
+import landlane
+from landlane.loops.resident import ensure_resident
+from landlane.wire import Garbled, Lost, ask, find_socket, pack, told_of
 from tests.acceptance.calling import Ended, Shell, eventually
 
 if TYPE_CHECKING:
@@ -25,8 +25,8 @@ _NO_NEW_PRIVILEGES = 38  # PR_SET_NO_NEW_PRIVS in <sys/prctl.h>
 
 def copy_package(into: Path) -> Path:
     """A copy of the package: what changes in the checkout meanwhile does not end its residents."""
-    source = Path(interlock.__file__).parent
-    shutil.copytree(source, into / "interlock", ignore=shutil.ignore_patterns("__pycache__"))
+    source = Path(landlane.__file__).parent
+    shutil.copytree(source, into / "landlane", ignore=shutil.ignore_patterns("__pycache__"))
     return into
 
 
@@ -35,7 +35,7 @@ class Served:
 
     def __init__(self, repository: Path, package: Path) -> None:
         self.repository = repository
-        self.state = repository / ".git" / "interlock"
+        self.state = repository / ".git" / "landlane"
         self.state.mkdir(exist_ok=True)
         self.outside = Module(repository, {"PYTHONPATH": str(package)})
 
@@ -62,7 +62,7 @@ class Served:
     def inside(self, credentials: str) -> Module:
         """Commands as a worker behind the fence gives them."""
         return self.outside.where(
-            INTERLOCK_RESIDENT=str(self.state / "door" / "resident.sock"), INTERLOCK_SESSION=credentials
+            LANDLANE_RESIDENT=str(self.state / "door" / "resident.sock"), LANDLANE_SESSION=credentials
         )
 
     def hook(self, tool: str, path: str, session: str, event: str = "PreToolUse", shown: str = "") -> bytes:
@@ -76,7 +76,7 @@ class Served:
         }
         told = told_of(os.environb)
         if shown:
-            told[b"INTERLOCK_SESSION"] = shown.encode()
+            told[b"LANDLANE_SESSION"] = shown.encode()
         return pack(b"hook", b"/", [b"claude", b""], told, json.dumps(document).encode())
 
     def kill(self) -> None:
@@ -88,11 +88,11 @@ class Served:
 
 
 class Module(Shell):
-    """Commands as `python -m interlock`, from whatever package the environment names."""
+    """Commands as `python -m landlane`, from whatever package the environment names."""
 
     def run(self, *words: str, stdin: str = "", limit_seconds: float = 60.0) -> Ended:
         return self.run_program(
-            sys.executable, "-P", "-m", "interlock", *words, stdin=stdin, limit_seconds=limit_seconds
+            sys.executable, "-P", "-m", "landlane", *words, stdin=stdin, limit_seconds=limit_seconds
         )
 
     def at(self, folder: Path | str) -> Module:
@@ -104,7 +104,7 @@ class Module(Shell):
     def popen(self, *words: str) -> subprocess.Popen[bytes]:
         """Start a command and go on."""
         return subprocess.Popen(
-            [sys.executable, "-P", "-m", "interlock", *words],
+            [sys.executable, "-P", "-m", "landlane", *words],
             cwd=self.folder,
             env={**os.environ, **self.environment},
             stdin=subprocess.DEVNULL,

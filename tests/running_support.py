@@ -12,8 +12,8 @@ import time
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from interlock.runners.trees import MARK
-from tests.acceptance.calling import INTERLOCK, Shell, eventually
+from landlane.runners.trees import MARK
+from tests.acceptance.calling import LANDLANE, Shell, eventually
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping
@@ -31,7 +31,7 @@ role = "code"
 heartbeat = "{heartbeat}"
 
 [agents.scripted]
-command = ["{python}", "-m", "interlock.testing.scripted_worker"]
+command = ["{python}", "-m", "landlane.testing.scripted_worker"]
 {more}
 """
 
@@ -44,9 +44,9 @@ class Works:
     def __init__(self, repository: Path, *, workers: int = 3, heartbeat: str = "60s", more: str = "") -> None:
         self.root = repository
         # Whoever types these commands is an agent of this name, not the person who runs the tests.
-        self.shell = Shell(repository, {"INTERLOCK_AGENT": "lead"})
+        self.shell = Shell(repository, {"LANDLANE_AGENT": "lead"})
         text = SETTINGS.format(workers=workers, heartbeat=heartbeat, python=sys.executable, more=more)
-        (repository / "interlock.toml").write_text(text, encoding="utf-8")
+        (repository / "landlane.toml").write_text(text, encoding="utf-8")
         self.git("add", "--all")
         self.git("commit", "--quiet", "-m", "Set up")
 
@@ -55,7 +55,7 @@ class Works:
         """A clone of a repository that was set up elsewhere."""
         works = cls.__new__(cls)
         works.root = folder
-        works.shell = Shell(folder, {"INTERLOCK_AGENT": "lead"})
+        works.shell = Shell(folder, {"LANDLANE_AGENT": "lead"})
         return works
 
     def git(self, *words: str) -> str:
@@ -90,7 +90,7 @@ class Works:
     def begin(self, *words: str, command: str = "run") -> subprocess.Popen[str]:
         """Start a run and go on."""
         begun = subprocess.Popen(
-            [INTERLOCK, command, *words],
+            [LANDLANE, command, *words],
             cwd=self.root,
             env={**os.environ, **self.shell.environment},
             stdout=subprocess.PIPE,
@@ -133,13 +133,13 @@ class Works:
         # What an earlier attempt committed and was not used stays on its branch: it may be worth looking at.
         tasks = self.shell.ask("task", "list")["tasks"]
         over = [
-            f"refs/heads/interlock/{one['id']}-{one['attempt']}/" for one in tasks if one["state"] == "done"
+            f"refs/heads/landlane/{one['id']}-{one['attempt']}/" for one in tasks if one["state"] == "done"
         ]
         branches = self.git(
-            "for-each-ref", "--format=%(refname)", "refs/heads", "refs/interlock"
+            "for-each-ref", "--format=%(refname)", "refs/heads", "refs/landlane"
         ).splitlines()
         left = [
-            one for one in branches if one.startswith(("refs/interlock/exec", "refs/interlock/pin", *over))
+            one for one in branches if one.startswith(("refs/landlane/exec", "refs/landlane/pin", *over))
         ]
         assert left == []
 

@@ -12,25 +12,25 @@ from typing import TYPE_CHECKING, Generic, TypeVar
 
 import pytest
 
-from interlock.bootstrap import open_house
-from interlock.domain.agents import Credentials
-from interlock.domain.claims import EXCLUSIVE, SHARED, Claim, Refusal, Refused, Taken
-from interlock.operations import claims, held, journal, sessions, waiting
-from interlock.operations.hands import join_hands
-from interlock.testing.clock import FakeClock
-from interlock.testing.repositories import open_context
+from landlane.bootstrap import open_house
+from landlane.domain.agents import Credentials
+from landlane.domain.claims import EXCLUSIVE, SHARED, Claim, Refusal, Refused, Taken
+from landlane.operations import claims, held, journal, sessions, waiting
+from landlane.operations.hands import join_hands
+from landlane.testing.clock import FakeClock
+from landlane.testing.repositories import open_context
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
     from pathlib import Path
 
-    from interlock.bootstrap import House
-    from interlock.clock import Clock
-    from interlock.config import Settings
-    from interlock.domain.agents import Process, Session
-    from interlock.domain.journal import Entry
-    from interlock.domain.patterns import Pattern
-    from interlock.operations.context import Context
+    from landlane.bootstrap import House
+    from landlane.clock import Clock
+    from landlane.config import Settings
+    from landlane.domain.agents import Process, Session
+    from landlane.domain.journal import Entry
+    from landlane.domain.patterns import Pattern
+    from landlane.operations.context import Context
 
 T = TypeVar("T")
 
@@ -123,12 +123,12 @@ class Site:
     def listeners(self) -> int:
         """How many want to be woken."""
         if not self.is_postgres:
-            folder = self.repository / ".git" / "interlock" / "wake"
+            folder = self.repository / ".git" / "landlane" / "wake"
             return len(list(folder.iterdir())) if folder.exists() else 0
         import psycopg
 
-        repository = (self.repository / ".git" / "interlock" / "repository").read_text().strip()
-        with psycopg.connect(self.place, options="-c search_path=interlock") as connection:
+        repository = (self.repository / ".git" / "landlane" / "repository").read_text().strip()
+        with psycopg.connect(self.place, options="-c search_path=landlane") as connection:
             query = "SELECT count(*) FROM listeners WHERE repository = %s"
             (count,) = connection.execute(query, (repository,)).fetchone() or (0,)
         return int(count)

@@ -7,22 +7,22 @@ import sys
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from interlock.bootstrap import open_house
-from interlock.domain.tasks import NewTask
-from interlock.flows import closing, workspaces
-from interlock.operations import sessions
-from interlock.operations import workspaces as records
-from interlock.operations.slots import list_slots
-from interlock.operations.task_adding import Added, add_task
+from landlane.bootstrap import open_house
+from landlane.domain.tasks import NewTask
+from landlane.flows import closing, workspaces
+from landlane.operations import sessions
+from landlane.operations import workspaces as records
+from landlane.operations.slots import list_slots
+from landlane.operations.task_adding import Added, add_task
 from tests.rescue_support import git
 
 if TYPE_CHECKING:
     from collections.abc import Callable
 
-    from interlock.bootstrap import House
-    from interlock.domain.agents import Process, Session
-    from interlock.domain.workspaces import Workspace
-    from interlock.flows.site import Site
+    from landlane.bootstrap import House
+    from landlane.domain.agents import Process, Session
+    from landlane.domain.workspaces import Workspace
+    from landlane.flows.site import Site
 
 KINDS = ("worktree", "clone")
 
@@ -42,8 +42,8 @@ class Yard:
 
     def settings(self, text: str) -> None:
         """Write the settings, and commit them."""
-        (self.repository / "interlock.toml").write_text(text, encoding="utf-8")
-        git(self.repository, "add", "interlock.toml")
+        (self.repository / "landlane.toml").write_text(text, encoding="utf-8")
+        git(self.repository, "add", "landlane.toml")
         git(self.repository, "commit", "--quiet", "-m", "Settings")
 
     def house(self, agent: str = "ann", at: Path | None = None) -> House:
@@ -88,7 +88,7 @@ class Yard:
     def leftovers(self) -> list[str]:
         """What is on the disk, in git or leased beside what a repository without workspaces has."""
         found = [str(path) for path in self.folder.iterdir()] if self.folder.exists() else []
-        found += [ref for ref in self.refs() if ref.startswith(("refs/heads/interlock/", "refs/interlock/"))]
+        found += [ref for ref in self.refs() if ref.startswith(("refs/heads/landlane/", "refs/landlane/"))]
         entries = self.repository / ".git" / "worktrees"
         found += [str(path) for path in entries.iterdir()] if entries.exists() else []
         found += [slot.id for slot in list_slots(self.house().context)]

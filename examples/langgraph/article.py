@@ -13,7 +13,7 @@ from typing import Annotated, Any, TypedDict
 
 from langgraph.graph import END, START, StateGraph
 
-from interlock.integrations.langgraph import (
+from landlane.integrations.langgraph import (
     Bridge,
     Coordinated,
     FanOut,

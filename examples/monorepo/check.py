@@ -15,8 +15,8 @@ def said(*words: str) -> str:
 
 
 def asked(*words: str) -> dict[str, Any]:
-    """What Interlock answers."""
-    return json.loads(said("interlock", *words, "--json"))
+    """What Landlane answers."""
+    return json.loads(said("landlane", *words, "--json"))
 
 
 titles = said("git", "log", "--first-parent", "--merges", "--reverse", "--format=%s", "main").splitlines()

@@ -20,7 +20,7 @@ def sound_of(path: str) -> tuple[tuple[int, int, int], bytes]:
 
 
 manifest = json.loads(Path("out/manifest.json").read_text(encoding="utf-8"))
-entries = json.loads(subprocess.check_output(["interlock", "journal", "--json"]))["entries"]
+entries = json.loads(subprocess.check_output(["landlane", "journal", "--json"]))["entries"]
 
 # The manifest has the whole story, each sentence once and in order.
 story = " ".join(Path("story.txt").read_text(encoding="utf-8").split())
@@ -59,7 +59,7 @@ hung = [
 ]
 assert hung, "nobody hung"
 assert hung[0]["code"] == "silent", hung
-shown = json.loads(subprocess.check_output(["interlock", "task", "show", "T3", "--json"]))["task"]
+shown = json.loads(subprocess.check_output(["landlane", "task", "show", "T3", "--json"]))["task"]
 assert shown["state"] == "done", shown
 assert shown["attempt"] > 1, shown
 print(f"segment 003: {hung[0]['code']} in attempt {hung[0]['attempt']}, done by another worker")

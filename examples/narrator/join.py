@@ -9,7 +9,7 @@ import wave
 from pathlib import Path
 
 answer = subprocess.run(
-    ["interlock", "state", "get", "manifest", "--json"], check=True, stdout=subprocess.PIPE
+    ["landlane", "state", "get", "manifest", "--json"], check=True, stdout=subprocess.PIPE
 )
 manifest = json.loads(answer.stdout)["value"]
 with wave.open("out/story.wav", "wb") as joined:

@@ -8,8 +8,8 @@ from typing import Any
 
 
 def asked(*words: str) -> dict[str, Any]:
-    """What Interlock answers."""
-    return json.loads(subprocess.check_output(["interlock", *words, "--json"]))
+    """What Landlane answers."""
+    return json.loads(subprocess.check_output(["landlane", *words, "--json"]))
 
 
 first, second = (asked("review", "show", name)["review"] for name in ("V1", "V2"))

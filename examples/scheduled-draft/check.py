@@ -13,8 +13,8 @@ def said(*words: str) -> str:
 
 
 def asked(*words: str) -> dict[str, Any]:
-    """What Interlock answers."""
-    return json.loads(said("interlock", *words, "--json"))
+    """What Landlane answers."""
+    return json.loads(said("landlane", *words, "--json"))
 
 
 for task in asked("task", "list")["tasks"]:

@@ -1,4 +1,4 @@
 #!/bin/sh
 # Collects what came in until a day into shared state, where the drafter finds it.
 set -eu
-interlock state set "material/$1" "$(cat inbox/*.txt)" --any --as cron
+landlane state set "material/$1" "$(cat inbox/*.txt)" --any --as cron

@@ -6,11 +6,11 @@ day=${1:-$(date +%F)}
 
 # Once for each day; who comes second waits for the first. Nobody knows how far a collector came that was
 # killed. Collecting again does no harm, so that is what is done then.
-interlock once "collect:$day" --as cron -- sh collect.sh "$day" ||
-    interlock once "collect:$day" --again --as cron -- sh collect.sh "$day"
+landlane once "collect:$day" --as cron -- sh collect.sh "$day" ||
+    landlane once "collect:$day" --again --as cron -- sh collect.sh "$day"
 
 # The key makes it one task however often it is added.
-interlock task add "Draft the letter of $day" --key "draft:$day" --path "drafts/$day.md" --as cron
+landlane task add "Draft the letter of $day" --key "draft:$day" --path "drafts/$day.md" --as cron
 
 # Whoever is first takes the task. With --until-empty the other waits, and ends when the draft is there.
-exec interlock run --until-empty --as cron
+exec landlane run --until-empty --as cron

@@ -8,8 +8,8 @@ from typing import Any
 
 
 def asked(machine: str, *words: str) -> dict[str, Any]:
-    """What Interlock answers on a machine."""
-    return json.loads(subprocess.check_output(["interlock", *words, "--json"], cwd=machine))
+    """What Landlane answers on a machine."""
+    return json.loads(subprocess.check_output(["landlane", *words, "--json"], cwd=machine))
 
 
 # Both see the same tasks, and all of them are done.

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from pathlib import Path
 
-from interlock.worker import Failure, Work, WorkComplete, serve
+from landlane.worker import Failure, Work, WorkComplete, serve
 
 
 def tidy(work: Work) -> WorkComplete:

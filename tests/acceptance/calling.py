@@ -1,4 +1,4 @@
-"""Commands typed as a user types them: real processes of the installed `interlock`, in a folder of their own.
+"""Commands typed as a user types them: real processes of the installed `landlane`, in a folder of their own.
 
 `ask` wants JSON and checks what every answer promises: one object on stdout and nothing else, `ok` in keeping
 with the exit code, a code and a hint in words with every failure. `tell` wants the text for people.
@@ -23,7 +23,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Mapping
     from types import TracebackType
 
-INTERLOCK = str(Path(sys.executable).with_name("interlock"))
+LANDLANE = str(Path(sys.executable).with_name("landlane"))
 LIMIT_SECONDS = 60.0
 Answer = dict[str, Any]
 
@@ -63,8 +63,8 @@ class Shell:
         return Shell(self.folder, self.environment, (sys.executable, "-I", "-S", "-c", f"{give_up}; {run}"))
 
     def run(self, *words: str, stdin: str = "", limit_seconds: float = LIMIT_SECONDS) -> Ended:
-        """Run `interlock` with these words, and wait for its end."""
-        return self.run_program(INTERLOCK, *words, stdin=stdin, limit_seconds=limit_seconds)
+        """Run `landlane` with these words, and wait for its end."""
+        return self.run_program(LANDLANE, *words, stdin=stdin, limit_seconds=limit_seconds)
 
     def run_program(self, *words: str, stdin: str = "", limit_seconds: float = LIMIT_SECONDS) -> Ended:
         done = subprocess.run(
@@ -78,8 +78,8 @@ class Shell:
         return Ended(list(words), done.returncode, done.stdout.decode(), done.stderr.decode())
 
     def sh(self, script: str) -> Ended:
-        """Run a shell script that finds `interlock` on its path."""
-        path = f"{os.path.dirname(INTERLOCK)}:{os.environ['PATH']}"
+        """Run a shell script that finds `landlane` on its path."""
+        path = f"{os.path.dirname(LANDLANE)}:{os.environ['PATH']}"
         return self.where(PATH=path).run_program("sh", "-c", script)
 
     def git(self, *words: str) -> str:
@@ -107,13 +107,13 @@ class Shell:
         return ended.out
 
     def start(self, *words: str) -> Running:
-        """Start `interlock` and go on."""
-        return Running([INTERLOCK, *words], self.folder, {**os.environ, **self.environment})
+        """Start `landlane` and go on."""
+        return Running([LANDLANE, *words], self.folder, {**os.environ, **self.environment})
 
     @property
     def state(self) -> Path:
         """The folder of the repository's state; for shells that stand at the root of the main worktree."""
-        return self.folder / ".git" / "interlock"
+        return self.folder / ".git" / "landlane"
 
     def await_waiter(self) -> None:
         """Go on when somebody stands in line."""
@@ -212,7 +212,7 @@ def at_terminal(shell: Shell, *words: str, **environment: str) -> tuple[int, str
     """Run a command for a person who sits at a terminal."""
     master, slave = pty.openpty()
     process = subprocess.Popen(
-        [INTERLOCK, *words],
+        [LANDLANE, *words],
         cwd=shell.folder,
         env={**os.environ, "USER": "pat", **environment},
         stdin=slave,

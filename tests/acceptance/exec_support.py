@@ -1,4 +1,4 @@
-"""What tests of `interlock exec` share: backends of this machine, a repository, and its resident."""
+"""What tests of `landlane exec` share: backends of this machine, a repository, and its resident."""
 
 from __future__ import annotations
 
@@ -13,10 +13,10 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 
-from interlock.domain.fences import BUBBLEWRAP, LANDLOCK
-from interlock.runners.landlock import kernel_abi
-from interlock.testing.repositories import make_repository
-from interlock.wire import Garbled, Lost, ask, find_socket, pack
+from landlane.domain.fences import BUBBLEWRAP, LANDLOCK
+from landlane.runners.landlock import kernel_abi
+from landlane.testing.repositories import make_repository
+from landlane.wire import Garbled, Lost, ask, find_socket, pack
 from tests.acceptance.calling import Ended, Shell
 
 if TYPE_CHECKING:
@@ -33,7 +33,7 @@ FILES = {
     "CHANGELOG.md": "# Changes\n",
     "AGENTS.md": "# Rules\n",
     "tools/rogue.py": AGENT,
-    "interlock.toml": "[landing]\nchecks = []\nresident = false\n[claims]\nfree = []\n",
+    "landlane.toml": "[landing]\nchecks = []\nresident = false\n[claims]\nfree = []\n",
 }
 
 
@@ -44,7 +44,7 @@ def bubblewrap() -> str:
 
 
 def program_for(backend: str) -> str:
-    """What INTERLOCK_BWRAP must name to have this backend, or the end of the test in a visible skip."""
+    """What LANDLANE_BWRAP must name to have this backend, or the end of the test in a visible skip."""
     if backend == LANDLOCK:
         if kernel_abi() < LEAST_ABI:
             pytest.skip("no Landlock in this kernel")
@@ -65,12 +65,12 @@ class Yard:
         self.repository = make_repository(root / "shop", files=FILES)
         self.backend = backend
         self.shell = Shell(
-            self.repository, {"INTERLOCK_BWRAP": program_for(backend), "INTERLOCK_AGENT": "lead"}
+            self.repository, {"LANDLANE_BWRAP": program_for(backend), "LANDLANE_AGENT": "lead"}
         )
 
     @property
     def state(self) -> Path:
-        return self.repository / ".git" / "interlock"
+        return self.repository / ".git" / "landlane"
 
     def execute(self, role: str, *words: str, options: tuple[str, ...] = (), limit: float = 60.0) -> Ended:
         """Run a command inside its fence."""
@@ -103,7 +103,7 @@ class Yard:
 
     def left_over(self) -> list[str]:
         """What no run may leave: pins, live sessions other than the caller's, runs that are not over."""
-        pins = self.git("for-each-ref", "--format=%(refname)", "refs/interlock/exec").split()
+        pins = self.git("for-each-ref", "--format=%(refname)", "refs/landlane/exec").split()
         sessions = [one["agent"] for one in self.shell.ask("status")["sessions"] if one["agent"] != "lead"]
         return [*pins, *sessions, *(run["id"] for run in self.runs() if run["state"] != "ended")]
 

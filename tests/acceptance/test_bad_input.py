@@ -8,8 +8,8 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 
-from interlock import Interlock
-from interlock.errors import InterlockError, Malformed
+from landlane import Landlane
+from landlane.errors import LandlaneError, Malformed
 from tests.acceptance.calling import LIMIT_SECONDS, Shell, fingerprint
 
 if TYPE_CHECKING:
@@ -22,7 +22,7 @@ if TYPE_CHECKING:
 @pytest.fixture
 def busy(shell: Shell) -> Shell:
     """A repository in which ann holds something already."""
-    with Interlock(shell.folder, agent="ann") as ann:
+    with Landlane(shell.folder, agent="ann") as ann:
         ann.claim("held.py", note="at work")
     return shell
 
@@ -102,7 +102,7 @@ def test_names_that_cannot_name_an_agent_change_nothing(busy: Shell) -> None:
         ("BAD_NAME", ["status", "--as", "a/b"]),
     )
     with nothing_changes(busy):
-        busy.where(INTERLOCK_AGENT="a/b").refuse("BAD_NAME", "claim", "new.py")
+        busy.where(LANDLANE_AGENT="a/b").refuse("BAD_NAME", "claim", "new.py")
 
 
 def test_labels_and_notes_that_cannot_be_kept_change_nothing(busy: Shell) -> None:
@@ -155,7 +155,7 @@ def test_a_call_that_cannot_be_read_is_explained_with_the_nearest_word(busy: She
     assert "--ttl" in messages[1]
     assert "PATTERN" in messages[2]
     assert "'move'" in messages[5]
-    assert "interlock claim --help" in told[2]["hint"]
+    assert "landlane claim --help" in told[2]["hint"]
 
 
 def test_a_noun_without_a_verb_shows_people_what_there_is(shell: Shell) -> None:
@@ -163,7 +163,7 @@ def test_a_noun_without_a_verb_shows_people_what_there_is(shell: Shell) -> None:
 
     assert ended.exit == 2
     assert ended.out == ""
-    assert ended.err.startswith("Usage: interlock store")
+    assert ended.err.startswith("Usage: landlane store")
     assert "rebuild" in ended.err
 
 
@@ -201,7 +201,7 @@ def test_a_folder_that_is_not_there_is_told(busy: Shell) -> None:
 
 
 def test_standing_in_a_folder_that_is_gone_is_told(shell: Shell) -> None:
-    ended = shell.sh("mkdir gone && cd gone && rmdir ../gone && interlock claims --json")
+    ended = shell.sh("mkdir gone && cd gone && rmdir ../gone && landlane claims --json")
 
     assert ended.exit == 1
     assert ended.answer()["code"] == "NO_FOLDER"
@@ -224,7 +224,7 @@ def test_outside_a_repository_the_error_says_so(tmp_path: Path) -> None:
 
 def test_a_library_caller_is_refused_the_same(busy: Shell) -> None:
     """What argv cannot hold: NUL bytes, ten megabytes, numbers beyond all measure."""
-    with Interlock(busy.folder, agent="bob") as bob:
+    with Landlane(busy.folder, agent="bob") as bob:
         with nothing_changes(busy):
             bad: list[tuple[list[str], dict[str, Any], str]] = [
                 (["a\0b"], {}, "PATTERN_BAD_TEXT"),
@@ -243,8 +243,8 @@ def test_a_library_caller_is_refused_the_same(busy: Shell) -> None:
                     bob.claim(*patterns, **options)
                 assert caught.value.code == code, (patterns, options)
                 assert len(caught.value.message) < 500
-        with pytest.raises(InterlockError):
-            Interlock(busy.folder, agent="a\0b")
+        with pytest.raises(LandlaneError):
+            Landlane(busy.folder, agent="a\0b")
 
 
 def test_a_note_near_what_the_kernel_allows_is_refused_in_words(busy: Shell) -> None:

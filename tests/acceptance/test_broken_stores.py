@@ -11,9 +11,9 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from interlock import Interlock
-from interlock.bootstrap import POINTER
-from tests.acceptance.calling import INTERLOCK, Shell, fingerprint
+from landlane import Landlane
+from landlane.bootstrap import POINTER
+from tests.acceptance.calling import LANDLANE, Shell, fingerprint
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -22,20 +22,20 @@ if TYPE_CHECKING:
 @pytest.fixture
 def used(shell: Shell) -> Shell:
     """A repository in which ann holds something; its store is closed and all in one file."""
-    with Interlock(shell.folder, agent="ann") as ann:
+    with Landlane(shell.folder, agent="ann") as ann:
         ann.claim("held.py")
     return shell
 
 
 def store_of(shell: Shell) -> Path:
-    return shell.folder / ".git" / "interlock" / "store.db"
+    return shell.folder / ".git" / "landlane" / "store.db"
 
 
 # ------------------------------------------------------------------------------ what the environment names
 
 
 def test_a_folder_gets_a_store_of_its_own_inside(used: Shell, tmp_path: Path) -> None:
-    elsewhere = used.where(INTERLOCK_STORE=str(tmp_path))
+    elsewhere = used.where(LANDLANE_STORE=str(tmp_path))
 
     elsewhere.ask("claim", "held.py", "--as", "bob")
 
@@ -46,7 +46,7 @@ def test_a_folder_gets_a_store_of_its_own_inside(used: Shell, tmp_path: Path) ->
 def test_a_relative_place_is_the_same_from_every_folder_and_worktree(used: Shell) -> None:
     (used.folder / "src").mkdir()
     used.git("worktree", "add", "--quiet", "../linked")
-    elsewhere = used.where(INTERLOCK_STORE="state.db")
+    elsewhere = used.where(LANDLANE_STORE="state.db")
 
     places = {
         shell.ask("store", "info")["store"]["place"]
@@ -61,7 +61,7 @@ def test_a_text_file_is_no_store_and_is_left_alone(used: Shell, tmp_path: Path) 
     text.write_text("a shopping list, long enough to be read as pages\n" * 100, encoding="utf-8")
     before = text.read_bytes()
 
-    used.where(INTERLOCK_STORE=str(text)).refuse("STORE_CORRUPT", "claims", exit=1)
+    used.where(LANDLANE_STORE=str(text)).refuse("STORE_CORRUPT", "claims", exit=1)
 
     assert text.read_bytes() == before
 
@@ -73,36 +73,36 @@ def test_the_database_of_another_program_is_left_alone(used: Shell, tmp_path: Pa
         db.commit()
     before = path.read_bytes()
 
-    used.where(INTERLOCK_STORE=str(path)).refuse("NOT_A_STORE", "claim", "a", "--as", "bob", exit=1)
-    used.where(INTERLOCK_STORE=str(path)).ask("doctor", "--fix", exit=1)
+    used.where(LANDLANE_STORE=str(path)).refuse("NOT_A_STORE", "claim", "a", "--as", "bob", exit=1)
+    used.where(LANDLANE_STORE=str(path)).ask("doctor", "--fix", exit=1)
 
     assert path.read_bytes() == before
     assert sorted(os.listdir(tmp_path)) == ["cookies.db", "cookies.db.lock", "repository"]
 
 
 def test_an_unknown_kind_of_store_is_told(used: Shell) -> None:
-    answer = used.where(INTERLOCK_STORE="mysql://db/interlock").refuse("STORE_UNKNOWN_KIND", "claims", exit=1)
+    answer = used.where(LANDLANE_STORE="mysql://db/landlane").refuse("STORE_UNKNOWN_KIND", "claims", exit=1)
 
     assert "mysql" in answer["message"]
 
 
 def test_a_server_that_does_not_answer_is_told_at_once_and_without_the_password(used: Shell) -> None:
     pytest.importorskip("psycopg")
-    url = "postgresql://ann:hunter2@127.0.0.1:1/interlock"
+    url = "postgresql://ann:hunter2@127.0.0.1:1/landlane"
     began = time.monotonic()
 
-    answer = used.where(INTERLOCK_STORE=url).refuse("STORE_UNREACHABLE", "claims", exit=1)
+    answer = used.where(LANDLANE_STORE=url).refuse("STORE_UNREACHABLE", "claims", exit=1)
 
     assert time.monotonic() - began < 10
     assert "127.0.0.1:1" in answer["message"]
     assert "hunter2" not in str(answer)
-    unreadable = used.where(INTERLOCK_STORE="postgresql://ann:hunter2@[::x/interlock")
+    unreadable = used.where(LANDLANE_STORE="postgresql://ann:hunter2@[::x/landlane")
     assert "hunter2" not in str(unreadable.refuse("STORE_UNREACHABLE", "claims", exit=1))
 
 
 @pytest.mark.parametrize("place", ["/proc/store.db", "/dev/null/store.db", "/not/there/store.db"])
 def test_a_place_where_nothing_can_be_written_is_told(used: Shell, place: str) -> None:
-    answer = used.where(INTERLOCK_STORE=place).ask("claims", exit=1)
+    answer = used.where(LANDLANE_STORE=place).ask("claims", exit=1)
 
     assert answer["code"] in ("STORE_UNOPENABLE", "STORE_READONLY")
     assert place in answer["message"]
@@ -169,14 +169,14 @@ def test_a_newer_store_is_refused_politely_and_not_touched(used: Shell) -> None:
 
 
 def test_an_id_that_was_lost_is_told_and_never_made_up(used: Shell) -> None:
-    (used.folder / ".git" / "interlock" / "repository").write_bytes(b"")
+    (used.folder / ".git" / "landlane" / "repository").write_bytes(b"")
 
     used.refuse("REPOSITORY_ID_BROKEN", "claims", exit=1)
 
 
 def test_a_pointer_to_the_store_that_says_nothing_stops_every_command(used: Shell) -> None:
     for text in ("", "\n", "relative/path"):
-        (used.folder / ".git" / "interlock" / POINTER).write_text(text, encoding="utf-8")
+        (used.folder / ".git" / "landlane" / POINTER).write_text(text, encoding="utf-8")
 
         used.refuse("STORE_POINTER_BROKEN", "claims", exit=1)
 
@@ -192,7 +192,7 @@ def locked(path: Path) -> Iterator[None]:
 
 
 def test_a_store_that_stays_locked_is_given_up_after_the_wait_that_the_settings_allow(used: Shell) -> None:
-    (used.folder / "interlock.toml").write_text('[store]\nwait = "1s"\n', encoding="utf-8")
+    (used.folder / "landlane.toml").write_text('[store]\nwait = "1s"\n', encoding="utf-8")
     began = time.monotonic()
 
     with locked(store_of(used)):
@@ -218,7 +218,7 @@ def commoner(shell: Shell) -> Shell:
 
 def test_a_store_that_may_not_be_written_is_told(commoner: Shell) -> None:
     commoner.ask("claim", "a", "--as", "ann")
-    state = commoner.folder / ".git" / "interlock"
+    state = commoner.folder / ".git" / "landlane"
     for path in (*state.rglob("*"), state):
         path.chmod(0o555 if path.is_dir() else 0o444)
 
@@ -232,11 +232,11 @@ def test_a_git_directory_that_may_not_be_written_is_told(commoner: Shell) -> Non
 
     answer = commoner.refuse("STORE_READONLY", "claim", "b", "--as", "ann", exit=1)
 
-    assert ".git/interlock" in answer["message"]
+    assert ".git/landlane" in answer["message"]
 
 
 def test_settings_that_may_not_be_read_are_told(commoner: Shell) -> None:
-    settings = commoner.folder / "interlock.toml"
+    settings = commoner.folder / "landlane.toml"
     settings.write_text("", encoding="utf-8")
     settings.chmod(0)
 
@@ -245,7 +245,7 @@ def test_settings_that_may_not_be_read_are_told(commoner: Shell) -> None:
 
 def test_a_pointer_to_the_store_that_may_not_be_read_never_parts_the_state_in_two(commoner: Shell) -> None:
     commoner.ask("claim", "a", "--as", "ann")
-    pointer = commoner.folder / ".git" / "interlock" / POINTER
+    pointer = commoner.folder / ".git" / "landlane" / POINTER
     pointer.write_text("/elsewhere/store.db\n", encoding="utf-8")
     pointer.chmod(0)
 
@@ -254,10 +254,10 @@ def test_a_pointer_to_the_store_that_may_not_be_read_never_parts_the_state_in_tw
 
 def test_a_secret_that_another_user_keeps_is_not_guessed(commoner: Shell) -> None:
     commoner.ask("claim", "a", "--as", "ann")
-    (commoner.folder / ".git" / "interlock" / "sessions" / "ann").chmod(0)
+    (commoner.folder / ".git" / "landlane" / "sessions" / "ann").chmod(0)
 
     commoner.refuse("AGENT_IN_USE", "claim", "a", "--as", "ann", exit=3)
 
 
 def test_the_command_is_where_the_tests_believe() -> None:
-    assert os.access(INTERLOCK, os.X_OK), "make setup"
+    assert os.access(LANDLANE, os.X_OK), "make setup"

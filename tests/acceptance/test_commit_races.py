@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from tests.acceptance.calling import INTERLOCK, Shell, eventually
+from tests.acceptance.calling import LANDLANE, Shell, eventually
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -166,7 +166,7 @@ def test_a_commit_that_is_killed_in_a_hook_is_in_nobodys_way(shell: Shell, is_wh
         write(shell, f"{name}.txt", "text\n")
     before = shell.git("ls-files", "--stage")
     killed = subprocess.Popen(
-        [INTERLOCK, "commit", "-m", "Mine", "ann.txt", "--as", "ann"],
+        [LANDLANE, "commit", "-m", "Mine", "ann.txt", "--as", "ann"],
         cwd=shell.folder,
         start_new_session=True,
         stderr=subprocess.DEVNULL,
@@ -184,7 +184,7 @@ def test_a_commit_that_is_killed_in_a_hook_is_in_nobodys_way(shell: Shell, is_wh
 
     assert files_of_commits(shell, "HEAD~2") == [["ann.txt"], ["bob.txt"]]
     assert shell.git("status", "--porcelain") == ""
-    assert not list((shell.folder / ".git").glob("interlock-index-*"))
+    assert not list((shell.folder / ".git").glob("landlane-index-*"))
 
 
 @pytest.mark.slow
@@ -199,7 +199,7 @@ def test_commits_killed_at_any_moment_leave_nothing_half_done(shell: Shell) -> N
         write(shell, "ann.txt", f"{number}\n")
         write(shell, "bob.txt", f"{number}\n")
         killed = subprocess.Popen(
-            [INTERLOCK, "commit", "-m", "Mine", "ann.txt", "--as", "ann"],
+            [LANDLANE, "commit", "-m", "Mine", "ann.txt", "--as", "ann"],
             cwd=shell.folder,
             start_new_session=True,
             stdout=subprocess.DEVNULL,
@@ -218,10 +218,10 @@ def test_commits_killed_at_any_moment_leave_nothing_half_done(shell: Shell) -> N
     assert shell.git("fsck", "--no-dangling", "--no-progress") == ""
 
 
-def test_a_hook_can_ask_interlock_but_not_commit_with_it(shell: Shell) -> None:
+def test_a_hook_can_ask_landlane_but_not_commit_with_it(shell: Shell) -> None:
     calls = (
-        f"{INTERLOCK} check a.txt --as ann > .git/checked || exit 1\n"
-        f"{INTERLOCK} commit -m Inner b.txt --as ann --json > .git/inner; echo $? >> .git/inner"
+        f"{LANDLANE} check a.txt --as ann > .git/checked || exit 1\n"
+        f"{LANDLANE} commit -m Inner b.txt --as ann --json > .git/inner; echo $? >> .git/inner"
     )
     install_hook(shell, "pre-commit", calls)
     shell.ask("claim", "*.txt", "--as", "ann")

@@ -15,8 +15,8 @@ from typing import Any, NamedTuple
 
 import pytest
 
-from interlock.testing.repositories import make_repository
-from tests.acceptance.calling import INTERLOCK, Shell, eventually, fingerprint
+from landlane.testing.repositories import make_repository
+from tests.acceptance.calling import LANDLANE, Shell, eventually, fingerprint
 
 LIMIT_SECONDS = 120.0
 
@@ -44,9 +44,9 @@ def played(tmp_path_factory: pytest.TempPathFactory) -> Played:
     inside = shell.where(
         GIT_DIR=str(repository / ".git"),
         GIT_WORK_TREE=str(repository),
-        INTERLOCK_STORE=str(repository / ".git" / "interlock" / "store.db"),
-        INTERLOCK_AGENT="ann",
-        INTERLOCK_SESSION="s-xxxxxxxxxx:nonsense",
+        LANDLANE_STORE=str(repository / ".git" / "landlane" / "store.db"),
+        LANDLANE_AGENT="ann",
+        LANDLANE_SESSION="s-xxxxxxxxxx:nonsense",
     )
     ended = inside.run("demo", "--json", "--tasks", "6", "--keep", limit_seconds=LIMIT_SECONDS)
     assert ended.exit == 0, ended
@@ -55,7 +55,7 @@ def played(tmp_path_factory: pytest.TempPathFactory) -> Played:
 
 
 def test_the_demo_keeps_its_promises_and_touches_nothing_around_it(played: Played) -> None:
-    ours = played.answer["ways"]["interlock"]
+    ours = played.answer["ways"]["landlane"]
 
     assert (ours["landed"], ours["lost"], ours["duplicates"]) == (6, 0, 0)
     assert (ours["red_seconds"], ours["stale_deploys"], ours["green_at_end"]) == (0, 0, True)
@@ -77,7 +77,7 @@ def test_the_table_of_the_demo_is_found_again_by_plain_git(played: Played) -> No
 
 def test_what_the_demo_kept_can_be_looked_at_and_counted_again(played: Played) -> None:
     again = played.shell.ask("demo", "--recount", str(played.folder))
-    kept = played.shell.at(played.folder / "interlock" / "shop")
+    kept = played.shell.at(played.folder / "landlane" / "shop")
 
     assert again == played.answer
     assert {task["state"] for task in kept.ask("task", "list")["tasks"]} == {"done"}
@@ -91,7 +91,7 @@ def test_ctrl_c_leaves_no_process_and_no_folder(tmp_path: Path) -> None:
     folder = tmp_path / "t"
     folder.mkdir()
     process = subprocess.Popen(
-        [INTERLOCK, "demo", "--tasks", "4", "--way", "interlock"],
+        [LANDLANE, "demo", "--tasks", "4", "--way", "landlane"],
         cwd=tmp_path,
         env={**os.environ, "HOME": "/nonexistent", "TMPDIR": str(folder)},
         stdout=subprocess.PIPE,
@@ -99,7 +99,7 @@ def test_ctrl_c_leaves_no_process_and_no_folder(tmp_path: Path) -> None:
         text=True,
     )
     try:
-        eventually(lambda: list(folder.glob("*/interlock/shop/.git/interlock/attempts/*")) != [])
+        eventually(lambda: list(folder.glob("*/landlane/shop/.git/landlane/attempts/*")) != [])
         (stage,) = folder.iterdir()
         process.send_signal(signal.SIGINT)
         said, _ = process.communicate(timeout=LIMIT_SECONDS)

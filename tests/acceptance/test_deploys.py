@@ -8,13 +8,13 @@ from pathlib import Path
 
 import pytest
 
-from interlock.bootstrap import open_house
-from interlock.operations import records
+from landlane.bootstrap import open_house
+from landlane.operations import records
 from tests.acceptance.calling import Shell, eventually
 
 SETTINGS = """\
 [deploy.prod]
-paths = ["src/**", "interlock.toml"]
+paths = ["src/**", "landlane.toml"]
 verify = "cmp live.txt src/app.txt"
 
 [deploy.slow]
@@ -22,7 +22,7 @@ verify = "sleep 60"
 limit = "1s"
 
 [deploy.blue]
-verify = "echo it shows $INTERLOCK_DEPLOY_COMMIT ${INTERLOCK_AGENT-nobody}; exit 3"
+verify = "echo it shows $LANDLANE_DEPLOY_COMMIT ${LANDLANE_AGENT-nobody}; exit 3"
 """
 SHIP = ("--", "cp", "src/app.txt", "live.txt")
 
@@ -32,7 +32,7 @@ def shop(shell: Shell, tmp_path: Path) -> Shell:
     """A repository with settings for deploys, and a remote that has all of it."""
     (shell.folder / "src").mkdir()
     (shell.folder / "src" / "app.txt").write_text("one\n")
-    (shell.folder / "interlock.toml").write_text(SETTINGS)
+    (shell.folder / "landlane.toml").write_text(SETTINGS)
     (shell.folder / ".gitignore").write_text("live.txt\nbarrier\n")
     shell.git("add", "--all")
     shell.git("commit", "--quiet", "-m", "Begin the shop")
@@ -40,13 +40,13 @@ def shop(shell: Shell, tmp_path: Path) -> Shell:
     shell.git("remote", "add", "origin", str(tmp_path / "origin.git"))
     shell.git("fetch", "--quiet", "origin")
     shell.git("branch", "--quiet", "--set-upstream-to=origin/main")
-    return shell.where(INTERLOCK_AGENT="ann")
+    return shell.where(LANDLANE_AGENT="ann")
 
 
 def commit(shell: Shell, text: str, path: str = "src/app.txt") -> str:
     (shell.folder / path).write_text(text)
     shell.git("add", path)
-    shell.git("commit", "--quiet", "-m", f"Say {text.strip()}", "-m", "Interlock-Agent: bob")
+    shell.git("commit", "--quiet", "-m", f"Say {text.strip()}", "-m", "Landlane-Agent: bob")
     return shell.git("rev-parse", "HEAD").strip()
 
 
@@ -90,7 +90,7 @@ def test_the_next_one_supersedes_it(shop: Shell) -> None:
     shop.ask("deploy", "prod", *SHIP)
     head = commit(shop, "two\n")
     shop.git("push", "--quiet")
-    shop.where(INTERLOCK_AGENT="bob").ask("deploy", "prod", *SHIP)
+    shop.where(LANDLANE_AGENT="bob").ask("deploy", "prod", *SHIP)
     again = shop.ask("deploy", "prod", *SHIP)
 
     assert states(shop) == ["superseded", "superseded", "live"]
@@ -165,7 +165,7 @@ def test_an_entry_on_its_way_to_the_same_paths_is_waited_for(shop: Shell) -> Non
 
     answer = shop.refuse("UNLANDED_ENTRY", "deploy", "prod", *SHIP, exit=3)
     assert (answer["landing"], answer["holder"], answer["paths"]) == ("L1", "bob", ["src/app.txt"])
-    assert "interlock queue run --drain" in answer["hint"]
+    assert "landlane queue run --drain" in answer["hint"]
 
     enqueue(shop, state="testing", paths=[])
     shop.refuse("UNLANDED_ENTRY", "deploy", "prod", *SHIP, exit=3)
@@ -225,7 +225,7 @@ def test_without_a_verify_command_the_answer_says_so(shop: Shell) -> None:
 
 
 def test_the_command_knows_target_and_commit_and_runs_at_the_root(shop: Shell) -> None:
-    script = 'echo "$INTERLOCK_DEPLOY_TARGET $INTERLOCK_DEPLOY_COMMIT $(pwd)"'
+    script = 'echo "$LANDLANE_DEPLOY_TARGET $LANDLANE_DEPLOY_COMMIT $(pwd)"'
 
     said = shop.at("src").tell("deploy", "prod-2", "--", "sh", "-c", script)
 
@@ -273,7 +273,7 @@ BLOCK = "echo at it; while [ ! -e barrier ]; do sleep 0.05; done; "
 
 
 def test_a_second_deploy_waits_and_is_judged_anew(shop: Shell, tmp_path: Path) -> None:
-    bob = shop.where(INTERLOCK_AGENT="bob")
+    bob = shop.where(LANDLANE_AGENT="bob")
     with shop.start("deploy", "prod", "--", "sh", "-c", BLOCK + "cp src/app.txt live.txt") as first:
         assert first.line() == "at it\n"
         held = bob.refuse("DEPLOY_RUNNING", "deploy", "prod", "--wait", "0s", *SHIP, exit=3)
@@ -326,7 +326,7 @@ def test_who_was_overtaken_has_not_made_anything_live(shop: Shell) -> None:
 
 def test_of_many_at_once_no_two_overlap(shop: Shell) -> None:
     script = "mkdir barrier && cp src/app.txt live.txt && rmdir barrier"
-    agents = [shop.where(INTERLOCK_AGENT=f"a{number}") for number in range(4)]
+    agents = [shop.where(LANDLANE_AGENT=f"a{number}") for number in range(4)]
     running = [agent.start("deploy", "prod", "--json", "--", "sh", "-c", script) for agent in agents]
 
     ended = [one.end() for one in running]
@@ -345,7 +345,7 @@ def test_a_killed_deploy_is_told_by_the_next_one(shop: Shell) -> None:
     assert states(shop) == ["running"]
     assert shop.holders() == {"deploy:prod": "ann"}
 
-    answer = shop.where(INTERLOCK_AGENT="bob").ask("deploy", "prod", *SHIP)
+    answer = shop.where(LANDLANE_AGENT="bob").ask("deploy", "prod", *SHIP)
 
     assert answer["id"] == "D2"
     assert states(shop) == ["failed", "live"]
@@ -368,7 +368,7 @@ def test_a_stopped_deploy_has_failed_and_holds_nothing(shop: Shell) -> None:
 
 def test_who_holds_the_target_by_hand_keeps_others_off_and_may_deploy(shop: Shell) -> None:
     shop.ask("claim", "deploy:prod", "--note", "frozen for the fair")
-    bob = shop.where(INTERLOCK_AGENT="bob")
+    bob = shop.where(LANDLANE_AGENT="bob")
 
     answer = bob.refuse("CLAIM_HELD", "deploy", "prod", "--wait", "0s", *SHIP, exit=3)
     assert "frozen for the fair" in answer["message"]
@@ -384,16 +384,16 @@ def test_calls_that_make_no_sense_change_nothing(shop: Shell) -> None:
     assert shop.run("deploy").exit == 2
     shop.refuse("NO_PROGRAM", "deploy", "prod", "--", "no-such-program")
     shop.refuse("BAD_DURATION", "deploy", "prod", "--wait", "soon", "--", "true")
-    inner = shop.sh("interlock deploy prod -- interlock deploy prod --json -- true")
+    inner = shop.sh("landlane deploy prod -- landlane deploy prod --json -- true")
     assert "DEPLOY_NESTED" in inner.out
-    (shop.folder / "interlock.toml").write_text("[deploy.prod]\nverifi = 'x'\n")
+    (shop.folder / "landlane.toml").write_text("[deploy.prod]\nverifi = 'x'\n")
     assert shop.refuse("SETTINGS_UNKNOWN_KEY", "deploy", "prod", "--", "true")["nearest"] == "verify"
-    (shop.folder / "interlock.toml").write_text("[deploy.prod]\nlimit = 'soon'\n")
+    (shop.folder / "landlane.toml").write_text("[deploy.prod]\nlimit = 'soon'\n")
     shop.refuse("SETTINGS_WRONG_TYPE", "deploy", "prod", "--", "true")
 
 
 def test_another_branch_may_be_what_is_deployed(shop: Shell) -> None:
-    (shop.folder / "interlock.toml").write_text(SETTINGS + "[deploy.beta]\nbranch = 'release'\n")
+    (shop.folder / "landlane.toml").write_text(SETTINGS + "[deploy.beta]\nbranch = 'release'\n")
     shop.git("commit", "--quiet", "-a", "-m", "Settings")
     shop.git("push", "--quiet")
     shop.git("push", "--quiet", "origin", "HEAD~1:refs/heads/release")
@@ -407,7 +407,7 @@ def test_another_branch_may_be_what_is_deployed(shop: Shell) -> None:
 def test_a_workspace_that_is_a_clone_is_judged_like_any_checkout(shop: Shell, tmp_path: Path) -> None:
     shop.git("clone", "--quiet", "--shared", "--origin", "home", ".", str(tmp_path / "clone"))
     clone = shop.at(tmp_path / "clone")
-    (clone.folder / ".git" / "interlock-home").write_text(f"{shop.folder}/.git\n")
+    (clone.folder / ".git" / "landlane-home").write_text(f"{shop.folder}/.git\n")
     assert clone.ask("deploy", "prod", *SHIP)["ok"]
     push_elsewhere(shop, tmp_path)
 

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from interlock import Interlock
+from landlane import Landlane
 from tests.acceptance.calling import Shell, fingerprint
 
 if TYPE_CHECKING:
@@ -30,14 +30,14 @@ def red(answer: Answer) -> list[str]:
 @pytest.fixture
 def used(shell: Shell) -> Shell:
     """A repository with some history: generations, claims that stand, were released and were lost."""
-    with Interlock(shell.folder, agent="ann") as ann:
+    with Landlane(shell.folder, agent="ann") as ann:
         ann.claim("old.py")
         ann.leave()
-    with Interlock(shell.folder, agent="ann", role="code") as ann:
+    with Landlane(shell.folder, agent="ann", role="code") as ann:
         ann.claim("src/**", "docs/a.md", note="at work", task="T1")
         ann.claim("app/[id].tsx", literal=True, shared=True)
         ann.release("docs/a.md")
-    with Interlock(shell.folder, agent="bob") as bob:
+    with Landlane(shell.folder, agent="bob") as bob:
         bob.claim("deploy:prod")
     return shell
 
@@ -133,7 +133,7 @@ def test_who_was_at_work_goes_on_after_a_rebuild_as_if_nothing_had_happened(used
     assert again[: len(journal)] == journal
     assert again[len(journal)]["kind"] == "store.rebuilt"
     # The secret still proves the session, its generation and role stand, new tokens are above all before.
-    child = used.where(INTERLOCK_SESSION=f"{ann['id']}:{ann['secret']}")
+    child = used.where(LANDLANE_SESSION=f"{ann['id']}:{ann['secret']}")
     you = child.ask("status")["you"]
     assert (you["generation"], you["role"]) == (2, "code")
     assert child.ask("check", "src/api.py", "--token", str(held[0]["token"]))["ok"]
@@ -217,11 +217,11 @@ def test_without_a_journal_there_is_nothing_to_rebuild_from(used: Shell) -> None
 
 
 def test_a_store_elsewhere_is_not_rebuilt_from_the_journal_here(used: Shell, tmp_path: Path) -> None:
-    used.where(INTERLOCK_STORE=str(tmp_path / "x.db")).refuse("STORE_ELSEWHERE", "store", "rebuild")
+    used.where(LANDLANE_STORE=str(tmp_path / "x.db")).refuse("STORE_ELSEWHERE", "store", "rebuild")
 
 
 def test_a_process_that_has_the_store_open_goes_on_with_the_new_one(used: Shell) -> None:
-    with Interlock(used.folder, agent="ann") as ann:
+    with Landlane(used.folder, agent="ann") as ann:
         used.ask("store", "rebuild")
         taken = ann.claim("later.py")
 

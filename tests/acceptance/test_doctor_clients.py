@@ -55,7 +55,7 @@ def test_the_canary_is_refused_and_leaves_nothing(fenced: Shell) -> None:
     fenced.ask("claim", "README.md", "--as", "ann")
     before = {path for path in fenced.folder.rglob("*") if ".git" not in path.parts}
 
-    answer = fenced.where(INTERLOCK_AGENT="ann").ask("doctor")
+    answer = fenced.where(LANDLANE_AGENT="ann").ask("doctor")
 
     assert enforced(answer, "claude") == [True] * 4
     assert rows_of(answer)["claude"]["found"] == "Claude Code (2.1.325), hooks in place"
@@ -63,7 +63,7 @@ def test_the_canary_is_refused_and_leaves_nothing(fenced: Shell) -> None:
     assert fenced.holders() == {"README.md": "ann"}
     assert [one["agent"] for one in fenced.ask("status")["sessions"]] == ["ann"]
     assert sorted(path.name for path in (fenced.state / "sessions").iterdir()) == ["ann"]
-    assert "interlock" not in fenced.git("for-each-ref")
+    assert "landlane" not in fenced.git("for-each-ref")
     assert fenced.ask("stray", "list")["strays"] == []
 
 
@@ -73,7 +73,7 @@ def test_who_is_in_use_but_not_set_up_is_told(shell: Shell, programs: Path) -> N
     row = rows_of(shell.ask("doctor"))["clients"]
 
     assert (row["enforced"], row["found"]) == (False, "in use here, but not set up: Claude Code")
-    assert "interlock init" in row["hint"]
+    assert "landlane init" in row["hint"]
 
 
 def test_without_any_client_the_doctor_says_so(shell: Shell) -> None:
@@ -165,7 +165,7 @@ def test_a_hook_that_answers_yes_to_everything_is_told(fenced: Shell) -> None:
 
 
 def test_a_policy_that_only_watches_is_told(fenced: Shell) -> None:
-    (fenced.folder / "interlock.toml").write_text("[hooks]\npolicy = 'watch'\n", encoding="utf-8")
+    (fenced.folder / "landlane.toml").write_text("[hooks]\npolicy = 'watch'\n", encoding="utf-8")
 
     row = rows_of(fenced.ask("doctor"))["claude: edits"]
 
@@ -178,9 +178,9 @@ def test_a_policy_that_only_watches_is_told(fenced: Shell) -> None:
 def test_a_canary_that_cannot_be_sent_leaves_no_session(
     shell: Shell, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    from interlock.bootstrap import open_house
-    from interlock.flows.canaries import Stranger
-    from interlock.flows.client_checks import look_at_clients
+    from landlane.bootstrap import open_house
+    from landlane.flows.canaries import Stranger
+    from landlane.flows.client_checks import look_at_clients
 
     shell.ask("init", "--client", "claude")
     house = open_house(str(shell.folder))
@@ -233,7 +233,7 @@ def test_hooks_that_codex_does_not_trust_are_told(shell: Shell, programs: Path, 
     row = rows_of(shell.ask("doctor", exit=1))["codex: edits"]
     assert row["enforced"] is False
     assert "untrusted" in row["found"]
-    assert "interlock init" in row["hint"]
+    assert "landlane init" in row["hint"]
     put_codex(programs, shell.folder, "trusted")
     assert enforced(shell.ask("doctor"), "codex")[:3] == [True] * 3
 
@@ -249,7 +249,7 @@ def test_asking_codex_for_trust_is_a_step_of_the_plan(
     assert "let Codex run these hooks" in shell.run("init", "--dry-run").err
 
 
-@pytest.mark.parametrize("text", [None, "export const Interlock = async () => ({})\n"])
+@pytest.mark.parametrize("text", [None, "export const Landlane = async () => ({})\n"])
 def test_a_plugin_that_is_missing_or_broken_is_told(shell: Shell, programs: Path, text: str | None) -> None:
     put_client(programs, "opencode", "1.18.33")
     changed = shell.ask("init")["changed"]

@@ -13,7 +13,7 @@ from pathlib import Path
 import click
 import pytest
 
-from interlock.domain.fences import LANDLOCK
+from landlane.domain.fences import LANDLOCK
 from tests.acceptance.exec_support import ROOT, Yard, weak_yard, yard
 
 __all__ = ["weak_yard", "yard"]
@@ -28,11 +28,11 @@ def test_claims_commits_reports_and_landings_work_inside(yard: Yard) -> None:
         "code",
         """
         echo 'b = 1' > src/b.py
-        interlock check src/b.py
-        interlock commit -m 'Add b' src/b.py
-        interlock done $INTERLOCK_TASK
-        interlock land --wait
-        interlock status --json > status.json
+        landlane check src/b.py
+        landlane commit -m 'Add b' src/b.py
+        landlane done $LANDLANE_TASK
+        landlane land --wait
+        landlane status --json > status.json
         """,
         *("--task", task, "--name", "ann"),
     )
@@ -40,7 +40,7 @@ def test_claims_commits_reports_and_landings_work_inside(yard: Yard) -> None:
     assert ended.exit == 0, ended
     assert yard.git("show", "main:src/b.py") == "b = 1"
     trailers = yard.git("log", "-1", "--format=%(trailers)", "main^2")
-    assert "Interlock-Agent: ann" in trailers
+    assert "Landlane-Agent: ann" in trailers
     assert yard.shell.ask("task", "show", task)["task"]["state"] == "done"
     assert yard.shell.ask("workspace", "list")["workspaces"] == []
     assert yard.left_over() == []
@@ -53,10 +53,10 @@ def test_a_task_is_handed_over_from_inside_with_its_files_and_accepted_outside(y
         "code",
         """
         echo 'b = 1' > src/b.py
-        interlock commit -m 'Add b' src/b.py
+        landlane commit -m 'Add b' src/b.py
         echo 'b = 2' > src/b.py
         echo 'half of it' > product.md
-        echo 'two forms' | interlock handoff $INTERLOCK_TASK --to eve --product product.md --context -
+        echo 'two forms' | landlane handoff $LANDLANE_TASK --to eve --product product.md --context -
         """,
         *("--task", task, "--name", "ann"),
     )
@@ -83,14 +83,14 @@ def test_the_state_of_others_is_out_of_reach_inside(yard: Yard) -> None:
         echo evil >> {yard.state}/store.db && echo wrote
         cat {secret} && echo read
         ls {yard.state}/sessions/* >/dev/null && cat {yard.state}/sessions/* && echo read
-        interlock claim src/x --as lead && echo acted
-        INTERLOCK_SESSION={credentials["id"]}:0000 interlock claim src/x && echo posed
-        env -u INTERLOCK_SESSION interlock claim src/x && echo posed
-        env -u INTERLOCK_RESIDENT interlock claim src/x && echo opened
-        interlock gate approve G1 && echo approved
-        interlock exec --role release -- true && echo nested
-        interlock release docs/guide.md && echo released
-        echo rogue >> docs/guide.md; interlock commit -m Rogue docs/guide.md && echo committed
+        landlane claim src/x --as lead && echo acted
+        LANDLANE_SESSION={credentials["id"]}:0000 landlane claim src/x && echo posed
+        env -u LANDLANE_SESSION landlane claim src/x && echo posed
+        env -u LANDLANE_RESIDENT landlane claim src/x && echo opened
+        landlane gate approve G1 && echo approved
+        landlane exec --role release -- true && echo nested
+        landlane release docs/guide.md && echo released
+        echo rogue >> docs/guide.md; landlane commit -m Rogue docs/guide.md && echo committed
         """,
     )
 
@@ -119,7 +119,7 @@ def test_git_works_in_the_clone_of_a_task(yard: Yard) -> None:
     )
 
     assert (ended.exit, ended.out.split()) == (0, ["Two", "One", "Theirs", "Begin"]), ended
-    branch = yard.git("for-each-ref", "--format=%(refname:short)", "refs/heads/interlock")
+    branch = yard.git("for-each-ref", "--format=%(refname:short)", "refs/heads/landlane")
     assert yard.git("log", "--format=%s", branch).split() == ["Two", "One", "Theirs", "Begin"]
     assert f"not landed: {yard.git('rev-parse', '--short=12', branch)}" in ended.err
 
@@ -243,7 +243,7 @@ def test_the_command_ends_as_it_ends_and_says_so(yard: Yard) -> None:
 
 def test_without_a_required_fence_nothing_is_begun(weak_yard: Yard) -> None:
     yard = weak_yard
-    settings = yard.repository / "interlock.toml"
+    settings = yard.repository / "landlane.toml"
     told = settings.read_text()
     settings.write_text(f'{told}[fences]\nrequired = ["files", "chmod"]\n')
     refused = yard.shell.refuse("FENCE_MISSING", "exec", "--role", "code", "--", "true", exit=6)
@@ -304,8 +304,8 @@ def test_an_agent_starts_others_only_if_that_is_its_business(weak_yard: Yard) ->
     shell = weak_yard.shell
     shell.ask("join", "boss", "--role", "orchestrator")
     shell.ask("join", "coder", "--role", "code")
-    assert shell.where(INTERLOCK_AGENT="boss").run("exec", "--role", "test", "--", "true").exit == 0
-    coder = shell.where(INTERLOCK_AGENT="coder")
+    assert shell.where(LANDLANE_AGENT="boss").run("exec", "--role", "test", "--", "true").exit == 0
+    coder = shell.where(LANDLANE_AGENT="coder")
     assert coder.run("exec", "--role", "review", "--", "true").exit == 0
     coder.refuse("ROLE_FORBIDS", "exec", "--role", "test", "--", "true", exit=6)
 
@@ -320,7 +320,7 @@ def test_odd_places_are_no_trouble(tmp_path: Path, backend: str) -> None:
     try:
         ended = yard.script(
             "code",
-            "umask 077; echo x > src/odd.py; interlock claim src/odd.py; interlock commit -m Odd src/odd.py",
+            "umask 077; echo x > src/odd.py; landlane claim src/odd.py; landlane commit -m Odd src/odd.py",
         )
         assert ended.exit == 0, ended
         assert yard.execute("review", "git", "status").exit == 0
@@ -365,12 +365,12 @@ def test_a_plain_user_works_inside_too(backend: str) -> None:
         }
         lines = f"""
             id -u; exec >&2; echo x > src/p.py
-            {python} -m interlock claim src/p.py; {python} -m interlock commit -m P src/p.py
+            {python} -m landlane claim src/p.py; {python} -m landlane commit -m P src/p.py
             mkdir -p $HOME/ro/in; chmod 500 $HOME/ro/in $HOME/ro
         """
         try:
             ended = subprocess.run(
-                [python, "-m", "interlock", "exec", "--role", "code", "--", "sh", "-ec", lines],
+                [python, "-m", "landlane", "exec", "--role", "code", "--", "sh", "-ec", lines],
                 cwd=yard.repository,
                 env={**os.environ, **surroundings},
                 user=PLAIN_USER,
@@ -382,7 +382,7 @@ def test_a_plain_user_works_inside_too(backend: str) -> None:
             )
             assert (ended.returncode, ended.stdout.strip()) == (0, str(PLAIN_USER)), ended
             assert all(path.lstat().st_uid == PLAIN_USER for path in root.rglob("*"))
-            assert [one.name for one in home.iterdir() if one.name.startswith("interlock-")] == []
+            assert [one.name for one in home.iterdir() if one.name.startswith("landlane-")] == []
             assert "not landed" in ended.stderr
         finally:
             yard.close()

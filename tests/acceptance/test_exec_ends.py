@@ -14,8 +14,8 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from interlock.domain.fences import BUBBLEWRAP, LANDLOCK
-from tests.acceptance.calling import INTERLOCK, eventually
+from landlane.domain.fences import BUBBLEWRAP, LANDLOCK
+from tests.acceptance.calling import LANDLANE, eventually
 from tests.acceptance.exec_support import Yard, living, weak_yard, yard
 
 if TYPE_CHECKING:
@@ -124,7 +124,7 @@ def test_what_lives_of_a_run_that_is_over_is_told_and_ended(weak_yard: Yard) -> 
     yard = weak_yard
     assert yard.execute("review", "true").exit == 0
     (run,) = yard.runs()
-    marked = {**os.environ, "INTERLOCK_TREE": run["tree"]["id"]}
+    marked = {**os.environ, "LANDLANE_TREE": run["tree"]["id"]}
     with subprocess.Popen(["sleep", "600"], env=marked, start_new_session=True) as left:
         try:
             looked = yard.shell.run("doctor", "--json").answer()
@@ -150,12 +150,12 @@ def test_another_process_with_the_same_pid_is_left_alone(weak_yard: Yard) -> Non
 
 
 def forge_run(yard: Yard, pid: int) -> None:
-    from interlock.bootstrap import open_house
-    from interlock.domain.agents import Process
-    from interlock.domain.fences import Tree
-    from interlock.operations.runs import begin_run, change_run
-    from interlock.operations.sessions import join
-    from interlock.values import as_dict
+    from landlane.bootstrap import open_house
+    from landlane.domain.agents import Process
+    from landlane.domain.fences import Tree
+    from landlane.operations.runs import begin_run, change_run
+    from landlane.operations.sessions import join
+    from landlane.values import as_dict
 
     house = open_house(str(yard.repository))
     here = house.context.processes.identify(pid)
@@ -168,7 +168,7 @@ def forge_run(yard: Yard, pid: int) -> None:
         program="sh",
         home=str(yard.repository / ".git"),
         user=os.geteuid(),
-        scratch="/nowhere/interlock-gone",
+        scratch="/nowhere/landlane-gone",
     )
     change_run(house.context, run, "started", starter=as_dict(old))
     house.close()
@@ -176,7 +176,7 @@ def forge_run(yard: Yard, pid: int) -> None:
 
 def test_while_it_runs_there_is_always_a_resident(yard: Yard) -> None:
     go_on = f"while ! test -e {yard.repository}/go-on; do sleep 0.05; done"
-    script = f"echo up; {go_on}; interlock claim src/app.py"
+    script = f"echo up; {go_on}; landlane claim src/app.py"
     with yard.shell.start("exec", "--role", "code", "--", "sh", "-c", script) as running:
         assert running.line() == "up\n"
         first = yard.resident()
@@ -222,7 +222,7 @@ def test_at_a_terminal_ctrl_c_is_for_the_program(yard: Yard) -> None:
         os.chdir(yard.repository)
         os.environ.update(yard.shell.environment)
         words = ["exec", "--role", "review", "--", sys.executable, "-c", program]
-        os.execv(INTERLOCK, [INTERLOCK, *words])
+        os.execv(LANDLANE, [LANDLANE, *words])
     said = ""
 
     def await_word(word: str) -> None:

@@ -8,8 +8,8 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from interlock.domain.fences import BUBBLEWRAP, LANDLOCK
-from interlock.domain.roles import BUILT_IN
+from landlane.domain.fences import BUBBLEWRAP, LANDLOCK
+from landlane.domain.roles import BUILT_IN
 from tests.acceptance.calling import fingerprint
 from tests.acceptance.exec_support import Yard
 
@@ -28,11 +28,11 @@ MAY_NOT = {
     "code": ("tests/test_app.py", "AGENTS.md"),
     "test": ("src/app.py", "docs/guide.md"),
     "document": ("src/app.py", "tests/test_app.py"),
-    "refactor": ("interlock.toml", ".github/workflows/x.yml"),
+    "refactor": ("landlane.toml", ".github/workflows/x.yml"),
     "release": ("src/app.py", "AGENTS.md"),
 }
 THOROUGH = ("code", "review")
-GOOD = "echo good >> {0}; interlock claim {0}; interlock commit -m Good {0}; interlock land --wait"
+GOOD = "echo good >> {0}; landlane claim {0}; landlane commit -m Good {0}; landlane land --wait"
 CASES = [(role, LANDLOCK) for role in BUILT_IN] + [("code", BUBBLEWRAP), ("review", BUBBLEWRAP)]
 
 

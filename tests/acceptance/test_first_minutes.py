@@ -8,8 +8,8 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from interlock.flows.proposing import find_test_command
-from tests.acceptance.calling import INTERLOCK, Shell, fingerprint
+from landlane.flows.proposing import find_test_command
+from tests.acceptance.calling import LANDLANE, Shell, fingerprint
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -51,7 +51,7 @@ def test_looking_around_needs_no_repository_and_makes_nothing(shell: Shell, tmp_
     answer = shell.ask()
 
     assert answer["state"] == "not_set_up"
-    assert answer["next"][0]["command"] == "interlock init"
+    assert answer["next"][0]["command"] == "landlane init"
     assert fingerprint(shell.folder) == before
     assert list(outside.iterdir()) == []
 
@@ -68,35 +68,35 @@ def test_it_tells_the_next_step_from_the_first_to_the_last(shell: Shell, program
     assert told["state"] == "tasks_ready"
     assert [step["command"] for step in told["next"]] == [
         'checks = ["make test"]',
-        "interlock run --agent claude",
+        "landlane run --agent claude",
     ]
-    assert shell.run("run", "--agent", "claude").err.startswith("interlock: no checks are declared")
+    assert shell.run("run", "--agent", "claude").err.startswith("landlane: no checks are declared")
 
     shell.ask("pool", "pause", "--why", "no disk")
     assert (shell.ask()["state"], shell.ask()["pool_paused"]) == ("pool_paused", "no disk")
     shell.ask("pool", "resume")
 
     shell.ask("next", "--as", "ann")
-    assert shell.ask("--as", "ann")["next"][0]["command"] == "interlock next --resume"
+    assert shell.ask("--as", "ann")["next"][0]["command"] == "landlane next --resume"
     shell.run("gate", "ask", "T1", "--kind", "approval", "--why", "May I?", "--as", "ann")
     told = shell.ask()
     assert (told["state"], told["gates"]) == ("waits_for_person", ["T1"])
-    assert "interlock gate list" in shell.tell()
+    assert "landlane gate list" in shell.tell()
 
 
 def test_a_shell_completes_words(tmp_path: Path) -> None:
     shell = Shell(tmp_path)
     for name in ("zsh", "fish"):
-        assert "_INTERLOCK_COMPLETE" in shell.tell("completion", name)
-    assert shell.ask("completion", "bash")["script"].startswith("_interlock_completion")
+        assert "_LANDLANE_COMPLETE" in shell.tell("completion", name)
+    assert shell.ask("completion", "bash")["script"].startswith("_landlane_completion")
     shell.refuse("UNKNOWN_SHELL", "completion", "tcsh")
     bash = shutil.which("bash")
     if bash is None:
         pytest.skip("there is no bash")
 
     asks = (
-        f'eval "$({INTERLOCK} completion bash)"; complete -p interlock >/dev/null || exit 1;'
-        f"COMP_WORDS=(interlock cl); COMP_CWORD=1; _interlock_completion {INTERLOCK} cl interlock;"
+        f'eval "$({LANDLANE} completion bash)"; complete -p landlane >/dev/null || exit 1;'
+        f"COMP_WORDS=(landlane cl); COMP_CWORD=1; _landlane_completion {LANDLANE} cl landlane;"
         'printf "%s\\n" "${COMPREPLY[@]}"'
     )
     done = subprocess.run([bash, "-c", asks], capture_output=True, text=True, timeout=60, cwd=tmp_path)
@@ -119,7 +119,7 @@ def test_one_command_takes_everything_back(shell: Shell, programs: Path) -> None
     (work.folder / "lib.py").write_text("x = 1\n", encoding="utf-8")
     work.ask("commit", "-m", "Mend it", "lib.py", "--as", "ann")
     work.ask("done", "T1", "--as", "ann")
-    shell.ask("land", "interlock/T1-1/work", "--wait", "--as", "ann")
+    shell.ask("land", "landlane/T1-1/work", "--wait", "--as", "ann")
 
     shell.ask("init", "--undo", "--yes")
 

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import pytest
 
-from interlock.cli.guests import refusal_of
-from interlock.cli.spec import COMMANDS
+from landlane.cli.guests import refusal_of
+from landlane.cli.spec import COMMANDS
 from tests.acceptance.calling import Shell, at_terminal, eventually
 
 SETTINGS = """\
@@ -25,12 +25,12 @@ gate = true
 @pytest.fixture
 def desk(shell: Shell) -> Shell:
     """A repository where ann has T1 in hand, with a commit on its branch."""
-    (shell.folder / "interlock.toml").write_text(SETTINGS)
+    (shell.folder / "landlane.toml").write_text(SETTINGS)
     shell.git("add", ".")
     shell.git("commit", "--quiet", "-m", "Settings")
     shell.ask("task", "add", "Raise the price", "--path", "src", "--path", "prices", "--as", "lead")
     shell.ask("next", "--as", "ann")
-    shell.git("worktree", "add", "--quiet", "-b", "interlock/T1-1/work", "../ann", "main")
+    shell.git("worktree", "add", "--quiet", "-b", "landlane/T1-1/work", "../ann", "main")
     ann = shell.at(shell.folder.parent / "ann")
     commit(ann, "one")
     return shell
@@ -48,9 +48,9 @@ def test_a_question_waits_in_the_inbox_and_its_answer_resumes_the_work(desk: She
     with desk.start("gate", "ask", "T1", "--why", why, "--wait", "60s", "--json", "--as", "ann") as waiting:
         eventually(lambda: desk.ask("gate", "list")["gates"])
         (row,) = desk.ask("gate", "list")["gates"]
-        head = desk.git("rev-parse", "interlock/T1-1/work").strip()
+        head = desk.git("rev-parse", "landlane/T1-1/work").strip()
         assert (row["id"], row["kind"], row["agent"], row["task"]) == ("G1", "approval", "ann", "T1")
-        assert row["about"] == {"branch": "interlock/T1-1/work", "head": head}
+        assert row["about"] == {"branch": "landlane/T1-1/work", "head": head}
         assert (row["evidence"]["files"], row["evidence"]["paths"]) == (1, ["prices"])
         assert set(desk.holders().values()) == {"gate-G1"}
         refused = desk.refuse("CLAIM_HELD", "claim", "prices", "--as", "bob", exit=3)
@@ -104,8 +104,8 @@ def test_no_agent_can_answer_and_what_moved_cannot_be_approved(desk: Shell) -> N
     for verb in (("approve", "G1"), ("reject", "G1", "--why", "no")):
         desk.refuse("NOT_A_PERSON", "gate", *verb, exit=6)
         for environment in (
-            {"INTERLOCK_AGENT": "ann"},
-            {"INTERLOCK_SESSION": secret},
+            {"LANDLANE_AGENT": "ann"},
+            {"LANDLANE_SESSION": secret},
             {"CODEX_SANDBOX": "1"},
         ):
             code, said = at_terminal(desk, "gate", *verb, **environment)
@@ -156,6 +156,6 @@ def test_a_gated_deploy_waits_for_this_commit_and_command(desk: Shell) -> None:
     assert at_terminal(desk, "gate", "reject", "G1", "--why", "not again")[0] == 0, "until it is made"
     desk.refuse("GATE_REJECTED", *ship, exit=6)
     assert (desk.folder.parent / "live").exists()
-    (desk.folder / "interlock.toml").write_text(SETTINGS.replace("gate = true", "gate = false"))
+    (desk.folder / "landlane.toml").write_text(SETTINGS.replace("gate = true", "gate = false"))
     desk.git("commit", "--quiet", "--all", "-m", "More")
     assert desk.ask(*ship)["state"] == "live", "the target has no gate any more"

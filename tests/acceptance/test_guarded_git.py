@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from tests.acceptance.calling import INTERLOCK, Shell
+from tests.acceptance.calling import LANDLANE, Shell
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -34,7 +34,7 @@ def branch_of(shell: Shell) -> str:
 
 def test_three_shells_cannot_switch_branches_while_others_are_at_work(shared: Shell) -> None:
     (shared.folder / "src" / "b.py").write_text("bob's work, not committed\n")
-    words = [INTERLOCK, "git", "--json", "--as", "ann", "--", "switch", "topic"]
+    words = [LANDLANE, "git", "--json", "--as", "ann", "--", "switch", "topic"]
 
     running = [
         subprocess.Popen(words, cwd=shared.folder, stdout=subprocess.PIPE, stderr=subprocess.PIPE)
@@ -47,7 +47,7 @@ def test_three_shells_cannot_switch_branches_while_others_are_at_work(shared: Sh
         assert process.returncode == 6
         assert answer["code"] == "SHARED_CHECKOUT"
         assert answer["others"] == [{"agent": "bob", "paths": ["src/b.py"]}]
-        assert "interlock workspace open" in answer["hint"]
+        assert "landlane workspace open" in answer["hint"]
     assert branch_of(shared) == "main"
     assert (shared.folder / "src" / "b.py").read_text() == "bob's work, not committed\n"
 
@@ -57,9 +57,9 @@ def test_three_shells_cannot_switch_branches_while_others_are_at_work(shared: Sh
     [
         ("reset --hard", "git restore -- PATH"),
         ("clean -fd", "git clean -f -- PATH"),
-        ("stash", "interlock stash save"),
-        ("add -A", "interlock commit -m"),
-        ("commit -m all", "interlock commit -m"),
+        ("stash", "landlane stash save"),
+        ("add -A", "landlane commit -m"),
+        ("commit -m all", "landlane commit -m"),
         ("checkout -- .", "git restore -- PATH"),
         ("-C src restore .", "git restore -- PATH"),
         ("restore ../src/..", "name the paths"),
@@ -79,7 +79,7 @@ def test_people_read_the_same(shared: Shell) -> None:
 
     assert ended.exit == 6
     assert "bob: src/b.py" in ended.err
-    assert "hint: instead: interlock workspace open TASK" in ended.err
+    assert "hint: instead: landlane workspace open TASK" in ended.err
 
 
 def test_paths_of_others_are_theirs_and_the_rest_is_free(shared: Shell) -> None:
@@ -119,7 +119,7 @@ def test_who_works_in_a_workspace_elsewhere_is_not_hit(shared: Shell, tmp_path: 
 
 def test_a_process_that_stands_in_the_checkout_counts_without_a_claim(shared: Shell) -> None:
     shared.ask("leave", "--as", "bob")
-    script = f"{INTERLOCK} join eve --pid $$ >&2 && echo ready && read answer"
+    script = f"{LANDLANE} join eve --pid $$ >&2 && echo ready && read answer"
     with subprocess.Popen(
         ["sh", "-c", script], cwd=shared.folder / "src", stdin=subprocess.PIPE, stdout=subprocess.PIPE
     ) as eve:
@@ -187,7 +187,7 @@ def test_stray_work_is_listed_and_moved_with_one_command(shared: Shell) -> None:
 
 def test_what_git_starts_under_the_lock_does_not_wait_for_it(shared: Shell) -> None:
     hook = shared.folder / ".git" / "hooks" / "pre-commit"
-    hook.write_text(f"#!/bin/sh\n{INTERLOCK} git --as bob -- add src/a.py\n")
+    hook.write_text(f"#!/bin/sh\n{LANDLANE} git --as bob -- add src/a.py\n")
     hook.chmod(0o755)
     (shared.folder / "src" / "b.py").write_text("changed\n")
 

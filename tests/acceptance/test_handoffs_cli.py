@@ -69,7 +69,7 @@ def test_a_handoff_from_its_sender_to_its_end(shell: Shell, repository: Path) ->
 
 
 def test_over_the_maximum_it_ends_with_a_person(shell: Shell, repository: Path) -> None:
-    (repository / "interlock.toml").write_text('[handoffs]\nmax = 1\n[handoffs.fields]\nrisk = "text"\n')
+    (repository / "landlane.toml").write_text('[handoffs]\nmax = 1\n[handoffs.fields]\nrisk = "text"\n')
     begin(shell)
     shell.ask("handoff", "T1", "--to", "bob", "--next", "go", "--field", "risk=low", "--as", "ann")
     shell.ask("accept", "T1", "--as", "bob")

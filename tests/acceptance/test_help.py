@@ -15,22 +15,22 @@ if TYPE_CHECKING:
 def test_help_needs_no_repository(tmp_path: Path) -> None:
     shell = Shell(tmp_path)
 
-    assert shell.tell("--help").startswith("Usage: interlock")
+    assert shell.tell("--help").startswith("Usage: landlane")
     assert "Examples:" in shell.tell("claim", "-h")
-    assert shell.tell("--version").startswith("interlock ")
-    assert shell.tell("store", "--help").startswith("Usage: interlock store")
+    assert shell.tell("--version").startswith("landlane ")
+    assert shell.tell("store", "--help").startswith("Usage: landlane store")
 
 
 def test_completion_answers_a_shell(tmp_path: Path) -> None:
     asking = Shell(tmp_path).where(
-        _INTERLOCK_COMPLETE="bash_complete", COMP_WORDS="interlock clai", COMP_CWORD="1"
+        _LANDLANE_COMPLETE="bash_complete", COMP_WORDS="landlane clai", COMP_CWORD="1"
     )
 
     assert "plain,claim" in asking.run().out
 
 
 def test_it_runs_as_a_module_too(shell: Shell) -> None:
-    ended = shell.run_program(sys.executable, "-m", "interlock", "claims", "--json")
+    ended = shell.run_program(sys.executable, "-m", "landlane", "claims", "--json")
 
     assert ended.answer()["claims"] == []
 

@@ -6,7 +6,7 @@ import os
 import subprocess
 from typing import TYPE_CHECKING
 
-from tests.acceptance.calling import INTERLOCK, Shell, eventually
+from tests.acceptance.calling import LANDLANE, Shell, eventually
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -15,22 +15,22 @@ if TYPE_CHECKING:
 def test_one_name_is_one_session_from_whatever_process(shell: Shell) -> None:
     first = shell.ask("claim", "a", "--as", "ann")["granted"][0]
     second = shell.ask("claim", "b", "--as", "ann")["granted"][0]
-    third = shell.where(INTERLOCK_AGENT="ann").ask("claim", "c")["granted"][0]
+    third = shell.where(LANDLANE_AGENT="ann").ask("claim", "c")["granted"][0]
 
     assert first["session"] == second["session"] == third["session"]
     assert shell.kinds().count("session.joined") == 1
 
 
 def test_two_names_of_one_user_are_two_owners(shell: Shell) -> None:
-    shell.where(INTERLOCK_AGENT="ann").ask("claim", "a")
+    shell.where(LANDLANE_AGENT="ann").ask("claim", "a")
 
-    answer = shell.where(INTERLOCK_AGENT="bob").refuse("CLAIM_HELD", "claim", "a", exit=3)
+    answer = shell.where(LANDLANE_AGENT="bob").refuse("CLAIM_HELD", "claim", "a", exit=3)
 
     assert answer["refused"][0]["holder"] == "ann"
 
 
 def test_as_wins_over_the_variable(shell: Shell) -> None:
-    granted = shell.where(INTERLOCK_AGENT="ann").ask("claim", "a", "--as", "bob")["granted"][0]
+    granted = shell.where(LANDLANE_AGENT="ann").ask("claim", "a", "--as", "bob")["granted"][0]
 
     assert granted["holder"] == "bob"
 
@@ -56,7 +56,7 @@ def test_the_secret_lies_where_only_its_user_can_read_it(shell: Shell) -> None:
 
 def test_children_act_for_the_session_that_their_environment_names(shell: Shell) -> None:
     session = shell.ask("join", "ann")["session"]
-    child = shell.where(INTERLOCK_SESSION=f"{session['id']}:{session['secret']}", INTERLOCK_AGENT="bob")
+    child = shell.where(LANDLANE_SESSION=f"{session['id']}:{session['secret']}", LANDLANE_AGENT="bob")
 
     assert child.ask("claim", "a")["granted"][0]["holder"] == "ann"
     assert child.ask("status")["you"]["id"] == session["id"]
@@ -68,10 +68,10 @@ def test_a_wrong_secret_is_refused_with_exit_6(shell: Shell) -> None:
     position = shell.position()
 
     for secret in ("0" * 48, session["secret"][:-1], session["secret"] + "0", session["id"]):
-        pretender = shell.where(INTERLOCK_SESSION=f"{session['id']}:{secret}")
+        pretender = shell.where(LANDLANE_SESSION=f"{session['id']}:{secret}")
         pretender.refuse("NOT_YOUR_SESSION", "claim", "a", exit=6)
         pretender.refuse("NOT_YOUR_SESSION", "leave", exit=6)
-    shell.where(INTERLOCK_SESSION="s-aaaaaaaaaa:0123").refuse("NOT_YOUR_SESSION", "claim", "a", exit=6)
+    shell.where(LANDLANE_SESSION="s-aaaaaaaaaa:0123").refuse("NOT_YOUR_SESSION", "claim", "a", exit=6)
 
     assert shell.position() == position
 
@@ -82,7 +82,7 @@ def test_a_session_that_is_over_is_stale_and_its_successor_is_the_next_generatio
     left = shell.ask("leave", "--as", "ann")
     second = shell.ask("join", "ann")
 
-    old = shell.where(INTERLOCK_SESSION=f"{first['id']}:{first['secret']}")
+    old = shell.where(LANDLANE_SESSION=f"{first['id']}:{first['secret']}")
 
     assert left["released"] == ["a"]
     assert second["new"]
@@ -96,7 +96,7 @@ def test_a_session_that_is_over_is_stale_and_its_successor_is_the_next_generatio
 
 def test_a_session_text_that_is_none_is_malformed(shell: Shell) -> None:
     for text in ("garbage", ":", "s-abc", "s-abc:", "x-abc:secret", "\x1b[31m", "💥" * 100):
-        shell.where(INTERLOCK_SESSION=text).refuse("BAD_SESSION", "claim", "a")
+        shell.where(LANDLANE_SESSION=text).refuse("BAD_SESSION", "claim", "a")
 
 
 def test_leaving_without_a_session_is_stale(shell: Shell) -> None:
@@ -104,7 +104,7 @@ def test_leaving_without_a_session_is_stale(shell: Shell) -> None:
 
 
 def test_a_person_needs_no_name(shell: Shell) -> None:
-    at_terminal = shell.where(USER="Zoë Müller", INTERLOCK_AGENT="", INTERLOCK_SESSION="")
+    at_terminal = shell.where(USER="Zoë Müller", LANDLANE_AGENT="", LANDLANE_SESSION="")
 
     granted = at_terminal.ask("claim", "a")["granted"][0]
     status = at_terminal.ask("status")
@@ -115,7 +115,7 @@ def test_a_person_needs_no_name(shell: Shell) -> None:
 
 
 def test_children_of_a_registered_shell_are_its_agent(shell: Shell) -> None:
-    ended = shell.sh("interlock join ann --pid $$ >&2; interlock claim a --json")
+    ended = shell.sh("landlane join ann --pid $$ >&2; landlane claim a --json")
 
     assert ended.exit == 0, ended
     assert ended.answer()["granted"][0]["holder"] == "ann"
@@ -123,10 +123,10 @@ def test_children_of_a_registered_shell_are_its_agent(shell: Shell) -> None:
 
 def test_a_registered_shell_cannot_act_as_another(shell: Shell) -> None:
     bob = shell.ask("join", "bob")["session"]
-    in_disguise = shell.where(INTERLOCK_SESSION=f"{bob['id']}:{bob['secret']}", INTERLOCK_AGENT="bob")
+    in_disguise = shell.where(LANDLANE_SESSION=f"{bob['id']}:{bob['secret']}", LANDLANE_AGENT="bob")
 
-    named = shell.sh("interlock join ann --pid $$ >&2; interlock claim a --as bob --json")
-    dressed = in_disguise.sh("interlock join ann --pid $$ >&2; interlock claim a --json")
+    named = shell.sh("landlane join ann --pid $$ >&2; landlane claim a --as bob --json")
+    dressed = in_disguise.sh("landlane join ann --pid $$ >&2; landlane claim a --json")
 
     assert named.exit == 6
     assert named.answer()["code"] == "NOT_YOUR_SESSION"
@@ -135,8 +135,8 @@ def test_a_registered_shell_cannot_act_as_another(shell: Shell) -> None:
 
 def test_the_nearest_registered_ancestor_counts(shell: Shell) -> None:
     script = """
-    interlock join ann --pid $$ >&2
-    sh -c 'interlock join helper --pid $$ >&2; sh -c "interlock claim a --json"; true'
+    landlane join ann --pid $$ >&2
+    sh -c 'landlane join helper --pid $$ >&2; sh -c "landlane claim a --json"; true'
     """
 
     assert shell.sh(script).answer()["granted"][0]["holder"] == "helper"
@@ -154,14 +154,14 @@ def test_outside_the_registered_shell_nobody_is_its_agent(shell: Shell) -> None:
 def test_a_registered_shell_whose_lease_ran_out_is_told_so_and_never_taken_for_the_person(
     shell: Shell,
 ) -> None:
-    (shell.folder / "interlock.toml").write_text('[sessions]\nlease = "8s"\n', encoding="utf-8")
+    (shell.folder / "landlane.toml").write_text('[sessions]\nlease = "8s"\n', encoding="utf-8")
     script = """
-    interlock join ann --pid $$ && interlock claim x --ttl 8s && read go
-    for try in 1 2; do interlock claim a; echo $?; done
-    interlock status
-    interlock join ann && interlock claim a && interlock status
+    landlane join ann --pid $$ && landlane claim x --ttl 8s && read go
+    for try in 1 2; do landlane claim a; echo $?; done
+    landlane status
+    landlane join ann && landlane claim a && landlane status
     """
-    path = f"{os.path.dirname(INTERLOCK)}:{os.environ['PATH']}"
+    path = f"{os.path.dirname(LANDLANE)}:{os.environ['PATH']}"
     with subprocess.Popen(
         ["sh", "-c", script],
         cwd=shell.folder,
@@ -212,6 +212,6 @@ def test_the_same_name_in_two_repositories_is_two_sessions(shell: Shell, tmp_pat
     there = other.ask("join", "ann")["session"]
 
     assert here["id"] != there["id"]
-    other.where(INTERLOCK_SESSION=f"{here['id']}:{here['secret']}").refuse(
+    other.where(LANDLANE_SESSION=f"{here['id']}:{here['secret']}").refuse(
         "NOT_YOUR_SESSION", "claim", "a", exit=6
     )

@@ -16,11 +16,11 @@ if TYPE_CHECKING:
 
 pytestmark = pytest.mark.usefixtures("programs")
 
-SHARED = ("interlock.toml", "RULES.md", "AGENTS.md")
+SHARED = ("landlane.toml", "RULES.md", "AGENTS.md")
 
 
 def settings_id(folder: Path) -> str:
-    return tomllib.loads((folder / "interlock.toml").read_text(encoding="utf-8"))["repository"]["id"]
+    return tomllib.loads((folder / "landlane.toml").read_text(encoding="utf-8"))["repository"]["id"]
 
 
 def store_id(shell: Shell) -> str:
@@ -30,7 +30,7 @@ def store_id(shell: Shell) -> str:
 def test_init_shows_its_plan_then_writes_settings(shell: Shell) -> None:
     ended = shell.run("init")
 
-    path = shell.folder / "interlock.toml"
+    path = shell.folder / "landlane.toml"
     assert ended.exit == 0
     assert f"create  {path}" in ended.err
     assert f"changed {path}" in ended.out.splitlines()
@@ -44,7 +44,7 @@ def test_a_dry_run_changes_nothing(shell: Shell) -> None:
     answer = shell.ask("init", "--dry-run")
 
     assert answer["changed"] == []
-    assert str(shell.folder / "interlock.toml") in answer["plan"]
+    assert str(shell.folder / "landlane.toml") in answer["plan"]
     assert fingerprint(shell.folder) == before
     assert not shell.state.exists()
 
@@ -59,22 +59,22 @@ def test_init_twice_changes_nothing_the_second_time(shell: Shell) -> None:
 
 def test_settings_that_are_there_stay_as_they_are(shell: Shell) -> None:
     text = '[claims]\nttl = "10m"  # ours\n'
-    (shell.folder / "interlock.toml").write_text(text, encoding="utf-8")
+    (shell.folder / "landlane.toml").write_text(text, encoding="utf-8")
 
     shell.ask("init")
     shell.ask("init", "--undo")
 
-    assert (shell.folder / "interlock.toml").read_text(encoding="utf-8") == text
+    assert (shell.folder / "landlane.toml").read_text(encoding="utf-8") == text
 
 
 def test_settings_that_cannot_be_understood_are_told_before_anything_is_written(shell: Shell) -> None:
-    (shell.folder / "interlock.toml").write_text("[nonsense]\n", encoding="utf-8")
+    (shell.folder / "landlane.toml").write_text("[nonsense]\n", encoding="utf-8")
 
     shell.refuse("SETTINGS_UNKNOWN_KEY", "init")
 
 
 def test_undo_removes_only_what_init_wrote_and_nobody_changed(shell: Shell) -> None:
-    path = shell.folder / "interlock.toml"
+    path = shell.folder / "landlane.toml"
     shell.ask("init")
     shell.ask("claim", "a", "--as", "ann")
     name = store_id(shell)
@@ -103,7 +103,7 @@ def test_claims_made_before_init_survive_it_under_the_same_id(shell: Shell) -> N
 
 def test_a_clone_with_committed_settings_is_the_same_repository(shell: Shell, tmp_path: Path) -> None:
     shell.ask("init")
-    shell.git("add", "interlock.toml")
+    shell.git("add", "landlane.toml")
     shell.git("commit", "--quiet", "-m", "Settings")
     shell.git("clone", "--quiet", ".", str(tmp_path / "clone"))
     clone = Shell(tmp_path / "clone")
@@ -116,13 +116,13 @@ def test_claims_made_in_a_clone_follow_it_when_the_settings_name_it_anew(shell: 
     token = shell.ask("claim", "a", "--as", "ann")["granted"][0]["token"]
     settings = '[repository]\nid = "01234567-89ab-4cde-8f01-23456789abcd"\n'
 
-    (shell.folder / "interlock.toml").write_text(settings, encoding="utf-8")
+    (shell.folder / "landlane.toml").write_text(settings, encoding="utf-8")
 
     assert store_id(shell) == "01234567-89ab-4cde-8f01-23456789abcd"
     assert shell.ask("check", "a", "--as", "ann", "--token", str(token))["ok"]
     assert shell.kinds()[-1] == "repository.adopted"
     assert shell.ask("journal", "--verify")["ok"]
-    (shell.folder / "interlock.toml").unlink()
+    (shell.folder / "landlane.toml").unlink()
     assert shell.holders() == {"a": "ann"}
 
 
@@ -144,7 +144,7 @@ def test_outside_git_init_makes_a_folder_usable(tmp_path: Path) -> None:
     changed = shell.ask("init")["changed"]
     shell.ask("claim", "docs/a.md", "--as", "ann")
 
-    assert changed == [str(tmp_path / ".interlock"), *(str(tmp_path / name) for name in SHARED)]
+    assert changed == [str(tmp_path / ".landlane"), *(str(tmp_path / name) for name in SHARED)]
     refused = shell.at("docs").refuse("CLAIM_HELD", "claim", "a.md", "--as", "bob", exit=3)
     assert refused["refused"][0]["pattern"] == "docs/a.md"
     assert shell.ask("who", "docs/a.md")["last_change"] is None
@@ -190,7 +190,7 @@ def test_a_changed_mind_about_case_rewrites_what_is_held(shell: Shell) -> None:
     shell.ask("claim", "src/api.py", "--as", "bob")
     shell.ask("release", "src/api.py", "--as", "bob")
 
-    (shell.folder / "interlock.toml").write_text("[claims]\nignore_case = true\n", encoding="utf-8")
+    (shell.folder / "landlane.toml").write_text("[claims]\nignore_case = true\n", encoding="utf-8")
 
     shell.refuse("CLAIM_HELD", "claim", "src/api.py", "--as", "bob", exit=3)
 
@@ -214,7 +214,7 @@ def test_one_command_protects_a_repository_for_the_clients_on_this_machine(
     }
     assert (shell.folder / "CLAUDE.md").read_text(encoding="utf-8") == "@AGENTS.md\n"
     assert shell.git("status", "--porcelain").split() == [
-        *("??", "AGENTS.md", "??", "CLAUDE.md", "??", "GEMINI.md", "??", "RULES.md", "??", "interlock.toml")
+        *("??", "AGENTS.md", "??", "CLAUDE.md", "??", "GEMINI.md", "??", "RULES.md", "??", "landlane.toml")
     ]
     rows = {row["name"]: row["enforced"] for row in shell.ask("doctor")["checks"]}
     assert [rows[f"claude: {way}"] for way in ("edits", "subagents", "shell", "fails closed")] == [True] * 4
@@ -292,21 +292,21 @@ def test_undo_brings_everything_back(shell: Shell, programs: Path) -> None:
     after = {
         name: kept
         for name, kept in fingerprint(shell.folder).items()
-        if not name.startswith(".git/interlock/")
+        if not name.startswith(".git/landlane/")
     }
     assert after == before
     assert shell.ask("init", "--undo")["changed"] == []
 
 
 def test_what_an_earlier_release_wrote_is_undone_too(shell: Shell) -> None:
-    from interlock.ids import digest
+    from landlane.ids import digest
 
     shell.ask("claim", "a", "--as", "ann")
     text = "[claims]\n"
-    (shell.folder / "interlock.toml").write_text(text, encoding="utf-8")
+    (shell.folder / "landlane.toml").write_text(text, encoding="utf-8")
     (shell.state / "init-record").write_text(digest(text), encoding="utf-8")
 
-    assert shell.ask("init", "--undo")["changed"] == [str(shell.folder / "interlock.toml")]
+    assert shell.ask("init", "--undo")["changed"] == [str(shell.folder / "landlane.toml")]
     assert not (shell.state / "init-record").exists()
 
 
@@ -317,7 +317,7 @@ def test_outside_git_clients_are_set_up_too(tmp_path: Path) -> None:
 
     assert (tmp_path / ".claude/settings.local.json").exists()
     shell.ask("init", "--undo")
-    assert [path.name for path in tmp_path.iterdir()] == [".interlock"]
+    assert [path.name for path in tmp_path.iterdir()] == [".landlane"]
 
 
 @pytest.mark.parametrize("kind", ["worktree", "clone"])

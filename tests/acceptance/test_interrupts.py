@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from tests.acceptance.calling import INTERLOCK, eventually
+from tests.acceptance.calling import LANDLANE, eventually
 
 if TYPE_CHECKING:
     from tests.acceptance.calling import Shell
@@ -65,8 +65,8 @@ def test_a_stopped_holder_keeps_nobody_waiting_for_the_store(shell: Shell) -> No
 
 
 def test_a_closed_stdout_changes_neither_the_work_nor_the_exit_code(shell: Shell) -> None:
-    granted = shell.sh("interlock claim a --as ann >&-")
-    refused = shell.sh("interlock claim a --as bob --json >&- 2>&-")
+    granted = shell.sh("landlane claim a --as ann >&-")
+    refused = shell.sh("landlane claim a --as bob --json >&- 2>&-")
 
     assert (granted.exit, granted.err) == (0, "")
     assert refused.exit == 3
@@ -74,8 +74,8 @@ def test_a_closed_stdout_changes_neither_the_work_nor_the_exit_code(shell: Shell
 
 
 def test_everything_closed_is_no_trouble_either(shell: Shell) -> None:
-    assert shell.sh("interlock claim a --as ann <&- >&- 2>&-").exit == 0
-    assert shell.sh("interlock init <&- >&- 2>&-").exit == 0
+    assert shell.sh("landlane claim a --as ann <&- >&- 2>&-").exit == 0
+    assert shell.sh("landlane init <&- >&- 2>&-").exit == 0
     assert shell.holders() == {"a": "ann"}
 
 
@@ -84,7 +84,7 @@ def test_a_reader_that_is_gone_costs_the_answer_but_not_the_work(shell: Shell) -
     os.close(reading)
     with os.fdopen(writing, "wb") as pipe:
         done = subprocess.run(
-            [INTERLOCK, "claim", "a", "--as", "ann", "--json"],
+            [LANDLANE, "claim", "a", "--as", "ann", "--json"],
             cwd=shell.folder,
             stdout=pipe,
             stderr=subprocess.PIPE,
@@ -99,12 +99,12 @@ def test_claims_piped_into_head_say_nothing_else(shell: Shell) -> None:
     shell.ask("claim", *(f"file{number}" for number in range(300)), "--as", "ann")
 
     for command in ("claims", "claims --json", "journal"):
-        ended = shell.sh(f"interlock {command} | head -c 0")
+        ended = shell.sh(f"landlane {command} | head -c 0")
         assert (ended.exit, ended.out, ended.err) == (0, "", ""), command
 
 
 def test_a_full_disk_under_stdout_is_told_by_the_exit_code(shell: Shell) -> None:
-    assert shell.sh("interlock claim a --as ann > /dev/full").exit == 1
+    assert shell.sh("landlane claim a --as ann > /dev/full").exit == 1
     assert shell.holders() == {"a": "ann"}
 
 
@@ -114,7 +114,7 @@ def test_a_dead_stderr_does_not_end_a_wait(shell: Shell) -> None:
     os.close(reading)
     with os.fdopen(writing, "wb") as pipe:
         waiter = subprocess.Popen(
-            [INTERLOCK, "claim", "a", "--as", "bob", "--wait", "30s"], cwd=shell.folder, stderr=pipe
+            [LANDLANE, "claim", "a", "--as", "bob", "--wait", "30s"], cwd=shell.folder, stderr=pipe
         )
         shell.await_waiter()
         shell.ask("release", "--all", "--as", "ann")

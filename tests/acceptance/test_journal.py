@@ -10,7 +10,7 @@ import sys
 import time
 from typing import TYPE_CHECKING
 
-from interlock import Interlock
+from landlane import Landlane
 from tests.acceptance.calling import Running, eventually
 
 if TYPE_CHECKING:
@@ -18,8 +18,8 @@ if TYPE_CHECKING:
 
 # A follower that hears of nothing unless it is woken.
 NEVER_LOOKS = """
-import interlock.operations.journal as journal
-from interlock.cli.main import run
+import landlane.operations.journal as journal
+from landlane.cli.main import run
 journal._LOOK_SECONDS = 600.0
 raise SystemExit(run())
 """
@@ -48,7 +48,7 @@ def test_what_happened_is_told_in_order_with_who_and_what(shell: Shell) -> None:
 
 
 def test_only_a_stretch_is_told_when_asked_for(shell: Shell) -> None:
-    with Interlock(shell.folder, agent="ann") as ann:
+    with Landlane(shell.folder, agent="ann") as ann:
         for number in range(8):
             ann.claim(f"file{number}")
 
@@ -115,7 +115,7 @@ def test_a_follower_begins_where_it_is_told_to(shell: Shell) -> None:
 
 
 def used(shell: Shell) -> Shell:
-    with Interlock(shell.folder, agent="ann") as ann:
+    with Landlane(shell.folder, agent="ann") as ann:
         ann.claim("a", "b", "c")
         ann.release("b")
     return shell
@@ -223,11 +223,11 @@ def test_trouble_is_told_to_people_on_stderr(shell: Shell) -> None:
 
 
 def test_the_journal_is_committed_to_a_ref_of_its_own_when_the_settings_say_so(shell: Shell) -> None:
-    (shell.folder / "interlock.toml").write_text("[journal]\ngit = true\n", encoding="utf-8")
+    (shell.folder / "landlane.toml").write_text("[journal]\ngit = true\n", encoding="utf-8")
     shell.ask("claim", "a", "--as", "ann", "--note", "one line\u2028or two?")
     shell.ask("claim", "b", "--as", "ann")
 
-    ref = "refs/interlock/journal"
+    ref = "refs/landlane/journal"
     kept = shell.git("show", f"{ref}:journal/000000001.jsonl")
 
     assert kept == (shell.state / "journal.jsonl").read_text(encoding="utf-8")
@@ -237,26 +237,26 @@ def test_the_journal_is_committed_to_a_ref_of_its_own_when_the_settings_say_so(s
 
 
 def test_a_rewritten_ref_is_found(shell: Shell) -> None:
-    (shell.folder / "interlock.toml").write_text("[journal]\ngit = true\n", encoding="utf-8")
+    (shell.folder / "landlane.toml").write_text("[journal]\ngit = true\n", encoding="utf-8")
     shell.ask("claim", "a", "--as", "ann")
-    text = shell.git("show", "refs/interlock/journal:journal/000000001.jsonl").replace('"a"', '"z"')
+    text = shell.git("show", "refs/landlane/journal:journal/000000001.jsonl").replace('"a"', '"z"')
     blob = shell.run_program("git", "hash-object", "-w", "--stdin", stdin=text).out.strip()
     inner = shell.run_program("git", "mktree", stdin=f"100644 blob {blob}\t000000001.jsonl\n").out.strip()
     tree = shell.run_program("git", "mktree", stdin=f"040000 tree {inner}\tjournal\n").out.strip()
     commit = shell.git("commit-tree", tree, "-m", "nothing happened").strip()
-    shell.git("update-ref", "refs/interlock/journal", commit)
+    shell.git("update-ref", "refs/landlane/journal", commit)
 
     assert trouble(shell) == [
-        "entry 3 (claim.taken) was changed, or the one before it, in refs/interlock/journal"
+        "entry 3 (claim.taken) was changed, or the one before it, in refs/landlane/journal"
     ]
 
 
 def test_inside_a_hook_the_journal_goes_to_the_right_repository(shell: Shell) -> None:
-    (shell.folder / "interlock.toml").write_text("[journal]\ngit = true\n", encoding="utf-8")
+    (shell.folder / "landlane.toml").write_text("[journal]\ngit = true\n", encoding="utf-8")
     (shell.folder / "src").mkdir()
     hook = shell.where(GIT_DIR=".git", GIT_INDEX_FILE=".git/index")
 
     hook.ask("claim", "src/a", "--as", "ann")
 
     assert hook.ask("journal", "--verify")["trouble"] == []
-    assert shell.git("rev-parse", "--verify", "refs/interlock/journal")
+    assert shell.git("rev-parse", "--verify", "refs/landlane/journal")

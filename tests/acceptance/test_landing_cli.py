@@ -17,8 +17,8 @@ CHECK = "test ! -e bad"
 
 def configure(shell: Shell, more: str = "", checks: str = f'["{CHECK}"]') -> None:
     text = f"[landing]\nchecks = {checks}\nresident = false\n{more}"
-    (shell.folder / "interlock.toml").write_text(text)
-    shell.git("add", "interlock.toml")
+    (shell.folder / "landlane.toml").write_text(text)
+    shell.git("add", "landlane.toml")
     shell.git("commit", "--quiet", "-m", "Settings")
 
 
@@ -80,7 +80,7 @@ def test_a_bounce_is_one_answer_with_a_task(shell: Shell) -> None:
     answer = one.refuse("CHECK_FAILED", "land", "--wait", "--as", "ann", exit=1)
 
     assert answer["message"] == "L1 bounced: `echo look here; test ! -e bad` ended with 1"
-    assert answer["hint"] == "mend it, commit, and land again; `interlock task show T1` tells more"
+    assert answer["hint"] == "mend it, commit, and land again; `landlane task show T1` tells more"
     assert answer["landing"]["bounce_task"] == "T1"
     assert "look here" in shell.ask("task", "show", "T1")["task"]["body"]
     assert "look here" in shell.tell("queue", "show", "L1")
@@ -133,7 +133,7 @@ def test_two_machineless_authors_and_one_runner(shell: Shell) -> None:
 
 def test_the_resident_lands_what_nobody_waits_for(shell: Shell) -> None:
     configure(shell)
-    (shell.folder / "interlock.toml").write_text(f'[landing]\nchecks = ["{CHECK}"]\n')
+    (shell.folder / "landlane.toml").write_text(f'[landing]\nchecks = ["{CHECK}"]\n')
     shell.git("commit", "--quiet", "--all", "-m", "With a resident")
     one = branch(shell, "one", a="x")
     one.ask("claim", "a", "--as", "ann")
@@ -193,14 +193,14 @@ def test_an_agent_cannot_approve(held: Shell, tmp_path: Path) -> None:
     secret = f"{joined['session']['id']}:{joined['session']['secret']}"
     ways = (
         (held, ("--as", "ann")),
-        (held.where(INTERLOCK_AGENT="ann"), ()),
-        (held.where(INTERLOCK_SESSION=secret), ()),
+        (held.where(LANDLANE_AGENT="ann"), ()),
+        (held.where(LANDLANE_SESSION=secret), ()),
         (held, ()),
     )
     for shell, more in ways:
         shell.refuse("NOT_A_PERSON", "gate", "approve", "L1", *more, exit=6)
         shell.refuse("NOT_A_PERSON", "gate", "reject", "L1", "--why", "no", *more, exit=6)
-    for environment in ({"INTERLOCK_AGENT": "ann"}, {"INTERLOCK_SESSION": secret}, {"CLAUDECODE": "1"}):
+    for environment in ({"LANDLANE_AGENT": "ann"}, {"LANDLANE_SESSION": secret}, {"CLAUDECODE": "1"}):
         code, said = at_terminal(held, "gate", "approve", "L1", **environment)
         assert (code, "NOT_A_PERSON" in said) == (6, True), said
     assert at_terminal(held, "gate", "approve", "L1", "--as", "pat")[0] == 6
@@ -260,16 +260,16 @@ def test_conflicts_are_shown_for_people_and_programs(shell: Shell) -> None:
     assert shell.tell("queue", "list", "--conflicts") == "no open branches on the way to main\n"
     for number in (1, 2):
         there = branch(shell, f"b{number}", README=f"{number}\n")
-        there.git("branch", "--quiet", "-m", f"interlock/T{number}-1/work")
+        there.git("branch", "--quiet", "-m", f"landlane/T{number}-1/work")
     one = branch(shell, "one", README="3\n")
     one.ask("claim", "README", "--as", "ann")
     one.ask("land", "--as", "ann")
 
     assert shell.tell("queue", "list", "--conflicts").splitlines() == [
-        "one (L1) and interlock/T1-1/work conflict in README",
-        "one (L1) and interlock/T2-1/work conflict in README",
-        "interlock/T1-1/work and interlock/T2-1/work conflict in README",
+        "one (L1) and landlane/T1-1/work conflict in README",
+        "one (L1) and landlane/T2-1/work conflict in README",
+        "landlane/T1-1/work and landlane/T2-1/work conflict in README",
         "hot: README (3 branches, 3 conflicts)",
-        "order: one (L1) interlock/T1-1/work interlock/T2-1/work",
+        "order: one (L1) landlane/T1-1/work landlane/T2-1/work",
     ]
     assert shell.ask("queue", "list", "--conflicts")["hot"][0]["conflicts"] == 3

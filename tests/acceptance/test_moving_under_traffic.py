@@ -16,14 +16,14 @@ if TYPE_CHECKING:
 # Claims one thing after the other and says so, until it is told that the store has gone or that it is enough.
 WORKER = """
 import sys
-from interlock import Interlock
-from interlock.errors import InterlockError
+from landlane import Landlane
+from landlane.errors import LandlaneError
 name, enough = sys.argv[1], int(sys.argv[2])
-with Interlock(agent=name) as interlock:
+with Landlane(agent=name) as landlane:
     for number in range(enough):
         try:
-            taken = interlock.claim(f"{name}/{number}")
-        except InterlockError as error:
+            taken = landlane.claim(f"{name}/{number}")
+        except LandlaneError as error:
             print("stopped", error.code, flush=True)
             break
         print(taken.granted[0].pattern, taken.granted[0].token, flush=True)

@@ -74,14 +74,14 @@ in sequence:
 
 
 def test_a_plan_is_shown_as_a_picture(shell: Shell) -> None:
-    (shell.folder / "interlock.toml").write_text(SETTINGS)
+    (shell.folder / "landlane.toml").write_text(SETTINGS)
     (shell.folder / "plan.toml").write_text(PLAN)
 
     assert shell.tell("plan", "check", "plan.toml") == SHOWN
 
 
 def test_programs_get_the_same_as_json_and_nothing_is_changed(shell: Shell) -> None:
-    (shell.folder / "interlock.toml").write_text(SETTINGS)
+    (shell.folder / "landlane.toml").write_text(SETTINGS)
     (shell.folder / "plan.toml").write_text(PLAN)
     (shell.folder / "sub").mkdir()
     before = shell.position()

@@ -11,11 +11,11 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from interlock.bootstrap import open_house
-from interlock.loops import resident, waiting
-from interlock.loops.queue import drain
-from interlock.operations.landings import list_landings
-from tests.acceptance.calling import INTERLOCK, Shell, eventually
+from landlane.bootstrap import open_house
+from landlane.loops import resident, waiting
+from landlane.loops.queue import drain
+from landlane.operations.landings import list_landings
+from tests.acceptance.calling import LANDLANE, Shell, eventually
 from tests.killing_support import (
     Yard,
     await_,
@@ -29,8 +29,8 @@ from tests.killing_support import (
 )
 
 if TYPE_CHECKING:
-    from interlock.errors import InterlockError
-    from interlock.loops.queue import QueueRunner
+    from landlane.errors import LandlaneError
+    from landlane.loops.queue import QueueRunner
 
 LEASE_MS = 900
 
@@ -39,7 +39,7 @@ LEASE_MS = 900
 def yard(repository: Path) -> Yard:
     """A repository in which the queue runs by itself; its check waits where the file `gate` is a fifo."""
     made = Yard(repository)
-    settings = repository / "interlock.toml"
+    settings = repository / "landlane.toml"
     gate = repository.parent / "gate"
     told = settings.read_text().replace("resident = false", "resident = true")
     told = told.replace("test ! -e red.txt", f"test ! -p {gate} || read line < {gate}; test ! -e red.txt")
@@ -93,7 +93,7 @@ def test_the_resident_outlives_its_author_and_a_hang_up(yard: Yard, shell: Shell
     gate = yard.repository.parent / "gate"
     os.mkfifo(gate)
     yard.branch("one", {"one.txt": "one"})
-    script = f"{INTERLOCK} claim one.txt --as ann && {INTERLOCK} land one --as ann --json; kill -HUP 0"
+    script = f"{LANDLANE} claim one.txt --as ann && {LANDLANE} land one --as ann --json; kill -HUP 0"
     done = subprocess.run(["sh", "-c", script], cwd=yard.repository, start_new_session=True, timeout=60)
     assert done.returncode == -signal.SIGHUP
     eventually(lambda: residents(yard))
@@ -143,7 +143,7 @@ def test_it_works_from_a_workspace_that_goes_away_by_it(yard: Yard, shell: Shell
 def test_a_resident_that_cannot_start_is_no_reason_not_to_submit(yard: Yard, shell: Shell) -> None:
     yard.branch("one", {"one.txt": "one"})
     shell.ask("claim", "one.txt", "--as", "ann")
-    script = "import sys; sys.executable = '/nowhere/python'; from interlock.cli.main import run; run()"
+    script = "import sys; sys.executable = '/nowhere/python'; from landlane.cli.main import run; run()"
     ended = shell.run_program(sys.executable, "-c", script, "land", "one", "--as", "ann")
     assert ended.exit == 0, ended
     assert "nothing runs the queue in the background" in ended.err
@@ -159,9 +159,9 @@ def test_the_log_begins_anew_when_it_is_long_and_nobody_is_acted_for(
     program.write_text(f'#!/bin/sh\nenv > {seen}.new; echo "$@" >> {seen}.new; mv {seen}.new {seen}\n')
     program.chmod(0o755)
     monkeypatch.setattr(sys, "executable", str(program))
-    monkeypatch.setenv("INTERLOCK_SESSION", "s-aaaaaaaaaa")
-    monkeypatch.setenv("INTERLOCK_AGENT", "ann")
-    monkeypatch.setenv("INTERLOCK_GIT_LOCK", "1:/x")
+    monkeypatch.setenv("LANDLANE_SESSION", "s-aaaaaaaaaa")
+    monkeypatch.setenv("LANDLANE_AGENT", "ann")
+    monkeypatch.setenv("LANDLANE_GIT_LOCK", "1:/x")
     house = yard.open()
     monkeypatch.setenv("GIT_DIR", "/x")
     log = Path(house.folder) / "resident.log"
@@ -170,9 +170,9 @@ def test_the_log_begins_anew_when_it_is_long_and_nobody_is_acted_for(
     house.close()
     eventually(seen.exists)
     said = seen.read_text()
-    assert "INTERLOCK" not in said
+    assert "LANDLANE" not in said
     assert "GIT_DIR" not in said
-    assert "-P -m interlock queue run --drain" in said
+    assert "-P -m landlane queue run --drain" in said
     assert log.stat().st_size < 1_000_000
 
 
@@ -183,7 +183,7 @@ def test_what_was_submitted_while_the_runner_let_go_is_not_left_behind(
     yard.enter(house, "one", {"one.txt": "one"})
     late = iter([("two", {"two.txt": "two"})])
 
-    def drain_then_submit(runner: QueueRunner) -> InterlockError | None:
+    def drain_then_submit(runner: QueueRunner) -> LandlaneError | None:
         stop = drain(runner)
         for name, files in late:
             yard.enter(house, name, files)  # its resident finds the queue being run, and ends

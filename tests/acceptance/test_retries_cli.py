@@ -33,7 +33,7 @@ def test_what_repeats_itself_stops_and_only_a_person_lets_it_go_on(shell: Shell)
 
 def test_next_says_what_is_held_back_and_until_when(shell: Shell) -> None:
     shell.ask("task", "add", "Parse dates", "--kind", "chore", "--max-attempts", "9")
-    (shell.folder / "interlock.toml").write_text('[retries]\nbackoff = "1h"\nbackoff_cap = "2h"\n')
+    (shell.folder / "landlane.toml").write_text('[retries]\nbackoff = "1h"\nbackoff_cap = "2h"\n')
     for why in ("one", "two"):
         shell.ask("next", "--as", "ann")
         shell.ask("fail", "T1", "--why", why, "--as", "ann")

@@ -7,8 +7,8 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from interlock.config_readers import BUILT_IN_ROLES
-from tests.acceptance.calling import INTERLOCK
+from landlane.config_readers import BUILT_IN_ROLES
+from tests.acceptance.calling import LANDLANE
 from tests.acceptance.test_landing_cli import at_terminal
 
 if TYPE_CHECKING:
@@ -33,7 +33,7 @@ tests = ["tests/**", "checks/**"]
 
 
 def settle(shell: Shell, settings: str = SETTINGS) -> None:
-    (shell.folder / "interlock.toml").write_text(settings)
+    (shell.folder / "landlane.toml").write_text(settings)
     for name in ("src/a.py", "tests/a.py"):
         path = shell.folder / name
         path.parent.mkdir(exist_ok=True)
@@ -106,7 +106,7 @@ def test_only_a_person_gives_a_live_session_another_role(shell: Shell) -> None:
 
 def test_whoever_an_agent_starts_has_its_role(shell: Shell) -> None:
     shown = shell.ask("join", "ann", "--role", "explore")["session"]
-    below = shell.where(INTERLOCK_SESSION=f"{shown['id']}:{shown['secret']}")
+    below = shell.where(LANDLANE_SESSION=f"{shown['id']}:{shown['secret']}")
 
     below.refuse("ROLE_FORBIDS", "join", "bob", "--role", "code", exit=6)
     assert below.ask("join", "bob")["session"]["role"] == "explore"
@@ -116,7 +116,7 @@ def test_leaving_does_not_shake_a_role_off(shell: Shell) -> None:
     script = f"""
 import os, subprocess
 def run(*words):
-    subprocess.run([{INTERLOCK!r}, *words])
+    subprocess.run([{LANDLANE!r}, *words])
 run("join", "ann", "--role", "review", "--pid", str(os.getpid()))
 run("leave")
 run("claim", "src/a.py")
@@ -135,7 +135,7 @@ run("claim", "src/a.py")
 def test_gates_are_for_persons_whatever_the_role(shell: Shell) -> None:
     shell.ask("join", "ann", "--role", "orchestrator")
     shell.refuse("NOT_A_PERSON", "gate", "approve", "L1", "--as", "ann", exit=6)
-    code, said = at_terminal(shell, "gate", "approve", "L1", INTERLOCK_AGENT="ann")
+    code, said = at_terminal(shell, "gate", "approve", "L1", LANDLANE_AGENT="ann")
     assert (code, "NOT_A_PERSON" in said) == (6, True)
 
 
@@ -165,7 +165,7 @@ def test_claim_commit_land_and_deploy_stay_within_the_role(shell: Shell) -> None
     shell.refuse("ROLE_FORBIDS", "land", "--as", "rita", exit=6)
     shell.refuse("ROLE_FORBIDS", "deploy", "prod", "--as", "ann", "--", "true", exit=6)
 
-    shell.git("commit", "--quiet", "--all", "--no-verify", "-m", "Past interlock")
+    shell.git("commit", "--quiet", "--all", "--no-verify", "-m", "Past landlane")
     told = shell.refuse("ROLE_FORBIDS", "land", "--as", "ann", exit=6)
     assert told["paths"] == ["tests/a.py"]
     shell.git("reset", "--quiet", "--hard", "HEAD^")
@@ -199,16 +199,16 @@ def test_tasks_are_for_roles_that_are_there(shell: Shell) -> None:
 
 
 def test_settings_that_make_no_sense_are_refused(shell: Shell) -> None:
-    (shell.folder / "interlock.toml").write_text('[roles.x]\nverbs = ["approve"]\n')
+    (shell.folder / "landlane.toml").write_text('[roles.x]\nverbs = ["approve"]\n')
     assert "right to approve" in shell.refuse("SETTINGS_WRONG_TYPE", "role", "list")["message"]
-    (shell.folder / "interlock.toml").write_text('[roles.x]\nlike = "coder"\n')
+    (shell.folder / "landlane.toml").write_text('[roles.x]\nlike = "coder"\n')
     assert shell.refuse("SETTINGS_UNKNOWN_KEY", "role", "list")["nearest"] == "code"
 
 
 def test_who_comes_back_by_name_has_the_role_it_had(shell: Shell) -> None:
     settle(shell)
     shell.ask("join", "rita", "--role", "review")
-    rita = shell.where(INTERLOCK_AGENT="rita")
+    rita = shell.where(LANDLANE_AGENT="rita")
     rita.ask("leave")
 
     assert rita.ask("join", "rita")["session"]["role"] == "review"

@@ -5,7 +5,7 @@ from __future__ import annotations
 import os
 from typing import TYPE_CHECKING
 
-from interlock.domain.rules import MOST_BYTES, RULES_TEMPLATE, version_of
+from landlane.domain.rules import MOST_BYTES, RULES_TEMPLATE, version_of
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -93,7 +93,7 @@ def test_a_version_that_is_none_is_said_to_be_none(shell: Shell) -> None:
 
 def test_unusable_rules_are_refused_in_words(shell: Shell) -> None:
     file = shell.folder / "RULES.md"
-    assert "interlock init" in shell.refuse("NO_RULES", "rules", exit=1)["hint"]
+    assert "landlane init" in shell.refuse("NO_RULES", "rules", exit=1)["hint"]
     for content, code in (
         (b"\x7fELF\x00", "NOT_TEXT"),
         (b"## caf\xe9", "NOT_TEXT"),
@@ -111,7 +111,7 @@ def test_unusable_rules_are_refused_in_words(shell: Shell) -> None:
 
 
 def test_another_file_may_hold_them(shell: Shell) -> None:
-    (shell.folder / "interlock.toml").write_text('[rules]\nfile = "docs/law.md"\n', encoding="utf-8")
+    (shell.folder / "landlane.toml").write_text('[rules]\nfile = "docs/law.md"\n', encoding="utf-8")
     (shell.folder / "docs").mkdir()
     (shell.folder / "docs" / "law.md").write_text("1. Be kind. Always.\n", encoding="utf-8")
 
@@ -124,7 +124,7 @@ def test_another_file_may_hold_them(shell: Shell) -> None:
 
 
 def test_it_works_outside_of_git_and_from_a_folder_below(tmp_path: Path, shell: Shell) -> None:
-    (tmp_path / "plain" / ".interlock").mkdir(parents=True)
+    (tmp_path / "plain" / ".landlane").mkdir(parents=True)
     (tmp_path / "plain" / "sub").mkdir()
     (tmp_path / "plain" / "RULES.md").write_text(RULES_TEMPLATE, encoding="utf-8")
 

@@ -38,9 +38,9 @@ def make_pipe(path: Path) -> None:
 
 BROKEN = {
     "not TOML": (write("[claims\nttl = 5"), "SETTINGS_NOT_TOML", "line"),
-    "binary": (write_bytes(bytes(range(256)) * 4), "SETTINGS_NOT_TOML", "interlock.toml"),
-    "nested beyond reason": (write("a = " + "[" * 5000), "SETTINGS_NOT_TOML", "interlock.toml"),
-    "a number without end": (write("[store]\nwait = " + "9" * 5000), "SETTINGS_NOT_TOML", "interlock.toml"),
+    "binary": (write_bytes(bytes(range(256)) * 4), "SETTINGS_NOT_TOML", "landlane.toml"),
+    "nested beyond reason": (write("a = " + "[" * 5000), "SETTINGS_NOT_TOML", "landlane.toml"),
+    "a number without end": (write("[store]\nwait = " + "9" * 5000), "SETTINGS_NOT_TOML", "landlane.toml"),
     "unknown section": (write("[clams]\n"), "SETTINGS_UNKNOWN_KEY", "clams"),
     "unknown key": (write('[claims]\ntll = "5m"\n'), "SETTINGS_UNKNOWN_KEY", "claims.tll"),
     "wrong type": (write("[claims]\nttl = true\n"), "SETTINGS_WRONG_TYPE", "claims.ttl"),
@@ -51,27 +51,27 @@ BROKEN = {
     "ttl above the highest": (write('[claims]\nttl = "8d"\n'), "SETTINGS_WRONG_TYPE", "max_ttl"),
     "no id": (write('[repository]\nid = "mine"\n'), "SETTINGS_WRONG_TYPE", "repository.id"),
     "no list": (write('[claims]\nhot = "x"\n'), "SETTINGS_WRONG_TYPE", "claims.hot"),
-    "a folder": (make_folder, "SETTINGS_UNREADABLE", "interlock.toml"),
-    "a ring of links": (make_ring, "SETTINGS_UNREADABLE", "interlock.toml"),
-    "a pipe": (make_pipe, "SETTINGS_UNREADABLE", "interlock.toml"),
+    "a folder": (make_folder, "SETTINGS_UNREADABLE", "landlane.toml"),
+    "a ring of links": (make_ring, "SETTINGS_UNREADABLE", "landlane.toml"),
+    "a pipe": (make_pipe, "SETTINGS_UNREADABLE", "landlane.toml"),
 }
 
 
 @pytest.mark.parametrize("case", BROKEN)
 def test_settings_that_cannot_be_used_stop_every_command_and_change_nothing(shell: Shell, case: str) -> None:
     make, code, named = BROKEN[case]
-    make(shell.folder / "interlock.toml")
+    make(shell.folder / "landlane.toml")
     before = fingerprint(shell.folder)
 
     answer = shell.refuse(code, "claim", "new.py", "--as", "bob")
 
     assert named in answer["message"]
-    assert "interlock.toml" in answer["message"]
+    assert "landlane.toml" in answer["message"]
     assert fingerprint(shell.folder) == before
 
 
 def test_an_unknown_key_is_named_with_its_nearest(shell: Shell) -> None:
-    (shell.folder / "interlock.toml").write_text('[claims]\ntll = "5m"\n', encoding="utf-8")
+    (shell.folder / "landlane.toml").write_text('[claims]\ntll = "5m"\n', encoding="utf-8")
 
     answer = shell.refuse("SETTINGS_UNKNOWN_KEY", "claims")
 
@@ -80,7 +80,7 @@ def test_an_unknown_key_is_named_with_its_nearest(shell: Shell) -> None:
 
 
 def test_a_mended_file_counts_at_once(shell: Shell) -> None:
-    settings = shell.folder / "interlock.toml"
+    settings = shell.folder / "landlane.toml"
     settings.write_text('[claims]\nmax_ttl = "10m"\n', encoding="utf-8")
     shell.refuse("TTL_OUT_OF_RANGE", "claim", "a", "--ttl", "20m", "--as", "ann")
     short = shell.ask("claim", "a", "--as", "ann")["granted"][0]
@@ -92,7 +92,7 @@ def test_a_mended_file_counts_at_once(shell: Shell) -> None:
 
 
 def test_doctor_says_which_setting_is_wrong(shell: Shell) -> None:
-    (shell.folder / "interlock.toml").write_text('[claims]\nrequired = ["../x"]\n', encoding="utf-8")
+    (shell.folder / "landlane.toml").write_text('[claims]\nrequired = ["../x"]\n', encoding="utf-8")
 
     checks = shell.ask("doctor", exit=1)["checks"]
 
@@ -101,20 +101,20 @@ def test_doctor_says_which_setting_is_wrong(shell: Shell) -> None:
 
 def test_required_and_free_paths_are_told_apart_by_check(shell: Shell) -> None:
     settings = '[claims]\nrequired = ["src/**"]\nfree = ["src/scratch/**"]\n'
-    (shell.folder / "interlock.toml").write_text(settings, encoding="utf-8")
+    (shell.folder / "landlane.toml").write_text(settings, encoding="utf-8")
 
     needed = shell.refuse("CLAIM_REQUIRED", "check", "src/api.py", "--as", "ann", exit=6)
     free = shell.ask("check", "src/scratch/x", "docs/x", "--as", "ann")
     shell.ask("claim", "src/api.py", "--as", "ann")
     held = shell.ask("check", "src/api.py", "--as", "ann")
 
-    assert needed["hint"] == "interlock claim src/api.py"
+    assert needed["hint"] == "landlane claim src/api.py"
     assert [row["state"] for row in free["paths"]] == ["free", "unclaimed"]
     assert [row["state"] for row in held["paths"]] == ["held"]
 
 
 def test_only_hot_files_can_be_shared_where_hot_files_are_named(shell: Shell) -> None:
-    (shell.folder / "interlock.toml").write_text('[claims]\nhot = ["CHANGELOG.md"]\n', encoding="utf-8")
+    (shell.folder / "landlane.toml").write_text('[claims]\nhot = ["CHANGELOG.md"]\n', encoding="utf-8")
 
     shell.ask("claim", "CHANGELOG.md", "--shared", "--as", "ann")
     shell.refuse("NOT_HOT", "claim", "src/api.py", "--shared", "--as", "ann", exit=6)

@@ -38,7 +38,7 @@ width = 4
 @pytest.fixture
 def furnished(shell: Shell) -> Shell:
     """A shell in a repository whose settings know slots and numbers."""
-    (shell.folder / "interlock.toml").write_text(SETTINGS, encoding="utf-8")
+    (shell.folder / "landlane.toml").write_text(SETTINGS, encoding="utf-8")
     return shell
 
 
@@ -53,7 +53,7 @@ def test_sixty_four_processes_get_sixty_four_ports(shell: Shell) -> None:
     shell.ask("slot", "list")
     words = " ".join(str(number) for number in range(64))
 
-    ended = shell.sh(f"for n in {words}; do interlock slot take port --as a$n --json & done; wait")
+    ended = shell.sh(f"for n in {words}; do landlane slot take port --as a$n --json & done; wait")
 
     ports = [answer["slot"]["port"] for answer in answers(ended.out)]  # type: ignore[index]
     assert len(set(ports)) == 64, ended
@@ -162,7 +162,7 @@ def test_bad_input_is_explained_and_changes_nothing(
     furnished.ask("join", "ann")
     before = fingerprint(furnished.state)
 
-    answer = furnished.where(INTERLOCK_AGENT="ann").refuse(code, *words)
+    answer = furnished.where(LANDLANE_AGENT="ann").refuse(code, *words)
 
     assert answer["hint"]
     assert fingerprint(furnished.state) == before
@@ -198,7 +198,7 @@ def test_thirty_two_worktrees_get_thirty_two_numbers(furnished: Shell, tmp_path:
     words = " ".join(str(tree) for tree in trees)
     ended = furnished.sh(
         f"for tree in {words}; do "
-        "(cd $tree && interlock number migration --as $(basename $tree) --json) & done; wait"
+        "(cd $tree && landlane number migration --as $(basename $tree) --json) & done; wait"
     )
 
     told = answers(ended.out)
@@ -281,7 +281,7 @@ def test_many_at_once_run_it_once(shell: Shell) -> None:
     shell.ask("status")
     words = " ".join(str(number) for number in range(16))
     ended = shell.sh(
-        f"for n in {words}; do interlock once build --as a$n --json -- "
+        f"for n in {words}; do landlane once build --as a$n --json -- "
         "sh -c 'echo x >> runs; sleep 0.3; exit 3' 2>/dev/null & done; wait"
     )
 

@@ -115,7 +115,7 @@ def test_ninety_six_appends_at_once_all_survive(shell: Shell) -> None:
     words = " ".join(str(number) for number in range(96))
     ended = shell.sh(
         f"for n in {words}; do "
-        "interlock state append found $n --as agent$((n % 12)) --json >/dev/null & done; wait"
+        "landlane state append found $n --as agent$((n % 12)) --json >/dev/null & done; wait"
     )
 
     assert ended.exit == 0, ended
@@ -136,7 +136,7 @@ def test_reducers_are_chosen_by_name(shell: Shell) -> None:
 
 
 def test_the_settings_say_who_writes_how_and_in_which_order(shell: Shell) -> None:
-    (shell.folder / "interlock.toml").write_text(SETTINGS, encoding="utf-8")
+    (shell.folder / "landlane.toml").write_text(SETTINGS, encoding="utf-8")
     shell.ask("state", "set", "release/notes", "1", "--as", "ann")
     shell.ask("state", "append", "spent", "1", "--as", "bob")
     shell.ask("state", "set", "phase", "build", "--as", "bob")

@@ -6,15 +6,15 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from interlock import Interlock
-from interlock.bootstrap import POINTER
-from interlock.errors import StoreError
+from landlane import Landlane
+from landlane.bootstrap import POINTER
+from landlane.errors import StoreError
 from tests.acceptance.calling import Answer, Shell
 
 if TYPE_CHECKING:
     from pathlib import Path
 
-    from interlock.testing.postgres import PostgresServer
+    from landlane.testing.postgres import PostgresServer
 
 EPOCH = 2**32
 
@@ -22,10 +22,10 @@ EPOCH = 2**32
 @pytest.fixture
 def used(shell: Shell) -> Shell:
     """A repository with sessions, claims of all kinds and a lease that was lost."""
-    with Interlock(shell.folder, agent="ann") as ann:
+    with Landlane(shell.folder, agent="ann") as ann:
         ann.claim("old.py")
         ann.leave()
-    with Interlock(shell.folder, agent="ann", role="code") as ann:
+    with Landlane(shell.folder, agent="ann", role="code") as ann:
         ann.claim("src/**", "{a,b}/x", note="at work: ü", task="T1")
         ann.claim("app/[id].tsx", literal=True, shared=True)
     shell.ask("claim", "lost.py", "--as", "bob", "--ttl", "1s")
@@ -66,7 +66,7 @@ def test_everything_comes_along_to_another_file(used: Shell, tmp_path: Path) -> 
     assert_same(after, before)
     assert after["until"] == before["until"]
     assert used.ask("journal", "--verify")["trouble"] == []
-    child = used.where(INTERLOCK_SESSION=f"{secret['id']}:{secret['secret']}")
+    child = used.where(LANDLANE_SESSION=f"{secret['id']}:{secret['secret']}")
     assert child.ask("claim", "new.py")["granted"][0]["token"] // EPOCH == moved["epoch"]
     assert used.refuse("LEASE_OVER", "renew", "lost.py", "--as", "bob", exit=4)["holder"] == "ann"
 
@@ -94,7 +94,7 @@ def test_everything_goes_to_postgresql_and_back_home(used: Shell, postgres_serve
     assert used.ask("store", "info")["store"]["place"] == str(used.state / "store.db")
     assert not (used.state / POINTER).exists()
     assert len(list(used.state.glob("store.before-*.db"))) == 1
-    used.where(INTERLOCK_STORE=url).refuse("STORE_MOVED", "claims", exit=1)
+    used.where(LANDLANE_STORE=url).refuse("STORE_MOVED", "claims", exit=1)
 
 
 @pytest.mark.postgres
@@ -106,7 +106,7 @@ def test_a_password_stays_out_of_every_answer(used: Shell, postgres_server: Post
         used.ask("store", "info"),
         used.ask("journal"),
         used.ask("doctor"),
-        used.where(INTERLOCK_STORE=str(used.state / "store.db")).refuse("STORE_MOVED", "claims", exit=1),
+        used.where(LANDLANE_STORE=str(used.state / "store.db")).refuse("STORE_MOVED", "claims", exit=1),
     ]
 
     assert "hunter2" in (used.state / POINTER).read_text(encoding="utf-8")
@@ -118,7 +118,7 @@ def test_the_old_store_answers_that_it_has_moved_even_to_those_who_only_look(
     used: Shell, tmp_path: Path
 ) -> None:
     used.ask("store", "move", str(tmp_path / "new.db"))
-    old = used.where(INTERLOCK_STORE=str(used.state / "store.db"))
+    old = used.where(LANDLANE_STORE=str(used.state / "store.db"))
 
     for words in (["claim", "x", "--as", "ann"], ["claims"], ["check", "src/a", "--as", "ann"], ["status"]):
         answer = old.refuse("STORE_MOVED", *words, exit=1)
@@ -129,7 +129,7 @@ def test_the_old_store_answers_that_it_has_moved_even_to_those_who_only_look(
 def test_a_process_that_had_the_old_store_open_cannot_write_to_it_any_more(
     used: Shell, tmp_path: Path
 ) -> None:
-    with Interlock(used.folder, agent="ann") as ann:
+    with Landlane(used.folder, agent="ann") as ann:
         used.ask("store", "move", str(tmp_path / "new.db"))
         for write in (lambda: ann.claim("late.py"), lambda: ann.release("src/**"), ann.renew, ann.leave):
             with pytest.raises(StoreError) as caught:
@@ -142,7 +142,7 @@ def test_a_process_that_had_the_old_store_open_cannot_write_to_it_any_more(
 
 def test_a_target_that_holds_this_repository_is_refused(used: Shell, tmp_path: Path) -> None:
     target = str(tmp_path / "new.db")
-    used.where(INTERLOCK_STORE=target).ask("claim", "theirs.py", "--as", "eve")
+    used.where(LANDLANE_STORE=target).ask("claim", "theirs.py", "--as", "eve")
 
     used.refuse("STORE_NOT_EMPTY", "store", "move", target, exit=1)
 
@@ -154,12 +154,12 @@ def test_a_target_that_holds_other_repositories_is_welcome(used: Shell, tmp_path
     other = Shell(tmp_path / "other")
     other.folder.mkdir()
     other.git("init", "--quiet")
-    other.where(INTERLOCK_STORE=str(tmp_path / "shared.db")).ask("claim", "src/api.py", "--as", "eve")
+    other.where(LANDLANE_STORE=str(tmp_path / "shared.db")).ask("claim", "src/api.py", "--as", "eve")
 
     used.ask("store", "move", str(tmp_path / "shared.db"))
 
     assert used.holders()["src/**"] == "ann"
-    assert other.where(INTERLOCK_STORE=str(tmp_path / "shared.db")).holders() == {"src/api.py": "eve"}
+    assert other.where(LANDLANE_STORE=str(tmp_path / "shared.db")).holders() == {"src/api.py": "eve"}
 
 
 def test_the_place_it_has_already_is_refused(used: Shell) -> None:
@@ -168,7 +168,7 @@ def test_the_place_it_has_already_is_refused(used: Shell) -> None:
 
 
 def test_with_the_place_pinned_by_the_environment_nothing_is_moved(used: Shell, tmp_path: Path) -> None:
-    pinned = used.where(INTERLOCK_STORE=str(used.state / "store.db"))
+    pinned = used.where(LANDLANE_STORE=str(used.state / "store.db"))
 
     pinned.refuse("STORE_PINNED", "store", "move", str(tmp_path / "new.db"))
 

@@ -20,7 +20,7 @@ if TYPE_CHECKING:
 # A writer of our own kind: it stands in the line, has the store, and has written something.
 WRITER = """
 import sys, time
-from interlock.bootstrap import open_house
+from landlane.bootstrap import open_house
 
 def work(tx):
     print("writes", flush=True)
@@ -30,7 +30,7 @@ open_house(sys.argv[1]).store.change(work)
 """
 FOREIGN = """
 import sqlite3, sys, time
-db = sqlite3.connect(sys.argv[1] + "/.git/interlock/store.db", isolation_level=None)
+db = sqlite3.connect(sys.argv[1] + "/.git/landlane/store.db", isolation_level=None)
 db.execute("BEGIN IMMEDIATE")
 print("writes", flush=True)
 time.sleep(600)
@@ -40,7 +40,7 @@ time.sleep(600)
 @pytest.fixture(params=[WRITER, FOREIGN], ids=["ours", "foreign"])
 def stopped(request: pytest.FixtureRequest, shell: Shell) -> Iterator[int]:
     shell.ask("claim", "before.py", "--as", "ann")
-    (shell.folder / "interlock.toml").write_text('[store]\nwait = "1s"\n')  # or each test takes half a minute
+    (shell.folder / "landlane.toml").write_text('[store]\nwait = "1s"\n')  # or each test takes half a minute
     command = [sys.executable, "-c", request.param, str(shell.folder)]
     with subprocess.Popen(command, stdout=subprocess.PIPE, text=True) as writer:
         assert writer.stdout is not None

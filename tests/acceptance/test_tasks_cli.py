@@ -48,7 +48,7 @@ def test_a_task_from_its_beginning_to_its_end(shell: Shell) -> None:
 
     taken = shell.ask("next", "--as", "ann")
     assert set(taken) == {"ok", "task", "claims", "resumed", "feedback", "branches", "handoff", "context"}
-    assert (taken["task"]["owner"], taken["task"]["branch"]) == ("ann", "interlock/T1-1/work")
+    assert (taken["task"]["owner"], taken["task"]["branch"]) == ("ann", "landlane/T1-1/work")
     assert [claim["pattern"] for claim in taken["claims"]] == ["src/dates.py"]
     assert taken["claims"][0]["task"] == "T1"
     assert (taken["feedback"], taken["branches"]) == ([], [])
@@ -65,7 +65,7 @@ def test_a_task_from_its_beginning_to_its_end(shell: Shell) -> None:
     assert reported["task"]["state"] == "reported"
     assert [(one["name"], one["seen"]) for one in reported["evidence"]] == [("commit", False)]
 
-    shell.git("switch", "--quiet", "-c", "interlock/T1-1/work")
+    shell.git("switch", "--quiet", "-c", "landlane/T1-1/work")
     (shell.folder / "src").mkdir()
     (shell.folder / "src" / "dates.py").write_text("import re\n")
     shell.git("add", "src")
@@ -78,7 +78,7 @@ def test_a_task_from_its_beginning_to_its_end(shell: Shell) -> None:
     ]
     assert proved["task"]["state"] == "landing"
     shell.git("switch", "--quiet", "main")
-    shell.git("merge", "--quiet", "interlock/T1-1/work")
+    shell.git("merge", "--quiet", "landlane/T1-1/work")
     assert shell.ask("done", "T1", "--as", "ann")["task"]["state"] == "done"
     assert shell.holders() == {}
     second = shell.ask("next", "--as", "bob")["task"]
@@ -92,11 +92,11 @@ def test_a_task_from_its_beginning_to_its_end(shell: Shell) -> None:
 def test_a_failed_task_tells_its_successor_what_was_learned(shell: Shell) -> None:
     shell.ask("task", "add", "Parse dates", "--max-attempts", "2")
     shell.ask("next", "--as", "ann")
-    shell.git("branch", "interlock/T1-1/work")
+    shell.git("branch", "landlane/T1-1/work")
     failed = shell.ask("fail", "T1", "--why", "the RFC has two forms", "--as", "ann")["task"]
     assert (failed["state"], failed["failures"]) == ("ready", 1)
     again = shell.ask("next", "--as", "bob")
-    assert again["branches"] == ["interlock/T1-1/work"]
+    assert again["branches"] == ["landlane/T1-1/work"]
     ((lesson),) = again["feedback"]
     assert (lesson["agent"], lesson["attempt"], lesson["why"]) == ("ann", 1, "the RFC has two forms")
     text = shell.tell("task", "show", "T1")
@@ -258,7 +258,7 @@ def test_a_waiting_next_ends_on_a_signal_and_leaves_nothing_behind(shell: Shell)
 
 def test_a_task_without_git_names_an_output_and_its_check(tmp_path: Path) -> None:
     folder = tmp_path / "plain"
-    (folder / ".interlock").mkdir(parents=True)
+    (folder / ".landlane").mkdir(parents=True)
     shell = Shell(folder)
     shell.ask("task", "add", "Record", "--output", "intro.wav", "--check", "grep -q RIFF intro.wav")
     shell.ask("next", "--as", "ann")

@@ -29,7 +29,7 @@ def test_a_rebuilt_store_has_the_same_tasks_and_goes_on(shell: Shell) -> None:
     fill(shell)
     before = seen(shell)
     links = shell.ask("task", "show", "T4")["similar"]
-    store = shell.folder / ".git" / "interlock" / "store.db"
+    store = shell.folder / ".git" / "landlane" / "store.db"
     for path in store.parent.glob("store.db*"):
         path.unlink()
     store.write_bytes(b"not a database")

@@ -13,25 +13,25 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 
-from interlock.clock import read_boot_id
-from interlock.operations.landings import get_landing, list_landings
-from interlock.operations.workspaces import list_workspaces
-from interlock.runners import processes
+from landlane.clock import read_boot_id
+from landlane.operations.landings import get_landing, list_landings
+from landlane.operations.workspaces import list_workspaces
+from landlane.runners import processes
 from tests.acceptance.calling import Shell
 from tests.killing_support import Yard, await_, fork, git, kill_at, leftover_refs, run_queue, wait_for
 
 if TYPE_CHECKING:
-    from interlock.domain.landings import Landing
-    from interlock.testing.postgres import PostgresServer
+    from landlane.domain.landings import Landing
+    from landlane.testing.postgres import PostgresServer
 
 pytestmark = [pytest.mark.postgres, pytest.mark.timeout(300)]
 
 ID = "6f3d1b52-0b56-4b0e-9d0e-3f1f5f2f6a10"
-KILLS = int(os.environ.get("INTERLOCK_LANDING_KILLS", "2"))  # at random moments; 100 and more in longer runs
+KILLS = int(os.environ.get("LANDLANE_LANDING_KILLS", "2"))  # at random moments; 100 and more in longer runs
 LEASE_MS = 900
 # Python imports this first: on another machine the name and the run of the machine are others.
 ELSEWHERE = """
-import os, interlock.clock as clock
+import os, landlane.clock as clock
 machine, uname, boot_id = os.environ["MACHINE"], os.uname(), clock.read_boot_id()
 os.uname = lambda: os.uname_result((uname.sysname, machine, *uname[2:]))
 clock.read_boot_id = lambda: f"{boot_id}-{machine}"
@@ -54,7 +54,7 @@ class Machine(Yard):
 def machines(
     repository: Path, tmp_path: Path, postgres_server: PostgresServer, monkeypatch: pytest.MonkeyPatch
 ) -> tuple[Machine, Machine]:
-    monkeypatch.setenv("INTERLOCK_STORE", postgres_server.create_database())
+    monkeypatch.setenv("LANDLANE_STORE", postgres_server.create_database())
     seed = Yard(repository, remote=tmp_path / "remote.git", more=f'\n[repository]\nid = "{ID}"\n')
     made: list[Machine] = []
     for name in ("north", "south"):
@@ -121,7 +121,7 @@ def test_one_machine_lands_what_was_submitted_on_the_other(
     north, south = machines
     ours = enter(stand(north), "ours")
     theirs = enter(stand(south), "theirs")
-    assert git(tmp_path / "remote.git", "for-each-ref", "refs/interlock/landing").count("\n") == 1
+    assert git(tmp_path / "remote.git", "for-each-ref", "refs/landlane/landing").count("\n") == 1
     assert run_queue(south.repository) == ""
     assert [look(south, one).state for one in (ours, theirs)] == ["landed", "landed"]
     check_history(south, tmp_path / "remote.git")
@@ -138,7 +138,7 @@ def test_one_machine_lands_what_was_submitted_on_the_other(
         tip = git(tmp_path / "remote.git", "rev-parse", "main")
         assert git(machine.repository, "rev-parse", "HEAD") == tip
         assert git(machine.repository, "status", "--porcelain") == ""
-        branches = git(machine.repository, "branch", "--list", "interlock/*")
+        branches = git(machine.repository, "branch", "--list", "landlane/*")
         assert branches == ""
     assert leftover_refs(tmp_path / "remote.git") == []
 
@@ -199,7 +199,7 @@ def test_one_machine_goes_on_where_the_other_died(
 def test_runners_killed_on_both_machines_leave_exactly_what_the_queue_says(
     machines: tuple[Machine, Machine], stand: Any, tmp_path: Path
 ) -> None:
-    seed = int(os.environ.get("INTERLOCK_SEED", "") or random.randrange(10**6))
+    seed = int(os.environ.get("LANDLANE_SEED", "") or random.randrange(10**6))
     print(f"seed {seed}")
     chance = random.Random(seed)
     kills = number = 0
@@ -281,7 +281,7 @@ def _do_next(shell: Shell, name: str) -> str | None:
     Path(place, f"part{number}.txt").write_text(name, encoding="utf-8")
     inside.git("add", ".")
     inside.git("commit", "--quiet", "-m", f"Part {number}")
-    landed = shell.ask("land", f"interlock/{task}-1/work", "--as", name, "--wait")["landing"]
+    landed = shell.ask("land", f"landlane/{task}-1/work", "--as", name, "--wait")["landing"]
     assert landed["state"] == "landed", landed
     return task
 
@@ -289,7 +289,7 @@ def _do_next(shell: Shell, name: str) -> str | None:
 def test_a_machine_is_told_apart_by_its_name_and_its_run(
     machines: tuple[Machine, Machine], tmp_path: Path
 ) -> None:
-    script = "from interlock.runners.processes import MachineProcesses as M; print(M().machine, M().boot_id)"
+    script = "from landlane.runners.processes import MachineProcesses as M; print(M().machine, M().boot_id)"
     said = [at(one, tmp_path).run_program(sys.executable, "-c", script).out.split() for one in machines]
     assert said[0][0].startswith("north-")
     assert said[1][0].startswith("south-")

@@ -34,8 +34,8 @@ for step in range(1, 600):
 
 
 def configure(shell: Shell, text: str = SETTINGS) -> None:
-    (shell.folder / "interlock.toml").write_text(text)
-    shell.git("add", "interlock.toml")
+    (shell.folder / "landlane.toml").write_text(text)
+    shell.git("add", "landlane.toml")
     shell.git("commit", "--quiet", "-m", "Settings")
 
 
@@ -93,12 +93,12 @@ def test_stats_tells_each_number_with_what_it_was_counted_from(shell: Shell) -> 
     configure(shell)
     shell.ask("task", "add", "Parse dates", "--path", "dates", "--as", "ann")
     shell.ask("next", "--as", "ann")
-    shell.git("switch", "--quiet", "-c", "interlock/T1-1/work")
+    shell.git("switch", "--quiet", "-c", "landlane/T1-1/work")
     (shell.folder / "dates").write_text("parsed\n")
     shell.git("add", "dates")
     shell.git("commit", "--quiet", "-m", "Parse dates")
     shell.git("switch", "--quiet", "--detach", "main")
-    shell.ask("land", "interlock/T1-1/work", "--task", "T1", "--wait", "--as", "ann")
+    shell.ask("land", "landlane/T1-1/work", "--task", "T1", "--wait", "--as", "ann")
     shell.ask("usage", "add", "--task", "T1", "--cost", "1.50", "--as", "ann")
 
     answer = shell.ask("stats", "--since", "1d")

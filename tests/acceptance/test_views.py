@@ -7,7 +7,7 @@ import pty
 import subprocess
 from typing import TYPE_CHECKING
 
-from tests.acceptance.calling import INTERLOCK, masked
+from tests.acceptance.calling import LANDLANE, masked
 
 if TYPE_CHECKING:
     from tests.acceptance.calling import Shell
@@ -92,7 +92,7 @@ def test_check_for_programs(shell: Shell) -> None:
     assert held["paths"][0]["state"] == "held"
     assert held["paths"][0]["claim"]["token"] == token
     assert (other["holder"], other["paths"][0]["allowed"]) == ("ann", False)
-    assert other["hint"] == "interlock claim api.py --wait 10m"  # to be typed where the question was
+    assert other["hint"] == "landlane claim api.py --wait 10m"  # to be typed where the question was
 
 
 def test_who_for_people(shell: Shell) -> None:
@@ -120,7 +120,7 @@ def test_who_finds_a_literal_name_again(shell: Shell) -> None:
 
 def test_who_knows_the_agent_that_a_commit_names(shell: Shell) -> None:
     (shell.folder / "README.md").write_text("changed\n", encoding="utf-8")
-    shell.git("commit", "--quiet", "--all", "-m", "Change it", "-m", "Interlock-Agent: ann")
+    shell.git("commit", "--quiet", "--all", "-m", "Change it", "-m", "Landlane-Agent: ann")
 
     change = shell.ask("who", "README.md")["last_change"]
 
@@ -153,7 +153,7 @@ def test_joining_for_people(shell: Shell) -> None:
     first, second = shell.tell("join", "ann"), shell.tell("join", "ann")
 
     assert masked(first).splitlines()[0] == "joined ann, generation 1, session SESSION"
-    assert masked(first).splitlines()[1] == "for its children: INTERLOCK_SESSION=SESSION:HASH"
+    assert masked(first).splitlines()[1] == "for its children: LANDLANE_SESSION=SESSION:HASH"
     assert masked(second) == "attached to ann, generation 1, session SESSION\n"
 
 
@@ -178,8 +178,8 @@ def test_a_terminal_gets_colours_and_names_stay_whole(shell: Shell) -> None:
 
     assert "\x1b[1m" in claims
     assert "app/[id]/[bold]:bug:.tsx" in claims
-    assert "\x1b[31minterlock:\x1b[0m" in refusal
-    assert "interlock: app/**: another session holds it" in plain
+    assert "\x1b[31mlandlane:\x1b[0m" in refusal
+    assert "landlane: app/**: another session holds it" in plain
 
 
 def at_terminal(shell: Shell, *words: str) -> str:
@@ -187,7 +187,7 @@ def at_terminal(shell: Shell, *words: str) -> str:
     leader, follower = pty.openpty()
     environment = {**os.environ, **shell.environment, "TERM": "xterm-256color"}
     with subprocess.Popen(
-        [INTERLOCK, *words],
+        [LANDLANE, *words],
         cwd=shell.folder,
         env=environment,
         stdin=follower,

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 
-from tests.acceptance.calling import INTERLOCK, Running, eventually
+from tests.acceptance.calling import LANDLANE, Running, eventually
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -35,7 +35,7 @@ class Receiver(ThreadingHTTPServer):
 
     @property
     def url(self) -> str:
-        return f"http://127.0.0.1:{self.server_port}/hook?from=interlock"
+        return f"http://127.0.0.1:{self.server_port}/hook?from=landlane"
 
 
 class _Handler(BaseHTTPRequestHandler):
@@ -68,7 +68,7 @@ def receiver() -> Iterator[Receiver]:
 
 
 def configure(shell: Shell, text: str) -> None:
-    (shell.folder / "interlock.toml").write_text(text, encoding="utf-8")
+    (shell.folder / "landlane.toml").write_text(text, encoding="utf-8")
 
 
 def commit(shell: Shell, **files: str) -> str:
@@ -124,7 +124,7 @@ def test_a_webhook_gets_each_event_once_from_two_watchers(shell: Shell, receiver
     shell.ask("watch", "--once")
     receiver.answers = [500, 302]
     said = shell.folder.parent / "said"
-    watch = f"exec {INTERLOCK} watch --interval 0.1s --json >> {said}"
+    watch = f"exec {LANDLANE} watch --interval 0.1s --json >> {said}"
     one, other = (
         Running(["sh", "-c", watch], shell.folder, {**os.environ, **shell.environment}) for _ in range(2)
     )

@@ -44,7 +44,7 @@ def test_sixteen_processes_at_once_and_others_beside_them(shell: Shell) -> None:
     tip = advance(remote)
     tasks = [add_task(shell) for _ in range(CROWD)]
     script = "\n".join(
-        f"interlock workspace open {task} --as agent{number} --kind {KINDS[number % 2]} --json"
+        f"landlane workspace open {task} --as agent{number} --kind {KINDS[number % 2]} --json"
         f" > ../out-{number} 2> ../err-{number} & "
         + (f"git worktree add --quiet --detach ../other-{number} 2> /dev/null &" if number % 4 == 0 else "")
         for number, task in enumerate(tasks)
@@ -188,9 +188,9 @@ def test_prune_tells_what_became_of_each(shell: Shell) -> None:
 
 def test_prune_gives_room_before_it_closes_anything(shell: Shell) -> None:
     settings = '[workspace]\ncaches = ["target"]\ndisk_floor = "900000TB"\n'
-    (shell.folder / "interlock.toml").write_text(settings)
+    (shell.folder / "landlane.toml").write_text(settings)
     (shell.folder / ".gitignore").write_text("target\n")
-    git(shell.folder, "add", "interlock.toml", ".gitignore")
+    git(shell.folder, "add", "landlane.toml", ".gitignore")
     git(shell.folder, "commit", "--quiet", "-m", "Settings")
     cache = Path(open_one(shell, agent="bob")["path"], "target")
     cache.mkdir()
@@ -204,13 +204,13 @@ def test_prune_gives_room_before_it_closes_anything(shell: Shell) -> None:
 
 
 def test_the_environment_is_for_a_shell(shell: Shell) -> None:
-    (shell.folder / "interlock.toml").write_text('[workspace.slots]\nPORT = "port"\n')
-    git(shell.folder, "add", "interlock.toml")
+    (shell.folder / "landlane.toml").write_text('[workspace.slots]\nPORT = "port"\n')
+    git(shell.folder, "add", "landlane.toml")
     git(shell.folder, "commit", "--quiet", "-m", "Settings")
     opened = open_one(shell)
 
     said = shell.at(opened["path"]).sh(
-        'eval "$(interlock workspace env)" && echo $INTERLOCK_TASK $PORT $INTERLOCK_AGENT'
+        'eval "$(landlane workspace env)" && echo $LANDLANE_TASK $PORT $LANDLANE_AGENT'
     )
 
     assert said.out == f"T1 {opened['environment']['PORT']} ann\n"
@@ -273,8 +273,8 @@ def test_the_next_task_takes_over_in_the_same_way(shell: Shell) -> None:
 
 
 def test_an_opening_that_is_stopped_leaves_nothing(shell: Shell) -> None:
-    (shell.folder / "interlock.toml").write_text('[workspace]\ninstall = ["touch ../started; sleep 60"]\n')
-    git(shell.folder, "add", "interlock.toml")
+    (shell.folder / "landlane.toml").write_text('[workspace]\ninstall = ["touch ../started; sleep 60"]\n')
+    git(shell.folder, "add", "landlane.toml")
     git(shell.folder, "commit", "--quiet", "-m", "Settings")
     task = add_task(shell)
 
@@ -286,7 +286,7 @@ def test_an_opening_that_is_stopped_leaves_nothing(shell: Shell) -> None:
     assert not (shell.folder.with_name("repository.workspaces") / f"{task}-ann").exists()
     (failed,) = shell.ask("workspace", "list", "--all")["workspaces"]
     assert failed["state"] == "failed"
-    assert "interlock" not in shell.git("branch", "--list")
+    assert "landlane" not in shell.git("branch", "--list")
 
 
 def test_what_was_put_aside_before_a_commit_comes_back_merged(shell: Shell) -> None:

@@ -26,11 +26,11 @@ def test_the_tree_keeps_every_import_contract() -> None:
 
 
 def _write_package(folder: Path, modules: dict[str, str]) -> None:
-    """Put a small `interlock` with these modules into a folder, under this project's contracts."""
+    """Put a small `landlane` with these modules into a folder, under this project's contracts."""
     shutil.copy(ROOT / "pyproject.toml", folder)
     named_in_contracts = {"domain/__init__.py": "", "operations/__init__.py": "", "ports/__init__.py": ""}
     for name, text in {"__init__.py": "", **named_in_contracts, **modules}.items():
-        module = folder / "interlock" / name
+        module = folder / "landlane" / name
         module.parent.mkdir(parents=True, exist_ok=True)
         module.write_text(text)
         (module.parent / "__init__.py").touch()
@@ -38,7 +38,7 @@ def _write_package(folder: Path, modules: dict[str, str]) -> None:
 
 def test_every_contract_refuses_the_import_it_is_there_for(tmp_path: Path) -> None:
     sins = {
-        "domain/claims.py": "import interlock.operations.claims\nimport socket\n",
+        "domain/claims.py": "import landlane.operations.claims\nimport socket\n",
         "operations/claims.py": "",
         "loops/queue.py": "import subprocess\n",
         "views/tables.py": "import rich.table\n",
@@ -61,7 +61,7 @@ def test_the_few_who_may_are_let_through(tmp_path: Path) -> None:
         "store/sqlite/open.py": "import sqlite3\n",
         "store/postgres.py": "import psycopg\n",
         "hooks/edit.py": "import _sqlite3\n",
-        "loops/queue.py": "import interlock.git.run\n",
+        "loops/queue.py": "import landlane.git.run\n",
     }
     _write_package(tmp_path, permitted)
 

@@ -12,7 +12,7 @@ from scripts import module_map
 @pytest.fixture
 def package(tmp_path: Path) -> Path:
     """A package with one module and one package inside."""
-    folder = tmp_path / "interlock"
+    folder = tmp_path / "landlane"
     (folder / "domain").mkdir(parents=True)
     (folder / "__init__.py").write_text('"""The whole."""\n')
     (folder / "errors.py").write_text('"""What can go wrong.\n\nIn detail.\n"""\n')
@@ -29,7 +29,7 @@ def test_each_module_stands_below_its_package_with_its_first_line(package: Path)
     drawing = module_map.draw(package)
 
     assert [line.split(maxsplit=1) for line in drawing.splitlines()] == [
-        ["interlock/", "The whole"],
+        ["landlane/", "The whole"],
         ["errors.py", "What can go wrong"],
         ["domain/", "The rules"],
         ["claims.py", "Who holds what"],
@@ -39,7 +39,7 @@ def test_each_module_stands_below_its_package_with_its_first_line(package: Path)
 def test_a_module_without_docstring_is_named(package: Path) -> None:
     (package / "domain" / "silent.py").write_text("answer = 42\n")
 
-    assert module_map.silent_modules(package) == ["interlock/domain/silent.py"]
+    assert module_map.silent_modules(package) == ["landlane/domain/silent.py"]
 
 
 def test_what_stands_around_the_markers_stays() -> None:

@@ -8,15 +8,15 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from interlock.cli import full
-from interlock.cli.quick import read_call
-from interlock.cli.spec import COMMANDS
+from landlane.cli import full
+from landlane.cli.quick import read_call
+from landlane.cli.spec import COMMANDS
 from scripts import references
 
 if TYPE_CHECKING:
     from pathlib import Path
 
-    from interlock.cli.spec import Command
+    from landlane.cli.spec import Command
 
 
 def test_the_reference_is_what_the_code_says(capsys: pytest.CaptureFixture[str]) -> None:
@@ -31,9 +31,9 @@ def test_a_stale_page_fails_with_a_diff(capsys: pytest.CaptureFixture[str]) -> N
 
 
 def words_of(example: str) -> list[str]:
-    """What an example gives to interlock, without what it leaves to the shell."""
+    """What an example gives to landlane, without what it leaves to the shell."""
     program, *words = shlex.split(re.split(r" [|>] ", example)[0])
-    assert program == "interlock"
+    assert program == "landlane"
     return words
 
 

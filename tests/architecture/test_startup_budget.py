@@ -11,14 +11,14 @@ ROOT = Path(__file__).resolve().parents[2]
 
 TOO_DEAR_FOR_ANY_COMMAND = {"asyncio", "click", "dataclasses", "mcp", "psycopg", "pydantic", "rich"}
 TOO_DEAR_FOR_HELP = {"mcp", "psycopg", "pydantic", "starlette", "tree_sitter"}
-WHO = "to see who pulled it in: python -X importtime .venv/bin/interlock --help"
+WHO = "to see who pulled it in: python -X importtime .venv/bin/landlane --help"
 
 HELP = """
 import sys
-from interlock.cli.main import main
+from landlane.cli.main import main
 code = main(["--help"])
 if code:
-    sys.exit(f"interlock --help ended with {code}")
+    sys.exit(f"landlane --help ended with {code}")
 """
 
 
@@ -40,7 +40,7 @@ def _loaded_by(program: str) -> set[str]:
 
 
 def test_importing_the_command_line_stays_light() -> None:
-    loaded = _loaded_by("import interlock.cli.main")
+    loaded = _loaded_by("import landlane.cli.main")
 
     assert not loaded & TOO_DEAR_FOR_ANY_COMMAND, WHO
 
@@ -48,5 +48,5 @@ def test_importing_the_command_line_stays_light() -> None:
 def test_help_loads_no_heavy_dependency() -> None:
     loaded = _loaded_by(HELP)
 
-    assert "interlock.cli.main" in loaded
+    assert "landlane.cli.main" in loaded
     assert not loaded & TOO_DEAR_FOR_HELP, WHO

@@ -7,15 +7,15 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from interlock.testing.real_clients import CLIENTS, World, clients_folder, program_of
+from landlane.testing.real_clients import CLIENTS, World, clients_folder, program_of
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
 
-    from interlock.testing.real_clients import Client
+    from landlane.testing.real_clients import Client
 
 # Read now: the sealed home of a test takes both variables away.
-CHOSEN = os.environ.get("INTERLOCK_TEST_CLIENTS", "claude codex gemini").split()
+CHOSEN = os.environ.get("LANDLANE_TEST_CLIENTS", "claude codex gemini").split()
 FOLDER = clients_folder()
 
 # Two groups, so that at most two tests with clients run at once: each client is worth several processes.

@@ -7,27 +7,27 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from interlock.clients import codex_setup
-from interlock.clients.setups import Place
-from interlock.testing.real_clients import Codex
+from landlane.clients import codex_setup
+from landlane.clients.setups import Place
+from landlane.testing.real_clients import Codex
 
 if TYPE_CHECKING:
     from collections.abc import Callable
     from pathlib import Path
 
-    from interlock.testing.real_clients import Client, World
+    from landlane.testing.real_clients import Client, World
 
 pytestmark = [pytest.mark.clients, pytest.mark.xdist_group("clients-1")]
 
 # A hook whose program is gone: its line still has to refuse.
-GONE = "/gone/python -I -S /gone/interlock/hooks/lean.py codex"
+GONE = "/gone/python -I -S /gone/landlane/hooks/lean.py codex"
 
 
 def command(word: str, is_guard: bool) -> str:
     return (
         f"{GONE} {word} || {{ echo HOOK-IS-GONE >&2; exit 2; }}"
         if is_guard
-        else "true interlock/hooks/lean.py"
+        else "true landlane/hooks/lean.py"
     )
 
 

@@ -8,15 +8,15 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from interlock.testing.real_clients import World
-from interlock.testing.scripted_model import ScriptedModel, marker
+from landlane.testing.real_clients import World
+from landlane.testing.scripted_model import ScriptedModel, marker
 from tests.clients.conftest import FOLDER
 from tests.clients.test_run import Scripts
 
 if TYPE_CHECKING:
     from collections.abc import Callable
 
-    from interlock.testing.real_clients import Client
+    from landlane.testing.real_clients import Client
 
 pytestmark = [pytest.mark.clients, pytest.mark.xdist_group("clients-1")]
 
@@ -60,7 +60,7 @@ def test_a_newcomer_lands_a_change_with_the_front_page_alone(need: Callable[[str
             said = [types(line) for line in run[:-1]]
 
             assert "1 done, 0 failed, 1 attempt" in said[1]
-            assert "Land interlock/T1-1/work: Say in the README how to run the tests" in said[2]
+            assert "Land landlane/T1-1/work: Say in the README how to run the tests" in said[2]
             assert world.files()["README.md"] == ADDED
 
             types(run[-1])

@@ -1,4 +1,4 @@
-"""Real clients inside `interlock exec`: hooks answer through the resident, the kernel holds the rest."""
+"""Real clients inside `landlane exec`: hooks answer through the resident, the kernel holds the rest."""
 
 from __future__ import annotations
 
@@ -10,11 +10,11 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 
-from interlock.testing.real_clients.client import HERE
-from interlock.testing.scripted_model import ScriptedModel
+from landlane.testing.real_clients.client import HERE
+from landlane.testing.scripted_model import ScriptedModel
 
 if TYPE_CHECKING:
-    from interlock.testing.real_clients import Client, World
+    from landlane.testing.real_clients import Client, World
 
 pytestmark = pytest.mark.clients
 
@@ -27,7 +27,7 @@ TESTS = "def test_add():\n    assert True\n"
 
 
 def ask(world: World, *words: str) -> dict[str, Any]:
-    found = world.call("interlock", *words, "--json", check=False, environment={"INTERLOCK_AGENT": "lead"})
+    found = world.call("landlane", *words, "--json", check=False, environment={"LANDLANE_AGENT": "lead"})
     return json.loads(found.stdout)
 
 
@@ -37,13 +37,13 @@ def set_up(world: World, client: Client) -> None:
     place = world.repository
     (place / "tests").mkdir()
     (place / "tests" / "test_calc.py").write_text(TESTS)
-    (place / "interlock.toml").write_text(SETTINGS)
+    (place / "landlane.toml").write_text(SETTINGS)
     # Gemini's shell has git read no settings of the user's.
     world.call("git", "config", "user.name", "Ada Example")
     world.call("git", "config", "user.email", "ada@example.invalid")
     world.call("git", "add", "--all")
     world.call("git", "commit", "--quiet", "-m", "Tests and settings")
-    world.call("interlock", "init", "--yes", "--client", client.name, environment={"INTERLOCK_AGENT": "lead"})
+    world.call("landlane", "init", "--yes", "--client", client.name, environment={"LANDLANE_AGENT": "lead"})
     world.call("git", "checkout", "--quiet", "--", ".")
 
 
@@ -60,7 +60,7 @@ def test_a_client_works_in_its_role_and_no_further(client: Client, world: World,
         *client.edit("free.py", "x = 1", "x = 2"),
         *client.edit("tests/test_calc.py", "    assert True", "    assert 1"),
         *client.shell(f"echo evil >> {world.repository}/calc.py; git -C {world.repository} branch evil; id"),
-        *client.shell("interlock commit -m Mend calc.py free.py && interlock land --wait"),
+        *client.shell("landlane commit -m Mend calc.py free.py && landlane land --wait"),
         *client.say("done"),
     ]
     scripts = json.loads(json.dumps({"main": turns}).replace(HERE, str(workspace)))
@@ -68,13 +68,13 @@ def test_a_client_works_in_its_role_and_no_further(client: Client, world: World,
         words = [client.name, *client.command(model.url, client.prompt_for("main"))]
         environment = {
             **client.environment(model.url),
-            "INTERLOCK_AGENT": "lead",
-            "INTERLOCK_BWRAP": str(BWRAP) if backend == "bubblewrap" else "/nowhere",
+            "LANDLANE_AGENT": "lead",
+            "LANDLANE_BWRAP": str(BWRAP) if backend == "bubblewrap" else "/nowhere",
         }
         options = ("--role", "code", "--task", task, "--name", "ann")
         try:
             ended = world.call(
-                *("interlock", "exec", *options, "--", *words),
+                *("landlane", "exec", *options, "--", *words),
                 environment=environment,
                 check=False,
                 seconds=LIMIT_SECONDS,
@@ -96,4 +96,4 @@ def test_a_client_works_in_its_role_and_no_further(client: Client, world: World,
         one["data"]["pattern"] for one in ask(world, "journal")["entries"] if one["kind"] == "claim.taken"
     ]
     assert "free.py" in taken  # by its hook, through the resident
-    assert [name for name in os.listdir(world.root / "tmp") if name.startswith("interlock-")] == []
+    assert [name for name in os.listdir(world.root / "tmp") if name.startswith("landlane-")] == []

@@ -42,7 +42,7 @@ class Machine:
         environment = {
             "PATH": str(self.bin),
             "HOME": os.environ["HOME"],
-            "INTERLOCK_CLIENTS": str(self.clients),
+            "LANDLANE_CLIENTS": str(self.clients),
             "NPM_CALLS": str(self.calls),
             "NPM_FAILS": "yes" if npm_fails else "",
         }

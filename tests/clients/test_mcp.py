@@ -1,4 +1,4 @@
-"""Real clients whose model works through the MCP tools that `interlock init` alone entered."""
+"""Real clients whose model works through the MCP tools that `landlane init` alone entered."""
 
 from __future__ import annotations
 
@@ -7,25 +7,25 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 
-from interlock.testing.real_clients import Codex, Launch
-from interlock.testing.real_clients.client import call
+from landlane.testing.real_clients import Codex, Launch
+from landlane.testing.real_clients.client import call
 
 if TYPE_CHECKING:
     from collections.abc import Callable
 
-    from interlock.testing.real_clients import Client, World
-    from interlock.testing.scripted_model_wire import Turn
+    from landlane.testing.real_clients import Client, World
+    from landlane.testing.scripted_model_wire import Turn
 
 pytestmark = pytest.mark.clients
 pytest.importorskip("mcp", reason="the extra `mcp` is not installed")
 
 OLD, NEW = "    return a - b", "    return a + b"
 NAMES = {
-    "claude": "mcp__interlock__{}",
-    "qwen": "mcp__interlock__{}",
-    "gemini": "mcp_interlock_{}",
-    "opencode": "interlock_{}",
-    "copilot": "interlock-{}",
+    "claude": "mcp__landlane__{}",
+    "qwen": "mcp__landlane__{}",
+    "gemini": "mcp_landlane_{}",
+    "opencode": "landlane_{}",
+    "copilot": "landlane-{}",
 }
 # These tell the subagents of one client apart, by a call id or by a session of its own.
 TELL_SUBAGENTS = ("claude", "codex", "opencode")
@@ -34,18 +34,18 @@ TELL_SUBAGENTS = ("claude", "codex", "opencode")
 def tool(client: Client, name: str, **given: Any) -> list[Turn]:
     """One turn in which the model calls a tool of ours, by the name that this client gives it."""
     if client.name == "codex":
-        return [[{"tool": name, "namespace": "mcp__interlock", "input": given}]]
+        return [[{"tool": name, "namespace": "mcp__landlane", "input": given}]]
     return call(NAMES[client.name].format(name), **given)
 
 
 def set_up(world: World, client: Client) -> Client:
     world.settle(client)
-    world.call("interlock", "init", "--yes", "--client", client.name)
+    world.call("landlane", "init", "--yes", "--client", client.name)
     return Codex(bypass_trust=False) if client.name == "codex" else client
 
 
 def ask(world: World, *words: str) -> dict[str, Any]:
-    return json.loads(world.call("interlock", *words, "--json", check=False).stdout)
+    return json.loads(world.call("landlane", *words, "--json", check=False).stdout)
 
 
 def taken(world: World) -> dict[str, str]:
@@ -55,14 +55,14 @@ def taken(world: World) -> dict[str, str]:
 
 
 def test_a_task_is_taken_edited_proved_and_landed_through_tools(client: Client, world: World) -> None:
-    (world.repository / "interlock.toml").write_text("[landing]\nchecks = []\n", encoding="utf-8")
-    world.call("git", "add", "interlock.toml")
+    (world.repository / "landlane.toml").write_text("[landing]\nchecks = []\n", encoding="utf-8")
+    world.call("git", "add", "landlane.toml")
     world.call("git", "commit", "-qm", "settings")
     client = set_up(world, client)
     ask(world, "task", "add", "Add, do not subtract", "--check", "grep -q 'a + b' calc.py", "--as", "lead")
     # Some clients give their shell nothing of the user's git settings.
     commit = "git -c user.name=Ada -c user.email=ada@example.invalid commit -qm 'Add' calc.py"
-    branch = f"git checkout -q -b interlock/T1-1/work && {commit} && git checkout -q --detach"
+    branch = f"git checkout -q -b landlane/T1-1/work && {commit} && git checkout -q --detach"
     script = (
         tool(client, "next")
         + tool(client, "claim", paths=["calc.py"], task="T1")

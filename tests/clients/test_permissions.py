@@ -8,14 +8,14 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 
-from interlock.clients.permissions import Permissions, permissions_for
-from interlock.domain.roles import BUILT_IN
-from interlock.testing.real_clients import Codex
+from landlane.clients.permissions import Permissions, permissions_for
+from landlane.domain.roles import BUILT_IN
+from landlane.testing.real_clients import Codex
 
 if TYPE_CHECKING:
     from pathlib import Path
 
-    from interlock.testing.real_clients import Client, World
+    from landlane.testing.real_clients import Client, World
 
 pytestmark = pytest.mark.clients
 

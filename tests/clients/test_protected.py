@@ -1,4 +1,4 @@
-"""Real clients in a repository that `interlock init` alone set up: what is allowed, refused and caught."""
+"""Real clients in a repository that `landlane init` alone set up: what is allowed, refused and caught."""
 
 from __future__ import annotations
 
@@ -8,14 +8,14 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 
-from interlock.testing.real_clients import Codex
-from tests.acceptance.calling import INTERLOCK
+from landlane.testing.real_clients import Codex
+from tests.acceptance.calling import LANDLANE
 
 if TYPE_CHECKING:
     from collections.abc import Callable
     from pathlib import Path
 
-    from interlock.testing.real_clients import Client, World
+    from landlane.testing.real_clients import Client, World
 
 pytestmark = pytest.mark.clients
 
@@ -27,12 +27,12 @@ WRITER = "open('calc.py', 'a').write('# written by a program\\n')\n"
 def set_up(world: World, client: Client) -> Client:
     """Protect the world's repository; Codex runs hooks as its user trusts them, not by its bypass."""
     world.settle(client)
-    world.call("interlock", "init", "--yes", "--client", client.name)
+    world.call("landlane", "init", "--yes", "--client", client.name)
     return Codex(bypass_trust=False) if client.name == "codex" else client
 
 
 def ask(world: World, *words: str) -> dict[str, Any]:
-    return json.loads(world.call("interlock", *words, "--json", check=False).stdout)
+    return json.loads(world.call("landlane", *words, "--json", check=False).stdout)
 
 
 def holder_of(world: World, path: str) -> str:
@@ -46,7 +46,7 @@ def journal(world: World) -> list[dict[str, Any]]:
 
 def test_a_free_file_is_edited_and_claimed_and_the_rules_are_told(client: Client, world: World) -> None:
     client = set_up(world, client)
-    done = client.edit("free.py", "x = 1", "x = 2") + client.shell("interlock claims") + client.say("done")
+    done = client.edit("free.py", "x = 1", "x = 2") + client.shell("landlane claims") + client.say("done")
 
     result = world.run(client, {"main": done})
 
@@ -109,8 +109,8 @@ def test_an_agent_with_a_terminal_of_its_own_cannot_answer_a_gate(client: Client
     ask(world, "next", "--as", "lead")
     ask(world, "gate", "ask", "T1", "--why", "May I?", "--as", "lead")
     # By its whole path: a client may start a login shell, which has a search path of its own.
-    typed = f"script -qec '{INTERLOCK} gate approve G1' /dev/null"
-    bare = f'script -qec "env -i PATH=$PATH HOME=$HOME {INTERLOCK} gate approve G1" /dev/null'
+    typed = f"script -qec '{LANDLANE} gate approve G1' /dev/null"
+    bare = f'script -qec "env -i PATH=$PATH HOME=$HOME {LANDLANE} gate approve G1" /dev/null'
 
     steps = client.shell(typed) + client.shell(bare) + client.say("done")
     result = world.run(client, {"main": steps})
@@ -200,7 +200,7 @@ def test_a_subagent_is_refused_and_caught_too(client: Client, world: World) -> N
 def test_with_an_unreadable_store_everything_is_refused(client: Client, world: World) -> None:
     client = set_up(world, client)
     ask(world, "claims")
-    garble(world.repository / ".git" / "interlock")
+    garble(world.repository / ".git" / "landlane")
 
     edit = client.edit("free.py", "x = 1", "x = 2")
     result = world.run(client, {"main": edit + client.shell("echo y >> calc.py") + client.say("done")})
@@ -251,7 +251,7 @@ def test_two_clients_started_by_hand_that_type_claims_are_two_owners(
 ) -> None:
     claude = set_up(world, need("claude"))
     running = [
-        world.start(claude, {"main": claude.shell(f"interlock claim {path}") + claude.wait_at("go")})
+        world.start(claude, {"main": claude.shell(f"landlane claim {path}") + claude.wait_at("go")})
         for path in ("calc.py", "free.py")
     ]
     for one in running:

@@ -1,4 +1,4 @@
-"""Real clients as workers of `interlock run`: task, workspace, edit, commit, done, landed."""
+"""Real clients as workers of `landlane run`: task, workspace, edit, commit, done, landed."""
 
 from __future__ import annotations
 
@@ -8,15 +8,15 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 
-from interlock.testing.real_clients.client import HERE
-from interlock.testing.scripted_model import ScriptedModel, marker
+from landlane.testing.real_clients.client import HERE
+from landlane.testing.scripted_model import ScriptedModel, marker
 from tests.clients.test_workers import LEAD, NEW, OLD, UNKNOWN_USAGE, words_for
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping, Sequence
 
-    from interlock.testing.real_clients import Client, World
-    from interlock.testing.scripted_model_wire import Turn
+    from landlane.testing.real_clients import Client, World
+    from landlane.testing.scripted_model_wire import Turn
 
 pytestmark = pytest.mark.clients
 
@@ -43,7 +43,7 @@ class Scripts(dict[str, "list[Turn]"]):
 
 
 def ask(world: World, *words: str) -> dict[str, Any]:
-    return json.loads(world.call("interlock", *words, "--json", check=False, environment=LEAD).stdout)
+    return json.loads(world.call("landlane", *words, "--json", check=False, environment=LEAD).stdout)
 
 
 def left(world: World) -> list[str]:
@@ -60,23 +60,23 @@ def run(world: World, client: Client, turns: Sequence[Turn], role: str, hooks: b
     with ScriptedModel({"main": []}, listening=world.network.listen()) as model:
         model.scripts = Scripts({"main": turns}, world.root / "repository.workspaces", world.root / "tmp")
         words = json.dumps(words_for(client, model.url, is_fenced=True))
-        (world.repository / "interlock.toml").write_text(
+        (world.repository / "landlane.toml").write_text(
             f'[landing]\ntarget = "main"\nchecks = ["grep -q return calc.py"]\n[run]\nagent = "mine"\n{role}'
             f'[agents.mine]\nclient = "{client.name}"\nwords = {words}\n'
         )
         world.call("git", "add", "--all")
         world.call("git", "commit", "--quiet", "-m", "Settings")
         if hooks:
-            world.call("interlock", "init", "--yes", "--client", client.name, environment=LEAD)
+            world.call("landlane", "init", "--yes", "--client", client.name, environment=LEAD)
             world.call("git", "checkout", "--quiet", "--", ".")
         (world.root / "body.md").write_text(marker("main"))
         world.call(
-            *("interlock", "task", "add", "Mend add", "--path", "calc.py", "--body", "../body.md"),
+            *("landlane", "task", "add", "Mend add", "--path", "calc.py", "--body", "../body.md"),
             environment=LEAD,
         )
         environment = {**client.environment(model.url), **LEAD}
         ended = world.call(
-            *("interlock", "run", "--json"), environment=environment, check=False, seconds=LIMIT_SECONDS
+            *("landlane", "run", "--json"), environment=environment, check=False, seconds=LIMIT_SECONDS
         )
         assert ended.returncode == 0, (
             ended.stdout[-3000:],

@@ -9,19 +9,19 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 
-from interlock.clients.working import worker_command
-from interlock.domain.worker_messages import WorkAssignment, WorkComplete, WorkFailed
-from interlock.runners.worker_child import WorkerChild
-from interlock.runners.worker_pipe import run_worker
-from interlock.testing.real_clients.client import HERE, clients_folder
-from interlock.testing.scripted_model import ScriptedModel, marker
+from landlane.clients.working import worker_command
+from landlane.domain.worker_messages import WorkAssignment, WorkComplete, WorkFailed
+from landlane.runners.worker_child import WorkerChild
+from landlane.runners.worker_pipe import run_worker
+from landlane.testing.real_clients.client import HERE, clients_folder
+from landlane.testing.scripted_model import ScriptedModel, marker
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
 
-    from interlock.runners.worker_pipe import WorkerEnd
-    from interlock.testing.real_clients import Client, World
-    from interlock.testing.scripted_model_wire import Turn
+    from landlane.runners.worker_pipe import WorkerEnd
+    from landlane.testing.real_clients import Client, World
+    from landlane.testing.scripted_model_wire import Turn
 
 pytestmark = pytest.mark.clients
 
@@ -30,7 +30,7 @@ ROOT = Path(__file__).resolve().parents[2]
 BWRAP = ROOT / ".tools" / "bubblewrap" / "usr" / "bin" / "bwrap"
 OLD, NEW = "    return a - b", "    return a + b"
 SETTINGS = "[landing]\nchecks = []\nresident = false\n"
-LEAD = {"INTERLOCK_AGENT": "lead"}
+LEAD = {"LANDLANE_AGENT": "lead"}
 # Copilot tells the tokens of its own provider's models only.
 UNKNOWN_USAGE = ("copilot",)
 # They tell nothing of their retries, and give up after minutes.
@@ -154,15 +154,15 @@ def test_a_provider_that_wants_fewer_requests_is_no_failure_of_the_work(client: 
 def test_inside_its_fence_a_client_is_a_worker_too(world: World, need: Any) -> None:
     name = "claude"
     client = need(name)
-    (world.repository / "interlock.toml").write_text(SETTINGS)
+    (world.repository / "landlane.toml").write_text(SETTINGS)
     world.call("git", "config", "user.name", "Ada Example")
     world.call("git", "config", "user.email", "ada@example.invalid")
     world.call("git", "add", "--all")
     world.call("git", "commit", "--quiet", "-m", "Settings")
-    world.call("interlock", "init", "--yes", "--client", name, environment=LEAD)
+    world.call("landlane", "init", "--yes", "--client", name, environment=LEAD)
     world.call("git", "checkout", "--quiet", "--", ".")
     added = world.call(
-        "interlock", "task", "add", "Mend add", "--path", "calc.py", "--json", environment=LEAD
+        "landlane", "task", "add", "Mend add", "--path", "calc.py", "--json", environment=LEAD
     )
     task = json.loads(added.stdout)["task"]["id"]
     folder = world.root / "repository.workspaces" / f"{task}-ann"
@@ -177,8 +177,8 @@ def test_inside_its_fence_a_client_is_a_worker_too(world: World, need: Any) -> N
         client,
         turns,
         folder=folder,
-        before=("interlock", "exec", "--role", "code", "--task", task, "--name", "ann", "--"),
-        environment={**LEAD, "INTERLOCK_BWRAP": str(BWRAP) if BWRAP.exists() else "/nowhere"},
+        before=("landlane", "exec", "--role", "code", "--task", task, "--name", "ann", "--"),
+        environment={**LEAD, "LANDLANE_BWRAP": str(BWRAP) if BWRAP.exists() else "/nowhere"},
     )
 
     assert isinstance(end.outcome, WorkComplete), end

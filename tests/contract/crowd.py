@@ -14,14 +14,14 @@ import traceback
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from interlock.operations import numbers, sessions, slots, state
-from interlock.testing.repositories import open_context
+from landlane.operations import numbers, sessions, slots, state
+from landlane.testing.repositories import open_context
 
 if TYPE_CHECKING:
     from collections.abc import Callable
 
-    from interlock.domain.agents import Session
-    from interlock.operations.context import Context
+    from landlane.domain.agents import Session
+    from landlane.operations.context import Context
     from tests.support import Site
 
 LIMIT_SECONDS = 100

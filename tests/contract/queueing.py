@@ -4,11 +4,11 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
-from interlock.domain.tasks import NewTask
-from interlock.operations import picking, task_adding, tasks
+from landlane.domain.tasks import NewTask
+from landlane.operations import picking, task_adding, tasks
 
 if TYPE_CHECKING:
-    from interlock.domain.tasks import Task
+    from landlane.domain.tasks import Task
     from tests.support import Agent, Site
 
 

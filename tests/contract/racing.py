@@ -15,14 +15,14 @@ import traceback
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from interlock.domain.claims import Taken
-from interlock.operations import claims, held, journal, sessions
-from interlock.testing.repositories import open_context
+from landlane.domain.claims import Taken
+from landlane.operations import claims, held, journal, sessions
+from landlane.testing.repositories import open_context
 
 if TYPE_CHECKING:
-    from interlock.domain.patterns import Pattern
-    from interlock.operations.context import Context
-    from interlock.operations.sessions import Joined
+    from landlane.domain.patterns import Pattern
+    from landlane.operations.context import Context
+    from landlane.operations.sessions import Joined
 
 ROUND_SECONDS = 60.0
 REPLY = struct.Struct("<iiq10s")  # round, racer, token (0: refused), name of the holder or id of the session

@@ -15,10 +15,10 @@ import sys
 import traceback
 from pathlib import Path
 
-from interlock.domain.patterns import overlap
-from interlock.operations import checklists, picking, sessions, tasks
-from interlock.operations.task_rows import pattern_pairs
-from interlock.testing.repositories import open_context
+from landlane.domain.patterns import overlap
+from landlane.operations import checklists, picking, sessions, tasks
+from landlane.operations.task_rows import pattern_pairs
+from landlane.testing.repositories import open_context
 
 ROUND_SECONDS = 60.0
 REPLY = struct.Struct("<iiq")  # round, racer, number of the task (0: none)

@@ -7,10 +7,10 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from interlock.config import Settings
-from interlock.domain.claims import Refused, Taken, epoch_of
-from interlock.errors import Held, InterlockError, Malformed, NotAllowed, Stale
-from interlock.operations import held
+from landlane.config import Settings
+from landlane.domain.claims import Refused, Taken, epoch_of
+from landlane.errors import Held, LandlaneError, Malformed, NotAllowed, Stale
+from landlane.operations import held
 from tests.support import MINUTE, SECOND, granted, refused
 
 if TYPE_CHECKING:
@@ -306,10 +306,10 @@ def test_a_commit_that_does_not_exist_cannot_be_recorded(site: Site) -> None:
 
 
 def test_releasing_what_nobody_holds_is_an_error(site: Site) -> None:
-    with pytest.raises(InterlockError) as caught:
+    with pytest.raises(LandlaneError) as caught:
         site.agent("ann").release("src")
 
-    assert (type(caught.value), caught.value.code, caught.value.exit_code) == (InterlockError, "NOT_HELD", 1)
+    assert (type(caught.value), caught.value.code, caught.value.exit_code) == (LandlaneError, "NOT_HELD", 1)
 
 
 def test_releasing_what_another_holds_is_refused_with_its_holder(site: Site) -> None:
@@ -325,7 +325,7 @@ def test_releasing_what_another_holds_is_refused_with_its_holder(site: Site) -> 
 def test_only_who_really_holds_it_is_named_as_its_holder(site: Site) -> None:
     site.agent("bob").take("src/*.ts")
 
-    with pytest.raises(InterlockError) as caught:
+    with pytest.raises(LandlaneError) as caught:
         site.agent("ann").release("src/a.py")
 
     assert caught.value.code == "NOT_HELD"
@@ -335,7 +335,7 @@ def test_releasing_is_all_or_nothing(site: Site) -> None:
     ann = site.agent("ann")
     ann.take("src")
 
-    with pytest.raises(InterlockError):
+    with pytest.raises(LandlaneError):
         ann.release("src", "docs")
 
     assert ann.holds() == ["src"]
@@ -345,7 +345,7 @@ def test_a_part_of_a_claim_cannot_be_released(site: Site) -> None:
     ann = site.agent("ann")
     ann.take("src")
 
-    with pytest.raises(InterlockError) as caught:
+    with pytest.raises(LandlaneError) as caught:
         ann.release("src/a.py")
 
     assert caught.value.code == "NOT_HELD"
@@ -356,7 +356,7 @@ def test_what_was_released_once_cannot_be_released_again(site: Site) -> None:
     ann.take("src")
     ann.release("src")
 
-    with pytest.raises(InterlockError) as caught:
+    with pytest.raises(LandlaneError) as caught:
         ann.release("src")
 
     assert caught.value.code == "NOT_HELD"

@@ -6,9 +6,9 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from interlock.errors import Stale
-from interlock.operations.client_sessions import ClientName, begin, begin_child, end_child, find_bound
-from interlock.operations.reads import all_seen, last_seen, remember
+from landlane.errors import Stale
+from landlane.operations.client_sessions import ClientName, begin, begin_child, end_child, find_bound
+from landlane.operations.reads import all_seen, last_seen, remember
 from tests.support import MINUTE
 
 if TYPE_CHECKING:

@@ -7,22 +7,22 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 
-from interlock.domain.deploys import DeployTarget, deploy_target
-from interlock.domain.tasks import NewTask
-from interlock.errors import Held, InterlockError, Malformed, PatternError, Stale
-from interlock.flows import deploys as flow
-from interlock.flows import site as undertaking
-from interlock.git.layout import find_checkout
-from interlock.operations import deploys, records
-from interlock.operations.picking import next_task
-from interlock.operations.runners import RunnerLease, take_runner
-from interlock.operations.task_adding import add_task
-from interlock.rebuilding import rebuild_store
-from interlock.values import as_dict
+from landlane.domain.deploys import DeployTarget, deploy_target
+from landlane.domain.tasks import NewTask
+from landlane.errors import Held, LandlaneError, Malformed, PatternError, Stale
+from landlane.flows import deploys as flow
+from landlane.flows import site as undertaking
+from landlane.git.layout import find_checkout
+from landlane.operations import deploys, records
+from landlane.operations.picking import next_task
+from landlane.operations.runners import RunnerLease, take_runner
+from landlane.operations.task_adding import add_task
+from landlane.rebuilding import rebuild_store
+from landlane.values import as_dict
 from tests.support import MINUTE, SQLITE_ONLY, Background, granted, opened, refused
 
 if TYPE_CHECKING:
-    from interlock.domain.deploys import Deploy
+    from landlane.domain.deploys import Deploy
     from tests.support import Agent, Site
 
 PROD = DeployTarget(name="prod")
@@ -201,7 +201,7 @@ def test_all_of_it_works_on_both_stores(live_site: Site) -> None:
     live = deploy(ann, "true")
     failed = deploy(bob, "sh", "-c", "exit 5")
     (live_site.repository / "new.txt").touch()
-    with pytest.raises(InterlockError) as dirty:
+    with pytest.raises(LandlaneError) as dirty:
         deploy(ann, "true")
 
     assert (live.state, failed.state, failed.exit, dirty.value.code) == ("live", "failed", 5, "DIRTY")
@@ -264,7 +264,7 @@ def test_paths_belong_to_a_target_by_its_patterns(site: Site) -> None:
     is_inside = deploys.inside(context, ("src/app/**", "*.toml"))
 
     assert is_inside("src/app/a.py")
-    assert is_inside("interlock.toml")
+    assert is_inside("landlane.toml")
     assert not is_inside("src/b.py")
     assert is_inside("src/\udc80")  # no pattern can mean it
     assert deploys.inside(context, ())("anything")

@@ -9,12 +9,12 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from interlock.config import read_settings
-from interlock.domain.tasks import NewTask
-from interlock.errors import NotAllowed, SettingsError, Stale
-from interlock.operations import evidence, picking, sessions, task_adding, tasks
-from interlock.testing.repositories import git
-from interlock.values import replace
+from landlane.config import read_settings
+from landlane.domain.tasks import NewTask
+from landlane.errors import NotAllowed, SettingsError, Stale
+from landlane.operations import evidence, picking, sessions, task_adding, tasks
+from landlane.testing.repositories import git
+from landlane.values import replace
 from tests.contract.queueing import add
 from tests.support import Agent, Background, Site, opened, wait_until
 
@@ -22,9 +22,9 @@ if TYPE_CHECKING:
     from collections.abc import Iterator
     from pathlib import Path
 
-    from interlock.bootstrap import House
+    from landlane.bootstrap import House
 
-BRANCH = "interlock/T1-1/work"
+BRANCH = "landlane/T1-1/work"
 
 
 class Bench:
@@ -37,7 +37,7 @@ class Bench:
 
     def settle(self, text: str) -> None:
         """Use these settings from now on."""
-        (self.folder / "interlock.toml").write_text(text, encoding="utf-8")
+        (self.folder / "landlane.toml").write_text(text, encoding="utf-8")
         settings = read_settings(str(self.folder))
         self.agent.context = replace(self.house.context, settings=settings)
 
@@ -216,9 +216,9 @@ def test_the_check_cannot_spoil_the_repository(bench: Bench) -> None:
 def test_the_check_stands_in_a_repository_of_its_own_and_acts_for_nobody(
     bench: Bench, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setenv("INTERLOCK_SESSION", "s-x:y")
+    monkeypatch.setenv("LANDLANE_SESSION", "s-x:y")
     monkeypatch.setenv("GIT_INDEX_FILE", "/nowhere/index")
-    check = 'test -z "$INTERLOCK_SESSION$INTERLOCK_AGENT$GIT_INDEX_FILE" && test "$(git rev-parse HEAD)" = '
+    check = 'test -z "$LANDLANE_SESSION$LANDLANE_AGENT$GIT_INDEX_FILE" && test "$(git rev-parse HEAD)" = '
     bench.begin(check="true")
     monkeypatch.delenv("GIT_INDEX_FILE")
     head = bench.commit(src__a_py="1")
@@ -290,7 +290,7 @@ def test_work_that_was_taken_away_during_the_check_is_not_believed(bench: Bench,
     tasks.drop_task(bench.agent.context, bench.agent.session, "T1", "another check is needed")
     add(bench.agent, "Parse dates", kind="code", check=f"while ! test -e {go}; do sleep 0.02; done")
     picking.next_task(bench.agent.context, bench.agent.session)
-    bench.commit("interlock/T2-1/work", src__a_py="1")
+    bench.commit("landlane/T2-1/work", src__a_py="1")
     checking = Background(lambda: bench.done("T2"))
     other = live_site.context()
     wait_until(lambda: tasks.get_task(other, "T2").state == "reported")
@@ -403,8 +403,8 @@ def test_the_second_attempt_has_its_own_branch_and_sees_the_first(bench: Bench) 
     tasks.fail_task(bench.agent.context, bench.agent.session, "T1", "half done; see my branch")
     picked = picking.next_task(bench.agent.context, bench.agent.session)
     assert isinstance(picked, picking.Picked)
-    assert picked.task.branch == "interlock/T1-2/work"
+    assert picked.task.branch == "landlane/T1-2/work"
     assert picked.lessons[0].why == "half done; see my branch"
-    assert bench.done()[2] == "there is no branch interlock/T1-2/work"
-    names = [BRANCH, "interlock/T1-2/work"]
+    assert bench.done()[2] == "there is no branch landlane/T1-2/work"
+    names = [BRANCH, "landlane/T1-2/work"]
     assert bench.house.witness().branches_among(names) == [BRANCH]

@@ -7,11 +7,11 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from interlock.domain.fans import judge
-from interlock.domain.plan_reading import read_plan
-from interlock.errors import Held, InterlockError, Malformed, NotAllowed, Stale
-from interlock.operations import fans, picking, tasks
-from interlock.rebuilding import rebuild_store
+from landlane.domain.fans import judge
+from landlane.domain.plan_reading import read_plan
+from landlane.errors import Held, LandlaneError, Malformed, NotAllowed, Stale
+from landlane.operations import fans, picking, tasks
+from landlane.rebuilding import rebuild_store
 from tests.contract.queueing import add, end, state, take, take_nothing, task_kinds
 from tests.support import MINUTE, SQLITE_ONLY, Background, opened
 
@@ -384,7 +384,7 @@ def test_a_store_built_from_the_journal_knows_what_is_split_and_joined(site: Sit
         house.settle()
         folder = house.checkout.state_folder
     site.close()
-    identity = (site.repository / ".git" / "interlock" / "repository").read_text().strip()
+    identity = (site.repository / ".git" / "landlane" / "repository").read_text().strip()
     rebuild_store(folder, identity, ignore_case=False)
 
     new = site.context()
@@ -396,6 +396,6 @@ def test_a_store_built_from_the_journal_knows_what_is_split_and_joined(site: Sit
 def test_a_task_that_is_not_there_is_said_so(site: Site) -> None:
     ann = site.agent("ann")
     for name, code in (("T9", "UNKNOWN_TASK"), ("F9", "UNKNOWN_FAN")):
-        with pytest.raises(InterlockError) as caught:
+        with pytest.raises(LandlaneError) as caught:
             fans.find_fan(ann.context, name)
         assert caught.value.code == code

@@ -8,17 +8,17 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 
-from interlock.domain.tasks import NewTask
-from interlock.operations import gates, sessions
-from interlock.operations.picking import Picked, next_task
-from interlock.operations.task_adding import add_task
-from interlock.operations.tasks import get_task
+from landlane.domain.tasks import NewTask
+from landlane.operations import gates, sessions
+from landlane.operations.picking import Picked, next_task
+from landlane.operations.task_adding import add_task
+from landlane.operations.tasks import get_task
 from tests.support import Agent
 
 if TYPE_CHECKING:
     from collections.abc import Callable
 
-    from interlock.operations.context import Context
+    from landlane.operations.context import Context
     from tests.support import Site
 
 pytestmark = pytest.mark.timeout(120)

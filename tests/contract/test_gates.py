@@ -6,22 +6,22 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 
-from interlock.domain.agents import PERSON
-from interlock.domain.tasks import NewTask
-from interlock.errors import Malformed, NotAllowed, Stale
-from interlock.operations import gates, sessions
-from interlock.operations.notices import take_notices
-from interlock.operations.picking import Picked, next_task, resume_task
-from interlock.operations.task_adding import add_task
-from interlock.operations.tasks import drop_task, get_task, lessons_of
-from interlock.rebuilding import rebuild_store
-from interlock.runners.processes import MachineProcesses
-from interlock.values import replace
+from landlane.domain.agents import PERSON
+from landlane.domain.tasks import NewTask
+from landlane.errors import Malformed, NotAllowed, Stale
+from landlane.operations import gates, sessions
+from landlane.operations.notices import take_notices
+from landlane.operations.picking import Picked, next_task, resume_task
+from landlane.operations.task_adding import add_task
+from landlane.operations.tasks import drop_task, get_task, lessons_of
+from landlane.rebuilding import rebuild_store
+from landlane.runners.processes import MachineProcesses
+from landlane.values import replace
 from tests.support import MINUTE, SQLITE_ONLY, Agent, granted, opened, refused
 
 if TYPE_CHECKING:
-    from interlock.domain.agents import Process
-    from interlock.domain.gates import Gate
+    from landlane.domain.agents import Process
+    from landlane.domain.gates import Gate
     from tests.support import Site
 
 HEAD = "1" * 40

@@ -7,15 +7,15 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 
-from interlock.clock import rfc3339
-from interlock.config import Settings
-from interlock.domain.claims import Refused
-from interlock.domain.handoffs import ANYBODY, Draft, Handoff, is_whole
-from interlock.errors import Held, Malformed, NotAllowed, Stale, WaitsForPerson
-from interlock.operations import handoffs, records, tasks
-from interlock.operations.handoffs import Accepted
-from interlock.operations.notices import take_notices
-from interlock.operations.picking import take_task
+from landlane.clock import rfc3339
+from landlane.config import Settings
+from landlane.domain.claims import Refused
+from landlane.domain.handoffs import ANYBODY, Draft, Handoff, is_whole
+from landlane.errors import Held, Malformed, NotAllowed, Stale, WaitsForPerson
+from landlane.operations import handoffs, records, tasks
+from landlane.operations.handoffs import Accepted
+from landlane.operations.notices import take_notices
+from landlane.operations.picking import take_task
 from tests.contract.queueing import add, end, state, take, take_nothing
 from tests.support import MINUTE
 

@@ -6,20 +6,20 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from interlock.domain.agents import PERSON
-from interlock.domain.handoffs import Draft
-from interlock.errors import NotAllowed, Stale, WaitsForPerson
-from interlock.operations import gates, handoffs, hands, sessions, tasks
-from interlock.operations.client_sessions import ClientName, begin_child
-from interlock.operations.notices import take_notices
-from interlock.operations.roles import check_claim, check_verb
-from interlock.operations.task_handing import hand_back
-from interlock.rebuilding import rebuild_store
+from landlane.domain.agents import PERSON
+from landlane.domain.handoffs import Draft
+from landlane.errors import NotAllowed, Stale, WaitsForPerson
+from landlane.operations import gates, handoffs, hands, sessions, tasks
+from landlane.operations.client_sessions import ClientName, begin_child
+from landlane.operations.notices import take_notices
+from landlane.operations.roles import check_claim, check_verb
+from landlane.operations.task_handing import hand_back
+from landlane.rebuilding import rebuild_store
 from tests.contract.queueing import add, end, state, take
 from tests.support import SQLITE_ONLY, Agent, opened
 
 if TYPE_CHECKING:
-    from interlock.domain.gates import Gate
+    from landlane.domain.gates import Gate
     from tests.support import Site
 
 KEEPER = "claude-T1-x"
@@ -156,7 +156,7 @@ def test_whose_hands_they_are_is_rebuilt_from_the_journal(site: Site) -> None:
         house.settle()
         folder = house.checkout.state_folder
     site.close()
-    identity = (site.repository / ".git" / "interlock" / "repository").read_text().strip()
+    identity = (site.repository / ".git" / "landlane" / "repository").read_text().strip()
     rebuild_store(folder, identity, ignore_case=False)
     found = site.context().store.view(lambda it: hands.keeper_of(it, worker.session.id))
     assert found == keeper.session.id

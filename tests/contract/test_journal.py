@@ -10,16 +10,16 @@ from typing import TYPE_CHECKING
 import psycopg
 import pytest
 
-from interlock.domain.journal import START, check_chain, seal
-from interlock.errors import InterlockError
-from interlock.operations import journal
+from landlane.domain.journal import START, check_chain, seal
+from landlane.errors import LandlaneError
+from landlane.operations import journal
 from tests.support import MINUTE, SECOND, Background, granted, opened, wait_until
 
 if TYPE_CHECKING:
     from collections.abc import Callable
 
-    from interlock.domain.journal import Entry
-    from interlock.ports.store import Change
+    from landlane.domain.journal import Entry
+    from landlane.ports.store import Change
     from tests.support import Site
 
 
@@ -27,7 +27,7 @@ def spoil(site: Site, *commands: str) -> None:
     """What somebody with a database shell can do; the triggers against accidents are removed first."""
     site.entries()  # whoever reads seals
     if site.is_postgres:
-        with psycopg.connect(site.place, options="-c search_path=interlock") as connection:
+        with psycopg.connect(site.place, options="-c search_path=landlane") as connection:
             connection.execute("DROP TRIGGER journal_is_append_only ON journal")
             for command in commands:
                 connection.execute(command.encode())
@@ -115,7 +115,7 @@ def test_a_change_that_fails_leaves_no_entry(site: Site) -> None:
 
     with pytest.raises(LookupError):
         ann.context.store.change(work)
-    with pytest.raises(InterlockError):
+    with pytest.raises(LandlaneError):
         ann.release("src")
 
     assert site.entries() == before
@@ -169,7 +169,7 @@ def test_an_accidental_edit_is_refused_by_the_database(site: Site, command: str)
 
     if site.is_postgres:
         with (
-            psycopg.connect(site.place, options="-c search_path=interlock") as connection,
+            psycopg.connect(site.place, options="-c search_path=landlane") as connection,
             pytest.raises(psycopg.errors.RaiseException, match="append-only"),
         ):
             connection.execute(command.encode())
@@ -279,8 +279,8 @@ def test_a_chain_that_was_rewritten_with_care_still_shows_against_the_file(site:
 WRITING_PROCESS = """
 import sys
 from pathlib import Path
-from interlock.operations import claims, held, sessions
-from interlock.testing.repositories import open_context
+from landlane.operations import claims, held, sessions
+from landlane.testing.repositories import open_context
 context = open_context(Path(sys.argv[1]), sys.argv[2])
 session = sessions.join(context, sys.argv[3]).session
 print("ready", flush=True)

@@ -6,22 +6,22 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from interlock.domain.claims import Refused
-from interlock.domain.tasks import NewTask
-from interlock.errors import Held, Malformed, NotAllowed, Stale
-from interlock.operations import landing_ends, landings, records
-from interlock.operations.landing_submitting import Submission, submit
-from interlock.operations.notices import take_notices
-from interlock.operations.picking import next_task
-from interlock.operations.runners import RunnerLease, take_runner
-from interlock.operations.task_adding import add_task
-from interlock.operations.tasks import get_task
-from interlock.rebuilding import rebuild_store
-from interlock.values import as_dict, replace
+from landlane.domain.claims import Refused
+from landlane.domain.tasks import NewTask
+from landlane.errors import Held, Malformed, NotAllowed, Stale
+from landlane.operations import landing_ends, landings, records
+from landlane.operations.landing_submitting import Submission, submit
+from landlane.operations.notices import take_notices
+from landlane.operations.picking import next_task
+from landlane.operations.runners import RunnerLease, take_runner
+from landlane.operations.task_adding import add_task
+from landlane.operations.tasks import get_task
+from landlane.rebuilding import rebuild_store
+from landlane.values import as_dict, replace
 from tests.support import MINUTE, SQLITE_ONLY, Background, opened
 
 if TYPE_CHECKING:
-    from interlock.domain.landings import Landing
+    from landlane.domain.landings import Landing
     from tests.support import Agent, Site
 
 HEAD, COMMIT, WALL = "1" * 40, "2" * 40, 1_700_000_000_000

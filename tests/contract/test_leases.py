@@ -11,17 +11,17 @@ from typing import TYPE_CHECKING
 import psycopg
 import pytest
 
-from interlock.config import Settings
-from interlock.domain.claims import epoch_of
-from interlock.errors import Held, InterlockError, Stale
-from interlock.operations import claims, held, sessions
-from interlock.values import replace
+from landlane.config import Settings
+from landlane.domain.claims import epoch_of
+from landlane.errors import Held, LandlaneError, Stale
+from landlane.operations import claims, held, sessions
+from landlane.values import replace
 from tests.support import MINUTE, SECOND, Background, granted, refused
 
 if TYPE_CHECKING:
     from collections.abc import Callable
 
-    from interlock.domain.agents import Process
+    from landlane.domain.agents import Process
     from tests.support import Agent, Site
 
 HOUR = 60 * MINUTE
@@ -306,7 +306,7 @@ def test_renewing_what_one_never_held_is_refused(site: Site) -> None:
 
     with pytest.raises(Held) as theirs:
         ann.renew("src")
-    with pytest.raises(InterlockError) as free:
+    with pytest.raises(LandlaneError) as free:
         ann.renew("docs")
 
     assert (theirs.value.code, theirs.value.exit_code) == ("CLAIM_HELD", 3)
@@ -331,7 +331,7 @@ def test_a_lapse_is_forgotten_once_the_claim_was_taken_and_released_again(site: 
     ann.take("src")
     ann.release("src")
 
-    with pytest.raises(InterlockError) as caught:
+    with pytest.raises(LandlaneError) as caught:
         ann.renew("src")
 
     assert caught.value.code == "NOT_HELD"
@@ -407,7 +407,7 @@ def test_a_lapsed_claim_gives_way_even_if_its_session_knows_nothing_of_it(site: 
     ann.take("src", ttl_ms=10 * SECOND)
     with_far_lapse = "UPDATE sessions SET lapses_at = lapses_at + 999999999 WHERE agent = 'ann'"
     if site.is_postgres:
-        with psycopg.connect(site.place, options="-c search_path=interlock") as connection:
+        with psycopg.connect(site.place, options="-c search_path=landlane") as connection:
             connection.execute(with_far_lapse)
     else:
         with sqlite3.connect(site.place) as database:

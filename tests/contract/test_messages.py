@@ -4,14 +4,14 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from interlock.domain.hooking import START, Event
-from interlock.domain.rules import RULES_TEMPLATE
-from interlock.flows.briefing import brief
-from interlock.flows.messages import due_messages
-from interlock.flows.parting import leftovers, should_point_out
-from interlock.operations.client_sessions import ClientName, bind
-from interlock.operations.notices import add_notice, take_notices
-from interlock.operations.reads import remember
+from landlane.domain.hooking import START, Event
+from landlane.domain.rules import RULES_TEMPLATE
+from landlane.flows.briefing import brief
+from landlane.flows.messages import due_messages
+from landlane.flows.parting import leftovers, should_point_out
+from landlane.operations.client_sessions import ClientName, bind
+from landlane.operations.notices import add_notice, take_notices
+from landlane.operations.reads import remember
 from tests.contract.test_landings import enter, land, run_by
 from tests.support import MINUTE, opened
 

@@ -8,20 +8,20 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from interlock.domain.journal import as_line, from_line
-from interlock.git.journal_ref import REF
-from interlock.operations import sessions
-from interlock.testing.repositories import git
-from interlock.views.claims import claim_json
+from landlane.domain.journal import as_line, from_line
+from landlane.git.journal_ref import REF
+from landlane.operations import sessions
+from landlane.testing.repositories import git
+from landlane.views.claims import claim_json
 from tests.support import Agent, Background, granted, opened
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
     from pathlib import Path
 
-    from interlock.bootstrap import House
-    from interlock.domain.journal import Entry
-    from interlock.ports.store import Change
+    from landlane.bootstrap import House
+    from landlane.domain.journal import Entry
+    from landlane.ports.store import Change
     from tests.support import Site
 
 
@@ -37,7 +37,7 @@ def ann(house: House) -> Agent:
 
 
 def journal_file(site: Site) -> Path:
-    return site.repository / ".git" / "interlock" / "journal.jsonl"
+    return site.repository / ".git" / "landlane" / "journal.jsonl"
 
 
 def lines(site: Site) -> list[str]:
@@ -49,7 +49,7 @@ def in_file(site: Site) -> list[Entry]:
 
 
 def claims_in_file(site: Site) -> dict[str, object]:
-    return json.loads((site.repository / ".git" / "interlock" / "claims.json").read_text(encoding="utf-8"))
+    return json.loads((site.repository / ".git" / "landlane" / "claims.json").read_text(encoding="utf-8"))
 
 
 def shows(house: House, *words: str) -> bool:
@@ -262,7 +262,7 @@ def test_no_scratch_file_is_left_behind(site: Site, house: House, ann: Agent) ->
     ann.take("src")
     house.settle()
 
-    left = {path.name for path in (site.repository / ".git" / "interlock").iterdir()}
+    left = {path.name for path in (site.repository / ".git" / "landlane").iterdir()}
 
     assert not {name for name in left if name.endswith(".new")}
 
@@ -273,7 +273,7 @@ def test_no_scratch_file_is_left_behind(site: Site, house: House, ann: Agent) ->
 @pytest.fixture
 def versioned(site: Site) -> Iterator[House]:
     """A repository whose settings want the journal in git."""
-    (site.repository / "interlock.toml").write_text("[journal]\ngit = true\n", encoding="utf-8")
+    (site.repository / "landlane.toml").write_text("[journal]\ngit = true\n", encoding="utf-8")
     with opened(site) as made:
         yield made
 
@@ -355,7 +355,7 @@ def test_a_ref_that_differs_from_the_store_shows(site: Site, versioned: House) -
 
 
 def test_two_who_commit_the_journal_at_once_lose_nothing(live_site: Site) -> None:
-    (live_site.repository / "interlock.toml").write_text("[journal]\ngit = true\n", encoding="utf-8")
+    (live_site.repository / "landlane.toml").write_text("[journal]\ngit = true\n", encoding="utf-8")
 
     def work(name: str) -> None:
         with opened(live_site) as house:

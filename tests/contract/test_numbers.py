@@ -6,18 +6,18 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from interlock.config import Settings
-from interlock.errors import Malformed, Stale
-from interlock.operations import numbers
-from interlock.rebuilding import rebuild_store
-from interlock.testing.repositories import git
+from landlane.config import Settings
+from landlane.errors import Malformed, Stale
+from landlane.operations import numbers
+from landlane.rebuilding import rebuild_store
+from landlane.testing.repositories import git
 from tests.contract.crowd import ask_crowd
 from tests.support import MINUTE, SQLITE_ONLY, opened
 
 if TYPE_CHECKING:
     from pathlib import Path
 
-    from interlock.domain.numbers import Number
+    from landlane.domain.numbers import Number
     from tests.support import Agent, Site
 
 PATH = "migrations/{n}_*.sql"

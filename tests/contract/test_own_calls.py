@@ -6,13 +6,13 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from interlock.domain.tasks import NewTask
-from interlock.errors import Stale
-from interlock.operations.client_sessions import ClientName, bind
-from interlock.operations.picking import Picked, next_task
-from interlock.operations.task_adding import add_task
-from interlock.operations.task_handing import hand_back
-from interlock.operations.tool_calls import announce_call, announced_calls, begin_call, end_call, open_calls
+from landlane.domain.tasks import NewTask
+from landlane.errors import Stale
+from landlane.operations.client_sessions import ClientName, bind
+from landlane.operations.picking import Picked, next_task
+from landlane.operations.task_adding import add_task
+from landlane.operations.task_handing import hand_back
+from landlane.operations.tool_calls import announce_call, announced_calls, begin_call, end_call, open_calls
 from tests.support import MINUTE
 
 if TYPE_CHECKING:
@@ -29,8 +29,8 @@ def with_task(agent: Agent) -> str:
 def test_an_announced_call_is_found_until_it_was_answered_or_is_old(site: Site) -> None:
     ann, sub = site.agent("ann"), site.agent("ann.sub")
     bind(sub.context, ClientName(client="claude", session="c", agent="a"), sub.joined, ann.session.id)
-    announce_call(ann.context, ann.session.id, "1", "mcp__interlock__claim")
-    announce_call(sub.context, sub.session.id, "1", "mcp__interlock__next")
+    announce_call(ann.context, ann.session.id, "1", "mcp__landlane__claim")
+    announce_call(sub.context, sub.session.id, "1", "mcp__landlane__next")
     begin_call(ann.context, ann.session.id, "2", "/root", "")
 
     found = {(one.agent, one.call, one.parent) for one in announced_calls(ann.context)}

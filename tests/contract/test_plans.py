@@ -6,14 +6,14 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from interlock.config import Settings
-from interlock.domain.plan_reading import read_plan
-from interlock.errors import Malformed
-from interlock.operations import plans, tasks
+from landlane.config import Settings
+from landlane.domain.plan_reading import read_plan
+from landlane.errors import Malformed
+from landlane.operations import plans, tasks
 from tests.contract.queueing import add, end, take
 
 if TYPE_CHECKING:
-    from interlock.operations.plans import Entered
+    from landlane.operations.plans import Entered
     from tests.support import Agent, Site
 
 PLAN = """# Dates

@@ -6,13 +6,13 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from interlock.domain.claims import EXCLUSIVE, SHARED
-from interlock.operations import claims
-from interlock.values import as_dict
+from landlane.domain.claims import EXCLUSIVE, SHARED
+from landlane.operations import claims
+from landlane.values import as_dict
 from tests.support import MINUTE, POSTGRES_ONLY, SECOND, Background, granted, wait_until
 
 if TYPE_CHECKING:
-    from interlock.ports.store import Uncontested
+    from landlane.ports.store import Uncontested
     from tests.support import Agent, Site
 
 pytestmark = POSTGRES_ONLY

@@ -1,6 +1,6 @@
 """Real processes that ask for the same thing in the same instant: exactly one gets it, each time.
 
-`INTERLOCK_RACES=100000` runs about so many rounds on SQLite, and a fifth of it on PostgreSQL, instead of the
+`LANDLANE_RACES=100000` runs about so many rounds on SQLite, and a fifth of it on PostgreSQL, instead of the
 few thousand that every test run can afford.
 """
 
@@ -23,7 +23,7 @@ RACING = Path(__file__).with_name("racing.py")
 ROUNDS = {2: 1000, 8: 250, 64: 25}
 KINDS = ("path", "globs", "sets")
 # Read before the tests' home is sealed.
-FACTOR = max(int(os.environ.get("INTERLOCK_RACES", "0")) / (len(KINDS) * sum(ROUNDS.values())), 1.0)
+FACTOR = max(int(os.environ.get("LANDLANE_RACES", "0")) / (len(KINDS) * sum(ROUNDS.values())), 1.0)
 LIMIT_SECONDS = 100 + 200 * (FACTOR - 1)
 
 

@@ -9,18 +9,18 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from interlock.bootstrap import POINTER
-from interlock.domain.claims import epoch_of
-from interlock.errors import Stale
-from interlock.ids import new_uuid
-from interlock.operations import sessions
-from interlock.operations.repositories import change_case
-from interlock.testing.repositories import git
+from landlane.bootstrap import POINTER
+from landlane.domain.claims import epoch_of
+from landlane.errors import Stale
+from landlane.ids import new_uuid
+from landlane.operations import sessions
+from landlane.operations.repositories import change_case
+from landlane.testing.repositories import git
 from tests.support import MINUTE, SQLITE_ONLY, Agent, granted, opened, refused
 
 if TYPE_CHECKING:
-    from interlock.bootstrap import House
-    from interlock.testing.postgres import PostgresServer
+    from landlane.bootstrap import House
+    from landlane.testing.postgres import PostgresServer
     from tests.support import Site
 
 
@@ -29,7 +29,7 @@ def joined(house: House, name: str) -> Agent:
 
 
 def write_settings(site: Site, text: str) -> None:
-    (site.repository / "interlock.toml").write_text(text, encoding="utf-8")
+    (site.repository / "landlane.toml").write_text(text, encoding="utf-8")
 
 
 # ------------------------------------------------------------------------------------------------- id
@@ -41,7 +41,7 @@ def test_a_repository_makes_its_id_once(site: Site) -> None:
     with opened(site) as house:
         assert house.store.repository == first
 
-    assert (site.repository / ".git" / "interlock" / "repository").read_text().strip() == first
+    assert (site.repository / ".git" / "landlane" / "repository").read_text().strip() == first
 
 
 def test_everything_follows_the_repository_to_an_id_in_the_settings(site: Site) -> None:
@@ -131,7 +131,7 @@ def back_up(site: Site, folder: Path, server: PostgresServer | None) -> str:
 
 def restore(site: Site, backup: str) -> None:
     """Put the copy in the place of the store."""
-    state = site.repository / ".git" / "interlock"
+    state = site.repository / ".git" / "landlane"
     if site.is_postgres:
         (state / POINTER).write_text(backup + "\n", encoding="utf-8")
         site.place = backup
@@ -159,7 +159,7 @@ def test_a_store_from_a_backup_gives_out_no_token_twice(
         lost = [ann.take(f"docs/{number}").token for number in range(5)]
         ann.release("src")
     site.close()
-    state = site.repository / ".git" / "interlock"
+    state = site.repository / ".git" / "landlane"
     newest = (state / "journal.jsonl").read_text(encoding="utf-8")
     restore(site, backup)
 

@@ -6,10 +6,10 @@ import threading
 
 import pytest
 
-from interlock.config import Settings
-from interlock.domain.retries import AttemptEnd, Decision, Lineage
-from interlock.errors import NotAllowed, Stale
-from interlock.operations import (
+from landlane.config import Settings
+from landlane.domain.retries import AttemptEnd, Decision, Lineage
+from landlane.errors import NotAllowed, Stale
+from landlane.operations import (
     gates,
     landing_ends,
     lineages,
@@ -20,8 +20,8 @@ from interlock.operations import (
     task_handing,
     tasks,
 )
-from interlock.rebuilding import rebuild_store
-from interlock.values import replace
+from landlane.rebuilding import rebuild_store
+from landlane.values import replace
 from tests.contract.queueing import add, end, state, take, take_nothing, try_to_add
 from tests.contract.test_landings import enter, run_by
 from tests.support import MINUTE, SECOND, SQLITE_ONLY, Agent, Background, Site, opened

@@ -7,14 +7,14 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from interlock.config import Settings
-from interlock.domain.agents import PERSON
-from interlock.domain.reviews import Review, make_step
-from interlock.domain.worker_messages import WorkComplete
-from interlock.errors import Malformed, NotAllowed, Stale
-from interlock.operations import evidence, gates, review_ends, reviews, sessions, tasks
-from interlock.rebuilding import rebuild_store
-from interlock.testing.repositories import git
+from landlane.config import Settings
+from landlane.domain.agents import PERSON
+from landlane.domain.reviews import Review, make_step
+from landlane.domain.worker_messages import WorkComplete
+from landlane.errors import Malformed, NotAllowed, Stale
+from landlane.operations import evidence, gates, review_ends, reviews, sessions, tasks
+from landlane.rebuilding import rebuild_store
+from landlane.testing.repositories import git
 from tests.contract.queueing import add, state, take, take_nothing
 from tests.support import MINUTE, SQLITE_ONLY, Agent, Background, opened
 
@@ -342,7 +342,7 @@ def test_what_is_done_goes_to_review_and_only_the_approved_commit_may_land(live_
 
         add(ann, "Dates", kind="code", labels=["review:1"])
         take(ann)
-        git(folder, "switch", "--quiet", "-c", "interlock/T1-1/work")
+        git(folder, "switch", "--quiet", "-c", "landlane/T1-1/work")
         commit("one")
         assert (done(), done()) == ("review", "review")
         say(bob, "approve")
@@ -397,7 +397,7 @@ def test_a_store_built_from_the_journal_knows_what_is_under_review(site: Site) -
         house.settle()
         folder = house.checkout.state_folder
     site.close()
-    identity = (site.repository / ".git" / "interlock" / "repository").read_text().strip()
+    identity = (site.repository / ".git" / "landlane" / "repository").read_text().strip()
     rebuild_store(folder, identity, ignore_case=False)
 
     new = site.context()
@@ -419,7 +419,7 @@ def test_two_changes_in_turn_are_known_in_whichever_commits_and_a_rejected_one_i
         folder, witness = live_site.repository, house.witness()
         add(ann, "Dates", kind="code", labels=["review:1"], max_attempts=9)
         take(ann)
-        git(folder, "switch", "--quiet", "-c", "interlock/T1-1/work")
+        git(folder, "switch", "--quiet", "-c", "landlane/T1-1/work")
         for number, text in enumerate("ABAB", start=1):
             (folder / "new.py").write_text(text, encoding="utf-8")
             git(folder, "add", "new.py")

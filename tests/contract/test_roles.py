@@ -7,20 +7,20 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from interlock.config import Settings
-from interlock.domain.agents import PERSON
-from interlock.domain.roles import BUILT_IN
-from interlock.domain.tasks import NewTask
-from interlock.errors import Malformed, NotAllowed
-from interlock.operations import checklists, landing_ends, picking, sessions
-from interlock.operations.catches import STAY_IN_ROLE
-from interlock.operations.roles import check_paths, check_verb, may_write, role_of
-from interlock.operations.task_adding import add_task
-from interlock.values import replace
+from landlane.config import Settings
+from landlane.domain.agents import PERSON
+from landlane.domain.roles import BUILT_IN
+from landlane.domain.tasks import NewTask
+from landlane.errors import Malformed, NotAllowed
+from landlane.operations import checklists, landing_ends, picking, sessions
+from landlane.operations.catches import STAY_IN_ROLE
+from landlane.operations.roles import check_paths, check_verb, may_write, role_of
+from landlane.operations.task_adding import add_task
+from landlane.values import replace
 from tests.contract.queueing import add, take, take_nothing
 
 if TYPE_CHECKING:
-    from interlock.domain.agents import Process
+    from landlane.domain.agents import Process
     from tests.support import Site
 
 NOT_CLAIMING = [name for name, role in BUILT_IN.items() if "claim" not in role.verbs]

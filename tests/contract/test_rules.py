@@ -6,19 +6,19 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from interlock.domain.rules import read_rules
-from interlock.errors import Held, RepositoryError
-from interlock.operations import rules as operations
-from interlock.operations.catches import CLAIM_FIRST, SYNC_FIRST, note_catch
-from interlock.operations.catching import CLAIM_CODES, Watched
-from interlock.operations.rules import COMMAND, HOOK
-from interlock.operations.rules_report import count_catches
-from interlock.operations.telling import take_untold
-from interlock.rebuilding import rebuild_store
+from landlane.domain.rules import read_rules
+from landlane.errors import Held, RepositoryError
+from landlane.operations import rules as operations
+from landlane.operations.catches import CLAIM_FIRST, SYNC_FIRST, note_catch
+from landlane.operations.catching import CLAIM_CODES, Watched
+from landlane.operations.rules import COMMAND, HOOK
+from landlane.operations.rules_report import count_catches
+from landlane.operations.telling import take_untold
+from landlane.rebuilding import rebuild_store
 from tests.support import MINUTE, SQLITE_ONLY, Background, opened
 
 if TYPE_CHECKING:
-    from interlock.domain.rules import Rules
+    from landlane.domain.rules import Rules
     from tests.support import Agent, Site
 
 FILE = "RULES.md"

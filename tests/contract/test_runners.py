@@ -9,8 +9,8 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from interlock.errors import Stale
-from interlock.operations.runners import (
+from landlane.errors import Stale
+from landlane.operations.runners import (
     RunnerBusy,
     RunnerLease,
     check_runner,
@@ -157,8 +157,8 @@ def test_one_of_many_has_it(live_site: Site) -> None:
 HOLDER = """
 import sys
 from pathlib import Path
-from interlock.operations import runners, sessions
-from interlock.testing.repositories import open_context
+from landlane.operations import runners, sessions
+from landlane.testing.repositories import open_context
 context = open_context(Path(sys.argv[1]), sys.argv[2])
 ann = sessions.join(context, "ann").session
 print(runners.take_runner(context, ann, "deploy:prod", 3_600_000).token, flush=True)

@@ -10,19 +10,19 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from interlock.config import Settings
-from interlock.domain.agents import Credentials
-from interlock.errors import Held, Malformed, NotAllowed, Stale
-from interlock.ids import new_uuid
-from interlock.operations import sessions
-from interlock.operations.sessions import Caller
-from interlock.values import replace
+from landlane.config import Settings
+from landlane.domain.agents import Credentials
+from landlane.errors import Held, Malformed, NotAllowed, Stale
+from landlane.ids import new_uuid
+from landlane.operations import sessions
+from landlane.operations.sessions import Caller
+from landlane.values import replace
 from tests.support import MINUTE, Agent, granted
 
 if TYPE_CHECKING:
     from pathlib import Path
 
-    from interlock.domain.agents import Process
+    from landlane.domain.agents import Process
     from tests.support import Site
 
 # --------------------------------------------------------------------------------------------- joining
@@ -84,7 +84,7 @@ def test_names_that_differ_in_case_are_two_agents(site: Site) -> None:
 
 def test_a_secret_lies_where_only_its_user_can_read_it(site: Site) -> None:
     site.agent("ann")
-    folder = site.repository / ".git" / "interlock" / "sessions"
+    folder = site.repository / ".git" / "landlane" / "sessions"
 
     assert stat.S_IMODE(folder.stat().st_mode) == 0o700
     assert stat.S_IMODE((folder / "ann").stat().st_mode) == 0o600
@@ -162,7 +162,7 @@ def test_a_name_is_free_again_when_its_session_has_lapsed(site: Site, tmp_path: 
 
 def test_a_secret_file_that_was_spoilt_proves_nothing(site: Site) -> None:
     site.agent("ann")
-    path = site.repository / ".git" / "interlock" / "sessions" / "ann"
+    path = site.repository / ".git" / "landlane" / "sessions" / "ann"
 
     for content in ("", "rubbish", "s-x wrong many 1 2 3", "s-x secret not-a-number"):
         path.write_text(content, encoding="ascii")
@@ -237,8 +237,8 @@ def test_a_command_belongs_to_the_session_of_the_process_that_started_it(live_si
     ann = live_site.agent("ann", process=live_site.context().processes.current())
     script = (
         "import sys; from pathlib import Path\n"
-        "from interlock.operations.sessions import Caller, identify\n"
-        "from interlock.testing.repositories import open_context\n"
+        "from landlane.operations.sessions import Caller, identify\n"
+        "from landlane.testing.repositories import open_context\n"
         "context = open_context(Path(sys.argv[1]), sys.argv[2])\n"
         "print(identify(context, Caller(agent_variable='bob', person='pat')).session.id)\n"
     )
@@ -280,7 +280,7 @@ def test_a_process_stands_for_the_session_it_was_registered_for_last(site: Site)
 
 def test_a_registered_ancestor_without_a_readable_secret_is_refused(site: Site) -> None:
     ann = site.agent("ann", process=site.context().processes.ancestry()[0])
-    os.unlink(site.repository / ".git" / "interlock" / "sessions" / "ann")
+    os.unlink(site.repository / ".git" / "landlane" / "sessions" / "ann")
 
     with pytest.raises(NotAllowed) as caught:
         sessions.identify(ann.context, Caller(person="pat"))

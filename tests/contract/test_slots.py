@@ -11,13 +11,13 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from interlock.config import Settings
-from interlock.domain.slots import Slot, SlotRefused, SlotTaken
-from interlock.errors import Held, InterlockError, Malformed, Stale
-from interlock.operations import leases, lines, slots
-from interlock.rebuilding import rebuild_store
-from interlock.runners.ports import is_port_free
-from interlock.testing.repositories import git
+from landlane.config import Settings
+from landlane.domain.slots import Slot, SlotRefused, SlotTaken
+from landlane.errors import Held, LandlaneError, Malformed, Stale
+from landlane.operations import leases, lines, slots
+from landlane.rebuilding import rebuild_store
+from landlane.runners.ports import is_port_free
+from landlane.testing.repositories import git
 from tests.contract.crowd import ask_crowd
 from tests.support import MINUTE, SECOND, SQLITE_ONLY, Background, opened, wait_until
 
@@ -37,9 +37,9 @@ KINDS = Settings(
 WAITER = """
 import sys
 from pathlib import Path
-from interlock.config import Settings
-from interlock.operations import sessions, slots
-from interlock.testing.repositories import open_context
+from landlane.config import Settings
+from landlane.operations import sessions, slots
+from landlane.testing.repositories import open_context
 context = open_context(Path(sys.argv[1]), sys.argv[2], settings=Settings(slots=(("gpu", {"capacity": 24}),)))
 bob = sessions.join(context, "bob").session
 slots.take_slot(context, bob, slots.wish_for(context, "gpu"), 60_000)
@@ -303,7 +303,7 @@ def test_a_slot_is_freed_by_its_holder_alone(site: Site) -> None:
     with pytest.raises(Held) as told:
         free(bob, slot)
     freed = free(ann, slot)
-    with pytest.raises(InterlockError) as again:
+    with pytest.raises(LandlaneError) as again:
         free(ann, slot)
 
     assert (told.value.facts["holder"], again.value.code) == ("ann", "NOT_HELD")

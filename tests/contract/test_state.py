@@ -7,22 +7,22 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 
-from interlock.config import Settings
-from interlock.domain.slots import SlotTaken
-from interlock.domain.state import VERSIONS_KEPT, State, StateStale
-from interlock.errors import Malformed, NotAllowed, Stale
-from interlock.moving import move_store
-from interlock.operations import numbers, once, slots, state
-from interlock.rebuilding import rebuild_store
-from interlock.runners.process import Ended
-from interlock.values import replace
+from landlane.config import Settings
+from landlane.domain.slots import SlotTaken
+from landlane.domain.state import VERSIONS_KEPT, State, StateStale
+from landlane.errors import Malformed, NotAllowed, Stale
+from landlane.moving import move_store
+from landlane.operations import numbers, once, slots, state
+from landlane.rebuilding import rebuild_store
+from landlane.runners.process import Ended
+from landlane.values import replace
 from tests.contract.crowd import ask_crowd
 from tests.support import MINUTE, SECOND, SQLITE_ONLY, Background, opened, wait_until
 
 if TYPE_CHECKING:
     from pathlib import Path
 
-    from interlock.operations.context import Context
+    from landlane.operations.context import Context
     from tests.support import Agent, Site
 
 

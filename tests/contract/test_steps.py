@@ -6,16 +6,16 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from interlock.domain.handoffs import Draft
-from interlock.errors import Malformed
-from interlock.operations import handoffs, steps, tasks
-from interlock.rebuilding import rebuild_store
+from landlane.domain.handoffs import Draft
+from landlane.errors import Malformed
+from landlane.operations import handoffs, steps, tasks
+from landlane.rebuilding import rebuild_store
 from tests.contract.queueing import add, take
 from tests.support import SQLITE_ONLY, opened
 
 if TYPE_CHECKING:
-    from interlock.domain.handoffs import Handoff
-    from interlock.ports.store import Change
+    from landlane.domain.handoffs import Handoff
+    from landlane.ports.store import Change
     from tests.support import Site
 
 
@@ -63,7 +63,7 @@ def test_steps_are_rebuilt_from_the_journal(site: Site) -> None:
         house.settle()
         folder = house.checkout.state_folder
     site.close()
-    identity = (site.repository / ".git" / "interlock" / "repository").read_text().strip()
+    identity = (site.repository / ".git" / "landlane" / "repository").read_text().strip()
 
     rebuild_store(folder, identity, ignore_case=False)
 

@@ -16,28 +16,28 @@ from typing import TYPE_CHECKING
 import psycopg
 import pytest
 
-from interlock.config import Settings
-from interlock.domain.claims import areas_of
-from interlock.errors import InterlockError, StoreCorrupt, StoreError, StoreTransient
-from interlock.operations import journal, sessions
-from interlock.store import postgres_schema, sqlite_schema
-from interlock.store.fairness import FairLock
-from interlock.store.sqlite_schema import APPLICATION_ID, READABLE_BY, SCHEMA
-from interlock.store.statements import read_migrations
-from interlock.testing.repositories import open_context
+from landlane.config import Settings
+from landlane.domain.claims import areas_of
+from landlane.errors import LandlaneError, StoreCorrupt, StoreError, StoreTransient
+from landlane.operations import journal, sessions
+from landlane.store import postgres_schema, sqlite_schema
+from landlane.store.fairness import FairLock
+from landlane.store.sqlite_schema import APPLICATION_ID, READABLE_BY, SCHEMA
+from landlane.store.statements import read_migrations
+from landlane.testing.repositories import open_context
 from tests.support import POSTGRES_ONLY, SQLITE_ONLY, Agent, Background, opened, wait_until
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
-    from interlock.ports.store import Change
+    from landlane.ports.store import Change
     from tests.support import Site
 
 
 def run_sql(site: Site, *commands: str) -> None:
     """What another program may do to the database."""
     if site.is_postgres:
-        with psycopg.connect(site.place, options="-c search_path=interlock") as connection:
+        with psycopg.connect(site.place, options="-c search_path=landlane") as connection:
             for command in commands:
                 connection.execute(command.encode())
     else:
@@ -53,9 +53,9 @@ def facts_of(site: Site) -> dict[str, str]:
     return {str(key): str(fact) for key, fact in site.rows("meta_all")}
 
 
-def refusal(site: Site) -> InterlockError:
+def refusal(site: Site) -> LandlaneError:
     """What opening the store says."""
-    with pytest.raises(InterlockError) as caught:
+    with pytest.raises(LandlaneError) as caught:
         site.context()
     return caught.value
 
@@ -103,7 +103,7 @@ def test_a_store_of_a_newer_program_is_refused_politely_and_left_as_it_is(site: 
     error = refusal(site)
 
     assert (error.code, error.exit_code) == ("STORE_NEWER", 1)
-    assert "upgrade interlock" in error.hint
+    assert "upgrade landlane" in error.hint
     assert "9007" in error.message
     if not site.is_postgres:
         assert fingerprint(site.place) == before
@@ -222,7 +222,7 @@ def test_a_folder_that_is_not_there_is_named(site: Site) -> None:
 
 @SQLITE_ONLY
 def test_a_folder_stands_for_the_store_in_it(site: Site) -> None:
-    folder = site.repository / ".git" / "interlock" / "other"
+    folder = site.repository / ".git" / "landlane" / "other"
     folder.mkdir()
 
     open_context(site.repository, str(folder)).store.close()
@@ -282,7 +282,7 @@ def test_a_broken_connection_is_made_anew(live_site: Site) -> None:
 def locked_by_another_program(site: Site) -> Iterator[None]:
     """Somebody holds the database for the length of a `with` block."""
     if site.is_postgres:
-        with psycopg.connect(site.place, options="-c search_path=interlock") as server:
+        with psycopg.connect(site.place, options="-c search_path=landlane") as server:
             server.execute("LOCK TABLE claims, sessions, journal IN ACCESS EXCLUSIVE MODE")
             yield
     else:
@@ -373,8 +373,8 @@ def waiting_for_locks(site: Site) -> int:
 FORKING_PROCESS = """
 import os, sys
 from pathlib import Path
-from interlock.operations import claims, sessions
-from interlock.testing.repositories import open_context
+from landlane.operations import claims, sessions
+from landlane.testing.repositories import open_context
 context = open_context(Path(sys.argv[1]), sys.argv[2])
 session = sessions.join(context, "ann").session
 
@@ -404,7 +404,7 @@ def test_a_forked_child_and_its_parent_may_both_use_the_store(live_site: Site) -
 
 FORKING_WHILE_LOCKED = """
 import os, sys, threading
-from interlock.store.fairness import FairLock
+from landlane.store.fairness import FairLock
 first, second = FairLock(sys.argv[1]), FairLock(sys.argv[1])
 assert first.try_acquire()
 open_files = len(os.listdir("/proc/self/fd"))

@@ -13,9 +13,9 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from interlock.domain.tasks import NewTask
-from interlock.errors import Malformed
-from interlock.operations import leases, task_adding, tasks
+from landlane.domain.tasks import NewTask
+from landlane.errors import Malformed
+from landlane.operations import leases, task_adding, tasks
 from tests.contract.queueing import add, end, state, take, take_nothing
 from tests.support import Background, Site
 
@@ -24,8 +24,8 @@ if TYPE_CHECKING:
 
 ROOT = Path(__file__).resolve().parents[2]
 PROCESSES = 64
-ROUNDS = int(os.environ.get("INTERLOCK_TASK_ROUNDS", "6"))
-SEED = int(os.environ.get("INTERLOCK_TASK_SEED", "0")) or random.SystemRandom().randrange(2**32)
+ROUNDS = int(os.environ.get("LANDLANE_TASK_ROUNDS", "6"))
+SEED = int(os.environ.get("LANDLANE_TASK_SEED", "0")) or random.SystemRandom().randrange(2**32)
 
 pytestmark = [pytest.mark.timeout(120 + 2 * ROUNDS)]
 

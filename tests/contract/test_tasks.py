@@ -4,10 +4,10 @@ from __future__ import annotations
 
 import pytest
 
-from interlock.config import Settings
-from interlock.domain.tasks import NewTask
-from interlock.errors import Malformed, NotAllowed, Stale
-from interlock.operations import checklists, picking, sessions, task_adding, tasks
+from landlane.config import Settings
+from landlane.domain.tasks import NewTask
+from landlane.errors import Malformed, NotAllowed, Stale
+from landlane.operations import checklists, picking, sessions, task_adding, tasks
 from tests.contract.queueing import add, end, state, take, take_nothing, task_kinds, try_to_add
 from tests.support import MINUTE, SECOND, Agent, Background, Site, wait_until
 

@@ -8,26 +8,26 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from interlock.config import Settings
-from interlock.domain.periods import Period
-from interlock.domain.retries import Lineage
-from interlock.domain.tasks import NewTask
-from interlock.domain.usage import PRICED, REPORTED
-from interlock.domain.worker_messages import Usage
-from interlock.errors import Malformed
-from interlock.operations import gates, records, stats, usage
-from interlock.operations.attempts import begin_attempt, change_attempt
-from interlock.operations.picking import NothingReady, Picked, next_task
-from interlock.operations.task_adding import Added, add_task
-from interlock.operations.tasks import fail_task, get_task
-from interlock.operations.usage_importing import import_usage
-from interlock.rebuilding import rebuild_store
-from interlock.values import as_dict
+from landlane.config import Settings
+from landlane.domain.periods import Period
+from landlane.domain.retries import Lineage
+from landlane.domain.tasks import NewTask
+from landlane.domain.usage import PRICED, REPORTED
+from landlane.domain.worker_messages import Usage
+from landlane.errors import Malformed
+from landlane.operations import gates, records, stats, usage
+from landlane.operations.attempts import begin_attempt, change_attempt
+from landlane.operations.picking import NothingReady, Picked, next_task
+from landlane.operations.task_adding import Added, add_task
+from landlane.operations.tasks import fail_task, get_task
+from landlane.operations.usage_importing import import_usage
+from landlane.rebuilding import rebuild_store
+from landlane.values import as_dict
 from tests.support import MINUTE, SECOND, SQLITE_ONLY, Background, granted, opened, wait_until
 
 if TYPE_CHECKING:
-    from interlock.domain.attempts import Attempt
-    from interlock.domain.tasks import Task
+    from landlane.domain.attempts import Attempt
+    from landlane.domain.tasks import Task
     from tests.support import Agent, Site
 
 DAY = 24 * 60 * MINUTE

@@ -14,11 +14,11 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from interlock.config import Settings
-from interlock.domain.claims import Refused
-from interlock.errors import Malformed, Stale, StoreError
-from interlock.operations import leases, waiting
-from interlock.store.wake import Wakes
+from landlane.config import Settings
+from landlane.domain.claims import Refused
+from landlane.errors import Malformed, Stale, StoreError
+from landlane.operations import leases, waiting
+from landlane.store.wake import Wakes
 from tests.killing_support import stop_outside_the_store
 from tests.support import MINUTE, SECOND, SQLITE_ONLY, Background, granted, refused, wait_until
 
@@ -26,7 +26,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
     from pathlib import Path
 
-    from interlock.domain.claims import Claim, Taken
+    from landlane.domain.claims import Claim, Taken
     from tests.support import Agent, Site
 
 LONG_MS = 60 * SECOND  # longer than any test may take
@@ -418,8 +418,8 @@ def test_a_long_line_is_no_ring(live_site: Site) -> None:
 WAITING_PROCESS = """
 import sys
 from pathlib import Path
-from interlock.operations import claims, sessions, waiting
-from interlock.testing.repositories import open_context
+from landlane.operations import claims, sessions, waiting
+from landlane.testing.repositories import open_context
 context = open_context(Path(sys.argv[1]), sys.argv[2])
 session = sessions.join(context, "zed").session
 request = claims.make_request(context, (context.repository.pattern_of("src", "literal"),))
@@ -476,13 +476,13 @@ def test_a_killed_waiter_leaves_no_socket_behind(
     ann = live_site.agent("ann")
     ann.take("src")
     child = waiting_process()
-    assert len(os.listdir(live_site.repository / ".git/interlock/wake")) == 1
+    assert len(os.listdir(live_site.repository / ".git/landlane/wake")) == 1
 
     child.kill()
     child.wait(timeout=30)
     ann.release()
 
-    assert os.listdir(live_site.repository / ".git/interlock/wake") == []
+    assert os.listdir(live_site.repository / ".git/landlane/wake") == []
 
 
 def test_a_stopped_waiter_is_passed_over_and_waits_on_when_it_is_continued(

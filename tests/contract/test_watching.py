@@ -4,23 +4,23 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from interlock.config import Settings
-from interlock.domain.agents import PERSON
-from interlock.domain.landings import Landing, Queue
-from interlock.domain.tasks import NewTask
-from interlock.operations import events, gates, records, sessions, tasks
-from interlock.operations.observing import observe
-from interlock.operations.picking import Picked, next_task
-from interlock.operations.task_adding import add_task
-from interlock.rebuilding import rebuild_store
-from interlock.runners.processes import MachineProcesses
-from interlock.values import as_dict, replace
+from landlane.config import Settings
+from landlane.domain.agents import PERSON
+from landlane.domain.landings import Landing, Queue
+from landlane.domain.tasks import NewTask
+from landlane.operations import events, gates, records, sessions, tasks
+from landlane.operations.observing import observe
+from landlane.operations.picking import Picked, next_task
+from landlane.operations.task_adding import add_task
+from landlane.rebuilding import rebuild_store
+from landlane.runners.processes import MachineProcesses
+from landlane.values import as_dict, replace
 from tests.contract.test_handoffs import hand
 from tests.support import MINUTE, SECOND, SQLITE_ONLY, Background, granted, opened
 
 if TYPE_CHECKING:
-    from interlock.domain.watching import Event
-    from interlock.operations.context import Context
+    from landlane.domain.watching import Event
+    from landlane.operations.context import Context
     from tests.support import Agent, Site
 
 PLAIN = Settings()

@@ -8,14 +8,14 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from interlock.domain.agents import Process
-from interlock.errors import Held, NotAllowed
-from interlock.flows import closing
-from interlock.flows.rescues import saved_work
-from interlock.operations import journal
-from interlock.operations import workspaces as operations
-from interlock.operations.tasks import block_task
-from interlock.values import as_dict
+from landlane.domain.agents import Process
+from landlane.errors import Held, NotAllowed
+from landlane.flows import closing
+from landlane.flows.rescues import saved_work
+from landlane.operations import journal
+from landlane.operations import workspaces as operations
+from landlane.operations.tasks import block_task
+from landlane.values import as_dict
 from tests.workspace_support import Yard
 
 if TYPE_CHECKING:

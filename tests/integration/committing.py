@@ -7,13 +7,13 @@ from pathlib import Path
 
 import pytest
 
-from interlock.bootstrap import STORE_NAME
-from interlock.config import Settings
-from interlock.errors import InterlockError
-from interlock.flows.commits import Made, commit, make_wish
-from interlock.flows.site import Site
-from interlock.git.layout import find_checkout
-from interlock.testing.clock import FakeClock
+from landlane.bootstrap import STORE_NAME
+from landlane.config import Settings
+from landlane.errors import LandlaneError
+from landlane.flows.commits import Made, commit, make_wish
+from landlane.flows.site import Site
+from landlane.git.layout import find_checkout
+from landlane.testing.clock import FakeClock
 from tests import support
 
 
@@ -22,7 +22,7 @@ class Crew:
 
     def __init__(self, repository: Path) -> None:
         self.root = repository
-        state = repository / ".git" / "interlock"
+        state = repository / ".git" / "landlane"
         state.mkdir()
         self.site = support.Site(repository, str(state / STORE_NAME), FakeClock())
         self.told: list[str] = []
@@ -87,5 +87,5 @@ class Crew:
         return self.git("show", "--no-patch", "--format=%B", commit_id)
 
 
-def refuse(kind: type[InterlockError], code: str) -> pytest.RaisesExc[InterlockError]:
+def refuse(kind: type[LandlaneError], code: str) -> pytest.RaisesExc[LandlaneError]:
     return pytest.RaisesExc(kind, check=lambda error: error.code == code)

@@ -19,9 +19,9 @@ from typing import Any
 
 from langgraph.checkpoint.sqlite import SqliteSaver
 
-from interlock import Interlock
-from interlock.operations.context import Context
-from interlock.operations.gates import answer
+from landlane import Landlane
+from landlane.operations.context import Context
+from landlane.operations.gates import answer
 
 EXAMPLE = Path(__file__).resolve().parents[2] / "examples" / "langgraph" / "article.py"
 _WAITS, _MOST_DEATHS = 7, 60
@@ -83,7 +83,7 @@ def _run(article: Any, die_at: int) -> int:
 
 
 def _approve() -> int:
-    with Interlock() as person:
+    with Landlane() as person:
         for gate in person.gates.waiting():
             answer(person._house.context, person.session, gate.id, approve=True)
     return 0

@@ -6,24 +6,24 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from interlock.domain.attempts import ENDED
-from interlock.domain.reviews import Review
-from interlock.domain.tasks import NewTask
-from interlock.errors import NotAllowed
-from interlock.flows.approved import land_approved
-from interlock.flows.proved import submit_proved
-from interlock.git import advancing
-from interlock.git.target import find_target
-from interlock.loops.settling import settle_here
-from interlock.operations import attempts, evidence, held, picking, reviews, sessions, tasks
-from interlock.operations.task_adding import add_task
+from landlane.domain.attempts import ENDED
+from landlane.domain.reviews import Review
+from landlane.domain.tasks import NewTask
+from landlane.errors import NotAllowed
+from landlane.flows.approved import land_approved
+from landlane.flows.proved import submit_proved
+from landlane.git import advancing
+from landlane.git.target import find_target
+from landlane.loops.settling import settle_here
+from landlane.operations import attempts, evidence, held, picking, reviews, sessions, tasks
+from landlane.operations.task_adding import add_task
 from tests.killing_support import git
 from tests.landing_support import Yard
 
 if TYPE_CHECKING:
     from pathlib import Path
 
-BRANCH = "interlock/T1-1/work"
+BRANCH = "landlane/T1-1/work"
 
 
 @pytest.fixture
@@ -37,7 +37,7 @@ def yard(repository: Path) -> object:
 @pytest.fixture
 def other(yard: Yard, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> object:
     """Another clone with the same store and the same remote."""
-    monkeypatch.setenv("INTERLOCK_STORE", str(tmp_path / "store.db"))
+    monkeypatch.setenv("LANDLANE_STORE", str(tmp_path / "store.db"))
     yard.configure(more='remote = "origin"')
     remote, folder = tmp_path / "remote.git", tmp_path / "other" / "shop"
     git(yard.folder, "clone", "--quiet", "--bare", str(yard.folder), str(remote))
@@ -45,9 +45,9 @@ def other(yard: Yard, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> object
     git(yard.folder, "fetch", "--quiet", "origin")
     git(tmp_path, "clone", "--quiet", str(remote), str(folder))
     yard.agent("ann")
-    (folder / ".git" / "interlock").mkdir()
-    known = (yard.folder / ".git" / "interlock" / "repository").read_text()
-    (folder / ".git" / "interlock" / "repository").write_text(known)
+    (folder / ".git" / "landlane").mkdir()
+    known = (yard.folder / ".git" / "landlane" / "repository").read_text()
+    (folder / ".git" / "landlane" / "repository").write_text(known)
     made = Yard(folder)
     yield made
     made.close()
@@ -55,7 +55,7 @@ def other(yard: Yard, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> object
 
 def pins(yard: Yard) -> list[str]:
     """What the remote has of ours."""
-    return git(yard.folder, "ls-remote", "origin", "refs/interlock/*").split()[1::2]
+    return git(yard.folder, "ls-remote", "origin", "refs/landlane/*").split()[1::2]
 
 
 def begin(yard: Yard, agent: str = "ann") -> str:
@@ -132,7 +132,7 @@ def test_what_was_proved_in_one_clone_is_landed_from_another_or_left_alone(yard:
     head = yard.branch(BRANCH, {"src/dates.py": "1\n"})
     assert evidence.conclude(context, yard.house.witness(), ann, "T1").task.state == "landing"
     sessions.leave(context, ann)
-    pin = f"refs/interlock/proved/{head}"
+    pin = f"refs/landlane/proved/{head}"
     assert pins(other) == [pin]
 
     git(yard.folder, "push", "--quiet", "origin", f":{pin}")
@@ -147,13 +147,13 @@ def test_what_was_proved_in_one_clone_is_landed_from_another_or_left_alone(yard:
     assert (other.look("L1").state, tasks.get_task(context, "T1").state) == ("landed", "done")
     assert pins(other) == []
     settle_here(yard.site)
-    assert git(yard.folder, "for-each-ref", "refs/interlock/proved").strip() == ""
+    assert git(yard.folder, "for-each-ref", "refs/landlane/proved").strip() == ""
 
 
 def test_what_was_rejected_is_not_shared_any_more(yard: Yard, other: Yard) -> None:
     head = begin(yard)
     settle_here(yard.site)
-    assert pins(other) == [f"refs/interlock/proved/{head}"], "it is under review"
+    assert pins(other) == [f"refs/landlane/proved/{head}"], "it is under review"
     bob = other.agent("bob")
     reviews.give_verdict(other.house.context, bob, "V1", verdict="reject", summary="not yet")
     settle_here(yard.site)

@@ -8,14 +8,14 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from interlock.domain.attempts import ENDED
-from interlock.domain.worker_messages import Heartbeat, Progress, WorkComplete, WorkFailed
-from interlock.errors import Malformed
-from interlock.loops import attempt_logs
-from interlock.loops.attempt_logs import AttemptLog, follow_log, log_path, prune_logs, read_log
-from interlock.operations.attempts import begin_attempt, change_attempt
-from interlock.runners.worker_pipe import WorkerEnd
-from interlock.values import replace
+from landlane.domain.attempts import ENDED
+from landlane.domain.worker_messages import Heartbeat, Progress, WorkComplete, WorkFailed
+from landlane.errors import Malformed
+from landlane.loops import attempt_logs
+from landlane.loops.attempt_logs import AttemptLog, follow_log, log_path, prune_logs, read_log
+from landlane.operations.attempts import begin_attempt, change_attempt
+from landlane.runners.worker_pipe import WorkerEnd
+from landlane.values import replace
 from tests.acceptance.calling import Shell
 from tests.contract.queueing import add, take
 from tests.integration.committing import Crew
@@ -170,7 +170,7 @@ def test_task_log_shows_the_log_of_an_attempt_and_where_it_is(crew: Crew) -> Non
     context = keeper.context
     facts = {"role": "explore", "client": "command"}
     first = begin_attempt(context, keeper.session, task, **facts)
-    state = crew.root / ".git" / "interlock"
+    state = crew.root / ".git" / "landlane"
     AttemptLog(str(state), task.id, 1).write("says", "it begins")
     change_attempt(context, first, "ended", state=ENDED, code="failed", reason="no", outcome="retry")
     shell = Shell(crew.root)

@@ -7,16 +7,16 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from interlock.domain.hooking import CHILD_START, START, Event
-from interlock.domain.rules import MOST_BYTES, RULES_TEMPLATE, version_of
-from interlock.domain.tasks import NewTask
-from interlock.flows.briefing import brief
-from interlock.operations.picking import next_task
-from interlock.operations.rules import find_acknowledgement
-from interlock.operations.task_adding import add_task
-from interlock.operations.tasks import fail_task
-from interlock.testing.clock import FakeClock
-from interlock.testing.repositories import git
+from landlane.domain.hooking import CHILD_START, START, Event
+from landlane.domain.rules import MOST_BYTES, RULES_TEMPLATE, version_of
+from landlane.domain.tasks import NewTask
+from landlane.flows.briefing import brief
+from landlane.operations.picking import next_task
+from landlane.operations.rules import find_acknowledgement
+from landlane.operations.task_adding import add_task
+from landlane.operations.tasks import fail_task
+from landlane.testing.clock import FakeClock
+from landlane.testing.repositories import git
 from tests.landing_support import Yard
 
 if TYPE_CHECKING:
@@ -45,7 +45,7 @@ def write(yard: Yard, name: str, text: str) -> None:
 
 
 def settings(yard: Yard, text: str) -> None:
-    yard.commit({"interlock.toml": text})
+    yard.commit({"landlane.toml": text})
     yard._house = None
 
 
@@ -87,7 +87,7 @@ def test_a_session_that_has_read_them_is_only_reminded(yard: Yard) -> None:
     ("policy", "words"),
     [
         ("auto", "Editing a free path claims it"),
-        ("strict", "is refused: `interlock claim PATH` first"),
+        ("strict", "is refused: `landlane claim PATH` first"),
         ("watch", "only reported"),
     ],
 )
@@ -104,7 +104,7 @@ def test_long_rules_are_named_and_must_be_read_by_oneself(yard: Yard) -> None:
     told = started(yard)
 
     assert "Rule 0; Rule 1;" in told
-    assert f"interlock rules ack {version_of(text)}" in told
+    assert f"landlane rules ack {version_of(text)}" in told
     assert acknowledged(yard) == ""
 
 
@@ -230,7 +230,7 @@ def test_a_task_comes_with_what_earlier_attempts_left(yard: Yard) -> None:
 
     assert "Your task T1 (active, attempt 2): Mend the parser" in told
     assert "It drops commas." in told
-    assert "`interlock task show T1` shows the rest" in told
+    assert "`landlane task show T1` shows the rest" in told
     assert "Paths: src/parse.py" in told
     assert "Attempt 1 of bob left: the grammar is ambiguous" in told
 
@@ -243,7 +243,7 @@ def test_many_others_are_counted(yard: Yard) -> None:
     told = started(yard)
 
     assert told.index("- zoe holds README.md") < told.index("- a00 holds nothing")
-    assert "and 5 more: `interlock status`" in told
+    assert "and 5 more: `landlane status`" in told
 
 
 def test_a_stale_base_is_told_without_asking_a_remote(yard: Yard) -> None:
@@ -293,7 +293,7 @@ def test_a_part_that_breaks_is_one_line(yard: Yard, monkeypatch: pytest.MonkeyPa
     def fail(*_: object, **__: object) -> str:
         raise RecursionError("no end")
 
-    monkeypatch.setattr("interlock.flows.briefing.tell_base", fail)
+    monkeypatch.setattr("landlane.flows.briefing.tell_base", fail)
 
     told = started(yard)
 
@@ -304,15 +304,15 @@ def test_a_part_that_breaks_is_one_line(yard: Yard, monkeypatch: pytest.MonkeyPa
 def test_who_may_not_find_our_command_is_told_where_it_is(
     yard: Yard, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
 ) -> None:
-    from interlock.flows import reaching
+    from landlane.flows import reaching
 
     everywhere = tmp_path / "bin"
     everywhere.mkdir()
     monkeypatch.setattr(reaching, "_EVERYWHERE", (str(everywhere),))
     path = reaching.own_command()
-    assert path.endswith("/interlock")
+    assert path.endswith("/landlane")
 
-    assert f"If `interlock` is not found, call it as {path}." in started(yard)
+    assert f"If `landlane` is not found, call it as {path}." in started(yard)
 
-    (everywhere / "interlock").symlink_to(path)
+    (everywhere / "landlane").symlink_to(path)
     assert "is not found, call" not in started(yard, "bob")

@@ -6,15 +6,15 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from interlock.errors import RepositoryError
-from interlock.git.checkouts import bring_back
-from interlock.git.layout import find_checkout
-from interlock.testing.repositories import git
+from landlane.errors import RepositoryError
+from landlane.git.checkouts import bring_back
+from landlane.git.layout import find_checkout
+from landlane.testing.repositories import git
 
 if TYPE_CHECKING:
     from pathlib import Path
 
-BRANCH = "interlock/T1-1/work"
+BRANCH = "landlane/T1-1/work"
 
 
 @pytest.fixture
@@ -42,7 +42,7 @@ def test_what_somebody_committed_on_the_branch_at_home_is_kept(repository: Path,
     head = commit(clone, "more")
 
     assert bring_back(home, str(clone), BRANCH) == head
-    assert theirs in git(repository, "for-each-ref", "--format=%(objectname)", "refs/interlock/replaced")
+    assert theirs in git(repository, "for-each-ref", "--format=%(objectname)", "refs/landlane/replaced")
 
 
 def test_what_only_the_repository_has_beyond_the_clone_stays(repository: Path, clone: Path) -> None:
@@ -63,7 +63,7 @@ def test_what_the_clone_amends_leaves_nothing_behind(repository: Path, clone: Pa
 
     bring_back(home, str(clone), BRANCH)
 
-    assert not git(repository, "for-each-ref", "refs/interlock/replaced").strip()
+    assert not git(repository, "for-each-ref", "refs/landlane/replaced").strip()
 
 
 def test_a_branch_that_is_checked_out_at_home_is_said_to_be(repository: Path, clone: Path) -> None:

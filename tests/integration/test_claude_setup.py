@@ -10,9 +10,9 @@ from typing import Any
 
 import pytest
 
-from interlock.clients.claude_setup import SETTINGS, troubles, version, wanted
-from interlock.clients.setups import Place
-from interlock.testing.repositories import make_repository
+from landlane.clients.claude_setup import SETTINGS, troubles, version, wanted
+from landlane.clients.setups import Place
+from landlane.testing.repositories import make_repository
 
 CURRENT = "2.1.325 (Claude Code)\n"
 Json = dict[str, Any]
@@ -23,9 +23,9 @@ def place(tmp_path: Path) -> Place:
     """A checkout with our hooks, and a program that is called claude."""
     root, home, programs = (tmp_path / name for name in ("root", "home", "bin"))
     make_repository(root)
-    for folder in (home, programs, tmp_path / "interlock/hooks"):
+    for folder in (home, programs, tmp_path / "landlane/hooks"):
         folder.mkdir(parents=True)
-    lean = tmp_path / "interlock/hooks/lean.py"
+    lean = tmp_path / "landlane/hooks/lean.py"
     lean.touch()
     program = programs / "claude"
     program.touch(mode=0o755)

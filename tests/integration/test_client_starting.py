@@ -9,27 +9,27 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from interlock.bootstrap import open_house
-from interlock.clients.working import worker_command
-from interlock.config import Settings
-from interlock.domain.fences import Tree
-from interlock.domain.hooking import BEFORE, DENY, EDIT, NOTHING, SHELL, Event
-from interlock.domain.roles import BUILT_IN
-from interlock.domain.runs import ENDED
-from interlock.flows.client_starting import client_of, furnish, prepare_start
-from interlock.flows.editing import check_edit
-from interlock.flows.effects import before_shell
-from interlock.flows.site import Site
-from interlock.git.layout import HOME_POINTER
-from interlock.operations.runs import begin_run, change_run
-from interlock.operations.sessions import join
-from interlock.operations.tool_calls import open_calls
-from interlock.testing.repositories import git, make_repository
+from landlane.bootstrap import open_house
+from landlane.clients.working import worker_command
+from landlane.config import Settings
+from landlane.domain.fences import Tree
+from landlane.domain.hooking import BEFORE, DENY, EDIT, NOTHING, SHELL, Event
+from landlane.domain.roles import BUILT_IN
+from landlane.domain.runs import ENDED
+from landlane.flows.client_starting import client_of, furnish, prepare_start
+from landlane.flows.editing import check_edit
+from landlane.flows.effects import before_shell
+from landlane.flows.site import Site
+from landlane.git.layout import HOME_POINTER
+from landlane.operations.runs import begin_run, change_run
+from landlane.operations.sessions import join
+from landlane.operations.tool_calls import open_calls
+from landlane.testing.repositories import git, make_repository
 
 if TYPE_CHECKING:
     from pathlib import Path
 
-    from interlock.domain.agents import Session
+    from landlane.domain.agents import Session
 
 
 @pytest.fixture
@@ -89,10 +89,10 @@ def test_codex_runs_the_hooks_of_its_checkout_and_begins_without_our_server(
     assert "--dangerously-bypass-hook-trust" not in words(scratch, tmp_path, "code", "codex", "exec", "x")
     (tmp_path / ".codex").mkdir()
     (tmp_path / ".codex" / "hooks.json").write_text("{}")
-    (tmp_path / ".codex" / "config.toml").write_text("[mcp_servers.interlock]\ncommand = 'x'\n")
+    (tmp_path / ".codex" / "config.toml").write_text("[mcp_servers.landlane]\ncommand = 'x'\n")
     found = words(scratch, tmp_path, "code", "codex", "exec", "x")
     assert "--dangerously-bypass-hook-trust" in found
-    assert "mcp_servers.interlock.required=false" in found
+    assert "mcp_servers.landlane.required=false" in found
 
 
 def test_gemini_is_told_once_how_to_ask(scratch: Path, tmp_path: Path) -> None:
@@ -198,7 +198,7 @@ def test_in_a_clone_that_is_thrown_away_a_reader_may_edit(scratch: Path, tmp_pat
 
 def test_the_scratch_of_a_run_is_free_to_its_own_session_alone(tmp_path: Path) -> None:
     repository = make_repository(tmp_path / "shop", files={"a.py": "x = 1\n"})
-    scratch = tmp_path / "interlock-x1"
+    scratch = tmp_path / "landlane-x1"
     git(tmp_path, "clone", "--quiet", str(repository), str(scratch / "checkout"))
     pointer = scratch / "checkout" / ".git" / HOME_POINTER
     pointer.write_text(f"{repository / '.git'}\n")

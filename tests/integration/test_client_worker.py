@@ -13,18 +13,18 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 
-from interlock.clients.working import MODULE
-from interlock.domain.worker_messages import Usage, WorkAssignment, WorkComplete, WorkFailed, write_line
-from interlock.runners.client_child import ClientChild, Pulse
-from interlock.runners.worker_child import WorkerChild
-from interlock.runners.worker_pipe import run_worker
-from interlock.testing.repositories import git, make_repository
+from landlane.clients.working import MODULE
+from landlane.domain.worker_messages import Usage, WorkAssignment, WorkComplete, WorkFailed, write_line
+from landlane.runners.client_child import ClientChild, Pulse
+from landlane.runners.worker_child import WorkerChild
+from landlane.runners.worker_pipe import run_worker
+from landlane.testing.repositories import git, make_repository
 from tests.support import wait_until
 
 if TYPE_CHECKING:
     from collections.abc import Callable
 
-    from interlock.runners.worker_pipe import WorkerEnd
+    from landlane.runners.worker_pipe import WorkerEnd
 
 RESULT = {
     "type": "result",

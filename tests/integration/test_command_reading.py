@@ -14,12 +14,12 @@ from click.testing import CliRunner
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
-from interlock.cli import full
-from interlock.cli.quick import read_call
-from interlock.cli.spec import COMMANDS, COMMON
+from landlane.cli import full
+from landlane.cli.quick import read_call
+from landlane.cli.spec import COMMANDS, COMMON
 
 if TYPE_CHECKING:
-    from interlock.cli.spec import Command, Option
+    from landlane.cli.spec import Command, Option
 
 Call = tuple[str, dict[str, Any]]
 
@@ -139,7 +139,7 @@ def test_every_command_explains_itself_with_examples_that_can_be_read(command: C
         assert example.split("\n")[0][:60] in shown.output.replace("\n    ", "\n")
         if not set(example) & set("|><;&`"):  # a shell's own words are not ours to read
             words = shlex.split(example.replace("$$", "4711"))
-            assert words[0] == "interlock"
+            assert words[0] == "landlane"
             call = read_call(words[1:])
             assert call is not None, example
             assert call[0].path == command.path
@@ -162,7 +162,7 @@ def test_the_table_holds_no_contradiction() -> None:
 def test_every_handler_is_there_and_takes_what_the_table_says() -> None:
     for command in COMMANDS:
         module, _, function = command.handler.partition(":")
-        handler = getattr(importlib.import_module(f"interlock.cli.{module}"), function)
+        handler = getattr(importlib.import_module(f"landlane.cli.{module}"), function)
         wanted = {option.key for option in command.options} | {one.key for one in command.arguments}
         taken = inspect.signature(handler).parameters
         named = {name for name, one in taken.items() if one.kind is not one.VAR_KEYWORD}

@@ -11,18 +11,18 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 
-from interlock.errors import (
-    InterlockError,
+from landlane.errors import (
+    LandlaneError,
     RepositoryError,
     TimedOut,
 )
-from interlock.git import commits as git
-from interlock.git.lock import git_lock, under_lock
+from landlane.git import commits as git
+from landlane.git.lock import git_lock, under_lock
 from tests.integration.committing import Crew, refuse
 from tests.support import MINUTE
 
 if TYPE_CHECKING:
-    from interlock.git.run import Output
+    from landlane.git.run import Output
 
 
 def test_all_commit_hooks_run_and_see_what_will_be_committed(crew: Crew) -> None:
@@ -55,21 +55,21 @@ def test_a_refusing_hook_is_shown_and_leaves_index_and_files_as_they_were(crew: 
     crew.git("add", "theirs.py")
     before = (crew.head(), crew.git("ls-files", "--stage"), crew.status())
 
-    with refuse(InterlockError, "HOOK_REFUSED") as refused:
+    with refuse(LandlaneError, "HOOK_REFUSED") as refused:
         crew.commit(ann, "new.py", "README.md")
 
     assert refused.value.exit_code == 1
     assert "line 3: bad taste" in refused.value.message
     assert refused.value.facts["output"] == "checking\nline 3: bad taste"
     assert (crew.head(), crew.git("ls-files", "--stage"), crew.status()) == before
-    assert not list((crew.root / ".git").glob("interlock-index-*"))
+    assert not list((crew.root / ".git").glob("landlane-index-*"))
 
 
 def test_a_hooks_endless_output_is_bounded(crew: Crew) -> None:
     crew.hook("commit-msg", "seq 100000; exit 1")
     crew.write("a.py")
 
-    with refuse(InterlockError, "HOOK_REFUSED") as refused:
+    with refuse(LandlaneError, "HOOK_REFUSED") as refused:
         crew.commit(crew.agent("ann", "a.py"), "a.py")
     assert len(str(refused.value.facts["output"])) <= 2000
     assert str(refused.value.facts["output"]).endswith("100000")
@@ -107,7 +107,7 @@ def test_a_hook_cannot_slip_other_paths_into_a_commit(crew: Crew) -> None:
     crew.write("a.py")
     before = (crew.head(), crew.git("ls-files", "--stage"), crew.status())
 
-    with refuse(InterlockError, "HOOK_ADDED_PATHS") as refused:
+    with refuse(LandlaneError, "HOOK_ADDED_PATHS") as refused:
         crew.commit(ann, "a.py")
 
     assert refused.value.facts["paths"] == ["theirs.py"]
@@ -124,7 +124,7 @@ def test_a_hook_may_add_what_lies_below_a_named_folder_and_is_claimed(crew: Crew
 
 
 @pytest.mark.parametrize(
-    "script", ["echo only this > $1", "sed -i 's/^Interlock-Agent: .*/Interlock-Agent: bob/' $1"]
+    "script", ["echo only this > $1", "sed -i 's/^Landlane-Agent: .*/Landlane-Agent: bob/' $1"]
 )
 def test_a_hook_cannot_change_whose_commit_it_is(crew: Crew, script: str) -> None:
     crew.hook("commit-msg", script)
@@ -132,7 +132,7 @@ def test_a_hook_cannot_change_whose_commit_it_is(crew: Crew, script: str) -> Non
     crew.write("a.py")
     before = crew.head()
 
-    with refuse(InterlockError, "HOOK_CHANGED_TRAILERS"):
+    with refuse(LandlaneError, "HOOK_CHANGED_TRAILERS"):
         crew.commit(ann, "a.py")
     assert crew.head() == before
 
@@ -153,7 +153,7 @@ def test_hooks_of_a_folder_in_the_settings_run(crew: Crew) -> None:
     crew.git("config", "core.hooksPath", "hooks")
     crew.write("a.py")
 
-    with refuse(InterlockError, "HOOK_REFUSED"):
+    with refuse(LandlaneError, "HOOK_REFUSED"):
         crew.commit(crew.agent("ann", "a.py"), "a.py")
 
 
@@ -280,7 +280,7 @@ def test_a_lock_that_a_killed_git_left_is_removed(crew: Crew, name: str) -> None
 def test_a_lock_on_the_index_that_somebody_has_is_left_and_its_owner_named(
     crew: Crew, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("interlock.git.stale_locks._LIMIT_SECONDS", 0.2)
+    monkeypatch.setattr("landlane.git.stale_locks._LIMIT_SECONDS", 0.2)
     lock = crew.root / ".git" / "index.lock"
     with lock.open("w") as file, subprocess.Popen(["sleep", "60"], stdout=file) as owner:
         os.utime(lock, (time.time() - 60, time.time() - 60))
@@ -296,7 +296,7 @@ def test_a_lock_on_the_index_that_somebody_has_is_left_and_its_owner_named(
 
 
 def test_what_a_cut_off_commit_left_is_swept_away(crew: Crew) -> None:
-    left = crew.root / ".git" / "interlock-index-4194999"
+    left = crew.root / ".git" / "landlane-index-4194999"
     left.touch()
     crew.write("a.py")
 
@@ -315,8 +315,8 @@ def test_a_commit_that_was_cut_off_before_the_index_followed_is_finished_by_the_
     crew.git("add", "theirs.py")
 
     def die(*_: object) -> str:
-        private = next((crew.root / ".git").glob("interlock-index-*"))
-        private.rename(private.with_name("interlock-index-4194999"))
+        private = next((crew.root / ".git").glob("landlane-index-*"))
+        private.rename(private.with_name("landlane-index-4194999"))
         raise KeyboardInterrupt
 
     with monkeypatch.context() as patch:

@@ -7,10 +7,10 @@ from pathlib import Path
 
 import pytest
 
-from interlock.config import Settings
-from interlock.errors import (
+from landlane.config import Settings
+from landlane.errors import (
     Held,
-    InterlockError,
+    LandlaneError,
     Malformed,
     NotAllowed,
     PatternError,
@@ -25,7 +25,7 @@ def test_nothing_to_commit(crew: Crew) -> None:
     ann = crew.agent("ann", "README.md")
     before = crew.head()
 
-    with refuse(InterlockError, "NOTHING_TO_COMMIT"):
+    with refuse(LandlaneError, "NOTHING_TO_COMMIT"):
         crew.commit(ann, "README.md")
     assert crew.head() == before
 
@@ -67,11 +67,11 @@ def test_a_commit_needs_a_message(crew: Crew, message: str) -> None:
 @pytest.mark.parametrize(
     "message",
     [
-        "x\n\nInterlock-Agent: bob",
-        "x\n\ninterlock-agent : bob\n",
-        "x\n\nSigned-off-by: a\nInterlock-Session: s-2",
-        "Interlock-Token: 7",
-        "x\n\nInterlock-Task=T9",
+        "x\n\nLandlane-Agent: bob",
+        "x\n\nlandlane-agent : bob\n",
+        "x\n\nSigned-off-by: a\nLandlane-Session: s-2",
+        "Landlane-Token: 7",
+        "x\n\nLandlane-Task=T9",
     ],
 )
 def test_a_message_that_poses_as_another_agent_is_refused(crew: Crew, message: str) -> None:
@@ -92,7 +92,7 @@ def test_one_unclaimed_path_refuses_the_whole_commit(crew: Crew) -> None:
         crew.commit(ann, "src")
 
     assert refused.value.facts["path"] == "src/b.py"
-    assert "interlock claim :/src/b.py" in refused.value.hint
+    assert "landlane claim :/src/b.py" in refused.value.hint
     assert (crew.head(), crew.status()) == before
 
 

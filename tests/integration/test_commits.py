@@ -8,11 +8,11 @@ from pathlib import Path
 
 import pytest
 
-from interlock.errors import (
+from landlane.errors import (
     NotAllowed,
 )
-from interlock.git.layout import HOME_POINTER
-from interlock.operations import journal
+from landlane.git.layout import HOME_POINTER
+from landlane.operations import journal
 from tests.integration.committing import Crew, refuse
 
 
@@ -256,13 +256,13 @@ def test_a_file_changed_in_the_instant_the_index_was_written_is_seen(crew: Crew)
 
 def test_a_linked_worktree_commits_on_its_own_branch(crew: Crew, tmp_path: Path) -> None:
     other = tmp_path / "other"
-    crew.git("worktree", "add", "--quiet", "-b", "interlock/T7-2/work", str(other))
+    crew.git("worktree", "add", "--quiet", "-b", "landlane/T7-2/work", str(other))
     ann = crew.agent("ann", "a.py")
     crew.write("a.py", at=other)
 
     made = crew.commit(ann, "a.py", at=other)
 
-    assert made.branch == "interlock/T7-2/work"
+    assert made.branch == "landlane/T7-2/work"
     assert made.trailers.task == "T7"
     assert crew.git("status", "--porcelain", at=other) == ""
     assert crew.git("log", "--oneline", "main").count("\n") == 1
@@ -273,14 +273,14 @@ def test_a_clone_commits_with_its_own_repository_and_its_branch_comes_home(
 ) -> None:
     clone = tmp_path / "clone"
     crew.git("clone", "--quiet", str(crew.root), str(clone))
-    crew.git("checkout", "--quiet", "-b", "interlock/T7-1/work", at=clone)
+    crew.git("checkout", "--quiet", "-b", "landlane/T7-1/work", at=clone)
     (clone / ".git" / HOME_POINTER).write_text(f"{crew.root / '.git'}\n", encoding="utf-8")
     ann = crew.agent("ann", "a.py")
     crew.write("a.py", at=clone)
 
     made = crew.commit(ann, "a.py", at=clone)
 
-    assert crew.git("rev-parse", "interlock/T7-1/work").strip() == made.commit
+    assert crew.git("rev-parse", "landlane/T7-1/work").strip() == made.commit
     assert crew.git("log", "--oneline", "main").count("\n") == 1
     assert crew.told == []
 
@@ -294,15 +294,15 @@ def test_trailers_tell_agent_session_task_and_every_token(crew: Crew) -> None:
     made = crew.commit(ann, "a.py", "b.py", message="fix: two files\n\nBecause.\n\nSigned-off-by: Ada <a@b>")
 
     assert crew.message() == (
-        "fix: two files\n\nBecause.\n\nSigned-off-by: Ada <a@b>\nInterlock-Agent: ann\n"
-        f"Interlock-Session: {ann.session.id}\nInterlock-Task: T3\n"
-        f"Interlock-Token: {tokens[0]}\nInterlock-Token: {tokens[1]}\n\n"
+        "fix: two files\n\nBecause.\n\nSigned-off-by: Ada <a@b>\nLandlane-Agent: ann\n"
+        f"Landlane-Session: {ann.session.id}\nLandlane-Task: T3\n"
+        f"Landlane-Token: {tokens[0]}\nLandlane-Token: {tokens[1]}\n\n"
     )
     assert made.trailers.tokens == tuple(tokens)
     last = ann.context.repository.last_change("a.py")
     assert (last["agent"], last["session"], last["task"]) == ("ann", ann.session.id, "T3")
     assert last["tokens"] == tokens
-    assert crew.git("log", "-1", "--format=%(trailers:key=Interlock-Agent,valueonly)").strip() == "ann"
+    assert crew.git("log", "-1", "--format=%(trailers:key=Landlane-Agent,valueonly)").strip() == "ann"
 
 
 def test_the_task_given_counts_before_all_others(crew: Crew) -> None:

@@ -17,8 +17,8 @@ from typing import NamedTuple
 
 import pytest
 
-from interlock.domain.patterns import overlap, parse
-from interlock.testing.repositories import make_repository
+from landlane.domain.patterns import overlap, parse
+from landlane.testing.repositories import make_repository
 
 ROOT = Path(__file__).resolve().parents[2]
 PLAYED = [ROOT / "README.md", ROOT / "docs" / "tutorial.md", *sorted((ROOT / "docs" / "howto").glob("*.md"))]
@@ -29,7 +29,7 @@ FILES = {
     "src/app.py": "import api\n",
     "docs/index.md": "# Shop\n",
 }
-DATABASE = "postgresql://db.example/interlock"  # what the pages call the database
+DATABASE = "postgresql://db.example/landlane"  # what the pages call the database
 LIMIT_SECONDS = 90
 
 BLOCK = re.compile(
@@ -190,11 +190,11 @@ def test_the_architecture_names_what_is_there() -> None:
 
     assert len(named) > 30
     for file, function in named:
-        found = [path for folder in ("", "src/interlock") if (path := ROOT / folder / file).exists()]
+        found = [path for folder in ("", "src/landlane") if (path := ROOT / folder / file).exists()]
         found = (
             found
-            or list(ROOT.glob(f"src/interlock/*/{file}"))
-            or list(ROOT.glob(f"src/interlock/store/sql/{file}"))
+            or list(ROOT.glob(f"src/landlane/*/{file}"))
+            or list(ROOT.glob(f"src/landlane/store/sql/{file}"))
         )
         assert found, f"there is no {file}"
         assert not function or f"def {function}(" in found[0].read_text(encoding="utf-8"), (
@@ -208,7 +208,7 @@ def test_the_two_commands_of_the_front_page_are_there() -> None:
     )
 
     assert told.returncode == 0, told.stderr
-    assert "interlock demo" in told.stdout
+    assert "landlane demo" in told.stdout
     assert "pytest" in told.stdout
 
 

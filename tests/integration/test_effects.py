@@ -11,43 +11,43 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from interlock.bootstrap import House, open_house
-from interlock.domain.breaches import ACCEPTED, CLEARED, HELD, MOVED, OPEN, STRAY, UNDONE
-from interlock.domain.hooking import DENY, HOLD, NOTHING, TELL, Event
-from interlock.domain.workspaces import Workspace
-from interlock.errors import InterlockError, NotAllowed
-from interlock.flows import effects
-from interlock.flows.breaches import (
+from landlane.bootstrap import House, open_house
+from landlane.domain.breaches import ACCEPTED, CLEARED, HELD, MOVED, OPEN, STRAY, UNDONE
+from landlane.domain.hooking import DENY, HOLD, NOTHING, TELL, Event
+from landlane.domain.workspaces import Workspace
+from landlane.errors import LandlaneError, NotAllowed
+from landlane.flows import effects
+from landlane.flows.breaches import (
     accept_breach,
     move_breach,
     refuse_breached,
     standing_breaches,
     undo_breach,
 )
-from interlock.flows.commits import commit, make_wish
-from interlock.flows.effect_judging import names_file
-from interlock.flows.effects import after_shell, before_shell, settle_open
-from interlock.flows.hooking import handle
-from interlock.flows.seeing import look_at
-from interlock.operations import records
-from interlock.operations.breaches import find_breach, list_breaches
-from interlock.operations.claims import make_request, take
-from interlock.operations.client_sessions import ClientName, begin_child
-from interlock.operations.held import list_claims, release
-from interlock.operations.journal import read_entries
-from interlock.operations.notices import take_notices
-from interlock.operations.reads import last_seen, remember
-from interlock.operations.sessions import join
-from interlock.operations.tool_calls import begin_call
-from interlock.testing.repositories import git, make_repository
-from interlock.values import as_dict, replace
+from landlane.flows.commits import commit, make_wish
+from landlane.flows.effect_judging import names_file
+from landlane.flows.effects import after_shell, before_shell, settle_open
+from landlane.flows.hooking import handle
+from landlane.flows.seeing import look_at
+from landlane.operations import records
+from landlane.operations.breaches import find_breach, list_breaches
+from landlane.operations.claims import make_request, take
+from landlane.operations.client_sessions import ClientName, begin_child
+from landlane.operations.held import list_claims, release
+from landlane.operations.journal import read_entries
+from landlane.operations.notices import take_notices
+from landlane.operations.reads import last_seen, remember
+from landlane.operations.sessions import join
+from landlane.operations.tool_calls import begin_call
+from landlane.testing.repositories import git, make_repository
+from landlane.values import as_dict, replace
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
-    from interlock.domain.agents import Session
-    from interlock.domain.hooking import Answer
-    from interlock.ports.store import Change
+    from landlane.domain.agents import Session
+    from landlane.domain.hooking import Answer
+    from landlane.ports.store import Change
 
 FILES = {"src/a.py": "one\ntwo\n", "src/b.py": "b\n", "docs/n.md": "n\n", ".gitignore": "ignored/\n*.log\n"}
 HELPER = "import sys\nopen(sys.argv[1], 'a').write('x\\n')\n"
@@ -140,7 +140,7 @@ def place(tmp_path: Path) -> Iterator[Place]:
 @pytest.fixture
 def quick(monkeypatch: pytest.MonkeyPatch) -> None:
     """Nobody is waited for: in these tests no holder's hook is on its way."""
-    monkeypatch.setattr("interlock.flows.effect_judging._WAIT_SECONDS", 0.0)
+    monkeypatch.setattr("landlane.flows.effect_judging._WAIT_SECONDS", 0.0)
 
 
 PYTHON = sys.executable
@@ -209,7 +209,7 @@ def test_the_report_names_holder_task_end_and_the_way_back(place: Place) -> None
     answer = place.shell("echo x > docs/n.md")
 
     assert answer.text.startswith("Your shell command changed docs/n.md, held by beth for task T7 until 20")
-    assert f"interlock stray undo {place.breach()}" in answer.text
+    assert f"landlane stray undo {place.breach()}" in answer.text
     kinds = [entry.facts() for entry in read_entries(place.context) if entry.kind == "fence.caught"]
     assert [(one["rule"], one["fence"]) for one in kinds] == [("claim before you change", "shell check")]
     (notice,) = take_notices(place.context, place.beth.id)
@@ -264,7 +264,7 @@ def test_the_holders_hook_may_come_a_moment_later(place: Place, monkeypatch: pyt
         slept.append("a moment")
         remember(place.context, place.beth.id, {str(file): look_at(str(file))})
 
-    monkeypatch.setattr("interlock.flows.effect_judging._pause", pause)
+    monkeypatch.setattr("landlane.flows.effect_judging._pause", pause)
 
     assert after_shell(place.site, place.ann, place.event("after", "make")) == NOTHING
     assert len(slept) == 1
@@ -328,7 +328,7 @@ def test_of_two_commands_at_once_each_takes_only_what_it_names(place: Place) -> 
 
 def test_whoever_is_alone_still_takes_what_it_changes(place: Place) -> None:
     release(place.context, place.beth, None)
-    from interlock.operations.sessions import leave
+    from landlane.operations.sessions import leave
 
     leave(place.context, place.beth)
 
@@ -345,7 +345,7 @@ def test_what_is_as_committed_is_not_taken(place: Place) -> None:
 
 
 def test_strict_reports_what_was_not_claimed(place: Place) -> None:
-    (place.root / "interlock.toml").write_text('[hooks]\npolicy = "strict"\n')
+    (place.root / "landlane.toml").write_text('[hooks]\npolicy = "strict"\n')
     place.claim(place.ann, "docs/n.md")
 
     answer = place.shell("echo x > src/b.py; echo x > docs/n.md")
@@ -357,7 +357,7 @@ def test_strict_reports_what_was_not_claimed(place: Place) -> None:
 
 @pytest.mark.usefixtures("quick")
 def test_watch_tells_and_blocks_nothing(place: Place) -> None:
-    (place.root / "interlock.toml").write_text('[hooks]\npolicy = "watch"\n')
+    (place.root / "landlane.toml").write_text('[hooks]\npolicy = "watch"\n')
 
     answer = place.shell("echo x > src/a.py")
 
@@ -370,7 +370,7 @@ def test_watch_tells_and_blocks_nothing(place: Place) -> None:
     said = before_shell(house.site(), place.ann, place.event("before", "git stash", "s"))
     house.close()
     assert said.verdict == TELL
-    assert said.text.startswith("Interlock let this command pass and only noted it")
+    assert said.text.startswith("Landlane let this command pass and only noted it")
     assert "Nothing of the command was run" not in said.text
 
 
@@ -432,7 +432,7 @@ def test_writing_beside_the_own_workspace_is_a_stray_and_can_be_moved(place: Pla
     assert "outside of your own workspace" in answer.text
     breach = find_breach(place.context, place.breach())
     assert (breach.kind, breach.root) == (STRAY, str(place.root))
-    assert f"interlock stray move {breach.id} --to W1" in answer.text
+    assert f"landlane stray move {breach.id} --to W1" in answer.text
     move_breach(place.site, place.ann, breach.id)
     assert (own / "src/b.py").read_text() == "b\nx\n"
     assert (place.root / "src/b.py").read_text() == "b\n"
@@ -528,7 +528,7 @@ def test_what_was_stray_is_not_committed_before_it_is_right(place: Place) -> Non
 
     assert refused.value.code == "STRAY_WRITE"
     assert refused.value.exit_code == 6
-    assert f"interlock stray undo {breach}" in refused.value.hint
+    assert f"landlane stray undo {breach}" in refused.value.hint
     with pytest.raises(NotAllowed):
         refuse_breached(place.site, place.ann, ["src/a.py"])  # as for landing
     refuse_breached(place.site, place.beth, ["src/a.py"], str(place.root))  # beth may
@@ -536,10 +536,10 @@ def test_what_was_stray_is_not_committed_before_it_is_right(place: Place) -> Non
 
 @pytest.mark.usefixtures("quick")
 def test_a_branch_with_a_stray_write_does_not_land(place: Place) -> None:
-    from interlock.flows.submitting import submit_branch
+    from landlane.flows.submitting import submit_branch
 
-    (place.root / "interlock.toml").write_text("[landing]\nchecks = []\nresident = false\n")
-    git(place.root, "add", "interlock.toml")
+    (place.root / "landlane.toml").write_text("[landing]\nchecks = []\nresident = false\n")
+    git(place.root, "add", "landlane.toml")
     git(place.root, "commit", "--quiet", "-m", "Land without checks")
     place.shell("echo x > src/a.py")
     git(place.root, "switch", "--quiet", "-c", "topic")
@@ -588,13 +588,13 @@ def test_undoing_stops_before_what_somebody_changed_since(place: Place) -> None:
         undo_breach(place.site, None, first)
     assert (refused.value.code, refused.value.hint) == (
         "STRAY_CONFLICT",
-        "undo the newer write first: interlock stray undo B2",
+        "undo the newer write first: landlane stray undo B2",
     )
 
     undo_breach(place.site, None, "B2")
     undo_breach(place.site, None, "B1")
     assert (place.root / "src/a.py").read_text() == FILES["src/a.py"]
-    with pytest.raises(InterlockError, match="undone already"):
+    with pytest.raises(LandlaneError, match="undone already"):
         undo_breach(place.site, None, "B1")
 
 
@@ -613,7 +613,7 @@ def test_what_was_kept_survives_a_gc(place: Place) -> None:
 def test_undoing_through_the_shell_is_no_new_write(place: Place) -> None:
     place.shell("echo x > src/a.py")
 
-    answer = place.shell(f"{PYTHON} -m interlock stray undo {place.breach()}")
+    answer = place.shell(f"{PYTHON} -m landlane stray undo {place.breach()}")
 
     assert answer == NOTHING
     assert (place.root / "src/a.py").read_text() == FILES["src/a.py"]
@@ -625,7 +625,7 @@ def test_moving_through_the_shell_is_no_new_write(place: Place) -> None:
     own = place.workspace(place.ann, "ann-work")
     place.shell(f"echo x >> {place.root}/src/a.py", cwd=own)
 
-    answer = place.shell(f"{PYTHON} -m interlock stray move {place.breach()}", cwd=own)
+    answer = place.shell(f"{PYTHON} -m landlane stray move {place.breach()}", cwd=own)
 
     assert answer == NOTHING
     assert (own / "src/a.py").read_text() == FILES["src/a.py"] + "x\n"
@@ -865,7 +865,7 @@ def test_the_commands_tell_undo_and_accept(place: Place) -> None:
 
     def run(*words: str) -> dict[str, object]:
         done = subprocess.run(
-            [PYTHON, "-m", "interlock", *words, "--json"],
+            [PYTHON, "-m", "landlane", *words, "--json"],
             cwd=place.root,
             capture_output=True,
             text=True,

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from interlock.files import write_whole
+from landlane.files import write_whole
 from tests.support import Background
 
 if TYPE_CHECKING:

@@ -7,23 +7,23 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from interlock.bootstrap import open_house
-from interlock.domain.tasks import NewTask
-from interlock.domain.workspaces import CLONE
-from interlock.errors import Malformed
-from interlock.flows.gating import about_of, ask_person, evidence_for, what_moved
-from interlock.flows.workspaces import open_workspace
-from interlock.operations.picking import Picked, next_task
-from interlock.operations.task_adding import add_task
-from interlock.operations.tasks import get_task
+from landlane.bootstrap import open_house
+from landlane.domain.tasks import NewTask
+from landlane.domain.workspaces import CLONE
+from landlane.errors import Malformed
+from landlane.flows.gating import about_of, ask_person, evidence_for, what_moved
+from landlane.flows.workspaces import open_workspace
+from landlane.operations.picking import Picked, next_task
+from landlane.operations.task_adding import add_task
+from landlane.operations.tasks import get_task
 from tests.killing_support import git, join
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
     from pathlib import Path
 
-    from interlock.bootstrap import House
-    from interlock.domain.agents import Session
+    from landlane.bootstrap import House
+    from landlane.domain.agents import Session
 
 
 @pytest.fixture
@@ -90,7 +90,7 @@ def test_a_question_may_be_about_a_commit_a_file_or_words(house: House) -> None:
 
 
 def test_what_touches_protected_paths_is_riskier(house: House, repository: Path) -> None:
-    (repository / "interlock.toml").write_text('[landing]\ngate = ["prices"]\n', encoding="utf-8")
+    (repository / "landlane.toml").write_text('[landing]\ngate = ["prices"]\n', encoding="utf-8")
     risks: list[int] = []
     for name in ("words", "prices"):
         again = open_house(str(repository))

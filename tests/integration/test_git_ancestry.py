@@ -8,20 +8,20 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from interlock.config import Settings
-from interlock.git import ancestry, merged, target
-from interlock.git.ancestry import is_ancestor, merge_base
-from interlock.git.layout import find_checkout
-from interlock.git.merged import is_merged
-from interlock.git.newer import has_newer, instant
-from interlock.git.target import commit_at, find_target, git_settings
-from interlock.values import replace
+from landlane.config import Settings
+from landlane.git import ancestry, merged, target
+from landlane.git.ancestry import is_ancestor, merge_base
+from landlane.git.layout import find_checkout
+from landlane.git.merged import is_merged
+from landlane.git.newer import has_newer, instant
+from landlane.git.target import commit_at, find_target, git_settings
+from landlane.values import replace
 from tests.rescue_support import git
 
 if TYPE_CHECKING:
     from pathlib import Path
 
-    from interlock.git.layout import Checkout
+    from landlane.git.layout import Checkout
 
 
 @pytest.fixture
@@ -192,7 +192,7 @@ class TestNewer:
             return answer
 
         with monkeypatch.context() as patched:
-            patched.setattr(f"interlock.git.newer.{late}", call)
+            patched.setattr(f"landlane.git.newer.{late}", call)
             since = instant(str(tree.parent))
 
         assert next(pauses, None) is None
@@ -249,7 +249,7 @@ class TestNewer:
         while not 10**8 <= time.time_ns() % 10**9 < 8 * 10**8:
             time.sleep(0.01)
         with monkeypatch.context() as patched:
-            patched.setattr("interlock.git.newer.os.fstat", Coarse)
+            patched.setattr("landlane.git.newer.os.fstat", Coarse)
             since = instant(str(tree))
 
         assert not since.is_telling

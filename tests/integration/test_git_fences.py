@@ -10,10 +10,10 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 
-from interlock.doctor import examine
-from interlock.errors import NotAllowed
-from interlock.flows.commits import commit, make_wish
-from interlock.flows.git_fence_setup import (
+from landlane.doctor import examine
+from landlane.errors import NotAllowed
+from landlane.flows.commits import commit, make_wish
+from landlane.flows.git_fence_setup import (
     COMMITS,
     PUSHES,
     TARGET,
@@ -22,12 +22,12 @@ from interlock.flows.git_fence_setup import (
     look_at_fences,
     remove_fences,
 )
-from interlock.git.hook_files import hooks_folder
-from interlock.git.settings import find_flips
-from interlock.initialising import Chosen, carry_out, plan_init, plan_undo
-from interlock.operations import claims
-from interlock.operations.journal import read_entries
-from interlock.operations.sessions import join
+from landlane.git.hook_files import hooks_folder
+from landlane.git.settings import find_flips
+from landlane.initialising import Chosen, carry_out, plan_init, plan_undo
+from landlane.operations import claims
+from landlane.operations.journal import read_entries
+from landlane.operations.sessions import join
 from tests.landing_support import Yard as LandingYard
 from tests.residing import Served, copy_package
 from tests.workspace_support import KINDS, Yard, add_remote
@@ -36,7 +36,7 @@ if TYPE_CHECKING:
     from collections.abc import Iterator
     from pathlib import Path
 
-    from interlock.git.layout import Checkout
+    from landlane.git.layout import Checkout
 
 LANDING = "[landing]\nchecks = []\nresident = false\n"
 
@@ -61,7 +61,7 @@ class Fenced(Yard):
     ) -> subprocess.CompletedProcess[str]:
         given = {**os.environ, "GIT_EDITOR": "true", **variables}
         if agent:
-            given["INTERLOCK_AGENT"] = agent
+            given["LANDLANE_AGENT"] = agent
         command = ["git", "-c", "protocol.file.allow=always", *words]
         return subprocess.run(
             command, cwd=at or self.repository, capture_output=True, text=True, timeout=60, env=given
@@ -75,7 +75,7 @@ class Fenced(Yard):
     def refused(self, *words: str, **more: Any) -> str:
         done = self.git(*words, **more)
         assert done.returncode, (words, done.stdout)
-        assert "interlock: " in done.stderr, done.stderr
+        assert "landlane: " in done.stderr, done.stderr
         return done.stderr
 
     def stage(self, path: str, text: str = "text\n", at: Path | str | None = None) -> None:
@@ -162,7 +162,7 @@ def test_a_moved_repository_gets_its_hooks_back(yard: Fenced) -> None:
 
     there.site()
 
-    assert there.ok("config", "core.hooksPath").strip() == str(moved / ".git" / "interlock" / "githooks")
+    assert there.ok("config", "core.hooksPath").strip() == str(moved / ".git" / "landlane" / "githooks")
     there.end()
 
 
@@ -284,7 +284,7 @@ def test_a_clone_made_before_gets_the_hooks_and_loses_them_again(repository: Pat
 
 def test_our_own_commit_passes_and_runs_the_users_hook_once(yard: Fenced) -> None:
     log = yard.repository / ".git" / "log"
-    yard.hook("pre-commit", f'echo "pre $INTERLOCK_PASS" >> "{log}"')
+    yard.hook("pre-commit", f'echo "pre $LANDLANE_PASS" >> "{log}"')
     yard.guard()
     log.unlink()
     yard.hold("ann", "a.py")
@@ -370,9 +370,9 @@ def test_a_person_overrides_with_a_reason_that_is_kept(yard: Fenced) -> None:
     yard.guard()
     yard.hold("ann", "a.py")
     yard.stage("a.py")
-    assert "INTERLOCK_OVERRIDE" in yard.refused("commit", "-q", "-m", "Work")
+    assert "LANDLANE_OVERRIDE" in yard.refused("commit", "-q", "-m", "Work")
 
-    yard.ok("commit", "-q", "-m", "Work", INTERLOCK_OVERRIDE="ann is on leave")
+    yard.ok("commit", "-q", "-m", "Work", LANDLANE_OVERRIDE="ann is on leave")
 
     (entry,) = yard.caught("fence.overridden")
     assert entry["reason"] == "ann is on leave"
@@ -382,13 +382,13 @@ def test_a_person_overrides_with_a_reason_that_is_kept(yard: Fenced) -> None:
 def test_an_agent_cannot_override(yard: Fenced) -> None:
     yard.hold("ann", "a.py")
     yard.stage("a.py")
-    said = yard.refused("commit", "-q", "-m", "Work", agent="bob", INTERLOCK_OVERRIDE="I want to")
+    said = yard.refused("commit", "-q", "-m", "Work", agent="bob", LANDLANE_OVERRIDE="I want to")
     assert "only a person" in said
     joined = join(yard.house().context, "eve")
     shown = f"{joined.session.id}:{joined.secret}"
-    said = yard.refused("commit", "-q", "-m", "x", INTERLOCK_SESSION=shown, INTERLOCK_OVERRIDE="I want to")
+    said = yard.refused("commit", "-q", "-m", "x", LANDLANE_SESSION=shown, LANDLANE_OVERRIDE="I want to")
     assert "only a person" in said
-    assert "only a person" in yard.refused("commit", "-q", "-m", "x", CLAUDECODE="1", INTERLOCK_OVERRIDE="x")
+    assert "only a person" in yard.refused("commit", "-q", "-m", "x", CLAUDECODE="1", LANDLANE_OVERRIDE="x")
     assert not yard.caught("fence.overridden")
 
 
@@ -397,11 +397,11 @@ def test_a_registered_ancestor_is_an_agent_whatever_it_says(yard: Fenced) -> Non
     yard.stage("a.py")
     script = (
         "import os, subprocess, sys\n"
-        "from interlock.bootstrap import open_house\n"
-        "from interlock.operations.sessions import join\n"
+        "from landlane.bootstrap import open_house\n"
+        "from landlane.operations.sessions import join\n"
         "context = open_house('.').context\n"
         "join(context, 'bob', process=context.processes.current())\n"
-        "os.environ['INTERLOCK_OVERRIDE'] = 'please'\n"
+        "os.environ['LANDLANE_OVERRIDE'] = 'please'\n"
         "sys.exit(subprocess.run(['git', 'commit', '-q', '-m', 'Work']).returncode)\n"
     )
     done = subprocess.run(
@@ -417,8 +417,8 @@ def test_an_agent_known_by_its_process_commits_what_it_holds_and_nothing_else(ya
     yard.hold("ann", "a.py")
     script = (
         "import subprocess\n"
-        "from interlock.bootstrap import open_house\n"
-        "from interlock.operations.sessions import join\n"
+        "from landlane.bootstrap import open_house\n"
+        "from landlane.operations.sessions import join\n"
         "context = open_house('.').context\n"
         "join(context, 'bob', process=context.processes.current())\n"
         "for path in ('b.py', 'b.py', 'b.py', 'a.py'):\n"
@@ -438,7 +438,7 @@ def test_an_agent_known_by_its_process_commits_what_it_holds_and_nothing_else(ya
 def test_the_first_landing_settings_are_committed_by_hand(yard: Fenced) -> None:
     yard.guard()
     yard.stage("a.py")
-    assert "`interlock land`" in yard.refused("commit", "-q", "-m", "Work")
+    assert "`landlane land`" in yard.refused("commit", "-q", "-m", "Work")
 
 
 WAYS = {
@@ -495,7 +495,7 @@ def test_a_linked_worktree_is_no_way_round(yard: Fenced) -> None:
     before = yard.tip()
     yard.ok("config", "receive.denyCurrentBranch", "ignore")
     for words in (("update-ref", "refs/heads/main", "HEAD"), ("push", "-q", ".", "HEAD:main")):
-        assert "landing queue" in yard.refused(*words, at=opened.path, agent="bob", INTERLOCK_OVERRIDE="x")
+        assert "landing queue" in yard.refused(*words, at=opened.path, agent="bob", LANDLANE_OVERRIDE="x")
     assert yard.tip() == before
 
 
@@ -576,7 +576,7 @@ def test_a_branch_that_is_checked_out_elsewhere_is_left_alone(yard: Fenced) -> N
     worktree = yard.repository.with_name("tree")
     yard.ok("worktree", "add", "-q", "-b", "side", str(worktree))
     assert f"checked out at {worktree}" in yard.refused("update-ref", "-d", "refs/heads/side")
-    yard.ok("update-ref", "-d", "refs/heads/side", INTERLOCK_OVERRIDE="it is mine")
+    yard.ok("update-ref", "-d", "refs/heads/side", LANDLANE_OVERRIDE="it is mine")
     yard.ok("branch", "free")
     yard.ok("branch", "-q", "-D", "free")
 
@@ -591,7 +591,7 @@ def test_pushes_past_the_queue_and_over_others_are_refused(yard: Fenced) -> None
     yard.stage("a.py")
     yard.ok("commit", "-q", "-m", "Work")
 
-    assert "`interlock land`" in yard.refused("push", "-q", "origin", "topic:main")
+    assert "`landlane land`" in yard.refused("push", "-q", "origin", "topic:main")
     assert "ann's workspace" in yard.refused("push", "-q", "origin", f":{opened.branch}", agent="bob")
     orphan = yard.ok("commit-tree", "-m", "x", "HEAD^{tree}").strip()
     forced = f"+{orphan}:refs/heads/{opened.branch}"
@@ -658,17 +658,17 @@ def test_workspaces_are_opened_and_closed_by_us_without_being_judged(yard: Fence
 
 
 def test_a_missing_interpreter_refuses_and_says_how_to_go_on(yard: Fenced) -> None:
-    script = yard.repository / ".git" / "interlock" / "githooks" / "pre-commit"
+    script = yard.repository / ".git" / "landlane" / "githooks" / "pre-commit"
     text = script.read_text(encoding="utf-8")
     script.write_text(text.replace(sys.executable, "/nowhere/python"), encoding="utf-8")
     yard.stage("a.py")
     said = yard.refused("commit", "-q", "-m", "Work")
     assert "could not be run" in said
-    assert "interlock init" in said
+    assert "landlane init" in said
 
 
 def test_a_killed_check_refuses(yard: Fenced) -> None:
-    script = yard.repository / ".git" / "interlock" / "githooks" / "pre-commit"
+    script = yard.repository / ".git" / "landlane" / "githooks" / "pre-commit"
     text = script.read_text(encoding="utf-8")
     assert sys.executable in text
     killed = f"sh -c 'kill -{signal.SIGKILL.value} $$' "
@@ -681,7 +681,7 @@ def test_a_broken_store_refuses(yard: Fenced) -> None:
     yard.stage("a.py")
     yard.end()
     for name in ("store.db", "store.db-wal", "store.db-shm"):
-        path = yard.repository / ".git" / "interlock" / name
+        path = yard.repository / ".git" / "landlane" / name
         if name == "store.db":
             path.write_bytes(b"no store at all" * 100)
         else:
@@ -697,10 +697,10 @@ def test_behind_a_fence_the_resident_judges(yard: Fenced, tmp_path: Path) -> Non
     opened = yard.open(agent="bob", kind="clone").workspace
     shown = served.join("bob")
     yard.hold("ann", "a.py")
-    variables = {"INTERLOCK_SESSION": shown, "INTERLOCK_RESIDENT": served.begin()}
+    variables = {"LANDLANE_SESSION": shown, "LANDLANE_RESIDENT": served.begin()}
     yard.stage("a.py", at=opened.path)
 
-    said = yard.refused("commit", "-q", "-m", "Work", at=opened.path, **variables, INTERLOCK_OVERRIDE="x")
+    said = yard.refused("commit", "-q", "-m", "Work", at=opened.path, **variables, LANDLANE_OVERRIDE="x")
     assert "a.py is held by ann until" in said
     yard.ok("reset", "-q", at=opened.path)
     yard.stage("b.py", at=opened.path)
@@ -713,7 +713,7 @@ def test_behind_a_fence_the_resident_judges(yard: Fenced, tmp_path: Path) -> Non
 
 def test_behind_a_fence_without_a_resident_nothing_is_committed(yard: Fenced, tmp_path: Path) -> None:
     yard.stage("a.py")
-    said = yard.refused("commit", "-q", "-m", "Work", INTERLOCK_RESIDENT=str(tmp_path / "nobody"))
+    said = yard.refused("commit", "-q", "-m", "Work", LANDLANE_RESIDENT=str(tmp_path / "nobody"))
     assert "the resident does not answer" in said
 
 
@@ -743,7 +743,7 @@ def test_the_doctors_commit_is_refused_for_the_path_alone(yard: Fenced) -> None:
 def test_the_doctor_sees_what_is_not_there(repository: Path) -> None:
     yard = Fenced(repository)
     rows = look_at_fences(yard.house().context, yard.house().checkout)
-    assert all(not row.is_enforced and "interlock init" in row.hint for _, row in rows)
+    assert all(not row.is_enforced and "landlane init" in row.hint for _, row in rows)
     yard.end()
 
 
@@ -765,7 +765,7 @@ def test_the_doctor_puts_back_what_another_tool_overwrote_and_keeps_its_hooks(ya
 
 
 def test_the_doctor_sees_a_hook_that_cannot_run(yard: Fenced) -> None:
-    script = yard.repository / ".git" / "interlock" / "githooks" / "pre-commit"
+    script = yard.repository / ".git" / "landlane" / "githooks" / "pre-commit"
     script.chmod(0o644)
     context, checkout = yard.house().context, yard.house().checkout
     assert not dict(look_at_fences(context, checkout))[COMMITS].is_ok

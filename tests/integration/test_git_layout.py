@@ -7,9 +7,9 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from interlock.errors import RepositoryError
-from interlock.git.layout import find_checkout
-from interlock.testing.repositories import git, make_repository
+from landlane.errors import RepositoryError
+from landlane.git.layout import find_checkout
+from landlane.testing.repositories import git, make_repository
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -31,7 +31,7 @@ def test_every_folder_of_a_checkout_has_the_same_state(repository: Path) -> None
     deep.mkdir(parents=True)
 
     assert find_checkout(str(deep)).root == str(repository)
-    assert state_of(deep) == state_of(repository) == str(repository / ".git" / "interlock")
+    assert state_of(deep) == state_of(repository) == str(repository / ".git" / "landlane")
 
 
 def test_linked_worktrees_share_the_state_and_have_their_own_root(repository: Path, tmp_path: Path) -> None:
@@ -66,7 +66,7 @@ def test_a_separate_git_directory_holds_the_state(tmp_path: Path) -> None:
 
     found = find_checkout(str(work / "src"))
 
-    assert (found.root, found.state_folder) == (str(work), str(tmp_path / "store.git" / "interlock"))
+    assert (found.root, found.state_folder) == (str(work), str(tmp_path / "store.git" / "landlane"))
 
 
 def test_a_submodule_is_a_repository_of_its_own(repository: Path, tmp_path: Path) -> None:
@@ -76,7 +76,7 @@ def test_a_submodule_is_a_repository_of_its_own(repository: Path, tmp_path: Path
     found = find_checkout(str(repository / "sub"))
 
     assert found.root == str(repository / "sub")
-    assert found.state_folder == str(repository / ".git" / "modules" / "sub" / "interlock")
+    assert found.state_folder == str(repository / ".git" / "modules" / "sub" / "landlane")
 
 
 @pytest.mark.parametrize("folder", [".", "objects", "refs/heads"])
@@ -99,7 +99,7 @@ def test_a_worktree_of_a_bare_repository_works(repository: Path, tmp_path: Path)
 
     assert (found.root, found.state_folder) == (
         str(tmp_path / "work"),
-        str(tmp_path / "bare.git" / "interlock"),
+        str(tmp_path / "bare.git" / "landlane"),
     )
 
 
@@ -154,13 +154,13 @@ def test_a_worktree_whose_repository_is_gone_is_broken(repository: Path, tmp_pat
 
 
 def test_outside_git_the_folder_that_init_made_is_the_root(tmp_path: Path) -> None:
-    (tmp_path / "plain" / ".interlock").mkdir(parents=True)
+    (tmp_path / "plain" / ".landlane").mkdir(parents=True)
     (tmp_path / "plain" / "src").mkdir()
 
     found = find_checkout(str(tmp_path / "plain" / "src"))
 
     assert (found.root, found.common_dir) == (str(tmp_path / "plain"), "")
-    assert found.state_folder == str(tmp_path / "plain" / ".interlock")
+    assert found.state_folder == str(tmp_path / "plain" / ".landlane")
 
 
 # ------------------------------------------------------------------------------- as git's hooks see it
@@ -186,7 +186,7 @@ def test_git_dir_of_a_linked_worktree_leads_to_its_root(
     found = find_checkout(str(tmp_path / "linked"))
 
     assert found.root == str(tmp_path / "linked")
-    assert found.state_folder == str(repository / ".git" / "interlock")
+    assert found.state_folder == str(repository / ".git" / "landlane")
 
 
 def test_git_dir_of_a_separate_git_directory_keeps_the_root_in_every_folder(

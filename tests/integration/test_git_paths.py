@@ -8,11 +8,11 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from interlock.domain.patterns import Pattern, overlap
-from interlock.errors import PatternError
-from interlock.git.layout import find_checkout
-from interlock.git.paths import pattern_from
-from interlock.testing.repositories import git, make_repository
+from landlane.domain.patterns import Pattern, overlap
+from landlane.errors import PatternError
+from landlane.git.layout import find_checkout
+from landlane.git.paths import pattern_from
+from landlane.testing.repositories import git, make_repository
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -234,7 +234,7 @@ def test_a_file_in_a_submodule_belongs_to_the_submodule(tree: Path, tmp_path: Pa
         read("sub/README.md", tree)
 
     assert caught.value.code == "PATH_IN_OTHER_REPOSITORY"
-    assert caught.value.hint == "act there: interlock claim README.md --repo sub"
+    assert caught.value.hint == "act there: landlane claim README.md --repo sub"
     assert name("sub", tree) == "sub"  # which commit of it is meant, is for this repository to say
     assert name("README.md", tree / "sub") == "README.md"
     assert code_of("../README.md", tree / "sub") == "PATH_OUTSIDE"

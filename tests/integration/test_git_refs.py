@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from interlock.git.refs import read_refs, refs_below
+from landlane.git.refs import read_refs, refs_below
 from tests.rescue_support import git
 from tests.workspace_support import commit_file
 
@@ -33,15 +33,15 @@ def test_loose_packed_and_moved_branches_are_found(repository: Path) -> None:
 def test_branches_of_a_task_are_found(repository: Path) -> None:
     common = str(repository / ".git")
     for name in ("T1-1/work", "T1-2/work", "T11-1/work", "T1-1/other", "T1-x"):
-        git(repository, "branch", f"interlock/{name}")
-    found = refs_below(common, "refs/heads/interlock/T1-", "/work")
-    assert found == told(repository, "refs/heads/interlock/T1-*/work")
+        git(repository, "branch", f"landlane/{name}")
+    found = refs_below(common, "refs/heads/landlane/T1-", "/work")
+    assert found == told(repository, "refs/heads/landlane/T1-*/work")
     git(repository, "pack-refs", "--all")
-    git(repository, "branch", "--force", "interlock/T1-3/work")
-    assert refs_below(common, "refs/heads/interlock/T1-", "/work") == told(
-        repository, "refs/heads/interlock/T1-*/work"
+    git(repository, "branch", "--force", "landlane/T1-3/work")
+    assert refs_below(common, "refs/heads/landlane/T1-", "/work") == told(
+        repository, "refs/heads/landlane/T1-*/work"
     )
-    assert refs_below(common, "refs/heads/interlock/T9-", "/work") == {}
+    assert refs_below(common, "refs/heads/landlane/T9-", "/work") == {}
 
 
 def test_what_stands_for_another_is_left_to_git(repository: Path) -> None:

@@ -14,19 +14,19 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 
-from interlock.bootstrap import open_house
-from interlock.doctor import Check, examine
-from interlock.git import leftovers, settings
-from interlock.git.layout import find_checkout
-from interlock.git.settings import LIMITS, find_flips, missing_limits, note_shape, read_core, set_git_limits
-from interlock.operations.journal import read_entries
-from interlock.operations.sessions import join
-from interlock.testing.repositories import git
+from landlane.bootstrap import open_house
+from landlane.doctor import Check, examine
+from landlane.git import leftovers, settings
+from landlane.git.layout import find_checkout
+from landlane.git.settings import LIMITS, find_flips, missing_limits, note_shape, read_core, set_git_limits
+from landlane.operations.journal import read_entries
+from landlane.operations.sessions import join
+from landlane.testing.repositories import git
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
-    from interlock.git.layout import Checkout
+    from landlane.git.layout import Checkout
 
 
 @pytest.fixture
@@ -260,7 +260,7 @@ def test_many_may_set_limits_at_once(repository: Path, home: Checkout, sealed_ho
         thread.join(30)
 
     assert {name: setting(repository, name) for name in LIMITS} == LIMITS
-    remembered = json.loads((repository / ".git" / "interlock" / "git-limits.json").read_text())
+    remembered = json.loads((repository / ".git" / "landlane" / "git-limits.json").read_text())
     assert remembered["set"] == list(LIMITS)
 
 
@@ -293,7 +293,7 @@ def test_an_entry_without_its_folder_is_removed_and_its_commits_kept(
     assert not before.is_ok
     assert str(worktree) in before.found
     assert fixed.is_ok
-    assert git(repository, "rev-parse", "refs/interlock/rescue/orphan-linked").strip() == commit
+    assert git(repository, "rev-parse", "refs/landlane/rescue/orphan-linked").strip() == commit
     assert after.found == "every entry has its folder"
     assert "linked" not in git(repository, "worktree", "list")
 
@@ -305,7 +305,7 @@ def test_what_was_staged_in_a_lost_worktree_is_kept(repository: Path, worktree: 
 
     check_of(repository, "worktrees", fix=True)
 
-    assert git(repository, "show", "refs/interlock/rescue/orphan-linked:new.py") == "staged\n"
+    assert git(repository, "show", "refs/landlane/rescue/orphan-linked:new.py") == "staged\n"
 
 
 def test_an_entry_whose_work_is_on_a_branch_needs_no_rescue(repository: Path, worktree: Path) -> None:
@@ -314,7 +314,7 @@ def test_an_entry_whose_work_is_on_a_branch_needs_no_rescue(repository: Path, wo
     fixed = check_of(repository, "worktrees", fix=True)
 
     assert "nothing of it was at stake" in fixed.found
-    assert git(repository, "for-each-ref", "refs/interlock/rescue") == ""
+    assert git(repository, "for-each-ref", "refs/landlane/rescue") == ""
 
 
 def test_a_locked_entry_and_one_on_a_drive_that_is_away_stay(repository: Path, worktree: Path) -> None:
@@ -365,7 +365,7 @@ def test_forsaken_lock_files_are_put_aside(repository: Path, worktree: Path) -> 
     assert all(f"{name}: nobody holds it any more" in before.found for name in LOCKS)
     assert fixed.is_ok
     assert not any(path.exists() for path in paths)
-    kept = repository / ".git" / "interlock" / "leftovers"
+    kept = repository / ".git" / "landlane" / "leftovers"
     assert len(list(kept.iterdir())) == len(LOCKS)
     assert all(path.read_text() == "half an index" for path in kept.iterdir())
     assert check_of(repository, "lock files").found == "none"

@@ -10,20 +10,20 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 
-from interlock.config import Settings
-from interlock.domain.handoffs import Draft
-from interlock.domain.roles import find_role
-from interlock.domain.tasks import returned_branch_of
-from interlock.domain.worker_messages import WorkComplete
-from interlock.errors import Held, NotAllowed, RepositoryError, Stale
-from interlock.flows.handing_in import hand_in, keep_returned
-from interlock.flows.handoffs import context_for
-from interlock.flows.site import Site
-from interlock.git.layout import find_checkout
-from interlock.git.trailers import read_trailers
-from interlock.operations import gates, picking, tasks
-from interlock.operations.handoffs import accept_handoff, send_handoff
-from interlock.values import replace
+from landlane.config import Settings
+from landlane.domain.handoffs import Draft
+from landlane.domain.roles import find_role
+from landlane.domain.tasks import returned_branch_of
+from landlane.domain.worker_messages import WorkComplete
+from landlane.errors import Held, NotAllowed, RepositoryError, Stale
+from landlane.flows.handing_in import hand_in, keep_returned
+from landlane.flows.handoffs import context_for
+from landlane.flows.site import Site
+from landlane.git.layout import find_checkout
+from landlane.git.trailers import read_trailers
+from landlane.operations import gates, picking, tasks
+from landlane.operations.handoffs import accept_handoff, send_handoff
+from landlane.values import replace
 from tests.contract.queueing import add
 from tests.integration.committing import Crew, refuse
 from tests.support import Background, granted
@@ -32,10 +32,10 @@ if TYPE_CHECKING:
     from collections.abc import Callable
     from pathlib import Path
 
-    from interlock.domain.tasks import Task
+    from landlane.domain.tasks import Task
 
 ROLE = "explore"  # it may not commit
-BRANCH = "interlock/T1-1/work"
+BRANCH = "landlane/T1-1/work"
 
 
 class Returning:
@@ -133,7 +133,7 @@ def test_a_patch_becomes_one_commit_with_the_identity_of_its_task(work: Returnin
     work.write("src/a.py", "one\n2\nthree\n")
     before = work.crew.status()
 
-    head = work.hand_in(patch=work.diff(), summary="dates\n\nInterlock-Agent: bob\n\x1b[31mred")
+    head = work.hand_in(patch=work.diff(), summary="dates\n\nLandlane-Agent: bob\n\x1b[31mred")
 
     assert work.crew.git("rev-parse", BRANCH).strip() == head
     assert work.show(head, "%P") == work.base
@@ -141,7 +141,7 @@ def test_a_patch_becomes_one_commit_with_the_identity_of_its_task(work: Returnin
     said = read_trailers(work.crew.message(head))
     assert (said.agent, said.session, said.task) == ("ann", work.keeper.session.id, "T1")
     assert said.tokens == tuple(claim.token for claim in work.crew.site.claims())
-    assert work.crew.message(head).startswith("Parse dates\n\ndates\n\n[31mred\n\nInterlock-Agent: ann\n")
+    assert work.crew.message(head).startswith("Parse dates\n\ndates\n\n[31mred\n\nLandlane-Agent: ann\n")
     assert work.crew.git("show", f"{head}:src/a.py") == "one\n2\nthree\n"
     assert work.crew.status() == before, "no working tree and no index was touched"
     made = [entry.facts() for entry in work.crew.site.entries() if entry.kind == "commit.made"]
@@ -183,7 +183,7 @@ def test_renames_modes_binaries_new_and_deleted_files_come_through_a_patch(work:
 
 
 def test_a_delta_of_a_binary_file_comes_through(work: Returning, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("interlock.git.returned.MOST_BYTES", 100_000)
+    monkeypatch.setattr("landlane.git.returned.MOST_BYTES", 100_000)
     first = os.urandom(60_000)
     work.write("src/data.bin", first)
     base = work.hand_in(patch=work.diff())
@@ -439,7 +439,7 @@ def _bomb(size: int, kind: str) -> str:
 def test_a_patch_that_unfolds_to_too_much_is_refused_before_git_sees_it(
     work: Returning, kind: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("interlock.git.returned.MOST_BYTES", 1000)
+    monkeypatch.setattr("landlane.git.returned.MOST_BYTES", 1000)
     objects = work.objects()
 
     with refuse(NotAllowed, "CHANGE_TOO_BIG"):
@@ -451,7 +451,7 @@ def test_a_patch_that_unfolds_to_too_much_is_refused_before_git_sees_it(
 def test_files_that_are_too_big_together_are_refused(
     work: Returning, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("interlock.git.returned.MOST_BYTES", 1000)
+    monkeypatch.setattr("landlane.git.returned.MOST_BYTES", 1000)
     files = work.files(src__a_py="x" * 600, src__b_py="x" * 600)
 
     with refuse(NotAllowed, "CHANGE_TOO_BIG"):
@@ -516,7 +516,7 @@ def test_what_comes_while_a_person_is_asked_is_kept_and_no_more(work: Returning)
     with refuse(Stale, "BRANCH_MOVED"):
         work.keep(BRANCH, files=work.files(src__b_py="other\n"))
     with refuse(NotAllowed, "ROLE_FORBIDS"):
-        work.keep("interlock/T1-1/x", files=work.files(interlock_toml=""))
+        work.keep("landlane/T1-1/x", files=work.files(landlane_toml=""))
 
 
 def test_what_comes_after_a_handoff_is_kept_beside_the_work_and_the_next_owner_is_told(

@@ -9,23 +9,23 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from interlock.domain.fences import Tree
-from interlock.domain.handoffs import Draft, is_whole
-from interlock.domain.hooking import AFTER, SHELL, START, Event
-from interlock.flows.briefing import brief
-from interlock.flows.handoffs import context_for, hand_over, observe
-from interlock.flows.messages import due_messages
-from interlock.flows.parting import leftovers
-from interlock.flows.rescues import restore
-from interlock.loops.grounds import throw_away_clone
-from interlock.operations.handoffs import Accepted, accept_handoff, list_handoffs
-from interlock.operations.hands import join_hands
-from interlock.operations.held import list_claims
-from interlock.operations.picking import Picked, next_task
-from interlock.operations.runs import begin_run
-from interlock.operations.tasks import fail_task, get_task
-from interlock.operations.trails import note_command
-from interlock.rebuilding import rebuild_store
+from landlane.domain.fences import Tree
+from landlane.domain.handoffs import Draft, is_whole
+from landlane.domain.hooking import AFTER, SHELL, START, Event
+from landlane.flows.briefing import brief
+from landlane.flows.handoffs import context_for, hand_over, observe
+from landlane.flows.messages import due_messages
+from landlane.flows.parting import leftovers
+from landlane.flows.rescues import restore
+from landlane.loops.grounds import throw_away_clone
+from landlane.operations.handoffs import Accepted, accept_handoff, list_handoffs
+from landlane.operations.hands import join_hands
+from landlane.operations.held import list_claims
+from landlane.operations.picking import Picked, next_task
+from landlane.operations.runs import begin_run
+from landlane.operations.tasks import fail_task, get_task
+from landlane.operations.trails import note_command
+from landlane.rebuilding import rebuild_store
 from tests.rescue_support import git
 from tests.support import Background
 from tests.workspace_support import KINDS, Yard, commit_file
@@ -33,7 +33,7 @@ from tests.workspace_support import KINDS, Yard, commit_file
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
 
-    from interlock.domain.tasks import Task
+    from landlane.domain.tasks import Task
 
 SENDING = ("observed", "sealed", "kept", "written", "sent")
 ACCEPTING = ("begun", "claimed", "moved", "accepted")
@@ -122,7 +122,7 @@ def test_how_it_stands_is_taken_along_and_what_is_not_committed_can_be_had(yard:
     send(yard)
     (handoff,) = list_handoffs(yard.house().context)
     taken = handoff.taken
-    assert taken["branch"] == "interlock/T1-1/work"
+    assert taken["branch"] == "landlane/T1-1/work"
     assert taken["head"] == git(path, "rev-parse", "HEAD").strip()
     assert taken["changed"] == ["src/dates.py"]
     assert taken["dirty"] == ["src/loose.py"]
@@ -185,7 +185,7 @@ def test_whoever_follows_a_dead_owner_reads_what_it_left(yard: Yard) -> None:
     yard.open("T1", agent="bob")  # saves what is in no commit
     told = context_for(yard.site("bob"), picked.task)
     for text in (
-        f"interlock/T1-1/work at {head[:12]}, changes src/dates.py",
+        f"landlane/T1-1/work at {head[:12]}, changes src/dates.py",
         str(path),
         "rescue restore R",
         "exit 2: make check",
@@ -256,7 +256,7 @@ def test_rebuilt_from_the_journal_it_stands_as_it_stood(yard: Yard, is_accepted:
     house = yard.house()
     house.settle()
     yard.end()
-    state = yard.repository / ".git" / "interlock"
+    state = yard.repository / ".git" / "landlane"
     rebuild_store(str(state), (state / "repository").read_text().strip(), ignore_case=False)
     again = Yard(yard.repository)
     assert check_one_owner(again) == before
@@ -320,13 +320,13 @@ def test_a_busy_receiver_hears_of_it_between_two_calls_and_at_its_end(yard: Yard
     send(yard)
     assert "handed to you by ann: T1 (H1)" in leftovers(yard.site("bob"), bob)
     (told,) = due_messages(yard.site("bob"), bob)
-    assert "interlock accept T1" in told
+    assert "landlane accept T1" in told
     assert due_messages(yard.site("bob"), bob) == []
     assert due_messages(yard.site("eve"), yard.session("eve")) == []
 
 
 def test_a_shell_call_leaves_its_command_and_exit_code(yard: Yard) -> None:
-    from interlock.clients.exits import exit_code_of
+    from landlane.clients.exits import exit_code_of
 
     event = Event(client="codex", kind=AFTER, session="c", tool=SHELL, command="make")
     assert exit_code_of(event, {"tool_response": "Exit code: 2\nWall time: 1 s"}) == 2

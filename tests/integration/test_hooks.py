@@ -15,9 +15,9 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from interlock.clients.commands import hook_words
-from interlock.testing.repositories import git
-from interlock.wire import Garbled, Lost, ask, find_socket, pack
+from landlane.clients.commands import hook_words
+from landlane.testing.repositories import git
+from landlane.wire import Garbled, Lost, ask, find_socket, pack
 from tests.acceptance.calling import eventually
 from tests.hook_support import StandIn
 
@@ -25,7 +25,7 @@ if TYPE_CHECKING:
     from collections.abc import Iterator
 
 # Read now: the sealed home of a test takes the variable away.
-CALLS = int(os.environ.get("INTERLOCK_HOOK_CALLS", "1000"))
+CALLS = int(os.environ.get("LANDLANE_HOOK_CALLS", "1000"))
 
 
 @pytest.fixture
@@ -70,7 +70,7 @@ def test_a_held_file_is_refused_with_holder_end_and_next_action(one: StandIn, tw
     told = two.edit("a.py", "spoilt\n")
     assert told.is_denied
     holder = holders(one)["a.py"]
-    for word in ("a.py is held by", holder, "until 20", "interlock next", "interlock claim a.py --wait"):
+    for word in ("a.py is held by", holder, "until 20", "landlane next", "landlane claim a.py --wait"):
         assert word in told.reason
     assert told.answer["hookSpecificOutput"]["permissionDecision"] == "deny"
     assert Path(one.root, "a.py").read_text(encoding="utf-8") == "# a.py\n"
@@ -149,17 +149,17 @@ def test_a_touched_file_with_the_same_content_has_not_changed(one: StandIn) -> N
 
 
 def test_strict_wants_a_claim_first(root: Path, one: StandIn, two: StandIn) -> None:
-    Path(root, "interlock.toml").write_text('[hooks]\npolicy = "strict"\n', encoding="utf-8")
+    Path(root, "landlane.toml").write_text('[hooks]\npolicy = "strict"\n', encoding="utf-8")
     told = one.edit("a.py")
     assert told.is_denied
-    assert "interlock claim a.py" in told.reason
+    assert "landlane claim a.py" in told.reason
     one.type("claim", "a.py")
     assert one.edit("a.py").is_silent
     assert "held by" in two.edit("a.py").reason
 
 
 def test_watch_only_tells(root: Path, one: StandIn, two: StandIn) -> None:
-    Path(root, "interlock.toml").write_text('[hooks]\npolicy = "watch"\n', encoding="utf-8")
+    Path(root, "landlane.toml").write_text('[hooks]\npolicy = "watch"\n', encoding="utf-8")
     one.hook("SessionStart", source="startup")
     one.type("claim", "a.py")
     told = two.edit("a.py")
@@ -170,7 +170,7 @@ def test_watch_only_tells(root: Path, one: StandIn, two: StandIn) -> None:
 def test_a_changed_setting_counts_at_once(root: Path, one: StandIn) -> None:
     one.edit("a.py", "x = 1\n")
     one.type("release", "a.py")
-    Path(root, "interlock.toml").write_text('[hooks]\npolicy = "strict"\n', encoding="utf-8")
+    Path(root, "landlane.toml").write_text('[hooks]\npolicy = "strict"\n', encoding="utf-8")
     assert one.edit("a.py").is_denied
 
 
@@ -243,7 +243,7 @@ def test_a_client_that_died_without_a_word_holds_nothing_for_long(root: Path, tw
     gone = StandIn(root)
     gone.edit("a.py")
     gone.close()
-    database = sqlite3.connect(root / ".git/interlock/store.db")
+    database = sqlite3.connect(root / ".git/landlane/store.db")
     with database:  # a session that was heard of a moment ago is given a grace
         database.execute("UPDATE sessions SET seen_at = seen_at - 11000")
     database.close()
@@ -259,8 +259,8 @@ def test_whose_start_was_not_heard_is_briefed_with_the_first_tool_result(one: St
 
 @pytest.mark.postgres
 def test_with_the_state_in_postgres_a_resident_answers(root: Path, postgres_url: str) -> None:
-    Path(root, "interlock.toml").write_text(f'[store]\nurl = "{postgres_url}"\n', encoding="utf-8")
-    state = str(root / ".git/interlock")
+    Path(root, "landlane.toml").write_text(f'[store]\nurl = "{postgres_url}"\n', encoding="utf-8")
+    state = str(root / ".git/landlane")
     try:
         with StandIn(root) as one, StandIn(root) as two:
             one.edit("a.py", "x = 1\n")
@@ -291,7 +291,7 @@ def resident_of(state: str) -> int:
 def test_under_strict_what_the_parent_claimed_is_for_its_subagents_one_at_a_time(
     root: Path, one: StandIn
 ) -> None:
-    Path(root, "interlock.toml").write_text('[hooks]\npolicy = "strict"\n', encoding="utf-8")
+    Path(root, "landlane.toml").write_text('[hooks]\npolicy = "strict"\n', encoding="utf-8")
     one.hook("SessionStart", source="startup")
     one.type("claim", "a.py")
     assert one.edit("a.py", agent="aaaa11").is_silent
@@ -301,9 +301,9 @@ def test_under_strict_what_the_parent_claimed_is_for_its_subagents_one_at_a_time
 
 def test_a_client_in_the_workspace_of_a_person_works_there_for_them(root: Path) -> None:
     """Opened in a terminal, and the client is started in it: what it may do is what they may."""
-    typed = ["interlock", "workspace", "open", "T1", "--json"]
-    add = ["interlock", "task", "add", "Mend a.py", "--path", "a.py", "--json"]
-    program = str(Path(sys.executable).with_name("interlock"))
+    typed = ["landlane", "workspace", "open", "T1", "--json"]
+    add = ["landlane", "task", "add", "Mend a.py", "--path", "a.py", "--json"]
+    program = str(Path(sys.executable).with_name("landlane"))
     for words in (add, typed):
         done = subprocess.run([program, *words[1:]], cwd=root, capture_output=True, check=True, timeout=60)
     folder = Path(json.loads(done.stdout)["workspace"]["path"])
@@ -330,25 +330,25 @@ def test_the_workspace_of_another_agent_is_not_entered(root: Path, one: StandIn)
 
 
 def garble_store(root: Path) -> None:
-    Path(root, ".git/interlock/store.db").write_bytes(b"no database at all" * 1000)
+    Path(root, ".git/landlane/store.db").write_bytes(b"no database at all" * 1000)
     for ending in ("-wal", "-shm"):
-        Path(root, f".git/interlock/store.db{ending}").unlink(missing_ok=True)
+        Path(root, f".git/landlane/store.db{ending}").unlink(missing_ok=True)
 
 
 def remove_store(root: Path) -> None:
-    for path in Path(root, ".git/interlock").glob("store.db*"):
+    for path in Path(root, ".git/landlane").glob("store.db*"):
         path.unlink()
 
 
 def make_store_newer(root: Path) -> None:
-    database = sqlite3.connect(root / ".git/interlock/store.db")
+    database = sqlite3.connect(root / ".git/landlane/store.db")
     with database:
         database.execute("UPDATE meta SET value = '999' WHERE key IN ('schema', 'readable_by')")
     database.close()
 
 
 def break_settings(root: Path) -> None:
-    Path(root, "interlock.toml").write_text("[hooks\n", encoding="utf-8")
+    Path(root, "landlane.toml").write_text("[hooks\n", encoding="utf-8")
 
 
 def test_in_a_broken_repository_nothing_new_is_edited(root: Path, one: StandIn) -> None:
@@ -374,19 +374,19 @@ def test_any_trouble_is_a_refusal_and_looking_goes_on(root: Path, one: StandIn, 
 
 def test_a_state_that_is_gone_is_not_begun_anew_by_itself(root: Path, one: StandIn, two: StandIn) -> None:
     one.edit("a.py", "x = 1\n")
-    shutil.rmtree(root / ".git/interlock")
+    shutil.rmtree(root / ".git/landlane")
     told = two.edit("a.py", "spoilt\n")
     assert told.is_denied
-    assert "interlock init" in told.reason
+    assert "landlane init" in told.reason
     assert one.type("claims")["code"] == "STATE_GONE"
     assert one.type("init", "--yes", "--no-clients")["ok"]
     assert two.edit("a.py", "after all\n").is_silent
 
 
 def test_a_store_locked_for_long_is_a_refusal(root: Path, one: StandIn) -> None:
-    Path(root, "interlock.toml").write_text('[store]\nwait = "1s"\n', encoding="utf-8")
+    Path(root, "landlane.toml").write_text('[store]\nwait = "1s"\n', encoding="utf-8")
     one.edit("a.py", "x = 1\n")
-    database = sqlite3.connect(root / ".git/interlock/store.db", isolation_level=None)
+    database = sqlite3.connect(root / ".git/landlane/store.db", isolation_level=None)
     database.execute("BEGIN EXCLUSIVE")
     try:
         assert one.before("Edit", file_path=str(root / "b.py")).is_denied
@@ -424,10 +424,10 @@ def test_an_unknown_client_is_a_refusal(root: Path) -> None:
 
 def test_a_hook_whose_package_is_gone_refuses(root: Path, tmp_path: Path) -> None:
     """Half of an upgrade: the quick road is there, the ordinary one is not."""
-    import interlock
+    import landlane
 
-    package = tmp_path / "half" / "interlock"
-    shutil.copytree(Path(interlock.__file__).parent / "hooks", package / "hooks")
+    package = tmp_path / "half" / "landlane"
+    shutil.copytree(Path(landlane.__file__).parent / "hooks", package / "hooks")
     words = hook_words("claude")
     words[3] = str(package / "hooks" / "lean.py")
     payload = {"session_id": "1", "cwd": str(root), "hook_event_name": "PreToolUse", "tool_name": "Edit"}

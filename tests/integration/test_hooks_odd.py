@@ -14,12 +14,12 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from interlock.clients.commands import hook_words
-from interlock.domain.agents import Process
-from interlock.runners import client_processes
-from interlock.runners.client_processes import client_process
-from interlock.testing.repositories import git
-from tests.hook_support import INTERLOCK, StandIn, Told
+from landlane.clients.commands import hook_words
+from landlane.domain.agents import Process
+from landlane.runners import client_processes
+from landlane.runners.client_processes import client_process
+from landlane.testing.repositories import git
+from tests.hook_support import LANDLANE, StandIn, Told
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -59,14 +59,14 @@ def holders(client: StandIn) -> dict[str, str]:
 
 
 def change_store(root: Path, statement: str) -> None:
-    database = sqlite3.connect(root / ".git/interlock/store.db")
+    database = sqlite3.connect(root / ".git/landlane/store.db")
     with database:
         database.execute(statement)
     database.close()
 
 
 def rows(root: Path, query: str) -> list[tuple[object, ...]]:
-    database = sqlite3.connect(root / ".git/interlock/store.db")
+    database = sqlite3.connect(root / ".git/landlane/store.db")
     try:
         return database.execute(query).fetchall()
     finally:
@@ -104,8 +104,8 @@ def test_a_held_file_is_refused_wherever_the_client_stands(
     )
     assert told.is_denied
     assert "held by" in told.reason
-    assert not (root / "sub/.git/interlock").exists()
-    assert not (tmp_path / "other/.git/interlock").exists()
+    assert not (root / "sub/.git/landlane").exists()
+    assert not (tmp_path / "other/.git/landlane").exists()
 
 
 def test_a_folder_is_not_edited_and_nobody_holds_it(one: StandIn, two: StandIn) -> None:
@@ -151,7 +151,7 @@ def test_a_worktree_has_the_same_holders(tmp_path: Path, root: Path, one: StandI
 
 
 def test_a_chosen_name_that_many_clients_share_is_not_one_session(root: Path) -> None:
-    chosen = {"INTERLOCK_AGENT": "everybody"}
+    chosen = {"LANDLANE_AGENT": "everybody"}
     with StandIn(root, environment=chosen) as one, StandIn(root, environment=chosen) as two:
         assert one.edit("a.py").is_silent
         assert two.edit("a.py").is_denied
@@ -174,7 +174,7 @@ def test_a_client_within_a_client_is_somebody_else(root: Path, one: StandIn) -> 
     body = (
         "import subprocess, sys\n"
         "subprocess.run(sys.argv[2:], input=sys.argv[1], text=True, capture_output=True)\n"
-        f"subprocess.run([{INTERLOCK!r}, 'claim', 'a.py', '--json'])"
+        f"subprocess.run([{LANDLANE!r}, 'claim', 'a.py', '--json'])"
     )
     _, out, _ = one.do(
         ["env", f"CLAUDE_PID={outer}", sys.executable, "-c", body, json.dumps(payload), *hook_words("codex")]
@@ -196,11 +196,11 @@ def test_a_resumed_client_is_known_in_its_new_process(root: Path, two: StandIn) 
 
 def test_a_session_given_by_its_starter_outlives_a_cleared_context(root: Path) -> None:
     done = subprocess.run(
-        [INTERLOCK, "join", "given", "--json"], cwd=root, capture_output=True, text=True, check=True
+        [LANDLANE, "join", "given", "--json"], cwd=root, capture_output=True, text=True, check=True
     )
     given = json.loads(done.stdout)["session"]
     text = f"{given['id']}:{given['secret']}"
-    with StandIn(root, environment={"INTERLOCK_SESSION": text}) as one:
+    with StandIn(root, environment={"LANDLANE_SESSION": text}) as one:
         assert not one.edit("a.py").is_denied
         assert holders(one)["a.py"] == "given"
         one.hook("SessionEnd", reason="clear")
@@ -325,7 +325,7 @@ def test_a_worktree_without_settings_hears_of_those_of_the_main_one(tmp_path: Pa
     with StandIn(tmp_path / "tree") as one:
         one.edit("a.py", "x\n")
         assert one.edit("a.py", "y\n").is_silent
-        Path(root, "interlock.toml").write_text("[hooks\n", encoding="utf-8")
+        Path(root, "landlane.toml").write_text("[hooks\n", encoding="utf-8")
         assert one.edit("a.py").is_denied
 
 
@@ -381,7 +381,7 @@ def test_behind_a_fence_the_resident_is_asked_first(tmp_path: Path, root: Path, 
         subprocess.run(
             hook_words(client),
             input=json.dumps(payload).encode(),
-            env={**os.environ, "INTERLOCK_RESIDENT": str(path)},
+            env={**os.environ, "LANDLANE_RESIDENT": str(path)},
             capture_output=True,
         )
         assert b"PreToolUse" in heard.result()

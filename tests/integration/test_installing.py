@@ -11,15 +11,15 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 
-from interlock.bootstrap import open_house
-from interlock.clients import commands
-from interlock.clients.setups import NAMES, setup_of
-from interlock.errors import InterlockError
-from interlock.flows.equipping import equip
-from interlock.flows.install_record import load_record
-from interlock.initialising import Chosen, carry_out, plan_init, plan_undo
-from interlock.merge.json_edits import values_of
-from interlock.testing.repositories import git
+from landlane.bootstrap import open_house
+from landlane.clients import commands
+from landlane.clients.setups import NAMES, setup_of
+from landlane.errors import LandlaneError
+from landlane.flows.equipping import equip
+from landlane.flows.install_record import load_record
+from landlane.initialising import Chosen, carry_out, plan_init, plan_undo
+from landlane.merge.json_edits import values_of
+from landlane.testing.repositories import git
 from tests.client_support import make_bare_path
 
 if TYPE_CHECKING:
@@ -155,16 +155,16 @@ def test_all_clients_come_and_go_together(repository: Path, home: Path) -> None:
     changed = install(repository, *NAMES)
 
     assert {Path(path).name for path in changed} >= {
-        "interlock.toml",
+        "landlane.toml",
         "RULES.md",
         "AGENTS.md",
         "CLAUDE.md",
         "GEMINI.md",
     }
     assert git(repository, "status", "--porcelain").splitlines() == [
-        "?? AGENTS.md", "?? CLAUDE.md", "?? GEMINI.md", "?? RULES.md", "?? interlock.toml",
+        "?? AGENTS.md", "?? CLAUDE.md", "?? GEMINI.md", "?? RULES.md", "?? landlane.toml",
     ]  # fmt: skip
-    assert load_record(str(repository / ".git/interlock")).clients == NAMES
+    assert load_record(str(repository / ".git/landlane")).clients == NAMES
     undo(repository)
     assert picture(repository, home) == before
 
@@ -365,7 +365,7 @@ def test_a_read_only_file_stops_everything_before_it_begins(repository: Path, ho
     write(repository, name, "{}").chmod(0o444)
     before = picture(repository, home)
 
-    with pytest.raises(InterlockError, match="read-only") as refused:
+    with pytest.raises(LandlaneError, match="read-only") as refused:
         install(repository, "claude", "gemini")
 
     assert refused.value.code == "FILE_REFUSED"
@@ -387,18 +387,18 @@ def test_a_failure_half_way_puts_everything_back(
 
     with monkeypatch.context() as patch:
         patch.setattr(os, "replace", full)
-        with pytest.raises(InterlockError, match="No space left"):
+        with pytest.raises(LandlaneError, match="No space left"):
             install(repository, "gemini", "claude")
 
     assert str(repository / GEMINI) in written
     assert picture(repository, home) == before
-    assert load_record(str(repository / ".git/interlock")).entries == ()
+    assert load_record(str(repository / ".git/landlane")).entries == ()
 
 
 STEPS = 12
 CRASHING = """
 import os, sys
-from interlock.initialising import Chosen, carry_out, plan_init, plan_undo
+from landlane.initialising import Chosen, carry_out, plan_init, plan_undo
 left = int(sys.argv[2])
 def step(name):
     global left
@@ -465,7 +465,7 @@ def test_a_crash_in_an_upgrade_still_leads_back_to_the_first_original(
 
 def test_a_file_that_a_crash_left_half_written_goes_with_the_rest(repository: Path) -> None:
     install(repository, "claude")
-    scratch = write(repository, f"{CLAUDE}.interlock-new", "{")
+    scratch = write(repository, f"{CLAUDE}.landlane-new", "{")
 
     undo(repository)
 
@@ -480,7 +480,7 @@ def test_two_at_once_end_as_one(repository: Path) -> None:
     assert [one.wait(timeout=90) for one in starting] == [0, 0, 0, 0]
 
     hooks = json.loads((repository / GEMINI).read_text(encoding="utf-8"))["hooks"]
-    wanted = setup_of("gemini").wanted(lambda _word, _is_guard: "interlock/hooks/lean.py")[0].content["hooks"]
+    wanted = setup_of("gemini").wanted(lambda _word, _is_guard: "landlane/hooks/lean.py")[0].content["hooks"]
     assert {event: len(groups) for event, groups in hooks.items()} == {
         event: len(groups) for event, groups in wanted.items()
     }
@@ -506,7 +506,7 @@ def test_what_is_ignored_already_is_not_excluded_again(repository: Path) -> None
 
     install(repository, "claude")
 
-    assert "interlock" not in (repository / ".git/info/exclude").read_text(encoding="utf-8")
+    assert "landlane" not in (repository / ".git/info/exclude").read_text(encoding="utf-8")
 
 
 @pytest.fixture
@@ -548,12 +548,12 @@ def test_a_tracked_file_stays_as_it_is_in_a_workspace(equipped: tuple[Path, Any]
 
 def test_the_record_of_a_newer_release_is_refused(repository: Path) -> None:
     install(repository, "claude")
-    record = repository / ".git/interlock/init/record.json"
+    record = repository / ".git/landlane/init/record.json"
     record.write_text(
         record.read_text(encoding="utf-8").replace('"version": 1', '"version": 2'), encoding="utf-8"
     )
 
-    with pytest.raises(InterlockError) as refused:
+    with pytest.raises(LandlaneError) as refused:
         undo(repository)
 
     assert refused.value.code == "INIT_RECORD_UNREADABLE"
@@ -563,7 +563,7 @@ def test_backups_are_readable_by_their_user_alone(repository: Path) -> None:
     write(repository, GEMINI, '{"apiKey": "secret"}')
     install(repository, "gemini")
 
-    folder = repository / ".git/interlock/init"
+    folder = repository / ".git/landlane/init"
 
     assert folder.stat().st_mode & 0o077 == 0
     assert all(path.stat().st_mode & 0o077 == 0 for path in folder.iterdir())

@@ -8,10 +8,10 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 
-from interlock.runners.process import Child
-from interlock.store import fairness, wake
-from interlock.store.fairness import FairLock
-from interlock.store.wake import Wakes
+from landlane.runners.process import Child
+from landlane.store import fairness, wake
+from landlane.store.fairness import FairLock
+from landlane.store.wake import Wakes
 
 if TYPE_CHECKING:
     from pathlib import Path

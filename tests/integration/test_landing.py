@@ -10,9 +10,9 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from interlock.domain.landings import MOST_OUTPUT
-from interlock.operations.tasks import get_task
-from interlock.testing.repositories import git
+from landlane.domain.landings import MOST_OUTPUT
+from landlane.operations.tasks import get_task
+from landlane.testing.repositories import git
 from tests.landing_support import Yard
 
 if TYPE_CHECKING:
@@ -45,7 +45,7 @@ def test_a_branch_lands_after_its_checks_on_the_merged_tree(yard: Yard) -> None:
     seen = next(yard.folder.parent.rglob("seen"))
     assert seen.read_text() == "new\nb\n", "the merged tree, not the branch"
     assert yard.tests == 1
-    assert git(yard.folder, "for-each-ref", "refs/interlock/landing") == "", "nothing is left over"
+    assert git(yard.folder, "for-each-ref", "refs/landlane/landing") == "", "nothing is left over"
 
 
 def test_what_is_tested_is_what_lands(yard: Yard) -> None:
@@ -175,7 +175,7 @@ def test_a_check_runs_for_nobody_and_in_no_other_repository(
     yard.configure('["env > ../environment"]')
     yard.branch("one", {"b.txt": "b\n"})
     entry = yard.submit("one")
-    for name in ("INTERLOCK_SESSION", "INTERLOCK_AGENT", "INTERLOCK_STORE"):
+    for name in ("LANDLANE_SESSION", "LANDLANE_AGENT", "LANDLANE_STORE"):
         monkeypatch.setenv(name, "x")
     monkeypatch.setenv("GIT_DIR", str(yard.folder / ".git"))
 
@@ -184,7 +184,7 @@ def test_a_check_runs_for_nobody_and_in_no_other_repository(
     assert yard.look(entry).state == "landed"
     seen = next(yard.folder.parent.rglob("environment")).read_text()
     names = {line.partition("=")[0] for line in seen.splitlines()}
-    assert not names & {"INTERLOCK_SESSION", "INTERLOCK_AGENT", "INTERLOCK_STORE", "GIT_DIR"}
+    assert not names & {"LANDLANE_SESSION", "LANDLANE_AGENT", "LANDLANE_STORE", "GIT_DIR"}
 
 
 def test_the_same_tree_is_never_tested_twice(yard: Yard) -> None:
@@ -256,14 +256,14 @@ def test_all_checks_must_pass_and_the_first_that_fails_is_named(yard: Yard) -> N
 
 def test_the_settings_of_the_target_judge_not_those_of_the_branch(yard: Yard) -> None:
     yard.configure('["test ! -e bad"]')
-    yard.branch("one", {"bad": "", "interlock.toml": "[landing]\nchecks = []\n"})
+    yard.branch("one", {"bad": "", "landlane.toml": "[landing]\nchecks = []\n"})
 
     assert yard.land("one").reason == "`test ! -e bad` ended with 1"
 
 
 def test_new_checks_hold_for_whatever_comes_behind_them(yard: Yard) -> None:
     yard.configure("[]")
-    yard.branch("rule", {"interlock.toml": "[landing]\nchecks = ['test ! -e bad']\n"})
+    yard.branch("rule", {"landlane.toml": "[landing]\nchecks = ['test ! -e bad']\n"})
     yard.branch("bad", {"bad": ""})
     yard.submit("rule")
     yard.submit("bad", "bob")
@@ -279,7 +279,7 @@ def test_new_checks_hold_for_whatever_comes_behind_them(yard: Yard) -> None:
 )
 def test_a_branch_that_breaks_the_settings_does_not_land(yard: Yard, text: str, said: str) -> None:
     yard.configure("[]")
-    yard.branch("one", {"interlock.toml": text})
+    yard.branch("one", {"landlane.toml": text})
 
     entry = yard.land("one")
 
@@ -292,14 +292,14 @@ def test_broken_settings_on_the_target_stop_the_queue_and_say_so(yard: Yard) -> 
     yard.branch("one", {"b.txt": "b\n"})
     entry = yard.submit("one")
     house = yard.house
-    yard.commit({"interlock.toml": "[landing\n"})
+    yard.commit({"landlane.toml": "[landing\n"})
     yard._house = house
 
     stop = yard.run()
 
     assert stop is not None
     assert (stop.code, yard.look(entry).state) == ("SETTINGS_BROKEN", "queued")
-    assert "interlock.toml on main cannot be used" in stop.message
+    assert "landlane.toml on main cannot be used" in stop.message
 
 
 def test_a_runner_that_is_asked_to_stop_leaves_no_check_behind(yard: Yard) -> None:

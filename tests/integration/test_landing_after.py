@@ -9,27 +9,27 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 
-from interlock.cli import main as cli_main
-from interlock.cli.landings import run_queue
-from interlock.domain.landings import LANDED
-from interlock.domain.tasks import NewTask
-from interlock.errors import Malformed
-from interlock.flows.closing import close_workspace
-from interlock.flows.workspaces import open_workspace
-from interlock.loops import queue, settling
-from interlock.loops.waiting import eject
-from interlock.operations import landings, notices, records, sessions
-from interlock.operations.notices import take_notices
-from interlock.operations.picking import Picked, next_task
-from interlock.operations.task_adding import Added, add_task
-from interlock.operations.tasks import get_task, list_tasks
-from interlock.testing.repositories import git
+from landlane.cli import main as cli_main
+from landlane.cli.landings import run_queue
+from landlane.domain.landings import LANDED
+from landlane.domain.tasks import NewTask
+from landlane.errors import Malformed
+from landlane.flows.closing import close_workspace
+from landlane.flows.workspaces import open_workspace
+from landlane.loops import queue, settling
+from landlane.loops.waiting import eject
+from landlane.operations import landings, notices, records, sessions
+from landlane.operations.notices import take_notices
+from landlane.operations.picking import Picked, next_task
+from landlane.operations.task_adding import Added, add_task
+from landlane.operations.tasks import get_task, list_tasks
+from landlane.testing.repositories import git
 from tests.landing_support import Yard
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
-    from interlock.domain.workspaces import Workspace
+    from landlane.domain.workspaces import Workspace
 
 
 @pytest.fixture
@@ -88,7 +88,7 @@ def test_what_was_not_committed_in_the_workspace_is_saved(yard: Yard) -> None:
     assert "the rest of it saved as" in note
     assert not Path(workspace.path).exists()
     rescue = note.rpartition(" ")[2]
-    listed = git(yard.folder, "for-each-ref", "--format=%(refname)", "refs/interlock")
+    listed = git(yard.folder, "for-each-ref", "--format=%(refname)", "refs/landlane")
     assert rescue in listed
 
 
@@ -204,7 +204,7 @@ def test_the_settings_of_the_target_say_whether_there_is_a_task_for_the_whole(ya
     yard.configure("[]", WHOLE)
     yard.branch("one", {"a": "x"})
     yard.submit("one")
-    (yard.folder / "interlock.toml").write_text("[landing]\nchecks = []\n")
+    (yard.folder / "landlane.toml").write_text("[landing]\nchecks = []\n")
     yard._house = None
 
     assert yard.run() is None

@@ -6,13 +6,13 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from interlock.errors import NotAllowed, RepositoryError
-from interlock.flows import checking
-from interlock.loops.waiting import eject, resume
-from interlock.operations.landing_ends import bounce
-from interlock.operations.landings import get_queue
-from interlock.operations.tasks import get_task
-from interlock.testing.repositories import git
+from landlane.errors import NotAllowed, RepositoryError
+from landlane.flows import checking
+from landlane.loops.waiting import eject, resume
+from landlane.operations.landing_ends import bounce
+from landlane.operations.landings import get_queue
+from landlane.operations.tasks import get_task
+from landlane.testing.repositories import git
 from tests.landing_support import Yard
 
 if TYPE_CHECKING:

@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from interlock.testing.repositories import git
+from landlane.testing.repositories import git
 from tests.landing_support import Yard
 
 if TYPE_CHECKING:

@@ -8,11 +8,11 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from interlock.domain.tasks import NewTask
-from interlock.flows.conflicts import foresee
-from interlock.operations.picking import next_task
-from interlock.operations.task_adding import Added, add_task
-from interlock.testing.repositories import git
+from landlane.domain.tasks import NewTask
+from landlane.flows.conflicts import foresee
+from landlane.operations.picking import next_task
+from landlane.operations.task_adding import Added, add_task
+from landlane.testing.repositories import git
 from tests.landing_support import Yard
 
 if TYPE_CHECKING:
@@ -35,9 +35,9 @@ def start(yard: Yard, **files: str) -> None:
 
 def test_conflicts_are_named_before_anything_lands(yard: Yard) -> None:
     start(yard, a="a\n", b="b\n")
-    yard.branch("interlock/T1-1/work", {"a": "one\n"})
-    yard.branch("interlock/T2-1/work", {"a": "two\n", "b": "two\n"})
-    yard.branch("interlock/T3-1/work", {"b": "three\n"})
+    yard.branch("landlane/T1-1/work", {"a": "one\n"})
+    yard.branch("landlane/T2-1/work", {"a": "two\n", "b": "two\n"})
+    yard.branch("landlane/T3-1/work", {"b": "three\n"})
     yard.branch("private", {"a": "not ours\n"})
     yard.branch("queued", {"c": "x"})
     yard.submit("queued")
@@ -46,10 +46,10 @@ def test_conflicts_are_named_before_anything_lands(yard: Yard) -> None:
     found = foresee(yard.site)
 
     assert found["conflicts"] == [
-        {"one": "interlock/T1-1/work", "other": "interlock/T2-1/work", "paths": ["a"]},
-        {"one": "interlock/T2-1/work", "other": "interlock/T3-1/work", "paths": ["b"]},
+        {"one": "landlane/T1-1/work", "other": "landlane/T2-1/work", "paths": ["a"]},
+        {"one": "landlane/T2-1/work", "other": "landlane/T3-1/work", "paths": ["b"]},
     ]
-    assert found["order"] == ["queued", "interlock/T1-1/work", "interlock/T3-1/work", "interlock/T2-1/work"]
+    assert found["order"] == ["queued", "landlane/T1-1/work", "landlane/T3-1/work", "landlane/T2-1/work"]
     assert [(one["path"], one["branches"], one["conflicts"]) for one in found["hot"]] == [
         ("a", 2, 1),
         ("b", 2, 1),
@@ -67,7 +67,7 @@ def test_what_a_class_joins_is_hot_but_no_conflict(yard: Yard) -> None:
     start(yard)
     for number in range(3):
         yard.branch(
-            f"interlock/T{number}-1/work", {"LOG": f"- a\n- {number}\n", "COUNT": "2\n"}, f"Do {number}"
+            f"landlane/T{number}-1/work", {"LOG": f"- a\n- {number}\n", "COUNT": "2\n"}, f"Do {number}"
         )
 
     found = foresee(yard.site)
@@ -81,35 +81,35 @@ def test_what_a_class_joins_is_hot_but_no_conflict(yard: Yard) -> None:
 
 def test_a_conflict_with_the_target_comes_last(yard: Yard) -> None:
     start(yard, a="a\n")
-    yard.branch("interlock/T1-1/work", {"a": "one\n"})
-    yard.branch("interlock/T2-1/work", {"b": "two\n"})
+    yard.branch("landlane/T1-1/work", {"a": "one\n"})
+    yard.branch("landlane/T2-1/work", {"b": "two\n"})
     yard.commit({"a": "person\n"})
 
     found = foresee(yard.site)
 
-    assert found["conflicts"] == [{"one": "interlock/T1-1/work", "other": "main", "paths": ["a"]}]
-    assert found["order"] == ["interlock/T2-1/work", "interlock/T1-1/work"]
+    assert found["conflicts"] == [{"one": "landlane/T1-1/work", "other": "main", "paths": ["a"]}]
+    assert found["order"] == ["landlane/T2-1/work", "landlane/T1-1/work"]
 
 
 def test_what_has_landed_is_not_open(yard: Yard) -> None:
     yard.configure("[]", 'style = "squash"\n')
-    yard.branch("interlock/T1-1/work", {"a": "one\n"})
+    yard.branch("landlane/T1-1/work", {"a": "one\n"})
     added = add_task(yard.house.context, None, NewTask(title="Write a"))
     assert isinstance(added, Added)
     next_task(yard.house.context, yard.agent("ann"))
-    yard.submit("interlock/T1-1/work")
+    yard.submit("landlane/T1-1/work")
     assert yard.run() is None
-    assert git(yard.folder, "branch", "--list", "interlock/*") != ""
+    assert git(yard.folder, "branch", "--list", "landlane/*") != ""
 
     assert foresee(yard.site)["branches"] == []
 
 
 def test_a_folder_against_a_file_and_a_rename_against_a_change_are_seen(yard: Yard) -> None:
     start(yard, a="text\n" * 30)
-    yard.branch("interlock/T1-1/work", {"d": "file"})
-    yard.branch("interlock/T2-1/work", {"d/x": "in a folder"})
-    yard.branch("interlock/T3-1/work", {"a": None, "moved": "text\n" * 30})
-    yard.branch("interlock/T4-1/work", {"a": "text\n" * 29 + "end\n"})
+    yard.branch("landlane/T1-1/work", {"d": "file"})
+    yard.branch("landlane/T2-1/work", {"d/x": "in a folder"})
+    yard.branch("landlane/T3-1/work", {"a": None, "moved": "text\n" * 30})
+    yard.branch("landlane/T4-1/work", {"a": "text\n" * 29 + "end\n"})
 
     found = foresee(yard.site)
 
@@ -119,9 +119,9 @@ def test_a_folder_against_a_file_and_a_rename_against_a_change_are_seen(yard: Ya
 
 def test_the_order_that_is_told_is_the_one_that_lands_most(yard: Yard) -> None:
     start(yard, **{f"f{number}": "x\n" for number in range(4)})
-    yard.branch("interlock/T1-1/work", {f"f{number}": "all\n" for number in range(4)})
+    yard.branch("landlane/T1-1/work", {f"f{number}": "all\n" for number in range(4)})
     for number in range(4):
-        yard.branch(f"interlock/T{number + 2}-1/work", {f"f{number}": f"{number}\n"})
+        yard.branch(f"landlane/T{number + 2}-1/work", {f"f{number}": f"{number}\n"})
 
     assert [branch[10:12] for branch in foresee(yard.site)["order"]] == ["T2", "T3", "T4", "T5", "T1"]
 
@@ -131,11 +131,11 @@ def test_fifty_branches_on_ten_thousand_files_take_seconds(yard: Yard) -> None:
     lines += ["committer x <x@x> 1 +0000", "data 5", "first", "from refs/heads/main^0"]
     lines += [f"M 100644 :1 src/{number % 100}/f{number}" for number in range(10_000)]
     toml = "[landing]\nchecks = []\n[hot]\n'LOG' = 'union'\n"
-    lines += [f"M 100644 inline interlock.toml\ndata {len(toml)}\n{toml}"]
+    lines += [f"M 100644 inline landlane.toml\ndata {len(toml)}\n{toml}"]
     for number in range(50):
         lines += [
             "",
-            f"commit refs/heads/interlock/T{number}-1/work",
+            f"commit refs/heads/landlane/T{number}-1/work",
             "committer x <x@x> 1 +0000",
             "data 1",
             "x",

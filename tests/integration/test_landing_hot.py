@@ -7,8 +7,8 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from interlock.domain.claims import Refused
-from interlock.errors import NotAllowed
+from landlane.domain.claims import Refused
+from landlane.errors import NotAllowed
 from tests.landing_support import SETTINGS, Yard
 
 if TYPE_CHECKING:
@@ -160,7 +160,7 @@ def test_the_classes_of_the_target_count_not_those_of_the_branch(yard: Yard) -> 
     yard.configure("[]", "", {"LOG": "a\n"})
     more = SETTINGS.format(checks="[]", more="[hot]\n'LOG' = 'union'\n")
     yard.branch("one", {"LOG": "a\none\n"})
-    yard.branch("two", {"LOG": "a\ntwo\n", "interlock.toml": more})
+    yard.branch("two", {"LOG": "a\ntwo\n", "landlane.toml": more})
     yard.submit("one")
     yard.submit("two")
 

@@ -9,10 +9,10 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from interlock.errors import NotAllowed
-from interlock.operations import claims
-from interlock.operations.tasks import get_task
-from interlock.testing.repositories import git, make_repository
+from landlane.errors import NotAllowed
+from landlane.operations import claims
+from landlane.operations.tasks import get_task
+from landlane.testing.repositories import git, make_repository
 from tests.landing_support import Yard
 
 if TYPE_CHECKING:
@@ -55,7 +55,7 @@ def test_a_name_that_is_no_text_needs_a_wider_claim(yard: Yard) -> None:
     yard.branch("two", {name: "two\n"})
     with pytest.raises(NotAllowed) as told:
         yard.enter("one")
-    assert told.value.hint.startswith("interlock claim 'd/**'")
+    assert told.value.hint.startswith("landlane claim 'd/**'")
     context = yard.house.context
     wide = claims.make_request(context, (context.repository.pattern_of("d/**", "glob"),))
     claims.take(context, yard.agent("ann"), wide)

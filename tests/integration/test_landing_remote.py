@@ -10,17 +10,17 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from interlock.git.target import find_target
-from interlock.loops.waiting import resume
-from interlock.operations.landings import get_landing, get_queue, list_landings
+from landlane.git.target import find_target
+from landlane.loops.waiting import resume
+from landlane.operations.landings import get_landing, get_queue, list_landings
 from tests.killing_support import Yard, await_, fork, git, join, kill_at, leftover_refs, run_queue, wait_for
 
 if TYPE_CHECKING:
     from pathlib import Path
 
-    from interlock.domain.landings import Landing
+    from landlane.domain.landings import Landing
 
-KILLS = int(os.environ.get("INTERLOCK_LANDING_KILLS", "4"))  # at random moments; 100 and more in longer runs
+KILLS = int(os.environ.get("LANDLANE_LANDING_KILLS", "4"))  # at random moments; 100 and more in longer runs
 LEASE_MS = 4000
 
 
@@ -85,7 +85,7 @@ def test_a_landing_is_pushed_and_the_checkout_here_follows(yard: Yard, remote: P
 
 def test_a_branch_that_is_checked_out_nowhere_follows_too(yard: Yard, remote: Path) -> None:
     git(yard.repository, "switch", "--quiet", "-c", "elsewhere")
-    with (yard.repository / "interlock.toml").open("a") as file:
+    with (yard.repository / "landlane.toml").open("a") as file:
         file.write('target = "main"\n')
     git(yard.repository, "commit", "--quiet", "-am", "Say where to")
     enter(yard, "one")
@@ -242,13 +242,13 @@ def test_what_a_person_pushed_meanwhile_is_merged_and_tested_again(yard: Yard, r
 def test_clones_that_share_a_file_land_for_each_other(
     yard: Yard, remote: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setenv("INTERLOCK_STORE", str(tmp_path / "store.db"))
+    monkeypatch.setenv("LANDLANE_STORE", str(tmp_path / "store.db"))
     other = tmp_path / "other"
     git(remote, "clone", "--quiet", str(remote), str(other))
     (landing,) = enter(yard, "one")
-    known = yard.repository / ".git" / "interlock" / "repository"
-    (other / ".git" / "interlock").mkdir()
-    (other / ".git" / "interlock" / "repository").write_text(known.read_text())
+    known = yard.repository / ".git" / "landlane" / "repository"
+    (other / ".git" / "landlane").mkdir()
+    (other / ".git" / "landlane" / "repository").write_text(known.read_text())
     assert run_queue(other) == ""
     assert look(yard, landing).state == "landed"
     assert run_queue(yard.repository) == ""
@@ -258,16 +258,16 @@ def test_clones_that_share_a_file_land_for_each_other(
 def test_clones_without_a_common_remote_are_told_so(
     repository: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setenv("INTERLOCK_STORE", str(tmp_path / "store.db"))
+    monkeypatch.setenv("LANDLANE_STORE", str(tmp_path / "store.db"))
     lonely = Yard(repository)
     other = tmp_path / "other"
     git(repository, "clone", "--quiet", str(repository), str(other))
     git(other, "remote", "remove", "origin")
     enter(lonely, "one")
     assert run_queue(repository) == ""
-    (other / ".git" / "interlock").mkdir()
-    (other / ".git" / "interlock" / "repository").write_text(
-        (repository / ".git" / "interlock" / "repository").read_text()
+    (other / ".git" / "landlane").mkdir()
+    (other / ".git" / "landlane" / "repository").write_text(
+        (repository / ".git" / "landlane" / "repository").read_text()
     )
     assert run_queue(other) == "NO_SHARED_TARGET"
 
@@ -334,7 +334,7 @@ def test_a_runner_killed_around_the_push_is_made_up_for(yard: Yard, remote: Path
 def test_a_runner_killed_at_random_moments_leaves_exactly_what_the_queue_says(
     yard: Yard, remote: Path
 ) -> None:
-    seed = int(os.environ.get("INTERLOCK_SEED", "") or random.randrange(10**6))
+    seed = int(os.environ.get("LANDLANE_SEED", "") or random.randrange(10**6))
     print(f"seed {seed}")
     chance = random.Random(seed)
     kills = number = 0
@@ -358,7 +358,7 @@ def test_a_runner_killed_at_random_moments_leaves_exactly_what_the_queue_says(
 
 
 def test_a_checkout_that_a_killed_git_left_half_way_is_brought_to_its_end(yard: Yard, remote: Path) -> None:
-    from interlock.git.following import forward_checkouts
+    from landlane.git.following import forward_checkouts
 
     enter(yard, "one", "two")
     house = yard.open()

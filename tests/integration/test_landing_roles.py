@@ -8,20 +8,20 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from interlock.domain.landings import BOUNCED, LANDED
-from interlock.domain.roles import BUILT_IN
-from interlock.errors import NotAllowed
-from interlock.operations import sessions
-from interlock.operations.landing_ends import decide
-from interlock.operations.landing_submitting import Submission, submit
-from interlock.testing.repositories import git
+from landlane.domain.landings import BOUNCED, LANDED
+from landlane.domain.roles import BUILT_IN
+from landlane.errors import NotAllowed
+from landlane.operations import sessions
+from landlane.operations.landing_ends import decide
+from landlane.operations.landing_submitting import Submission, submit
+from landlane.testing.repositories import git
 from tests.landing_support import Yard
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
     from pathlib import Path
 
-    from interlock.domain.landings import Landing
+    from landlane.domain.landings import Landing
 
 FILES = {
     "src/a.py": "a = 1\n",
@@ -41,7 +41,7 @@ OWN = {
     "refactor": (*FILES, "new/top.py", "tests/new.py"),
     "release": ("CHANGELOG.md", "VERSION", "pyproject.toml"),
 }
-PROTECTED = (".gitattributes", ".githooks/pre-commit", "interlock.toml", ".github/workflows/ci.yml")
+PROTECTED = (".gitattributes", ".githooks/pre-commit", "landlane.toml", ".github/workflows/ci.yml")
 PROBES = (*FILES, "new/top.py", "tests/new.py", "Tests/a.py", "src/Test_b.py", *PROTECTED)
 FOLDED = {"Tests/a.py": "tests/a.py", "src/Test_b.py": "src/test_a.py"}
 
@@ -190,7 +190,7 @@ def test_the_list_of_paths_comes_back_with_the_entry(yard: Yard) -> None:
     ended = yard.look(entry)
     assert "tests/a.py: the role code may not change tests/a.py" in ended.output
     assert "tests/deep/b.py" in ended.output
-    assert "interlock role show code" in ended.advice
+    assert "landlane role show code" in ended.advice
 
 
 @pytest.mark.parametrize("role", ["code", "test"])
@@ -275,9 +275,9 @@ def test_a_role_that_may_change_protected_files_does(yard: Yard) -> None:
 
 def test_the_role_is_what_the_target_says_of_it_not_the_branch(yard: Yard) -> None:
     opened = "[landing]\nchecks = []\nresident = false\n[roles.code]\ndenies = []\nprotected = true\n"
-    yard.branch("opened", {"interlock.toml": opened, "tests/a.py": "evil\n"})
+    yard.branch("opened", {"landlane.toml": opened, "tests/a.py": "evil\n"})
 
-    assert refuse(yard, "opened", "code").facts["paths"] == ["interlock.toml", "tests/a.py"]
+    assert refuse(yard, "opened", "code").facts["paths"] == ["landlane.toml", "tests/a.py"]
 
 
 def test_what_the_target_says_when_it_lands_counts(yard: Yard) -> None:
@@ -342,7 +342,7 @@ def test_commits_of_nobody_are_shown_and_land(yard: Yard) -> None:
 
 def test_who_a_commit_says_it_is_from_must_have_been_here(yard: Yard) -> None:
     ann = yard.agent("ann")
-    said = "Change it\n\nInterlock-Agent: {}\nInterlock-Session: {}\n"
+    said = "Change it\n\nLandlane-Agent: {}\nLandlane-Session: {}\n"
     yard.branch("one", {"src/a.py": "b\n"}, said.format("ann", ann.id))
     posing = yard.branch("one", {"src/a.py": "c\n"}, said.format("bob", ann.id), start="one")
     unknown = yard.branch("one", {"src/a.py": "d\n"}, said.format("bob", "s-aaaaaaaaaa"), start="one")

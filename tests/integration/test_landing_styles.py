@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from interlock.testing.repositories import git
+from landlane.testing.repositories import git
 from tests.landing_support import Yard
 
 if TYPE_CHECKING:
@@ -56,8 +56,8 @@ def test_a_merge_has_the_branch_as_its_second_parent(two_commits: Yard) -> None:
     assert log(yard, "%P", "-1") == [f"{before} {head}"]
     assert log(yard, "%an %ae %s", "-1") == ["Di Di@x Land one: Say c"]
     trailers = log(yard, "%(trailers:only)", "-1")
-    assert f"Interlock-Landing: {entry.id}" in trailers
-    assert "Interlock-Agent: ann" in trailers
+    assert f"Landlane-Landing: {entry.id}" in trailers
+    assert "Landlane-Agent: ann" in trailers
 
 
 def test_a_rebase_replays_each_commit_with_author_date_and_message(two_commits: Yard) -> None:
@@ -97,7 +97,7 @@ def test_a_squash_is_one_commit_with_all_that_was_said(two_commits: Yard) -> Non
     trailers = log(yard, "%(trailers:only)", "-1")
     assert "Reviewed-by: Cy <cy@x>" in trailers
     assert "Co-authored-by: Bo <Bo@x>" in trailers
-    assert f"Interlock-Landing: {entry.id}" in trailers
+    assert f"Landlane-Landing: {entry.id}" in trailers
     assert log(yard, "%an <%ae>", "-1") == ["Di <Di@x>"]
 
 

@@ -7,19 +7,19 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from interlock.bootstrap import open_house
-from interlock.domain.claims import Refused
-from interlock.domain.tasks import NewTask
-from interlock.errors import Held, InterlockError, NotAllowed
-from interlock.flows.submitting import submit_branch
-from interlock.operations import claims
-from interlock.operations.journal import read_entries
-from interlock.operations.picking import next_task
-from interlock.operations.sessions import leave
-from interlock.operations.task_adding import Added, add_task
-from interlock.operations.tasks import get_task
-from interlock.testing.clock import FakeClock
-from interlock.testing.repositories import git
+from landlane.bootstrap import open_house
+from landlane.domain.claims import Refused
+from landlane.domain.tasks import NewTask
+from landlane.errors import Held, LandlaneError, NotAllowed
+from landlane.flows.submitting import submit_branch
+from landlane.operations import claims
+from landlane.operations.journal import read_entries
+from landlane.operations.picking import next_task
+from landlane.operations.sessions import leave
+from landlane.operations.task_adding import Added, add_task
+from landlane.operations.tasks import get_task
+from landlane.testing.clock import FakeClock
+from landlane.testing.repositories import git
 from tests.landing_support import Yard
 
 if TYPE_CHECKING:
@@ -34,10 +34,10 @@ def yard(repository: Path) -> Iterator[Yard]:
     found.close()
 
 
-def refused(yard: Yard, branch: str, agent: str = "ann") -> InterlockError:
-    with pytest.raises(InterlockError) as told:
+def refused(yard: Yard, branch: str, agent: str = "ann") -> LandlaneError:
+    with pytest.raises(LandlaneError) as told:
         yard.enter(branch, agent)
-    assert git(yard.folder, "for-each-ref", "refs/interlock/landing") == "", "no pin is left over"
+    assert git(yard.folder, "for-each-ref", "refs/landlane/landing") == "", "no pin is left over"
     return told.value
 
 
@@ -51,8 +51,8 @@ def test_without_a_word_about_checks_nothing_is_submitted(yard: Yard) -> None:
 
 
 def test_checks_that_are_not_committed_on_the_target_do_not_count(yard: Yard) -> None:
-    yard.commit({"interlock.toml": "[claims]\nttl = '1h'\n"})
-    (yard.folder / "interlock.toml").write_text("[landing]\nchecks = []\n")
+    yard.commit({"landlane.toml": "[claims]\nttl = '1h'\n"})
+    (yard.folder / "landlane.toml").write_text("[landing]\nchecks = []\n")
     yard.branch("one", {"a.txt": "x"})
 
     error = refused(yard, "one")
@@ -120,7 +120,7 @@ def test_settings_in_the_checkout_of_an_author_open_no_door(yard: Yard, text: st
     yard.configure(more="gate = ['secret/**']\n")
     yard.branch("one", {"secret/a": "x", "b": "x"})
     yard.claim("ann", "secret/a", "b")
-    (yard.folder / "interlock.toml").write_text(text)
+    (yard.folder / "landlane.toml").write_text(text)
     yard._house = None
 
     assert yard.enter("one").state == "held"
@@ -213,7 +213,7 @@ def test_the_entry_holds_the_claims_when_the_author_leaves(yard: Yard) -> None:
     assert isinstance(rival, Refused)
     assert rival.refused[0].holder == "landing-L1"
     assert "L1: one of ann" in rival.refused[0].note
-    assert "interlock queue show L1" in rival.refused[0].hint
+    assert "landlane queue show L1" in rival.refused[0].hint
     assert yard.run() is None
     assert yard.look(entry).state == "landed"
     assert not isinstance(yard.claim("bob", "a.txt"), Refused)
@@ -284,7 +284,7 @@ def test_a_task_must_be_proved_on_exactly_this_head(yard: Yard) -> None:
     assert isinstance(added, Added)
     taken = next_task(context, yard.agent("ann"))
     branch = added.task.id
-    name = f"interlock/{branch}-1/work"
+    name = f"landlane/{branch}-1/work"
 
     yard.branch(name, {"b.txt": "x"})
     with pytest.raises(NotAllowed) as told:
@@ -306,8 +306,8 @@ def test_a_bounced_task_is_its_authors_again_with_claims_and_reason(yard: Yard) 
     context = yard.house.context
     add_task(context, None, NewTask(title="Write a", paths=("a.txt",)))
     next_task(context, yard.agent("ann"))
-    yard.branch("interlock/T1-1/work", {"a.txt": "x"})
-    yard.enter("interlock/T1-1/work")
+    yard.branch("landlane/T1-1/work", {"a.txt": "x"})
+    yard.enter("landlane/T1-1/work")
 
     assert yard.run() is None
 
@@ -324,8 +324,8 @@ def test_a_bounced_task_of_somebody_who_left_is_anybodys(yard: Yard) -> None:
     context = yard.house.context
     add_task(context, None, NewTask(title="Write a", paths=("a.txt",)))
     next_task(context, yard.agent("ann"))
-    yard.branch("interlock/T1-1/work", {"a.txt": "x"})
-    yard.enter("interlock/T1-1/work")
+    yard.branch("landlane/T1-1/work", {"a.txt": "x"})
+    yard.enter("landlane/T1-1/work")
     leave(context, yard.agent("ann"))
 
     assert yard.run() is None

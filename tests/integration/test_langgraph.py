@@ -18,9 +18,9 @@ from langgraph.errors import InvalidUpdateError
 from langgraph.graph import END, START, StateGraph
 from langgraph.types import Command
 
-from interlock import Interlock
-from interlock.errors import Held, InterlockError, Malformed, NotAllowed
-from interlock.integrations.langgraph import (
+from landlane import Landlane
+from landlane.errors import Held, LandlaneError, Malformed, NotAllowed
+from landlane.integrations.langgraph import (
     Bridge,
     Coordinated,
     FanOut,
@@ -31,8 +31,8 @@ from interlock.integrations.langgraph import (
     TryAgain,
     ask_person,
 )
-from interlock.operations.gates import answer
-from interlock.testing.repositories import make_repository
+from landlane.operations.gates import answer
+from landlane.testing.repositories import make_repository
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -69,7 +69,7 @@ def run(bridge: Bridge, graph: Any, thread: str = "one", **facts: Any) -> dict[s
 
 
 def approve(bridge: Bridge, gate: str, *, yes: bool = True) -> None:
-    with Interlock(bridge.folder) as person:
+    with Landlane(bridge.folder) as person:
         answer(person._house.context, person.session, gate, approve=yes, why="" if yes else "no")
 
 
@@ -146,7 +146,7 @@ def test_what_a_node_did_without_its_claims_is_not_taken(bridge: Bridge) -> None
         return {"said": "done"}
 
     graph = compile_graph({"work": work})
-    with pytest.raises(InterlockError):
+    with pytest.raises(LandlaneError):
         run(bridge, graph)
 
     assert graph.get_state({"configurable": {"thread_id": "one"}}).values["said"] == ""
@@ -176,7 +176,7 @@ def test_nodes_that_are_coroutines_run_under_claims_too(bridge: Bridge) -> None:
 # ----------------------------------------------------------------------------------------- handoffs
 
 
-def test_a_handoff_between_nodes_is_an_interlock_handoff(bridge: Bridge) -> None:
+def test_a_handoff_between_nodes_is_an_landlane_handoff(bridge: Bridge) -> None:
     @bridge.node(agent="ann", claims="src/**")
     def begin(state: State) -> HandTo:
         return HandTo(
@@ -466,7 +466,7 @@ def test_the_example_survives_kills_and_does_nothing_twice(tmp_path: Path) -> No
     assert "ended with 0 after " in done.stdout, f"seed {seed}:\n{done.stdout}{done.stderr}"
     published = (repository / "published" / "git.md").read_text(encoding="utf-8")
     assert published.endswith("Mended: say what it is good for\n")
-    with Interlock(repository, agent="judge") as judge:
+    with Landlane(repository, agent="judge") as judge:
         entries = list(judge.journal())
         kinds = Counter(entry.kind for entry in entries)
         own = Counter(entry.kind for entry in entries if entry.facts().get("task") == "T1")

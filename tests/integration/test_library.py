@@ -10,16 +10,16 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from interlock import Interlock
-from interlock.errors import NotAllowed, Stale
-from interlock.testing.repositories import make_repository
+from landlane import Landlane
+from landlane.errors import NotAllowed, Stale
+from landlane.testing.repositories import make_repository
 
 if TYPE_CHECKING:
     from pathlib import Path
 
 ANSWERING = """
-from interlock import Interlock
-with Interlock() as pat:
+from landlane import Landlane
+with Landlane() as pat:
     print(pat.gates.answer("G1", approve=True).state)
 """
 
@@ -30,7 +30,7 @@ def shop(tmp_path: Path) -> Path:
 
 
 def test_what_has_a_key_is_done_once(shop: Path) -> None:
-    with Interlock(shop, agent="ann") as ann, Interlock(shop, agent="bob") as bob:
+    with Landlane(shop, agent="ann") as ann, Landlane(shop, agent="bob") as bob:
         for title in ("Hand it on", "Try it again", "Split it"):
             ann.tasks.add(title, kind="chore", force=True)
             ann.tasks.next()
@@ -53,7 +53,7 @@ def test_what_has_a_key_is_done_once(shop: Path) -> None:
 
 
 def test_a_certain_task_is_taken_if_it_can_be_had(shop: Path) -> None:
-    with Interlock(shop, agent="ann") as ann, Interlock(shop, agent="bob") as bob:
+    with Landlane(shop, agent="ann") as ann, Landlane(shop, agent="bob") as bob:
         entered = ann.tasks.enter("- [ ] Write the parser\n- [ ] Test it\n")
         first, second = [task.id for task in entered.tasks]
 
@@ -66,18 +66,18 @@ def test_a_certain_task_is_taken_if_it_can_be_had(shop: Path) -> None:
 
 
 def test_a_gate_is_answered_by_the_person_at_the_terminal_and_by_nobody_else(shop: Path) -> None:
-    with Interlock(shop, agent="ann") as ann:
+    with Landlane(shop, agent="ann") as ann:
         ann.tasks.add("Raise the price", kind="chore")
         ann.tasks.next()
         ann.gates.ask("T1", "May I?", about="amount=10 EUR")
         with pytest.raises(NotAllowed) as refused:
             ann.gates.answer("G1", approve=True)
         assert refused.value.code == "NOT_A_PERSON"
-        with Interlock(shop) as script, pytest.raises(NotAllowed) as refused:
+        with Landlane(shop) as script, pytest.raises(NotAllowed) as refused:
             script.gates.answer("G1", approve=True)  # a person's name, and nobody at a terminal
         assert refused.value.code == "NOT_A_PERSON"
 
-        assert answer_at_terminal(shop, INTERLOCK_AGENT="ann") != 0
+        assert answer_at_terminal(shop, LANDLANE_AGENT="ann") != 0
         assert answer_at_terminal(shop, CLAUDECODE="1") != 0
         assert ann.gates.get("G1").state == "waiting"
         assert answer_at_terminal(shop) == 0

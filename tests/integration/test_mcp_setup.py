@@ -8,25 +8,25 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 
-from interlock.clients.commands import server_words
-from interlock.flows.install_forms import TOML, NotMergeable, bring_in, take_back
-from interlock.flows.install_servers import without_older
-from interlock.initialising import Chosen, carry_out, plan_init, plan_undo
-from interlock.testing.repositories import make_repository
+from landlane.clients.commands import server_words
+from landlane.flows.install_forms import TOML, NotMergeable, bring_in, take_back
+from landlane.flows.install_servers import without_older
+from landlane.initialising import Chosen, carry_out, plan_init, plan_undo
+from landlane.testing.repositories import make_repository
 
 if TYPE_CHECKING:
     from pathlib import Path
 
 WORDS = server_words()
-BLOCK = '[mcp_servers.interlock]\ncommand = "python"'
+BLOCK = '[mcp_servers.landlane]\ncommand = "python"'
 ENTRIES = {
-    "claude": (".mcp.json", ("mcpServers", "interlock", "command"), WORDS[0]),
-    "codex": (".codex/config.toml", ("mcp_servers", "interlock", "required"), True),
-    "gemini": (".gemini/settings.json", ("mcpServers", "interlock", "trust"), True),
-    "qwen": (".qwen/settings.json", ("mcpServers", "interlock", "args"), WORDS[1:]),
-    "opencode": (".opencode/opencode.json", ("mcp", "interlock", "command"), WORDS),
-    "copilot": (".mcp.json", ("mcpServers", "interlock", "args"), WORDS[1:]),
-    "cursor": (".cursor/mcp.json", ("mcpServers", "interlock", "args"), WORDS[1:]),
+    "claude": (".mcp.json", ("mcpServers", "landlane", "command"), WORDS[0]),
+    "codex": (".codex/config.toml", ("mcp_servers", "landlane", "required"), True),
+    "gemini": (".gemini/settings.json", ("mcpServers", "landlane", "trust"), True),
+    "qwen": (".qwen/settings.json", ("mcpServers", "landlane", "args"), WORDS[1:]),
+    "opencode": (".opencode/opencode.json", ("mcp", "landlane", "command"), WORDS),
+    "copilot": (".mcp.json", ("mcpServers", "landlane", "args"), WORDS[1:]),
+    "cursor": (".cursor/mcp.json", ("mcpServers", "landlane", "args"), WORDS[1:]),
 }
 
 
@@ -70,14 +70,14 @@ def test_two_clients_that_read_one_list_share_one_entry(repository: Path) -> Non
 
 def test_without_the_sdk_no_server_is_entered(repository: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     for name in ("flows.equipping", "initialising"):
-        monkeypatch.setattr(f"interlock.{name}.sdk_release", lambda: "")
+        monkeypatch.setattr(f"landlane.{name}.sdk_release", lambda: "")
     plan = plan_init(str(repository), Chosen(clients=("claude",)))
     assert not any(path.endswith(".mcp.json") for _, path, _ in plan.lines)
-    assert any("interlock[mcp]" in left.why for left in plan.changes.left)
+    assert any("landlane[mcp]" in left.why for left in plan.changes.left)
 
 
 def test_a_toml_file_that_has_a_server_of_our_name_stays_as_it_is() -> None:
-    theirs = b'[mcp_servers.interlock]\ncommand = "mine"\n'
+    theirs = b'[mcp_servers.landlane]\ncommand = "mine"\n'
     assert bring_in(TOML, BLOCK, theirs) == theirs
     with pytest.raises(NotMergeable, match="not valid TOML"):
         bring_in(TOML, BLOCK, b"= nothing\n")
@@ -90,7 +90,7 @@ def test_a_toml_block_is_renewed_in_place_and_taken_out_of_a_changed_file() -> N
     again = bring_in(TOML, BLOCK.replace("python", "python3"), first + b"[other]\nb = 2\n")
     assert tomllib.loads(again.decode()) == {
         "a": 1,
-        "mcp_servers": {"interlock": {"command": "python3"}},
+        "mcp_servers": {"landlane": {"command": "python3"}},
         "other": {"b": 2},
     }
     rest = take_back(TOML, BLOCK, b"a = 1\n", again)
@@ -99,11 +99,11 @@ def test_a_toml_block_is_renewed_in_place_and_taken_out_of_a_changed_file() -> N
 
 
 def test_an_entry_with_another_interpreter_makes_room_and_a_changed_one_does_not() -> None:
-    wanted = {"mcpServers": {"interlock": {"command": WORDS[0], "args": WORDS[1:]}}}
+    wanted = {"mcpServers": {"landlane": {"command": WORDS[0], "args": WORDS[1:]}}}
     older = {
-        "mcpServers": {"interlock": {"command": "/old/python", "args": WORDS[1:]}, "x": {"command": "y"}}
+        "mcpServers": {"landlane": {"command": "/old/python", "args": WORDS[1:]}, "x": {"command": "y"}}
     }
     rest = json.loads(without_older(json.dumps(older), wanted))
     assert rest["mcpServers"] == {"x": {"command": "y"}}
-    older["mcpServers"]["interlock"]["args"] = [*WORDS[1:], "--as", "ann"]
+    older["mcpServers"]["landlane"]["args"] = [*WORDS[1:], "--as", "ann"]
     assert json.loads(without_older(json.dumps(older), wanted)) == older

@@ -7,19 +7,19 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from interlock.domain.rules import RULES_TEMPLATE, version_of
-from interlock.domain.tasks import NewTask
-from interlock.flows.messages import due_messages
-from interlock.operations.client_sessions import ClientName, begin, begin_child, find_bound
-from interlock.operations.landing_ends import decide
-from interlock.operations.leases import touch
-from interlock.operations.notices import has_notices
-from interlock.operations.picking import next_task
-from interlock.operations.reads import remember
-from interlock.operations.rules import find_acknowledgement
-from interlock.operations.task_adding import add_task
-from interlock.testing.clock import FakeClock
-from interlock.testing.repositories import git
+from landlane.domain.rules import RULES_TEMPLATE, version_of
+from landlane.domain.tasks import NewTask
+from landlane.flows.messages import due_messages
+from landlane.operations.client_sessions import ClientName, begin, begin_child, find_bound
+from landlane.operations.landing_ends import decide
+from landlane.operations.leases import touch
+from landlane.operations.notices import has_notices
+from landlane.operations.picking import next_task
+from landlane.operations.reads import remember
+from landlane.operations.rules import find_acknowledgement
+from landlane.operations.task_adding import add_task
+from landlane.testing.clock import FakeClock
+from landlane.testing.repositories import git
 from tests.landing_support import Yard
 from tests.support import WAIT_SECONDS, Background
 
@@ -27,8 +27,8 @@ if TYPE_CHECKING:
     from collections.abc import Iterator
     from pathlib import Path
 
-    from interlock.domain.agents import Session
-    from interlock.flows.site import Site
+    from landlane.domain.agents import Session
+    from landlane.flows.site import Site
 
 MINUTE = 60_000
 RULES = "## Be kind\n\nAlways.\n\n## Be quick\n\nMostly.\n"
@@ -219,7 +219,7 @@ def test_a_long_change_must_be_read_by_oneself(yard: Yard) -> None:
 
     (told,) = heard(yard, "ann")
 
-    assert f"interlock rules ack {version_of(long)}" in told
+    assert f"landlane rules ack {version_of(long)}" in told
     assert heard(yard, "ann") == []
     found = find_acknowledgement(yard.house.context, client(yard, "ann").id)
     assert found is not None
@@ -295,7 +295,7 @@ def test_whoever_sees_changed_rules_first_leaves_word_for_the_others(yard: Yard)
     waiting = left_for(yard, "bob")
     (told,) = heard(yard, "bob")
 
-    assert waiting == [f"RULES.md has changed: `interlock rules` shows version {version_of(RULES_TEMPLATE)}"]
+    assert waiting == [f"RULES.md has changed: `landlane rules` shows version {version_of(RULES_TEMPLATE)}"]
     assert "New: Verify before done" in told
     assert heard(yard, "ann") == heard(yard, "bob") == []
 

@@ -7,15 +7,15 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from interlock.doctor import examine
-from interlock.flows.nesting import find_nested, find_walkers
-from interlock.git.layout import find_checkout
-from interlock.testing.repositories import git
+from landlane.doctor import examine
+from landlane.flows.nesting import find_nested, find_walkers
+from landlane.git.layout import find_checkout
+from landlane.testing.repositories import git
 
 if TYPE_CHECKING:
     from pathlib import Path
 
-    from interlock.git.layout import Checkout
+    from landlane.git.layout import Checkout
 
 HIDDEN = ".claude/worktrees/one"
 PLAIN = "trees/one"

@@ -11,7 +11,7 @@ from typing import Any
 
 import pytest
 
-from interlock.clients.opencode_setup import plugin_text
+from landlane.clients.opencode_setup import plugin_text
 
 NODE = shutil.which("node")
 
@@ -19,10 +19,10 @@ pytestmark = pytest.mark.skipif(NODE is None, reason="no node on this machine")
 
 # Calls the plugin as opencode does: a tool before and after, in a session that works for another one.
 DRIVER = """
-import { Interlock } from "./plugin.mjs"
+import { Landlane } from "./plugin.mjs"
 const sessions = { child: { parentID: "middle" }, middle: { parentID: "main" }, main: {} }
 const client = { session: { get: async ({ path }) => ({ data: sessions[path.id] }) } }
-const hooks = await Interlock({ client, directory: process.cwd() })
+const hooks = await Landlane({ client, directory: process.cwd() })
 const [tool, session] = process.argv.slice(2)
 const input = { tool, sessionID: session, callID: "call_1", args: { filePath: "/repo/a.py" } }
 const output = { output: "done" }
@@ -87,7 +87,7 @@ def log(folder: Path) -> list[dict[str, Any]]:
 @pytest.mark.parametrize("tool", ["edit", "bash"])
 def test_a_hook_that_fails_refuses(tmp_path: Path, hook: list[str], tool: str) -> None:
     ended = drive(tmp_path, hook, tool)
-    assert "Interlock's hook cannot run" in ended["error"]
+    assert "Landlane's hook cannot run" in ended["error"]
     assert ended["output"] == "done"
 
 

@@ -6,13 +6,13 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from interlock.domain.tasks import NewTask
-from interlock.flows.parting import leftovers, should_point_out
-from interlock.flows.workspaces import open_workspace
-from interlock.operations.picking import next_task
-from interlock.operations.task_adding import add_task
-from interlock.testing.clock import FakeClock
-from interlock.testing.repositories import git
+from landlane.domain.tasks import NewTask
+from landlane.flows.parting import leftovers, should_point_out
+from landlane.flows.workspaces import open_workspace
+from landlane.operations.picking import next_task
+from landlane.operations.task_adding import add_task
+from landlane.testing.clock import FakeClock
+from landlane.testing.repositories import git
 from tests.landing_support import Yard
 
 if TYPE_CHECKING:
@@ -55,9 +55,9 @@ def test_claims_work_and_tasks_are_pointed_out_with_what_to_do(yard: Yard) -> No
     text = left(yard)
 
     assert "- not committed: README.md\n- not committed: src/new file.py\n" in text
-    assert "interlock commit -m 'What and why' :/README.md ':/src/new file.py'" in text
+    assert "landlane commit -m 'What and why' :/README.md ':/src/new file.py'" in text
     assert "- not reported: T1 Mend it" in text
-    assert "interlock done T1" in text
+    assert "landlane done T1" in text
     assert "- still held: README.md" in text
     assert "other.py" not in text
     assert "more.py" not in text
@@ -75,7 +75,7 @@ def test_work_in_its_own_workspace_counts(yard: Yard) -> None:
     text = left(yard)
 
     assert f"- not committed in {workspace.path}: README.md" in text
-    assert f"cd {workspace.path} && interlock commit" in text
+    assert f"cd {workspace.path} && landlane commit" in text
 
 
 def test_the_same_is_pointed_out_once_and_less_of_it_not_again(yard: Yard) -> None:

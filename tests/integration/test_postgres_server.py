@@ -15,7 +15,7 @@ from urllib.parse import parse_qs, urlsplit
 import psycopg
 import pytest
 
-from interlock.testing.postgres import PostgresFailed, PostgresServer, PostgresUnavailable, program_folders
+from landlane.testing.postgres import PostgresFailed, PostgresServer, PostgresUnavailable, program_folders
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
@@ -35,7 +35,7 @@ def server() -> Iterator[PostgresServer]:
 @pytest.fixture
 def open_folder() -> Iterator[Path]:
     """A folder that every user may enter; pytest's own is closed to `nobody` when we are root."""
-    folder = Path(tempfile.mkdtemp(prefix="interlock-test-", dir="/tmp"))
+    folder = Path(tempfile.mkdtemp(prefix="landlane-test-", dir="/tmp"))
     folder.chmod(0o755)
     yield folder
     shutil.rmtree(folder)
@@ -184,7 +184,7 @@ def test_given_folder_keeps_data_and_log_for_the_next_server(open_folder: Path) 
 @pytest.mark.usefixtures("server")
 def test_killed_parent_leaves_no_server_and_no_folder() -> None:
     script = (
-        "from interlock.testing.postgres import PostgresServer\n"
+        "from landlane.testing.postgres import PostgresServer\n"
         "server = PostgresServer.start()\n"
         "print(server.pid, server.url, flush=True)\n"
         "input()\n"
@@ -203,7 +203,7 @@ def test_killed_parent_leaves_no_server_and_no_folder() -> None:
 def test_servers_starting_at_once_share_one_template(open_folder: Path) -> None:
     open_folder.chmod(0o1777)
     script = (
-        "from interlock.testing.postgres import PostgresServer\n"
+        "from landlane.testing.postgres import PostgresServer\n"
         "with PostgresServer.start() as server: print(server.create_database('fresh'))\n"
     )
     starters = [spawn_python(script, TMPDIR=str(open_folder)) for _ in range(3)]

@@ -7,19 +7,19 @@ from typing import TYPE_CHECKING
 import psycopg
 import pytest
 
-from interlock import Interlock
-from interlock.domain.claims import Taken
-from interlock.ids import new_uuid
-from interlock.store.postgres import PostgresStore
-from interlock.store.postgres_schema import connect
-from interlock.testing.postgres import PostgresServer, PostgresUnavailable
+from landlane import Landlane
+from landlane.domain.claims import Taken
+from landlane.ids import new_uuid
+from landlane.store.postgres import PostgresStore
+from landlane.store.postgres_schema import connect
+from landlane.testing.postgres import PostgresServer, PostgresUnavailable
 from tests.support import Background, wait_until
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
     from pathlib import Path
 
-    from interlock.ports.store import Change
+    from landlane.ports.store import Change
 
 
 @pytest.fixture
@@ -34,7 +34,7 @@ def server() -> Iterator[PostgresServer]:
 
 def _count_waiters(url: str) -> int:
     with psycopg.connect(url) as connection:
-        row = connection.execute("SELECT count(*) FROM interlock.waiters").fetchone()
+        row = connection.execute("SELECT count(*) FROM landlane.waiters").fetchone()
     assert row is not None
     return int(row[0])
 
@@ -43,8 +43,8 @@ def test_a_wait_outlasts_a_restart_of_the_server(
     server: PostgresServer, repository: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     url = server.create_database()
-    monkeypatch.setenv("INTERLOCK_STORE", url)
-    ann, bob = Interlock(repository, agent="ann"), Interlock(repository, agent="bob")
+    monkeypatch.setenv("LANDLANE_STORE", url)
+    ann, bob = Landlane(repository, agent="ann"), Landlane(repository, agent="bob")
     assert isinstance(ann.claim("a.py"), Taken)
     waiting = Background(lambda: bob.claim("a.py", wait="60s"))
     wait_until(lambda: _count_waiters(url) == 1)
@@ -74,7 +74,7 @@ def test_a_line_that_swallows_everything_is_found_out(server: PostgresServer) ->
 def test_a_server_that_gives_up_a_connection_while_it_is_made_is_asked_again(
     server: PostgresServer, repository: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setenv("INTERLOCK_STORE", server.create_database())
+    monkeypatch.setenv("LANDLANE_STORE", server.create_database())
     tries: list[str] = []
 
     def flaky(url: str, wait_ms: int) -> object:
@@ -84,8 +84,8 @@ def test_a_server_that_gives_up_a_connection_while_it_is_made_is_asked_again(
             connection.close()  # it is lost before its first question
         return connection
 
-    monkeypatch.setattr("interlock.store.postgres.connect", flaky)
-    with Interlock(repository, agent="ann") as ann:
+    monkeypatch.setattr("landlane.store.postgres.connect", flaky)
+    with Landlane(repository, agent="ann") as ann:
         assert ann.claims() == []
     assert len(tries) == 2
 

@@ -7,9 +7,9 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from interlock.bootstrap import open_house
-from interlock.operations import sessions
-from interlock.testing.repositories import git, make_repository, open_context, throwaway_repository
+from landlane.bootstrap import open_house
+from landlane.operations import sessions
+from landlane.testing.repositories import git, make_repository, open_context, throwaway_repository
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -31,7 +31,7 @@ def test_a_repository_has_one_commit_on_main_though_nobody_said_who_commits(
         monkeypatch.delenv(f"GIT_{who}_EMAIL")
     folder = make_repository(tmp_path / "made")
 
-    assert git(folder, "log", "--format=%s %an").strip() == "Begin Interlock Tests"
+    assert git(folder, "log", "--format=%s %an").strip() == "Begin Landlane Tests"
     assert git(folder, "branch", "--show-current").strip() == "main"
 
 

@@ -16,13 +16,13 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from interlock.errors import Malformed, RepositoryError
-from interlock.git.rescue_guarding import without_gc
-from interlock.git.rescue_places import CLONE, MAIN, WORKTREE, Place
-from interlock.git.rescue_restoring import restore_rescue
-from interlock.git.rescue_stakes import is_anything_at_stake
-from interlock.git.rescue_taking import take_rescue
-from interlock.git.rescues import drop_rescue, find_rescue, list_rescues, pack_rescues
+from landlane.errors import Malformed, RepositoryError
+from landlane.git.rescue_guarding import without_gc
+from landlane.git.rescue_places import CLONE, MAIN, WORKTREE, Place
+from landlane.git.rescue_restoring import restore_rescue
+from landlane.git.rescue_stakes import is_anything_at_stake
+from landlane.git.rescue_taking import take_rescue
+from landlane.git.rescues import drop_rescue, find_rescue, list_rescues, pack_rescues
 from tests.rescue_support import Scene, git, picture, tree_of
 from tests.support import Background
 
@@ -520,7 +520,7 @@ def test_a_folder_swapped_for_a_link_is_not_read_through(scene: Scene, tmp_path:
     os.symlink(outside, f"{place.root}/sub")
     scene.comes_back(place)
     assert "private" not in git(
-        scene.repository, "grep", "-a", "private", "refs/interlock/rescue/r1", is_checked=False
+        scene.repository, "grep", "-a", "private", "refs/landlane/rescue/r1", is_checked=False
     )
 
 
@@ -579,15 +579,15 @@ def test_big_files_are_streamed_and_no_name_is_needed(scene: Scene, monkeypatch:
     place = scene.open(CLONE)
     write(place, "big", os.urandom(1 << 20) * 24)
     scene.comes_back(place)
-    assert git(scene.repository, "log", "-1", "--format=%an <%ae>", "refs/interlock/rescue/r1").strip() == (
-        "Interlock <interlock@localhost>"
+    assert git(scene.repository, "log", "-1", "--format=%an <%ae>", "refs/landlane/rescue/r1").strip() == (
+        "Landlane <landlane@localhost>"
     )
 
 
 TAKE = """
 import sys
-from interlock.git.rescue_places import Place
-from interlock.git.rescue_taking import take_rescue
+from landlane.git.rescue_places import Place
+from landlane.git.rescue_taking import take_rescue
 home, root, git_dir, kind, name = sys.argv[1:]
 print("begin", flush=True)
 take_rescue(home, Place(root=root, git_dir=git_dir, kind=kind), name, {"reason": "killed"})
@@ -643,7 +643,7 @@ def leave_lock(home: Path, *, is_old: bool = True) -> Path:
 def test_a_lock_that_was_left_by_a_killed_rescue_is_removed(
     scene: Scene, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("interlock.git.rescue_guarding._WAIT_SECONDS", 5)
+    monkeypatch.setattr("landlane.git.rescue_guarding._WAIT_SECONDS", 5)
     home = Path(scene.home)
     lock = leave_lock(home)
 
@@ -663,7 +663,7 @@ def test_a_lock_that_was_left_by_a_killed_rescue_is_removed(
 def test_a_lock_that_somebody_has_or_just_made_is_left_alone(
     scene: Scene, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("interlock.git.rescue_guarding._WAIT_SECONDS", 0.2)
+    monkeypatch.setattr("landlane.git.rescue_guarding._WAIT_SECONDS", 0.2)
     home = Path(scene.home)
     lock = leave_lock(home, is_old=False)
     with without_gc(str(home)):

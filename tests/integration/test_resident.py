@@ -18,13 +18,13 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from interlock import wire
-from interlock.bootstrap import open_house
-from interlock.cli import resident as command
-from interlock.cli.guests import refusal_of
-from interlock.cli.spec import COMMANDS
-from interlock.loops.resident import ensure_resident
-from interlock.wire import Garbled, Lost, ask, find_socket, hold, pack
+from landlane import wire
+from landlane.bootstrap import open_house
+from landlane.cli import resident as command
+from landlane.cli.guests import refusal_of
+from landlane.cli.spec import COMMANDS
+from landlane.loops.resident import ensure_resident
+from landlane.wire import Garbled, Lost, ask, find_socket, hold, pack
 from tests.acceptance.calling import eventually, masked
 from tests.killing_support import Yard
 from tests.residing import Served, copy_package, fence_in, in_child, is_alive
@@ -63,8 +63,8 @@ def told(text: str) -> str:
 
 def test_commands_answer_as_outside(stored: Served) -> None:
     ann, bob = stored.join("ann"), stored.join("bob")
-    stored.outside.where(INTERLOCK_SESSION=ann).ask("claim", "src/held.py", "--note", "mine")
-    outside, inside = stored.outside.where(INTERLOCK_SESSION=bob), stored.inside(bob)
+    stored.outside.where(LANDLANE_SESSION=ann).ask("claim", "src/held.py", "--note", "mine")
+    outside, inside = stored.outside.where(LANDLANE_SESSION=bob), stored.inside(bob)
     for words in (
         ("claim", "src/held.py"),
         ("claim", "src/held.py", "--json"),
@@ -153,19 +153,19 @@ def test_a_guest_is_nobody_else(stored: Served, tmp_path: Path) -> None:
     stolen = f"{ann.partition(':')[0]}:{bob.partition(':')[2]}"
     stored.inside(stolen).refuse("NOT_YOUR_SESSION", "claims", exit=6)
     stored.inside("").refuse("NOT_YOUR_SESSION", "claims", exit=6)
-    inside.where(INTERLOCK_AGENT="ann").ask("claim", "x.py")
+    inside.where(LANDLANE_AGENT="ann").ask("claim", "x.py")
     assert stored.outside.ask("claims")["claims"][0]["holder"] == "bob"
 
     other = tmp_path / "other"
     subprocess.run(["git", "init", "--quiet", str(other)], check=True)
     inside.at(other).refuse("OTHER_REPOSITORY", "claim", "x.py", exit=6)
-    assert not (other / ".git" / "interlock").exists()
+    assert not (other / ".git" / "landlane").exists()
 
 
 def test_a_guest_is_judged_by_the_settings_of_the_main_checkout(served: Served, tmp_path: Path) -> None:
     work = tmp_path / "work"
     served.outside.git("worktree", "add", "--quiet", "-b", "work", str(work))
-    (work / "interlock.toml").write_text('[claims]\nttl = "7s"\n')
+    (work / "landlane.toml").write_text('[claims]\nttl = "7s"\n')
     outside = served.outside.at(work).ask("claim", "x.py", "--as", "ann")["granted"][0]
     inside = served.inside(served.join("bob")).at(work).ask("claim", "y.py")["granted"][0]
     assert inside["until"] > outside["until"]
@@ -174,7 +174,7 @@ def test_a_guest_is_judged_by_the_settings_of_the_main_checkout(served: Served, 
 def test_files_are_read_by_the_caller_alone(served: Served, tmp_path: Path) -> None:
     secret = tmp_path / "secret"
     secret.write_text("only outside")
-    shown = {b"INTERLOCK_SESSION": served.join("bob").encode()}
+    shown = {b"LANDLANE_SESSION": served.join("bob").encode()}
     words = [b"task", b"add", b"Spy", f"--body={secret}".encode(), b"--json"]
     request = pack(b"call", os.fsencode(served.repository), words, shown, b"")
     answer = ask(served.begin(), request, 30.0)
@@ -270,7 +270,7 @@ def test_it_ends_when_the_package_is_upgraded(
     served = Served(repository, package)
     served.begin()
     before = served.pid
-    with (package / "interlock" / "errors.py").open("a") as file:
+    with (package / "landlane" / "errors.py").open("a") as file:
         file.write("# another release\n")
     eventually(lambda: not is_alive(before))
     served.begin()
@@ -316,7 +316,7 @@ def test_noise_harms_nobody(served: Served) -> None:
         pack(b"hook", b"", (), {}, b""),
         pack(b"hook", b"", [b"no-client"], {}, b"\xff"),
         pack(b"call", b"", (), {}, b""),
-        pack(b"call", b"/\0x", [b"claim", b"\xff"], {b"INTERLOCK_SESSION": b"\xff"}, b""),
+        pack(b"call", b"/\0x", [b"claim", b"\xff"], {b"LANDLANE_SESSION": b"\xff"}, b""),
         *(lots.randbytes(lots.randrange(200)) for _ in range(60)),
         *(_spoiled(body, lots) for _ in range(60)),
     ]
@@ -450,7 +450,7 @@ def test_a_silent_listener_is_waited_for_no_longer_than_asked(tmp_path: Path) ->
 
 def test_entries_that_nobody_runs_are_run_once(repository: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     yard = Yard(repository)
-    settings = repository / "interlock.toml"
+    settings = repository / "landlane.toml"
     settings.write_text(settings.read_text().replace("resident = false", "resident = true"))
     house = open_house(str(repository))
     yard.enter(house, "one", {"one.txt": "one"})

@@ -6,8 +6,8 @@ import os
 from types import SimpleNamespace
 from typing import TYPE_CHECKING, Any
 
-from interlock.domain.worker_messages import WorkComplete
-from interlock.loops.returned_saving import save_returned
+from landlane.domain.worker_messages import WorkComplete
+from landlane.loops.returned_saving import save_returned
 
 if TYPE_CHECKING:
     from pathlib import Path

@@ -8,8 +8,8 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from interlock.testing.repositories import make_repository
-from tests.hook_support import INTERLOCK, StandIn
+from landlane.testing.repositories import make_repository
+from tests.hook_support import LANDLANE, StandIn
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -25,9 +25,9 @@ def root(tmp_path: Path) -> Path:
 
 def in_role(root: Path, role: str, *, policy: str = "auto") -> StandIn:
     """A client that acts as an agent to whom a role was given."""
-    (root / "interlock.toml").write_text(f'[hooks]\npolicy = "{policy}"\n')
-    subprocess.run([INTERLOCK, "join", "ann", "--role", role], cwd=root, check=True, timeout=60)
-    return StandIn(root, environment={"INTERLOCK_AGENT": "ann"})
+    (root / "landlane.toml").write_text(f'[hooks]\npolicy = "{policy}"\n')
+    subprocess.run([LANDLANE, "join", "ann", "--role", role], cwd=root, check=True, timeout=60)
+    return StandIn(root, environment={"LANDLANE_AGENT": "ann"})
 
 
 @pytest.fixture
@@ -47,7 +47,7 @@ def test_an_edit_outside_of_the_role_is_refused_with_what_to_do(coder: StandIn) 
     refused = edit(coder, "tests/a.py")
 
     assert "The role code may not change tests/a.py." in refused
-    assert "interlock role show code" in refused
+    assert "landlane role show code" in refused
     assert edit(coder, "Tests/new.py")
     assert edit(coder, ".gitattributes")
     assert edit(coder, "tests/new/deep.py")
@@ -93,8 +93,8 @@ def test_a_client_that_another_starts_has_its_role(root: Path) -> None:
     with in_role(root, "review") as client:
         client.hook("SessionStart", source="startup")
         nested = (
-            f"import os; os.environ.pop('INTERLOCK_AGENT'); "
-            f"os.execv({INTERLOCK!r}, ['interlock', 'join', 'bob', '--role', 'code', '--json'])"
+            f"import os; os.environ.pop('LANDLANE_AGENT'); "
+            f"os.execv({LANDLANE!r}, ['landlane', 'join', 'bob', '--role', 'code', '--json'])"
         )
         code, out, _ = client.do([sys.executable, "-c", nested])
         assert (code, "ROLE_FORBIDS" in out) == (6, True)

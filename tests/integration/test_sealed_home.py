@@ -18,7 +18,7 @@ def _git(folder: Path, *arguments: str) -> str:
 
 def test_home_is_not_the_persons_own(sealed_home: Path) -> None:
     assert Path.home() == sealed_home
-    assert not [name for name in os.environ if name.startswith("INTERLOCK_")]
+    assert not [name for name in os.environ if name.startswith("LANDLANE_")]
 
 
 def test_the_same_commit_has_the_same_id_everywhere(repository: Path) -> None:

@@ -1,4 +1,4 @@
-"""Reading interlock.toml: remembered between commands, read anew when it changed, never half understood."""
+"""Reading landlane.toml: remembered between commands, read anew when it changed, never half understood."""
 
 from __future__ import annotations
 
@@ -7,13 +7,13 @@ from pathlib import Path
 
 import pytest
 
-from interlock.config import Settings, read_settings
-from interlock.errors import SettingsError
+from landlane.config import Settings, read_settings
+from landlane.errors import SettingsError
 
 
 @pytest.fixture
 def file(tmp_path: Path) -> Path:
-    return tmp_path / "interlock.toml"
+    return tmp_path / "landlane.toml"
 
 
 @pytest.fixture
@@ -29,7 +29,7 @@ def test_without_a_file_the_defaults_hold(tmp_path: Path, memory: str) -> None:
 def test_what_was_read_once_is_remembered(file: Path, memory: str, monkeypatch: pytest.MonkeyPatch) -> None:
     file.write_text("[claims]\nttl = '5m'\nhot = ['CHANGELOG.md']\n")
     first = read_settings(str(file.parent), memory)
-    monkeypatch.setattr("interlock.config._parse", lambda _: pytest.fail("parsed again"))
+    monkeypatch.setattr("landlane.config._parse", lambda _: pytest.fail("parsed again"))
 
     assert read_settings(str(file.parent), memory) == first
     assert (first.claim_ttl_ms, first.claims_hot) == (300_000, ("CHANGELOG.md",))

@@ -10,10 +10,10 @@ from pathlib import Path
 
 import pytest
 
-from interlock.errors import RepositoryError
-from interlock.git import lens, snapshots
-from interlock.git.rescue_places import CLONE, MAIN, WORKTREE, Place
-from interlock.git.snapshots import (
+from landlane.errors import RepositoryError
+from landlane.git import lens, snapshots
+from landlane.git.rescue_places import CLONE, MAIN, WORKTREE, Place
+from landlane.git.snapshots import (
     ADDED,
     CHANGED,
     DELETED,
@@ -25,7 +25,7 @@ from interlock.git.snapshots import (
     store_files,
     take_snapshot,
 )
-from interlock.testing.repositories import git, make_repository
+from landlane.testing.repositories import git, make_repository
 
 FILES = {"a.txt": "a\n", "src/b.txt": "b\n", "src/c.txt": "c\n", ".gitignore": "*.log\n"}
 
@@ -50,7 +50,7 @@ class Scene:
     def before(self, before: str, path: str) -> bytes:
         """What a path held in a picture that was taken before the newest."""
         found = changes_between(self.home, self.place, before, self.take())
-        commit = keep_changes(self.home, self.place, "refs/interlock/breaches/T", found, "test")
+        commit = keep_changes(self.home, self.place, "refs/landlane/breaches/T", found, "test")
         return read_kept(self.home, commit)[0][path].data
 
 
@@ -300,7 +300,7 @@ def test_a_clone_is_pictured_with_its_own_commits(tmp_path: Path, scene: Scene) 
     (other / "a.txt").write_text("changed\n")
     changes = changes_between(scene.home, place, before, take_snapshot(scene.home, place))
 
-    commit = keep_changes(scene.home, place, "refs/interlock/breaches/T", changes, "test")
+    commit = keep_changes(scene.home, place, "refs/landlane/breaches/T", changes, "test")
 
     assert [one.path for one in changes] == ["a.txt"]
     assert read_kept(scene.home, commit)[0]["a.txt"].data == b"committed in the clone\n"
@@ -329,7 +329,7 @@ def test_objects_that_were_collected_or_a_broken_index_are_made_anew(scene: Scen
     (scene.root / "src/b.txt").write_text("B\n")
     assert scene.take() != before
 
-    (folder,) = (scene.root / ".git/interlock/lenses").iterdir()
+    (folder,) = (scene.root / ".git/landlane/lenses").iterdir()
     (folder / "index").write_bytes(b"DIRC nonsense")
     (folder / "index.lock").write_bytes(b"")
     first = scene.take()
@@ -342,7 +342,7 @@ def test_old_objects_are_swept_away_and_pictures_go_on(scene: Scene, monkeypatch
     old = scene.take()
     (scene.root / "a.txt").write_text("new\n")
     scene.take()
-    (folder,) = (scene.root / ".git/interlock/lenses").iterdir()
+    (folder,) = (scene.root / ".git/landlane/lenses").iterdir()
     for file in (folder / "objects").rglob("*"):
         os.utime(file, (1, 1))
     monkeypatch.setattr(lens, "_MOST_STAGED_FILES", 0)
@@ -359,8 +359,8 @@ def test_old_objects_are_swept_away_and_pictures_go_on(scene: Scene, monkeypatch
 def test_many_at_once_do_each_other_no_harm(scene: Scene) -> None:
     script = (
         "import sys\n"
-        "from interlock.git.rescue_places import Place\n"
-        "from interlock.git.snapshots import take_snapshot\n"
+        "from landlane.git.rescue_places import Place\n"
+        "from landlane.git.snapshots import take_snapshot\n"
         "place = Place(root=sys.argv[1], git_dir=sys.argv[1] + '/.git', kind='main')\n"
         "for number in range(5):\n"
         "    open(f'{sys.argv[1]}/{sys.argv[2]}', 'w').write(str(number))\n"
@@ -385,7 +385,7 @@ def test_many_at_once_do_each_other_no_harm(scene: Scene) -> None:
         [
             "git",
             "--git-dir",
-            str(next((scene.root / ".git/interlock/lenses").iterdir())),
+            str(next((scene.root / ".git/landlane/lenses").iterdir())),
             "ls-tree",
             "-r",
             last,
@@ -430,4 +430,4 @@ def test_lenses_of_checkouts_that_are_gone_are_dropped(scene: Scene, tmp_path: P
     git(scene.root, "worktree", "remove", "--force", str(other))
 
     assert lens.drop_lenses(scene.home) == 1
-    assert len(list((scene.root / ".git/interlock/lenses").iterdir())) == 1
+    assert len(list((scene.root / ".git/landlane/lenses").iterdir())) == 1

@@ -8,10 +8,10 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from interlock.domain.claims import Taken
-from interlock.errors import Held, InterlockError, NotAllowed
-from interlock.flows import stashes
-from interlock.operations import claims
+from landlane.domain.claims import Taken
+from landlane.errors import Held, LandlaneError, NotAllowed
+from landlane.flows import stashes
+from landlane.operations import claims
 from tests.rescue_support import git, tree_of
 from tests.workspace_support import KINDS, Yard, commit_file
 
@@ -66,9 +66,9 @@ def test_nothing_saved_is_nothing_to_restore(yard: Yard, kind: str) -> None:
     Path(bob, "README.md").write_text("by bob\n")
     save(yard, bob, "bob")
 
-    with pytest.raises(InterlockError) as nothing_to_save:
+    with pytest.raises(LandlaneError) as nothing_to_save:
         save(yard, ann)
-    with pytest.raises(InterlockError) as nothing_to_restore:
+    with pytest.raises(LandlaneError) as nothing_to_restore:
         restore(yard, ann)
 
     assert nothing_to_save.value.code == "NOTHING_TO_SAVE"
@@ -124,7 +124,7 @@ def test_another_checkouts_stash_is_not_restored_here(yard: Yard) -> None:
     Path(bob, "README.md").write_text("by bob\n")
     stash = save(yard, bob, "bob")
 
-    with pytest.raises(InterlockError) as raised:
+    with pytest.raises(LandlaneError) as raised:
         restore(yard, ann, stash=stash)
 
     assert raised.value.code == "NOTHING_TO_RESTORE"
@@ -137,7 +137,7 @@ def test_a_dirty_checkout_is_not_restored_into(yard: Yard, kind: str) -> None:
     save(yard, place)
     (place / "README.md").write_text("second\n")
 
-    with pytest.raises(InterlockError) as raised:
+    with pytest.raises(LandlaneError) as raised:
         restore(yard, place)
 
     assert raised.value.code == "CHECKOUT_DIRTY"
@@ -216,7 +216,7 @@ def test_after_head_moved_a_conflict_touches_nothing(yard: Yard, kind: str) -> N
     stash = save(yard, place)
     commit_file(place, "README.md", "theirs\n")
 
-    with pytest.raises(InterlockError) as raised:
+    with pytest.raises(LandlaneError) as raised:
         restore(yard, place)
 
     assert raised.value.code == "MOVED_MEANWHILE"
@@ -247,7 +247,7 @@ def test_what_is_put_aside_outlives_its_workspace(yard: Yard, kind: str) -> None
     yard.close(workspace)
     yard.gc()
 
-    from interlock.flows.rescues import restore as bring_back
+    from landlane.flows.rescues import restore as bring_back
 
     again = bring_back(yard.site(), yard.session(), stash, "", str(yard.repository.with_name("again")))
     assert Path(again.path, "README.md").read_text() == "put aside\n"

@@ -8,25 +8,25 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from interlock.bootstrap import House, open_house
-from interlock.doctor import examine
-from interlock.domain.workspaces import Workspace
-from interlock.errors import Held, InterlockError, Malformed, NotAllowed
-from interlock.flows import stray_moves
-from interlock.flows.stray_moves import locate, move_strays
-from interlock.flows.strays import STRAY, UNKNOWN, find_strays
-from interlock.operations import records
-from interlock.operations.claims import make_request, take
-from interlock.operations.journal import read_entries
-from interlock.operations.sessions import join
-from interlock.testing.repositories import git, make_repository
-from interlock.values import as_dict
+from landlane.bootstrap import House, open_house
+from landlane.doctor import examine
+from landlane.domain.workspaces import Workspace
+from landlane.errors import Held, LandlaneError, Malformed, NotAllowed
+from landlane.flows import stray_moves
+from landlane.flows.stray_moves import locate, move_strays
+from landlane.flows.strays import STRAY, UNKNOWN, find_strays
+from landlane.operations import records
+from landlane.operations.claims import make_request, take
+from landlane.operations.journal import read_entries
+from landlane.operations.sessions import join
+from landlane.testing.repositories import git, make_repository
+from landlane.values import as_dict
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
-    from interlock.domain.agents import Session
-    from interlock.ports.store import Change
+    from landlane.domain.agents import Session
+    from landlane.ports.store import Change
 
 FILES = {"src/a.py": "one\ntwo\nthree\n", "src/b.py": "b\n", "run.sh": "#!/bin/sh\n"}
 
@@ -48,7 +48,7 @@ class Scene:
         path = self.root.parent / f"{name}-{task}"
         if kind == "clone":
             git(self.root, "clone", "--quiet", "--shared", ".", str(path))
-            (path / ".git" / "interlock-home").write_text(f"{self.root / '.git'}\n")
+            (path / ".git" / "landlane-home").write_text(f"{self.root / '.git'}\n")
         else:
             git(self.root, "worktree", "add", "--quiet", "-b", f"{name}/{task}", str(path))
         self._enter(session, task, kind, path)
@@ -163,7 +163,7 @@ def test_the_doctor_tells_of_strays_and_how_to_move_them(scene: Scene) -> None:
     assert well.is_ok
     assert not unwell.is_ok
     assert unwell.found == f"in {scene.root}: src/a.py of ann"
-    assert "interlock stray move" in unwell.hint
+    assert "landlane stray move" in unwell.hint
 
 
 # -------------------------------------------------------------------------------------------- moving
@@ -271,7 +271,7 @@ def test_a_change_that_nobody_holds_is_moved_only_by_name_and_place(scene: Scene
     (scene.root / "README.md").write_text("new\n")
 
     for paths, to, code in (((), "", "NO_STRAYS"), (("README.md",), "", "STRAY_UNCLEAR")):
-        with pytest.raises(InterlockError) as error:
+        with pytest.raises(LandlaneError) as error:
             scene.move(*paths, to=to)
         assert error.value.code == code
 
@@ -310,7 +310,7 @@ def test_a_link_in_the_workspace_leads_nothing_astray(scene: Scene, tmp_path: Pa
     (scene.root / "src" / "deep").mkdir()
     (scene.root / "src" / "deep" / "new.py").write_text("new\n")
 
-    with pytest.raises(InterlockError) as error:
+    with pytest.raises(LandlaneError) as error:
         scene.move()
 
     assert error.value.code == "STRAY_UNMOVABLE"

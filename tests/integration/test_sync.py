@@ -7,19 +7,19 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 
-from interlock.bootstrap import open_house
-from interlock.config import Settings
-from interlock.domain.tasks import NewTask
-from interlock.errors import InterlockError
-from interlock.flows import updating
-from interlock.flows.site import Site
-from interlock.flows.syncing import sync
-from interlock.git.layout import HOME_POINTER
-from interlock.git.lock import git_lock
-from interlock.operations import records, sessions
-from interlock.operations.task_adding import Added, add_task
-from interlock.testing.repositories import git
-from interlock.values import replace
+from landlane.bootstrap import open_house
+from landlane.config import Settings
+from landlane.domain.tasks import NewTask
+from landlane.errors import LandlaneError
+from landlane.flows import updating
+from landlane.flows.site import Site
+from landlane.flows.syncing import sync
+from landlane.git.layout import HOME_POINTER
+from landlane.git.lock import git_lock
+from landlane.operations import records, sessions
+from landlane.operations.task_adding import Added, add_task
+from landlane.testing.repositories import git
+from landlane.values import replace
 from tests.acceptance.calling import Shell, fingerprint
 from tests.support import Background, wait_until
 
@@ -58,7 +58,7 @@ def origin(repository: Path, tmp_path: Path) -> Path:
 def commit(folder: Path, text: str, path: str = "README.md", agent: str = "") -> str:
     (folder / path).write_text(text)
     git(folder, "add", path)
-    trailer = ["-m", f"Interlock-Agent: {agent}"] if agent else []
+    trailer = ["-m", f"Landlane-Agent: {agent}"] if agent else []
     git(folder, "commit", "--quiet", "-m", f"Write {path}", *trailer)
     return git(folder, "rev-parse", "HEAD").strip()
 
@@ -90,8 +90,8 @@ def update(site: Site, how: str, **more: Any) -> updating.Update:
     return updating.update(site, sessions.join(site.context, "ann").session, how, **more)
 
 
-def refused(site: Site, how: str) -> InterlockError:
-    with pytest.raises(InterlockError) as told:
+def refused(site: Site, how: str) -> LandlaneError:
+    with pytest.raises(LandlaneError) as told:
         update(site, how)
     return told.value
 
@@ -136,7 +136,7 @@ def test_offline_tells_what_was_known(repository: Path, origin: Path, tmp_path: 
     git(repository, "fetch", "--quiet")
     origin.rename(tmp_path / "gone.git")
 
-    with pytest.raises(InterlockError) as told:
+    with pytest.raises(LandlaneError) as told:
         sync(site)
 
     assert (told.value.code, told.value.exit_code) == ("OFFLINE", 1)
@@ -348,14 +348,14 @@ def test_the_workspace_remembers_its_new_base(
     site = stand(work)
     record = {"id": "W1", "state": "open", "task": "T1", "path": str(work), "base": head(work)}
     site.context.store.change(lambda tx: records.put(tx, "workspace", record, "opened"))
-    git(repository, "update-ref", "refs/interlock/base/W1", head(work))
+    git(repository, "update-ref", "refs/landlane/base/W1", head(work))
     tip = push(tmp_path, "theirs\n")
 
     update(site, "merge")
 
     found = site.context.store.view(lambda reading: records.find(reading, "workspace", "W1"))
     assert found == {**record, "base": tip}
-    assert git(repository, "rev-parse", "refs/interlock/base/W1").strip() == tip
+    assert git(repository, "rev-parse", "refs/landlane/base/W1").strip() == tip
     last = [entry for entry in site.context.store.entries(0) if entry.kind == "workspace.synced"]
     assert [(entry.agent, entry.facts()["workspace"]["base"]) for entry in last] == [("ann", tip)]
 
@@ -365,10 +365,10 @@ def test_the_checks_run_again_after_an_update(
 ) -> None:
     branch_off(repository)
     push(tmp_path, "theirs\n", "theirs.txt")
-    monkeypatch.setenv("INTERLOCK_SESSION", "s-1234567890:secret")
+    monkeypatch.setenv("LANDLANE_SESSION", "s-1234567890:secret")
     checks = (
         {"run": "cat theirs.txt", "name": "there"},
-        {"run": "env | grep -c -e ^INTERLOCK_ -e ^GIT_", "name": "free"},
+        {"run": "env | grep -c -e ^LANDLANE_ -e ^GIT_", "name": "free"},
         {"run": "echo again >> tries; test $(wc -l < tries) = 3", "name": "flaky", "retries": 5},
         {"run": "sleep 60", "name": "slow", "limit": 100},
     )
@@ -396,7 +396,7 @@ def test_the_check_of_the_task_is_the_one_that_counts(
     added = add_task(site.context, ann, NewTask(title="Do it", check="echo of the task"))
     assert isinstance(added, Added)
     task = added.task
-    branch_off(repository, f"interlock/{task.id}-1/work")
+    branch_off(repository, f"landlane/{task.id}-1/work")
     push(tmp_path, "theirs\n", "theirs.txt")
     site = with_settings(site, landing_checks=({"run": "exit 1", "name": "of the queue"},))
 
@@ -406,7 +406,7 @@ def test_the_check_of_the_task_is_the_one_that_counts(
         ("echo of the task", "of the task\n")
     ]
     git(repository, "reset", "--quiet", "--hard", "HEAD~1")
-    git(repository, "branch", "--quiet", "-m", "interlock/T99-1/work")
+    git(repository, "branch", "--quiet", "-m", "landlane/T99-1/work")
     assert [check["name"] for check in update(site, "merge").checks] == ["of the queue"]
     git(repository, "reset", "--quiet", "--hard", "HEAD~1")
     assert update(site, "merge", is_checked=False).checks == ()
@@ -445,8 +445,8 @@ def test_the_command_ends_with_four_when_behind(repository: Path, origin: Path, 
 
 
 def test_a_failing_check_is_told_and_the_update_stays(repository: Path, origin: Path, tmp_path: Path) -> None:
-    (repository / "interlock.toml").write_text('[landing]\nchecks = ["echo broken; exit 2"]\n')
-    git(repository, "add", "interlock.toml")
+    (repository / "landlane.toml").write_text('[landing]\nchecks = ["echo broken; exit 2"]\n')
+    git(repository, "add", "landlane.toml")
     git(repository, "commit", "--quiet", "-m", "Settings")
     git(repository, "push", "--quiet")
     tip = push(tmp_path, "theirs\n")
@@ -464,6 +464,6 @@ def test_a_failing_check_is_told_and_the_update_stays(repository: Path, origin: 
 
 def test_without_git_there_is_nothing_to_sync(tmp_path: Path) -> None:
     folder = tmp_path / "plain"
-    (folder / ".interlock").mkdir(parents=True)
+    (folder / ".landlane").mkdir(parents=True)
 
     Shell(folder).refuse("NO_GIT_HERE", "sync", exit=1)

@@ -6,8 +6,8 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from interlock.flows.updating import update
-from interlock.testing.repositories import git
+from landlane.flows.updating import update
+from landlane.testing.repositories import git
 from tests.landing_support import Yard
 
 if TYPE_CHECKING:

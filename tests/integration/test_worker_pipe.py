@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 
-from interlock.domain.worker_messages import (
+from landlane.domain.worker_messages import (
     Heartbeat,
     Progress,
     Usage,
@@ -21,14 +21,14 @@ from interlock.domain.worker_messages import (
     WorkComplete,
     WorkFailed,
 )
-from interlock.domain.worker_talk import Limits
-from interlock.errors import Malformed
-from interlock.runners.trees import MARK, find_members
-from interlock.runners.worker_child import WorkerChild
-from interlock.runners.worker_pipe import WorkerEnd, run_worker
+from landlane.domain.worker_talk import Limits
+from landlane.errors import Malformed
+from landlane.runners.trees import MARK, find_members
+from landlane.runners.worker_child import WorkerChild
+from landlane.runners.worker_pipe import WorkerEnd, run_worker
 
 if TYPE_CHECKING:
-    from interlock.domain.fences import Tree
+    from landlane.domain.fences import Tree
 
 EXAMPLES = Path(__file__).resolve().parents[2] / "examples" / "workers"
 PATIENT = Limits(silence_ms=30_000)
@@ -414,7 +414,7 @@ def test_no_descriptor_is_left_open(bench: Bench) -> None:
 def serve(body: str) -> str:
     lines = "\n".join(f"    {line}" for line in body.splitlines())
     return (
-        f"import os, sys, time\nfrom interlock.worker import *\ndef handle(work):\n{lines}\nserve(handle)\n"
+        f"import os, sys, time\nfrom landlane.worker import *\ndef handle(work):\n{lines}\nserve(handle)\n"
     )
 
 

@@ -10,11 +10,11 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from interlock.errors import Held, Malformed, NotAllowed, RepositoryError
-from interlock.git.target import fetch_target, find_target
-from interlock.operations.held import list_claims
-from interlock.operations.picking import resume_task, wait_for_task
-from interlock.operations.tasks import block_task, drop_task, fail_task, get_task
+from landlane.errors import Held, Malformed, NotAllowed, RepositoryError
+from landlane.git.target import fetch_target, find_target
+from landlane.operations.held import list_claims
+from landlane.operations.picking import resume_task, wait_for_task
+from landlane.operations.tasks import block_task, drop_task, fail_task, get_task
 from tests.rescue_support import git
 from tests.workspace_support import KINDS, Yard, add_remote, advance, commit_file
 
@@ -66,11 +66,11 @@ def test_a_workspace_is_a_checkout_with_a_branch_beside_the_repository(yard: Yar
     assert (workspace.state, workspace.kind, workspace.task) == ("open", kind, task)
     assert path == yard.folder / f"{task}-ann"
     assert (path / "README.md").read_text() == "# A repository for tests\n"
-    assert git(path, "symbolic-ref", "--short", "HEAD").strip() == f"interlock/{task}-1/work"
+    assert git(path, "symbolic-ref", "--short", "HEAD").strip() == f"landlane/{task}-1/work"
     assert git(path, "rev-parse", "HEAD").strip() == workspace.base == tip
     assert git(path, "status", "--porcelain") == ""
     assert git(yard.repository, "status", "--porcelain") == ""
-    assert yard.refs().count(f"refs/interlock/base/{workspace.id}") == 1
+    assert yard.refs().count(f"refs/landlane/base/{workspace.id}") == 1
 
 
 @kinds
@@ -266,18 +266,18 @@ def test_earlier_attempts_are_in_reach(yard: Yard, kind: str) -> None:
 
     opened = yard.open(task, kind=kind)
 
-    assert opened.workspace.branch == f"interlock/{task}-2/work"
-    assert opened.branches == (f"interlock/{task}-1/work",)
+    assert opened.workspace.branch == f"landlane/{task}-2/work"
+    assert opened.branches == (f"landlane/{task}-1/work",)
     assert opened.rescues == (rescue,)
     seen = "refs/heads" if kind == "worktree" else "refs/remotes/home"
-    assert git(opened.workspace.path, "rev-parse", f"{seen}/interlock/{task}-1/work").strip() == head
+    assert git(opened.workspace.path, "rev-parse", f"{seen}/landlane/{task}-1/work").strip() == head
     assert git(opened.workspace.path, "show", f"{head}:half.txt") == "half done\n"
 
 
 def test_a_branch_that_is_checked_out_elsewhere_is_refused_in_words(yard: Yard) -> None:
     task = yard.task()
     elsewhere = yard.repository.with_name("elsewhere")
-    git(yard.repository, "worktree", "add", "--quiet", "-b", f"interlock/{task}-1/work", str(elsewhere))
+    git(yard.repository, "worktree", "add", "--quiet", "-b", f"landlane/{task}-1/work", str(elsewhere))
 
     with pytest.raises(RepositoryError) as raised:
         yard.open(task)

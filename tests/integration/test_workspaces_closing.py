@@ -14,11 +14,11 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from interlock.errors import Held, Malformed, NotAllowed, RepositoryError
-from interlock.flows.rescues import restore, saved_work
-from interlock.git import checkouts
-from interlock.git.removing import going_name
-from interlock.loops.settling import _close  # pyright: ignore[reportPrivateUsage]
+from landlane.errors import Held, Malformed, NotAllowed, RepositoryError
+from landlane.flows.rescues import restore, saved_work
+from landlane.git import checkouts
+from landlane.git.removing import going_name
+from landlane.loops.settling import _close  # pyright: ignore[reportPrivateUsage]
 from tests.rescue_support import git
 from tests.workspace_support import KINDS, Squatter, Yard, commit_file, is_whole
 
@@ -222,7 +222,7 @@ def test_what_cannot_be_read_is_not_deleted(yard: Yard, monkeypatch: pytest.Monk
     def refuse(*_: object, **__: object) -> str:
         raise RepositoryError("secret.txt cannot be read", code="UNREADABLE", hint="mend its permissions")
 
-    monkeypatch.setattr("interlock.flows.rescues.save_checkout", refuse)
+    monkeypatch.setattr("landlane.flows.rescues.save_checkout", refuse)
     with pytest.raises(RepositoryError, match="cannot be read"):
         yard.close(workspace)
     monkeypatch.undo()
@@ -297,7 +297,7 @@ def test_something_mounted_inside_is_not_emptied(yard: Yard, tmp_path: Path) -> 
     (precious / "file.txt").write_text("precious\n")
     script = f"""
 mkdir '{workspace.path}/mounted' && mount --bind '{precious}' '{workspace.path}/mounted' || exit 77
-exec '{Path(sys.executable).with_name("interlock")}' workspace close {workspace.id} --as ann --force --json
+exec '{Path(sys.executable).with_name("landlane")}' workspace close {workspace.id} --as ann --force --json
 """
     done = subprocess.run(
         ["unshare", "--mount", "--propagation", "private", "sh", "-c", script],
@@ -372,7 +372,7 @@ def test_what_is_written_into_a_clean_workspace_while_it_is_closed_is_saved(
         if step == "renamed" and source == workspace.path:
             write(target)
 
-    monkeypatch.setattr("interlock.git.removing.os.rename", rename)
+    monkeypatch.setattr("landlane.git.removing.os.rename", rename)
     closed = yard.close(
         workspace, on_step=lambda done: write(workspace.path) if done == step == "saved" else None
     )
@@ -436,7 +436,7 @@ def test_a_restoring_that_fails_leaves_nothing_in_the_way(
     def fail(_: str) -> None:
         raise RepositoryError("the disk is full", code="GIT_FAILED", hint="make room")
 
-    monkeypatch.setattr("interlock.flows.rescues.checkouts.write_files", fail)
+    monkeypatch.setattr("landlane.flows.rescues.checkouts.write_files", fail)
     with pytest.raises(RepositoryError, match="the disk is full"):
         bring_back(yard, closed.rescue)
     monkeypatch.undo()
@@ -479,9 +479,9 @@ def leave_half_restored(yard: Yard, rescue_id: str, *, with_files: bool) -> Path
 
 SLOW_CLOSER = """
 import sys
-from interlock.bootstrap import open_house
-from interlock.flows.closing import close_workspace
-from interlock.operations.workspaces import list_workspaces
+from landlane.bootstrap import open_house
+from landlane.flows.closing import close_workspace
+from landlane.operations.workspaces import list_workspaces
 
 def wait_half_way(step):
     if step == "saved":

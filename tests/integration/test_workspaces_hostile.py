@@ -11,10 +11,10 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from interlock.errors import RepositoryError
-from interlock.flows.rescues import restore, saved_work
-from interlock.git.checkouts import bring_back
-from interlock.git.removing import going_name, private_git_dir, remove_tree
+from landlane.errors import RepositoryError
+from landlane.flows.rescues import restore, saved_work
+from landlane.git.checkouts import bring_back
+from landlane.git.removing import going_name, private_git_dir, remove_tree
 from tests.rescue_support import git
 from tests.workspace_support import KINDS, Yard, commit_file, is_whole
 

@@ -8,8 +8,8 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from interlock.errors import RepositoryError
-from interlock.flows.rescues import restore
+from landlane.errors import RepositoryError
+from landlane.flows.rescues import restore
 from tests.rescue_support import git
 from tests.workspace_support import KINDS, Yard, commit_file, is_whole
 

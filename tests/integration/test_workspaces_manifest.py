@@ -8,10 +8,10 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from interlock.errors import Held, InterlockError
-from interlock.flows.workspace_places import shell_environment
-from interlock.operations.slots import list_slots
-from interlock.operations.tasks import block_task
+from landlane.errors import Held, LandlaneError
+from landlane.flows.workspace_places import shell_environment
+from landlane.operations.slots import list_slots
+from landlane.operations.tasks import block_task
 from tests.rescue_support import git
 from tests.workspace_support import KINDS, Yard
 
@@ -53,7 +53,7 @@ def test_it_is_copied_linked_installed_generated_and_checked(yard: Yard, kind: s
 copy = [".env", "vendor"]
 link = ["node_modules"]
 install = ["mkdir generated", "test -f .env"]
-generate = ["echo $INTERLOCK_TASK > generated/task"]
+generate = ["echo $LANDLANE_TASK > generated/task"]
 check = "test -d node_modules/left-pad && grep -q SECRET .env"
 """)
 
@@ -93,7 +93,7 @@ def test_what_is_missing_is_named_and_nothing_is_left(
     yard.repository.with_name("outside").write_text("not yours\n")
     yard.settings(f"[workspace]\n{manifest}\n{SLOTS}")
 
-    with pytest.raises(InterlockError) as raised:
+    with pytest.raises(LandlaneError) as raised:
         yard.open(kind=kind)
 
     assert raised.value.code == "WORKSPACE_NOT_RUNNABLE"
@@ -115,7 +115,7 @@ def test_a_linked_folder_of_the_repository_does_not_lead_out(yard: Yard, kind: s
     (yard.repository / "way" / "new").write_text("x")
     yard.settings('[workspace]\ncopy = ["way/new"]\n')
 
-    with pytest.raises(InterlockError, match="leads out"):
+    with pytest.raises(LandlaneError, match="leads out"):
         yard.open(kind=kind)
 
     assert [path.name for path in outside.iterdir()] == ["new"]

@@ -9,19 +9,19 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from interlock.errors import Held, RepositoryError
-from interlock.flows import closing, surveying
-from interlock.flows.rescues import saved_work
-from interlock.operations import workspaces as records
-from interlock.operations.tasks import block_task
-from interlock.values import as_dict
+from landlane.errors import Held, RepositoryError
+from landlane.flows import closing, surveying
+from landlane.flows.rescues import saved_work
+from landlane.operations import workspaces as records
+from landlane.operations.tasks import block_task
+from landlane.values import as_dict
 from tests.rescue_support import git
 from tests.workspace_support import KINDS, Yard, commit_file
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
-    from interlock.domain.workspaces import Workspace
+    from landlane.domain.workspaces import Workspace
 
 kinds = pytest.mark.parametrize("kind", KINDS)
 Usage = namedtuple("Usage", "total used free")

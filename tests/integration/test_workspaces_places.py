@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from interlock.errors import InterlockError, RepositoryError
+from landlane.errors import LandlaneError, RepositoryError
 from tests.rescue_support import git
 from tests.workspace_support import KINDS, Yard, commit_file, is_whole
 
@@ -59,7 +59,7 @@ def test_a_repository_with_a_line_end_in_its_name_works_or_is_refused_in_words(
     yard = Yard(repository.rename(tmp_path / "two\nlines"))
     try:
         workspace = yard.open(kind=kind).workspace
-    except InterlockError as error:
+    except LandlaneError as error:
         assert error.message  # noqa: PT017 - either way is fine
     else:
         assert git(workspace.path, "status", "--porcelain") == ""

@@ -7,20 +7,20 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from interlock.errors import InterlockError
-from interlock.flows import closing
-from interlock.flows.rescues import saved_work
-from interlock.flows.workspace_places import find_workspace
-from interlock.git.removing import remove_checkout
-from interlock.operations import workspaces as records
-from interlock.operations.tasks import drop_task
+from landlane.errors import LandlaneError
+from landlane.flows import closing
+from landlane.flows.rescues import saved_work
+from landlane.flows.workspace_places import find_workspace
+from landlane.git.removing import remove_checkout
+from landlane.operations import workspaces as records
+from landlane.operations.tasks import drop_task
 from tests.rescue_support import git
 from tests.workspace_support import KINDS, Squatter, Yard, add_remote, commit_file
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
-    from interlock.domain.workspaces import Workspace
+    from landlane.domain.workspaces import Workspace
 
 MANY = 20
 
@@ -147,5 +147,5 @@ def test_a_workspace_of_another_machine_is_not_closed(yard: Yard) -> None:
     ((_, outcome, closed),) = closing.prune(yard.site(), yard.session())
 
     assert (outcome, closed) == ("it belongs to another clone or machine", None)
-    with pytest.raises(InterlockError):
+    with pytest.raises(LandlaneError):
         find_workspace(yard.site(), workspace.id)

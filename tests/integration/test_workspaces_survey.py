@@ -11,9 +11,9 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from interlock.domain.claims import Taken
-from interlock.flows import surveying
-from interlock.operations import claims
+from landlane.domain.claims import Taken
+from landlane.flows import surveying
+from landlane.operations import claims
 from tests.rescue_support import git
 from tests.workspace_support import KINDS, Squatter, Yard, commit_file
 

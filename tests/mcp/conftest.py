@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from interlock.testing.repositories import make_repository
+from landlane.testing.repositories import make_repository
 
 if TYPE_CHECKING:
     from pathlib import Path

@@ -8,8 +8,8 @@ from typing import Any
 
 import uvicorn
 
-from interlock.mcp_server.houses import Houses
-from interlock.mcp_server.http import make_app
+from landlane.mcp_server.houses import Houses
+from landlane.mcp_server.http import make_app
 
 
 def main(folder: str, token: str) -> None:

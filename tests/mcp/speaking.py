@@ -1,4 +1,4 @@
-"""A client that says exactly what a test wants: JSON-RPC lines to `interlock mcp`, in either era."""
+"""A client that says exactly what a test wants: JSON-RPC lines to `landlane mcp`, in either era."""
 
 from __future__ import annotations
 
@@ -39,7 +39,7 @@ class Speaker:
         self.notes: list[dict[str, Any]] = []
         self._number = 0
         self.process = subprocess.Popen(
-            [sys.executable, "-m", "interlock", "mcp", *arguments],
+            [sys.executable, "-m", "landlane", "mcp", *arguments],
             cwd=folder,
             env={**os.environ, **(environment or {})},
             stdin=subprocess.PIPE,

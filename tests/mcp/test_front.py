@@ -7,10 +7,10 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 
-from interlock import __version__
-from interlock.clients.commands import sdk_release
-from interlock.mcp_server.front import Front
-from interlock.mcp_server.tool_list import INSTRUCTIONS
+from landlane import __version__
+from landlane.clients.commands import sdk_release
+from landlane.mcp_server.front import Front
+from landlane.mcp_server.tool_list import INSTRUCTIONS
 from tests.mcp.speaking import CLIENT, ENVELOPE, MODERN, VERSIONS, Speaker
 
 if TYPE_CHECKING:
@@ -20,7 +20,7 @@ LISTS = ("tools/list", "resources/list", "resources/templates/list")
 
 
 def marks(repository: Path) -> list[Path]:
-    return list((repository / ".git" / "interlock").glob("mcp-front-off*"))
+    return list((repository / ".git" / "landlane").glob("mcp-front-off*"))
 
 
 def said_first(version: str) -> tuple[str, dict[str, Any]]:
@@ -32,7 +32,7 @@ def said_first(version: str) -> tuple[str, dict[str, Any]]:
 @pytest.mark.parametrize("version", VERSIONS)
 def test_what_the_front_answers_is_what_the_sdk_answers(repository: Path, version: str) -> None:
     # With a mark the SDK answers alone.
-    mark = repository / ".git" / "interlock" / f"mcp-front-off-{__version__}-{sdk_release()}"
+    mark = repository / ".git" / "landlane" / f"mcp-front-off-{__version__}-{sdk_release()}"
     mark.parent.mkdir()
     mark.touch()
     sdk = Speaker(repository, "--as", "ann", version=version)
@@ -63,7 +63,7 @@ def test_an_answer_that_differs_from_the_sdks_stands_the_front_down(
     repository: Path, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
 ) -> None:
     (tmp_path / "sitecustomize.py").write_text(
-        "from interlock.mcp_server import front, tool_list\n"
+        "from landlane.mcp_server import front, tool_list\n"
         "front.INSTRUCTIONS = 'as another release would say it'\n",
         encoding="utf-8",
     )

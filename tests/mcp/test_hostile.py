@@ -9,11 +9,11 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
-from interlock.mcp_server.arguments import read_arguments
-from interlock.mcp_server.tool_list import BY_NAME, TOOLS
-from interlock.testing.repositories import make_repository
+from landlane.mcp_server.arguments import read_arguments
+from landlane.mcp_server.tool_list import BY_NAME, TOOLS
+from landlane.testing.repositories import make_repository
 from tests.mcp.speaking import Speaker
-from tests.mcp.test_tools import interlock
+from tests.mcp.test_tools import landlane
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -84,7 +84,7 @@ def mallory(folder: Path) -> Iterator[Speaker]:
 def state_of(folder: Path) -> Any:
     """All that a call could change: claims, tasks, state and landings."""
     words = (["claims"], ["task", "list"], ["state", "list"], ["queue", "list"])
-    found = [interlock(folder, *one) for one in words]
+    found = [landlane(folder, *one) for one in words]
     return json.dumps([{key: one[key] for key in one if key != "ok"} for one in found]).replace("until", "")
 
 
@@ -109,13 +109,13 @@ def test_halves_of_characters_are_refused_and_not_waited_for(mallory: Speaker) -
 def test_bad_calls_have_changed_nothing(mallory: Speaker, folder: Path) -> None:
     for name, arguments, _ in BAD_CALLS:
         mallory.ask("tools/call", {"name": name, "arguments": arguments})
-    assert [one["pattern"] for one in interlock(folder, "claims")["claims"]] == ["own.py"]
+    assert [one["pattern"] for one in landlane(folder, "claims")["claims"]] == ["own.py"]
     for words, key in (
         (("task", "list"), "tasks"),
         (("state", "list"), "states"),
         (("queue", "list"), "landings"),
     ):
-        assert interlock(folder, *words)[key] == []
+        assert landlane(folder, *words)[key] == []
 
 
 @pytest.mark.parametrize(
@@ -138,7 +138,7 @@ def test_bad_calls_have_changed_nothing(mallory: Speaker, folder: Path) -> None:
         '{"jsonrpc": "2.0", "id": 5, "method": "tools/call", "params": {"name": "claim", "arguments": []}}',
         '{"jsonrpc": "2.0", "id": 5004, "method": "no/such"}',
         '{"jsonrpc": "2.0", "id": 5005, "method": "resources/read", "params": {"uri": "file:///etc/passwd"}}',
-        '{"jsonrpc": "2.0", "id": 5006, "method": "resources/subscribe", "params": {"uri": "interlock://x"}}',
+        '{"jsonrpc": "2.0", "id": 5006, "method": "resources/subscribe", "params": {"uri": "landlane://x"}}',
         '{"jsonrpc": "2.0", "method": "notifications/cancelled", "params": {"requestId": 999}}',
         '{"jsonrpc": "2.0", "id": 12345, "result": {}}',
         "[" * 100_000,
@@ -225,7 +225,7 @@ def test_any_call_gets_an_answer_that_fits_its_schema(
 @settings(max_examples=300, deadline=None)
 @given(name=st.sampled_from(NAMES), arguments=st.dictionaries(st.text(max_size=10), JSON, max_size=4))
 def test_arguments_are_read_or_refused_and_nothing_else(name: str, arguments: dict[str, Any]) -> None:
-    from interlock.errors import Malformed
+    from landlane.errors import Malformed
 
     try:
         read = read_arguments(name, arguments)

@@ -11,9 +11,9 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 
-from interlock.testing.repositories import make_repository
+from landlane.testing.repositories import make_repository
 from tests.mcp.speaking import CLIENT, ENVELOPE, MODERN
-from tests.mcp.test_tools import interlock
+from tests.mcp.test_tools import landlane
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -25,7 +25,7 @@ class Served:
 
     def __init__(self, folder: Path, *arguments: str) -> None:
         self.folder = folder
-        words = [sys.executable, "-m", "interlock", "mcp", "--http", "--port", "0", *arguments]
+        words = [sys.executable, "-m", "landlane", "mcp", "--http", "--port", "0", *arguments]
         self.process = subprocess.Popen(
             words, cwd=folder, env=dict(os.environ), stderr=subprocess.PIPE, text=True
         )
@@ -41,7 +41,7 @@ class Served:
         self.process.stderr.close()
 
     def token(self, name: str) -> str:
-        joined = interlock(self.folder, "join", name)["session"]
+        joined = landlane(self.folder, "join", name)["session"]
         return f"{joined['id']}:{joined['secret']}"
 
     def post(self, message: Any, token: str = "", **headers: str) -> tuple[int, dict[str, str], str]:
@@ -87,7 +87,7 @@ def served(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Served]:
 
 
 def refused_entries(served: Served) -> list[str]:
-    entries = interlock(served.folder, "journal")["entries"]
+    entries = landlane(served.folder, "journal")["entries"]
     return [one["data"]["what"] for one in entries if one["data"].get("fence") == "mcp"]
 
 
@@ -132,7 +132,7 @@ def test_a_connection_belongs_to_the_session_it_began_with(served: Served) -> No
 
 def test_a_session_that_has_left_is_refused(served: Served) -> None:
     token = served.token("eve")
-    interlock(served.folder, "leave", "--as", "eve")
+    landlane(served.folder, "leave", "--as", "eve")
     status, _, text = served.post(HELLO, token)
     assert (status, json.loads(text)["code"]) == (401, "SESSION_OVER")
 
@@ -160,6 +160,6 @@ def test_whatever_is_posted_the_server_lives_on(served: Served, body: str) -> No
 
 
 def test_an_address_that_is_taken_is_told(served: Served) -> None:
-    words = [sys.executable, "-m", "interlock", "mcp", "--http", "--port", str(served.port), "--json"]
+    words = [sys.executable, "-m", "landlane", "mcp", "--http", "--port", str(served.port), "--json"]
     done = subprocess.run(words, cwd=served.folder, capture_output=True, text=True)
     assert json.loads(done.stdout)["code"] == "ADDRESS_IN_USE"

@@ -11,14 +11,14 @@ from typing import Any
 
 import pytest
 
-import interlock
-from interlock.bootstrap import open_house
-from interlock.operations.sessions import join
-from interlock.operations.tool_calls import announce_call, announced_calls
+import landlane
+from landlane.bootstrap import open_house
+from landlane.operations.sessions import join
+from landlane.operations.tool_calls import announce_call, announced_calls
 from tests.mcp.speaking import Speaker
-from tests.mcp.test_tools import interlock as run
+from tests.mcp.test_tools import landlane as run
 
-LEAN = str(Path(interlock.__file__).parent / "hooks" / "lean.py")
+LEAN = str(Path(landlane.__file__).parent / "hooks" / "lean.py")
 
 
 def tell_hook(folder: Path, event: str, session: str, agent: str = "", **more: Any) -> None:
@@ -37,7 +37,7 @@ def tell_hook(folder: Path, event: str, session: str, agent: str = "", **more: A
 
 
 def announce(folder: Path, session: str, call: str, agent: str = "", tool: str = "claim") -> None:
-    more = {"tool_name": f"mcp__interlock__{tool}", "tool_input": {}, "tool_use_id": call}
+    more = {"tool_name": f"mcp__landlane__{tool}", "tool_input": {}, "tool_use_id": call}
     tell_hook(folder, "PreToolUse", session, agent, **more)
 
 
@@ -52,11 +52,11 @@ def test_arguments_and_environment_say_who_acts(repository: Path) -> None:
     shown = f"{joined['id']}:{joined['secret']}"
     with Speaker(repository, "--as", "ann") as speaker:
         assert claim_as(speaker, "a") == "ann"
-    with Speaker(repository, environment={"INTERLOCK_AGENT": "bob"}) as speaker:
+    with Speaker(repository, environment={"LANDLANE_AGENT": "bob"}) as speaker:
         assert claim_as(speaker, "b") == "bob"
     with Speaker(repository, "--session", shown) as speaker:
         assert claim_as(speaker, "c") == "cid"
-    with Speaker(repository, environment={"INTERLOCK_SESSION": shown}) as speaker:
+    with Speaker(repository, environment={"LANDLANE_SESSION": shown}) as speaker:
         assert claim_as(speaker, "d") == "cid"
 
 
@@ -87,7 +87,7 @@ def test_the_call_id_that_the_hook_reported_names_the_subagent(repository: Path,
     announce(repository, "main-1", "call_1", agent="sub-7")
     announce(repository, "main-1", "call_2")
     house = open_house(str(repository))  # another client, whose calls are numbered alike
-    announce_call(house.context, join(house.context, "other").session.id, "call_1", "mcp__interlock__claim")
+    announce_call(house.context, join(house.context, "other").session.id, "call_1", "mcp__landlane__claim")
     house.close()
     with Speaker(repository) as speaker:
         assert claim_as(speaker, "a", **{key: "call_1"}) == "claude-main1.sub7"

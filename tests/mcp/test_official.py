@@ -11,10 +11,10 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 
-from interlock.mcp_server.tool_list import RESOURCES, TOOLS
-from interlock.testing.real_clients.client import NODE, clients_folder, program_of
-from interlock.testing.repositories import make_repository
-from tests.mcp.test_tools import interlock
+from landlane.mcp_server.tool_list import RESOURCES, TOOLS
+from landlane.testing.real_clients.client import NODE, clients_folder, program_of
+from landlane.testing.repositories import make_repository
+from tests.mcp.test_tools import landlane
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -70,7 +70,7 @@ def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
 def url(folder: Path) -> Iterator[str]:
     """Our server over HTTP. The suite sends no token, so each request is given one on its way."""
     find("conformance")
-    joined = interlock(folder, "join", "suite")["session"]
+    joined = landlane(folder, "join", "suite")["session"]
     script = Path(__file__).with_name("serve_with_token.py")
     words = [sys.executable, str(script), str(folder), f"{joined['id']}:{joined['secret']}"]
     with subprocess.Popen(words, stdout=subprocess.PIPE, text=True) as server:
@@ -100,7 +100,7 @@ def test_the_conformance_suite_passes_for_what_is_offered(
 
 
 def inspect(folder: Path, *words: str) -> dict[str, Any]:
-    command = [find("inspector"), "--cli", sys.executable, "-m", "interlock", "mcp", "--as", "ann"]
+    command = [find("inspector"), "--cli", sys.executable, "-m", "landlane", "mcp", "--as", "ann"]
     done = subprocess.run(
         [*command, *words],
         cwd=folder,
@@ -130,7 +130,7 @@ CALLS: dict[str, tuple[list[str], str]] = {
 
 def test_the_inspector_drives_every_tool(folder: Path) -> None:
     find("inspector")
-    interlock(folder, "task", "add", "Half of it", "--as", "lead")
+    landlane(folder, "task", "add", "Half of it", "--as", "lead")
     listed = inspect(folder, "--method", "tools/list")
     assert [tool["name"] for tool in listed["tools"]] == [tool["name"] for tool in TOOLS]
     assert set(CALLS) == {tool["name"] for tool in TOOLS}

@@ -8,18 +8,18 @@ from typing import TYPE_CHECKING, Any
 
 import anyio
 
-from interlock.api import Interlock
-from interlock.mcp_server.houses import Houses
-from interlock.mcp_server.watching import Watch
+from landlane.api import Landlane
+from landlane.mcp_server.houses import Houses
+from landlane.mcp_server.watching import Watch
 from tests.mcp.speaking import MODERN, Speaker
-from tests.mcp.test_tools import interlock
+from tests.mcp.test_tools import landlane
 
 if TYPE_CHECKING:
     from pathlib import Path
 
 
 def read(speaker: Speaker, name: str) -> str:
-    (content,) = speaker.ask("resources/read", {"uri": f"interlock://{name}"})["result"]["contents"]
+    (content,) = speaker.ask("resources/read", {"uri": f"landlane://{name}"})["result"]["contents"]
     return content["text"]
 
 
@@ -34,44 +34,44 @@ def hear_updates(speaker: Speaker, wanted: set[str]) -> list[dict[str, Any]]:
 
 def test_each_resource_can_be_read(repository: Path) -> None:
     (repository / "RULES.md").write_text("# Rules\n\n1. Be kind.\n", encoding="utf-8")
-    interlock(repository, "task", "add", "Say y", "--as", "lead")
+    landlane(repository, "task", "add", "Say y", "--as", "lead")
     with Speaker(repository, "--as", "ann") as ann:
         ann.call("claim", paths=["calc.py"])
         assert "Be kind" in read(ann, "rules")
         assert [task["title"] for task in json.loads(read(ann, "tasks"))["tasks"]] == ["Say y"]
         assert [one["holder"] for one in json.loads(read(ann, "claims"))["claims"]] == ["ann"]
         assert json.loads(read(ann, "journal"))["entries"][-1]["kind"] == "claim.taken"
-        refused = ann.ask("resources/read", {"uri": "interlock://secrets"})["error"]
+        refused = ann.ask("resources/read", {"uri": "landlane://secrets"})["error"]
         assert "UNKNOWN_RESOURCE" in refused["message"]
 
 
 def test_a_repository_without_rules_says_so(repository: Path) -> None:
     with Speaker(repository, "--as", "ann") as ann:
-        assert "interlock init" in read(ann, "rules")
+        assert "landlane init" in read(ann, "rules")
 
 
 def test_who_subscribes_is_told_of_changes_by_others(repository: Path) -> None:
     with Speaker(repository, "--as", "ann") as ann, Speaker(repository, "--as", "bob") as bob:
-        assert ann.ask("resources/subscribe", {"uri": "interlock://claims"})["result"] == {}
+        assert ann.ask("resources/subscribe", {"uri": "landlane://claims"})["result"] == {}
         bob.call("claim", paths=["calc.py"])
-        (note,) = hear_updates(ann, {"interlock://claims"})
+        (note,) = hear_updates(ann, {"landlane://claims"})
         assert note["method"] == "notifications/resources/updated"
-        ann.ask("resources/unsubscribe", {"uri": "interlock://claims"})
+        ann.ask("resources/unsubscribe", {"uri": "landlane://claims"})
         ann.notes.clear()
-        ann.ask("resources/subscribe", {"uri": "interlock://journal"})
+        ann.ask("resources/subscribe", {"uri": "landlane://journal"})
         bob.call("release")
-        assert len(hear_updates(ann, {"interlock://journal"})) == 1
+        assert len(hear_updates(ann, {"landlane://journal"})) == 1
 
 
 def test_in_the_modern_era_one_listens(repository: Path) -> None:
     with Speaker(repository, "--as", "ann", version=MODERN) as ann, Speaker(repository, "--as", "bob") as bob:
-        wished = {"notifications": {"resourceSubscriptions": ["interlock://tasks", "interlock://claims"]}}
+        wished = {"notifications": {"resourceSubscriptions": ["landlane://tasks", "landlane://claims"]}}
         ann.send("subscriptions/listen", wished)
         assert ann.process.stdout is not None
         assert "acknowledged" in json.loads(ann.process.stdout.readline())["method"]
         bob.call("claim", paths=["calc.py"])
-        interlock(repository, "task", "add", "Say y", "--as", "lead")
-        notes = hear_updates(ann, {"interlock://tasks", "interlock://claims"})
+        landlane(repository, "task", "add", "Say y", "--as", "lead")
+        notes = hear_updates(ann, {"landlane://tasks", "landlane://claims"})
         assert {note["method"] for note in notes} == {"notifications/resources/updated"}
 
 
@@ -87,12 +87,12 @@ def test_what_changes_before_the_watch_runs_is_told_too(repository: Path) -> Non
         is_told = anyio.Event()
 
         async def publish(uri: str) -> None:
-            if uri == "interlock://claims":
+            if uri == "landlane://claims":
                 is_told.set()
 
         watch = LateWatch(Houses(str(repository)), publish)
         await watch.start()
-        with Interlock(repository, agent="bob") as bob:
+        with Landlane(repository, agent="bob") as bob:
             bob.claim("calc.py")
         may_begin.set()
         with anyio.fail_after(30):

@@ -9,10 +9,10 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 
-from interlock.bootstrap import open_house
-from interlock.mcp_server.tool_list import INSTRUCTIONS, TOOLS
-from interlock.operations.gates import answer
-from interlock.operations.sessions import join
+from landlane.bootstrap import open_house
+from landlane.mcp_server.tool_list import INSTRUCTIONS, TOOLS
+from landlane.operations.gates import answer
+from landlane.operations.sessions import join
 from tests.mcp.speaking import MODERN, Speaker
 
 if TYPE_CHECKING:
@@ -21,9 +21,9 @@ if TYPE_CHECKING:
 ERAS = pytest.mark.parametrize("version", ["2025-06-18", MODERN])
 
 
-def interlock(folder: Path, *words: str) -> dict[str, Any]:
+def landlane(folder: Path, *words: str) -> dict[str, Any]:
     done = subprocess.run(
-        [sys.executable, "-m", "interlock", *words, "--json"], cwd=folder, capture_output=True, text=True
+        [sys.executable, "-m", "landlane", *words, "--json"], cwd=folder, capture_output=True, text=True
     )
     return json.loads(done.stdout)
 
@@ -34,10 +34,10 @@ def git(folder: Path, *words: str) -> None:
 
 @ERAS
 def test_a_task_goes_from_next_to_landed(repository: Path, version: str) -> None:
-    (repository / "interlock.toml").write_text("[landing]\nchecks = []\n", encoding="utf-8")
-    git(repository, "add", "interlock.toml")
+    (repository / "landlane.toml").write_text("[landing]\nchecks = []\n", encoding="utf-8")
+    git(repository, "add", "landlane.toml")
     git(repository, "commit", "-qm", "settings")
-    made = interlock(
+    made = landlane(
         repository, "task", "add", "Say y", "--path", "free.py", "--check", "true", "--as", "lead"
     )
     with Speaker(repository, "--as", "ann", version=version) as ann:
@@ -84,7 +84,7 @@ def test_a_second_client_is_refused_and_told_who_holds_it(repository: Path, vers
 
 
 def test_handing_a_task_back_tells_the_next_one_what_was_found(repository: Path) -> None:
-    interlock(repository, "task", "add", "Say y", "--path", "free.py", "--as", "lead")
+    landlane(repository, "task", "add", "Say y", "--path", "free.py", "--as", "lead")
     with Speaker(repository, "--as", "ann") as ann, Speaker(repository, "--as", "bob") as bob:
         task = ann.call("next")["task"]["id"]
         handed = ann.call("handoff", task=task, context="the parser vanished long ago", next="write it anew")
@@ -97,14 +97,14 @@ def test_handing_a_task_back_tells_the_next_one_what_was_found(repository: Path)
         ]
         assert taken["task"]["failures"] == 0
         assert ann.call("handoff", task=task, context="mine")["code"] == "TASK_NOT_YOURS"
-    before = interlock(repository, "task", "show", task)["task"]
-    interlock(repository, "store", "rebuild")
-    after = interlock(repository, "task", "show", task)["task"]
+    before = landlane(repository, "task", "show", task)["task"]
+    landlane(repository, "store", "rebuild")
+    after = landlane(repository, "task", "show", task)["task"]
     assert (after["lapses"], after["failures"]) == (before["lapses"], before["failures"]) == (0, 0)
 
 
 def test_a_handoff_for_one_agent_is_found_by_its_next(repository: Path) -> None:
-    interlock(repository, "task", "add", "Say y", "--path", "free.py", "--as", "lead")
+    landlane(repository, "task", "add", "Say y", "--path", "free.py", "--as", "lead")
     with (
         Speaker(repository, "--as", "ann") as ann,
         Speaker(repository, "--as", "bob") as bob,
@@ -127,7 +127,7 @@ def test_a_handoff_for_one_agent_is_found_by_its_next(repository: Path) -> None:
 
 
 def test_a_question_for_a_person_lets_the_task_rest(repository: Path) -> None:
-    interlock(repository, "task", "add", "Say y", "--path", "free.py", "--as", "lead")
+    landlane(repository, "task", "add", "Say y", "--path", "free.py", "--as", "lead")
     with Speaker(repository, "--as", "ann") as ann:
         task = ann.call("next")["task"]["id"]
         asked = ann.call("ask", task=task, question="red or blue?", kind="taste")
@@ -186,7 +186,7 @@ def test_what_only_reads_changes_nothing(repository: Path) -> None:
     with Speaker(repository) as speaker:
         for name in ("status", "journal"):
             assert speaker.call(name)["ok"]
-        entries = interlock(repository, "journal")["entries"]
+        entries = landlane(repository, "journal")["entries"]
     assert [entry["kind"] for entry in entries] == ["repository.begun"]
 
 
@@ -198,12 +198,12 @@ def test_nothing_is_offered_that_only_a_person_may_do() -> None:
 def test_without_the_extra_the_command_says_how_to_get_it(repository: Path, tmp_path: Path) -> None:
     code = (
         "import sys; sys.path = [p for p in sys.path if 'site-packages' not in p]; "
-        f"sys.path.insert(0, {str(__import__('interlock').__path__[0])!r} + '/..'); "
-        "from interlock.cli.main import main; sys.exit(main(['mcp', '--json']))"
+        f"sys.path.insert(0, {str(__import__('landlane').__path__[0])!r} + '/..'); "
+        "from landlane.cli.main import main; sys.exit(main(['mcp', '--json']))"
     )
     done = subprocess.run(
         [sys.executable, "-c", code], cwd=repository, capture_output=True, text=True, stdin=subprocess.DEVNULL
     )
     answer = json.loads(done.stdout)
     assert (done.returncode, answer["code"]) == (1, "NO_MCP")
-    assert "interlock[mcp]" in answer["hint"]
+    assert "landlane[mcp]" in answer["hint"]

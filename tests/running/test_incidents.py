@@ -13,17 +13,17 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from interlock.domain.attempts import Attempt
-from interlock.domain.slots import SlotTaken
-from interlock.domain.worker_messages import Heartbeat, WorkAssignment
-from interlock.domain.worker_talk import Conversation, Limits
-from interlock.loops.orphaned import is_orphaned
-from interlock.operations.leases import renew_session
-from interlock.operations.sessions import join, leave, live_sessions
-from interlock.operations.slots import take_slot, wish_for
-from interlock.testing.clock import FakeClock
-from interlock.testing.repositories import open_context
-from interlock.values import as_dict, replace
+from landlane.domain.attempts import Attempt
+from landlane.domain.slots import SlotTaken
+from landlane.domain.worker_messages import Heartbeat, WorkAssignment
+from landlane.domain.worker_talk import Conversation, Limits
+from landlane.loops.orphaned import is_orphaned
+from landlane.operations.leases import renew_session
+from landlane.operations.sessions import join, leave, live_sessions
+from landlane.operations.slots import take_slot, wish_for
+from landlane.testing.clock import FakeClock
+from landlane.testing.repositories import open_context
+from landlane.values import as_dict, replace
 from tests.acceptance.calling import eventually
 from tests.killing_support import stop_outside_the_store
 from tests.running_support import Works
@@ -36,8 +36,8 @@ MINUTE = 60_000
 # Kills itself before or after one of the steps of a keeper.
 DYING = """
 import json, os, signal, sys
-import interlock.cli.keepers as keepers, interlock.loops.keeping as keeping
-import interlock.loops.attending as attending, interlock.loops.keeping_ends as ends
+import landlane.cli.keepers as keepers, landlane.loops.keeping as keeping
+import landlane.loops.attending as attending, landlane.loops.keeping_ends as ends
 name, when, order = sys.argv[1], sys.argv[2], json.loads(sys.argv[3])
 module = next(one for one in (keeping, ends, attending) if hasattr(one, name))
 original = getattr(module, name)
@@ -140,7 +140,7 @@ def test_t30_a_sleeper_that_wakes_up_writes_nothing(repository: Path) -> None:
     first = works.begin("--workers", "1")
     eventually(lambda: bool(works.workers_running()))
     asleep = [*works.keepers(first), *works.workers_running(), first.pid]
-    stop_outside_the_store(str(works.root / ".git" / "interlock" / "store.db"), asleep)
+    stop_outside_the_store(str(works.root / ".git" / "landlane" / "store.db"), asleep)
     try:
         eventually(lambda: works.states()[task] == "ready", seconds=60)
         works.run()
@@ -250,7 +250,7 @@ def test_work_is_never_begun_twice_by_a_crowd(works: Works) -> None:
         "orchestrator": "test",
         "is_offline": False,
     }
-    code = "import json, sys, interlock.cli.keepers as k; k._work(json.loads(sys.argv[1]), lambda told: None)"
+    code = "import json, sys, landlane.cli.keepers as k; k._work(json.loads(sys.argv[1]), lambda told: None)"
     environment = {**os.environ, **works.shell.environment}
     crowd = [
         subprocess.Popen([sys.executable, "-c", code, json.dumps(order)], cwd=works.root, env=environment)

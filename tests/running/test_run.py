@@ -22,14 +22,14 @@ def test_tasks_are_worked_on_and_land(works: Works) -> None:
     assert answer["summary"]["done"] == [first, second]
     assert works.text("one.txt") == "Say one"
     assert works.text("two.txt") == "Say two"
-    assert f"interlock/{second}-1/work" in works.git("log", "-1", "--format=%s", "main")
+    assert f"landlane/{second}-1/work" in works.git("log", "-1", "--format=%s", "main")
     works.check_clean()
 
 
 def test_nobody_is_started_in_vain_while_the_path_is_about_to_land(works: Works) -> None:
     """Until it has landed the entry holds the path: who comes next waits without a try, and begins then."""
-    text = (works.root / "interlock.toml").read_text().replace('"test ! -e RED"', '"sleep 1"')
-    (works.root / "interlock.toml").write_text(text)
+    text = (works.root / "landlane.toml").read_text().replace('"test ! -e RED"', '"sleep 1"')
+    (works.root / "landlane.toml").write_text(text)
     works.git("commit", "--quiet", "--all", "-m", "Tests that take a while")
     tasks = [works.edit(f"Say {number}", "one.txt") for number in range(3)]
 
@@ -43,8 +43,8 @@ def test_nobody_is_started_in_vain_while_the_path_is_about_to_land(works: Works)
 
 
 def test_what_stands_behind_a_landing_that_a_person_must_approve_ends_the_run(works: Works) -> None:
-    text = (works.root / "interlock.toml").read_text().replace("[run]", 'gate = ["one.txt"]\n[run]')
-    (works.root / "interlock.toml").write_text(text)
+    text = (works.root / "landlane.toml").read_text().replace("[run]", 'gate = ["one.txt"]\n[run]')
+    (works.root / "landlane.toml").write_text(text)
     works.git("commit", "--quiet", "--all", "-m", "Ask before it lands")
     first, second = works.edit("Say 1", "one.txt"), works.edit("Say 2", "one.txt")
     other = works.edit("Say it elsewhere", "two.txt")
@@ -78,8 +78,8 @@ def test_a_plan_is_entered_once_and_run_to_its_end(works: Works) -> None:
 
 
 def test_a_worker_that_may_not_commit_hands_its_change_back(works: Works) -> None:
-    text = (works.root / "interlock.toml").read_text().replace('role = "code"\n', "")
-    (works.root / "interlock.toml").write_text(text)
+    text = (works.root / "landlane.toml").read_text().replace('role = "code"\n', "")
+    (works.root / "landlane.toml").write_text(text)
     works.git("commit", "--quiet", "--all", "-m", "Without a role")
     task = works.edit("Say it", "said.txt")
 

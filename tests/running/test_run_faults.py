@@ -13,21 +13,21 @@ from typing import TYPE_CHECKING, Any, cast
 
 import pytest
 
-import interlock.loops.admitting as admitting
-import interlock.loops.crew as crew
-import interlock.loops.orchestrating as orchestrating
-from interlock.bootstrap import open_house
-from interlock.cli.run_view import LiveView, RunView
-from interlock.cli.terminal import Terminal
-from interlock.config import Settings
-from interlock.domain.worker_messages import Heartbeat, Progress
-from interlock.errors import StoreTransient
-from interlock.loops.keeping import Keeper
-from interlock.loops.orchestrating import Orchestrator
-from interlock.loops.pool_places import Glance, RunWish
-from interlock.operations.tasks import list_tasks
-from interlock.runners.foundry import Forked, Foundry, _teller  # pyright: ignore[reportPrivateUsage]
-from interlock.runners.trees import look_at
+import landlane.loops.admitting as admitting
+import landlane.loops.crew as crew
+import landlane.loops.orchestrating as orchestrating
+from landlane.bootstrap import open_house
+from landlane.cli.run_view import LiveView, RunView
+from landlane.cli.terminal import Terminal
+from landlane.config import Settings
+from landlane.domain.worker_messages import Heartbeat, Progress
+from landlane.errors import StoreTransient
+from landlane.loops.keeping import Keeper
+from landlane.loops.orchestrating import Orchestrator
+from landlane.loops.pool_places import Glance, RunWish
+from landlane.operations.tasks import list_tasks
+from landlane.runners.foundry import Forked, Foundry, _teller  # pyright: ignore[reportPrivateUsage]
+from landlane.runners.trees import look_at
 from tests.acceptance.calling import eventually
 from tests.running_support import Works, kill_all, stop
 
@@ -38,8 +38,8 @@ if TYPE_CHECKING:
 # A keeper in which one step raises what nobody expects, or refuses.
 FAULTY = """
 import json, sys
-import interlock.cli.keepers as keepers, interlock.loops.keeping_ends as ends
-from interlock.errors import NotAllowed
+import landlane.cli.keepers as keepers, landlane.loops.keeping_ends as ends
+from landlane.errors import NotAllowed
 name, what, order = sys.argv[1], sys.argv[2], json.loads(sys.argv[3])
 def step(*words, **more):
     refused = NotAllowed("not so", code="NOT_SO", hint="otherwise")
@@ -86,7 +86,7 @@ def test_what_fails_in_a_keeper_is_told_and_done_again(works: Works) -> None:
 
     keep(works, left, "submit_branch", "raise")
     assert works.states() == {broken: "ready", refused: "ready", left: "landing"}
-    works.git("branch", "--delete", "--force", f"interlock/{left}-1/work")
+    works.git("branch", "--delete", "--force", f"landlane/{left}-1/work")
     works.run()
 
     assert [works.text(f"{name}.txt") for name in "abc"] == ["Meet a mistake", "Be refused", "Be left"]
@@ -97,10 +97,10 @@ def test_what_fails_in_a_keeper_is_told_and_done_again(works: Works) -> None:
 # does what it is asked, after that, or for good.
 FORSAKEN = """
 import json, sys
-import interlock.cli.keepers as keepers, interlock.loops.keeping as keeping
-import interlock.loops.outlasting as outlasting
-from interlock.errors import StoreTransient
-from interlock.store.sqlite import SqliteStore
+import landlane.cli.keepers as keepers, landlane.loops.keeping as keeping
+import landlane.loops.outlasting as outlasting
+from landlane.errors import StoreTransient
+from landlane.store.sqlite import SqliteStore
 how, order = sys.argv[1], json.loads(sys.argv[2])
 outlasting.AGAIN_SECONDS = 0.01
 outlasting.MOST_AWAY_SECONDS = 0.1 if how == "always" else 60.0
@@ -159,7 +159,7 @@ def test_what_was_returned_is_kept_when_the_store_stays_away(works: Works) -> No
 
     told = keep_without_store(works, task, "explore", "always")
 
-    kept = works.root / ".git" / "interlock" / "returned" / f"{task}-1"
+    kept = works.root / ".git" / "landlane" / "returned" / f"{task}-1"
     assert told["outcome"] == "lost"
     assert "it is away" in told["why"]
     assert str(kept) in told["why"]
@@ -194,7 +194,7 @@ def test_what_cannot_begin_is_told_and_left(works: Works, monkeypatch: pytest.Mo
     common = {"folder": str(works.root), "is_json": True}
 
     def run(before: Callable[[], object] = lambda: None) -> str:
-        foundry = Foundry([sys.executable, "-m", "interlock.cli.keepers"], str(works.root), common)
+        foundry = Foundry([sys.executable, "-m", "landlane.cli.keepers"], str(works.root), common)
         orchestrator = Orchestrator(site, RunWish(workers=1), foundry, lambda *_: None)
         before()
         return dict(orchestrator.run().left)[task]
@@ -202,7 +202,7 @@ def test_what_cannot_begin_is_told_and_left(works: Works, monkeypatch: pytest.Mo
     monkeypatch.chdir(works.root)
     assert "origin cannot be asked" in run()
     assert "--offline" in run()
-    settings = works.root / "interlock.toml"
+    settings = works.root / "landlane.toml"
     text = settings.read_text()
     assert "not valid TOML" in run(lambda: settings.write_text(text + "[[["))
     settings.write_text(text)
@@ -222,7 +222,7 @@ def test_a_run_waits_for_its_store(works: Works, monkeypatch: pytest.MonkeyPatch
     monkeypatch.setattr(orchestrating, "list_tasks", away_for_a_while)
     monkeypatch.chdir(works.root)
     common = {"folder": str(works.root), "is_json": True}
-    foundry = Foundry([sys.executable, "-m", "interlock.cli.keepers"], str(works.root), common)
+    foundry = Foundry([sys.executable, "-m", "landlane.cli.keepers"], str(works.root), common)
     seen: list[Glance] = []
 
     site = open_house(str(works.root)).site(lambda _: None)
@@ -248,7 +248,7 @@ def test_what_others_set_free_between_two_looks_is_begun(
 
     monkeypatch.chdir(works.root)
     common = {"folder": str(works.root), "is_json": True}
-    foundry = Foundry([sys.executable, "-m", "interlock.cli.keepers"], str(works.root), common)
+    foundry = Foundry([sys.executable, "-m", "landlane.cli.keepers"], str(works.root), common)
     site = open_house(str(works.root)).site(lambda _: None)
 
     assert Slow(site, RunWish(workers=1), foundry, lambda *_: None).run().done == (task,)
@@ -276,7 +276,7 @@ def test_a_keeper_has_ended_when_its_process_has_and_not_when_it_falls_silent() 
     """What is killed closes its pipe first; taken for ended then, its task would be looked for too early."""
     ours, theirs = os.pipe()
     os.set_blocking(ours, False)
-    silent = "import json, os, sys; from interlock.runners.trees import look_at; me = look_at(os.getpid());"
+    silent = "import json, os, sys; from landlane.runners.trees import look_at; me = look_at(os.getpid());"
     silent += "told = {'event': 'pid', 'pid': me.pid, 'started': me.started};"
     silent += "os.write(1, json.dumps(told).encode() + b'\\n');"
     silent += "sys.stdin.readline(); os.close(1); sys.stderr.write('closed\\n'); sys.stdin.readline()"
@@ -379,7 +379,7 @@ def test_nothing_begins_below_the_floor(
 
 
 def test_a_stop_ends_the_tests_of_a_landing_too(works: Works) -> None:
-    settings, pid = works.root / "interlock.toml", works.root.parent / "pid"
+    settings, pid = works.root / "landlane.toml", works.root.parent / "pid"
     before = settings.read_text()
     settings.write_text(before.replace("test ! -e RED", f"echo $$ > {pid}; exec sleep 60"))
     works.git("commit", "--quiet", "--all", "-m", "Test for long")

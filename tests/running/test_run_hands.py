@@ -16,7 +16,7 @@ if TYPE_CHECKING:
 
 # What is told of an earlier attempt can be had by its name, also in a clone to be thrown away.
 TAKE_OVER = (
-    "git cherry-pick --no-commit $(git --git-dir=$(cat .git/interlock-home) rev-parse interlock/T1-1/work)"
+    "git cherry-pick --no-commit $(git --git-dir=$(cat .git/landlane-home) rev-parse landlane/T1-1/work)"
 )
 
 
@@ -24,15 +24,15 @@ TAKE_OVER = (
 def readers(repository: Path) -> Works:
     """Workers that may only look, as they are by default."""
     works = Works(repository)
-    text = (works.root / "interlock.toml").read_text(encoding="utf-8").replace('role = "code"\n', "")
-    (works.root / "interlock.toml").write_text(text, encoding="utf-8")
+    text = (works.root / "landlane.toml").read_text(encoding="utf-8").replace('role = "code"\n', "")
+    (works.root / "landlane.toml").write_text(text, encoding="utf-8")
     works.git("commit", "--quiet", "--all", "-m", "Without a role")
     return works
 
 
 def test_what_a_worker_returned_outlives_its_question(readers: Works) -> None:
     works = readers
-    asked = "interlock gate ask T1 --why 'Say it?' --json > asked.json; test $? = 7 && rm asked.json"
+    asked = "landlane gate ask T1 --why 'Say it?' --json > asked.json; test $? = 7 && rm asked.json"
     task = works.add(
         "Say it",
         "said.txt",
@@ -45,7 +45,7 @@ def test_what_a_worker_returned_outlives_its_question(readers: Works) -> None:
     assert [one["task"] for one in answer["summary"]["waiting_for_person"]] == [task]
     (gate,) = works.shell.ask("gate", "list")["gates"]
     assert (gate["task"], gate["why"]) == (task, "Say it?")
-    assert works.git("show", "interlock/T1-1/work:said.txt") == "as it was"
+    assert works.git("show", "landlane/T1-1/work:said.txt") == "as it was"
     assert works.git("ls-tree", "--name-only", "main", "said.txt") == ""
 
     assert at_terminal(works.shell, "gate", "approve", gate["id"], "--why", "loudly")[0] == 0
@@ -56,7 +56,7 @@ def test_what_a_worker_returned_outlives_its_question(readers: Works) -> None:
     works.check_clean()
 
 
-HAND_OVER = "interlock handoff T1 --to bob --next 'go on' --json; sleep 30"
+HAND_OVER = "landlane handoff T1 --to bob --next 'go on' --json; sleep 30"
 
 
 def run_until_handed_over(works: Works) -> None:

@@ -17,10 +17,10 @@ from tests.running_support import Works, kill_all
 if TYPE_CHECKING:
     from pathlib import Path
 
-# Ten minutes of it are asked for with INTERLOCK_RUN_KILLS=600; by default it takes a few seconds.
-SECONDS = float(os.environ.get("INTERLOCK_RUN_KILLS", "6"))
+# Ten minutes of it are asked for with LANDLANE_RUN_KILLS=600; by default it takes a few seconds.
+SECONDS = float(os.environ.get("LANDLANE_RUN_KILLS", "6"))
 LAST_SECONDS = 120 + SECONDS  # for what the kills left to do
-SEED = int(os.environ.get("INTERLOCK_SEED", "11"))
+SEED = int(os.environ.get("LANDLANE_SEED", "11"))
 
 
 def test_a_killed_orchestrator_is_followed_by_one_that_waits_for_what_goes_on(works: Works) -> None:

@@ -13,7 +13,7 @@ if TYPE_CHECKING:
 # Puts its description into its scratch under the path that its title ends with, and hands that back.
 WORKER = """
 from pathlib import Path
-from interlock.worker import serve
+from landlane.worker import serve
 
 def make(work):
     asked = work.assignment

@@ -15,7 +15,7 @@ if TYPE_CHECKING:
 
 WORKER = """
 from pathlib import Path
-from interlock.worker import serve
+from landlane.worker import serve
 
 def make(work):
     Path(work.assignment.scratch, "a.txt").write_text("made")
@@ -26,7 +26,7 @@ serve(make)
 
 
 JUDGE = """
-from interlock.worker import serve
+from landlane.worker import serve
 serve(lambda work: work.complete("fine", verdict="approve"))
 """
 

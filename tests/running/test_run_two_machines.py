@@ -16,7 +16,7 @@ from urllib.parse import quote
 import pytest
 from psycopg.conninfo import conninfo_to_dict
 
-from interlock.testing.postgres import PostgresServer
+from landlane.testing.postgres import PostgresServer
 from tests.acceptance.calling import eventually
 from tests.killing_support import git
 from tests.running_support import Works
@@ -29,7 +29,7 @@ pytestmark = [pytest.mark.postgres, pytest.mark.timeout(240)]
 ID = "6f3d1b52-0b56-4b0e-9d0e-3f1f5f2f6a77"
 # Python imports this first: on another machine the name and the run of the machine are others.
 ELSEWHERE = """
-import os, interlock.clock as clock
+import os, landlane.clock as clock
 machine = os.environ.get("MACHINE")
 if machine:
     uname, boot_id = os.uname(), clock.read_boot_id()
@@ -40,7 +40,7 @@ if machine:
 # A reviewer that approves what it can read.
 JUDGE = """
 import os
-from interlock.worker import serve
+from landlane.worker import serve
 def judge(work):
     found = os.path.exists(os.path.join(work.assignment.folder, "a.txt"))
     return work.complete("looked", verdict="approve" if found else "reject")
@@ -144,7 +144,7 @@ def machines(
         git(tmp_path, "clone", "--quiet", str(tmp_path / "remote.git"), str(folder))
         works = Works.there(folder)
         works.shell = seed.shell.at(folder).where(
-            MACHINE=name, PYTHONPATH=str(first), INTERLOCK_STORE=place, INTERLOCK_AGENT=f"lead-{name}"
+            MACHINE=name, PYTHONPATH=str(first), LANDLANE_STORE=place, LANDLANE_AGENT=f"lead-{name}"
         )
         made.append(works)
     return made[0], made[1]
@@ -201,7 +201,7 @@ def test_who_is_cut_off_loses_its_task_and_can_do_no_harm(
 def give_judge(works: Works) -> None:
     """Let one machine know the reviewer; others cannot begin what it is asked for."""
     command = json.dumps([sys.executable, "-c", JUDGE])
-    with (works.root / "interlock.toml").open("a", encoding="utf-8") as file:
+    with (works.root / "landlane.toml").open("a", encoding="utf-8") as file:
         file.write(f"\n[agents.judge]\ncommand = {command}\n")
 
 
@@ -212,7 +212,7 @@ def review_of(works: Works, task: str) -> tuple[dict[str, str], dict[str, Any]]:
 
 
 def pins_in_remote(works: Works) -> list[str]:
-    return works.git("ls-remote", "origin", "refs/interlock/*").split()[1::2]
+    return works.git("ls-remote", "origin", "refs/landlane/*").split()[1::2]
 
 
 def test_work_of_one_machine_is_reviewed_and_landed_by_another(machines: tuple[Works, Works]) -> None:
@@ -222,7 +222,7 @@ def test_work_of_one_machine_is_reviewed_and_landed_by_another(machines: tuple[W
     north.begin("--workers", "1").communicate(timeout=100)
     review, reviewers = review_of(north, task)
     assert (north.states()[task], review["state"], reviewers["state"]) == ("review", "open", "ready")
-    assert pins_in_remote(south) == [f"refs/interlock/proved/{review['head']}"]
+    assert pins_in_remote(south) == [f"refs/landlane/proved/{review['head']}"]
 
     south.begin("--workers", "1").communicate(timeout=100)
 
@@ -233,7 +233,7 @@ def test_work_of_one_machine_is_reviewed_and_landed_by_another(machines: tuple[W
     assert pins_in_remote(south) == []
     north.run()
     for one in machines:
-        assert one.git("for-each-ref", "refs/interlock/proved", "refs/heads/interlock") == ""
+        assert one.git("for-each-ref", "refs/landlane/proved", "refs/heads/landlane") == ""
 
 
 def test_what_another_machine_alone_has_is_neither_reviewed_nor_failed_here(
@@ -241,7 +241,7 @@ def test_what_another_machine_alone_has_is_neither_reviewed_nor_failed_here(
 ) -> None:
     north, south = machines
     hook = tmp_path / "remote.git" / "hooks" / "update"
-    hook.write_text('#!/bin/sh\ncase "$1" in refs/interlock/proved/*) exit 1;; esac\n')
+    hook.write_text('#!/bin/sh\ncase "$1" in refs/landlane/proved/*) exit 1;; esac\n')
     hook.chmod(0o755)
     task = north.edit("Say so", "a.txt", label="reviewer:judge")
     give_judge(south)

@@ -17,8 +17,8 @@ import threading
 from contextlib import suppress
 from pathlib import Path
 
-from interlock.domain.fence_holding import ABI_LEAST, describe
-from interlock.domain.fences import (
+from landlane.domain.fence_holding import ABI_LEAST, describe
+from landlane.domain.fences import (
     ABSTRACT_SOCKETS,
     CHMOD,
     DESCRIPTORS,
@@ -37,8 +37,8 @@ from interlock.domain.fences import (
     Backend,
     Fence,
 )
-from interlock.runners.fencing import choose_backend, start_fenced
-from interlock.values import replace, value
+from landlane.runners.fencing import choose_backend, start_fenced
+from landlane.values import replace, value
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -162,7 +162,7 @@ ATTEMPTS = [
     attempt(CHMOD, "mode", "chmod 000 $OUT/file", "chmod"),
     attempt(CHMOD, "times", "touch -d 2001-01-01 $OUT/file", "touch"),
     attempt(SIGNALS, "victim", "kill -9 $VICTIM", "kill"),
-    attempt(SIGNALS, "victim", "pkill -9 -f interlock-victim-$PORT", "kill by pattern"),
+    attempt(SIGNALS, "victim", "pkill -9 -f landlane-victim-$PORT", "kill by pattern"),
     attempt(LIMITS, "limits", "prlimit --pid $VICTIM --fsize=1", "limits of another"),
     attempt(LIMITS, "nice", "renice -n 19 -p $VICTIM", "priority of another"),
     attempt(TRACE, "say attached", python(ATTACH), "ptrace"),
@@ -188,7 +188,7 @@ class Scene:
         self.base, self.hidden = base, hidden
         self.out, self.repo, self.other = base / "outside", base / "repo", base / "other"
         self.work, self.scratch = base / "work", base / "scratch"
-        self.store = self.repo / ".git" / "interlock"
+        self.store = self.repo / ".git" / "landlane"
         self.said = ""
         self.is_spoilt = False
         self._template = base.parent / "template"
@@ -229,7 +229,7 @@ class Scene:
             path.unlink(missing_ok=True)
         for name in ("d", "disk", "e", "l", "s", "taken"):
             (self.work / name).unlink(missing_ok=True)
-        self.abstract = f"interlock-test-{os.getpid()}-{next(self._numbers)}"
+        self.abstract = f"landlane-test-{os.getpid()}-{next(self._numbers)}"
         self.port = self._listen(socket.AF_INET, ("127.0.0.1", 0))
         self._listen(socket.AF_UNIX, "\0" + self.abstract)
         self._listen(socket.AF_UNIX, str(self.out / "sock"))
@@ -239,7 +239,7 @@ class Scene:
         self._udp.bind(("127.0.0.1", self.port))
         self._udp.setblocking(False)
         self._sockets.append(self._udp)
-        name = f"interlock-victim-{self.port}"
+        name = f"landlane-victim-{self.port}"
         self.victim = subprocess.Popen(
             ["/bin/sh", "-c", "read line", name], stdin=subprocess.PIPE, env={"S": "SECRET"}
         )

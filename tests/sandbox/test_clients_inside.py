@@ -12,16 +12,16 @@ from urllib.parse import urlsplit
 
 import pytest
 
-from interlock.runners.fencing import start_fenced
-from interlock.testing.real_clients import CLIENTS, clients_folder, program_of
-from interlock.testing.real_clients.client import HERE, NODE
-from interlock.testing.scripted_model import ScriptedModel
+from landlane.runners.fencing import start_fenced
+from landlane.testing.real_clients import CLIENTS, clients_folder, program_of
+from landlane.testing.real_clients.client import HERE, NODE
+from landlane.testing.scripted_model import ScriptedModel
 
 if TYPE_CHECKING:
     from collections.abc import Callable
 
-    from interlock.domain.fences import Backend, Fence
-    from interlock.testing.real_clients import Client
+    from landlane.domain.fences import Backend, Fence
+    from landlane.testing.real_clients import Client
 
 FOLDER = clients_folder()  # read now: the sealed home of a test takes the variable away
 LIMIT_SECONDS = 100.0

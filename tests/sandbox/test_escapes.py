@@ -12,8 +12,8 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 
-from interlock.domain.fences import BUBBLEWRAP_LANDLOCK, DESCRIPTORS, HELD, LANDLOCK
-from interlock.runners.bubblewrap import VARIABLE
+from landlane.domain.fences import BUBBLEWRAP_LANDLOCK, DESCRIPTORS, HELD, LANDLOCK
+from landlane.runners.bubblewrap import VARIABLE
 from tests.sandbox.conftest import ROOT, bubblewrap_for_tests
 from tests.sandbox.escapes import ATTEMPTS, CONTROL, OLD_LANDLOCK, Attempt
 
@@ -44,7 +44,7 @@ def run_matrix(backend: str, fence: str, person: str) -> Matrix:
     """All attempts, by this person, against this fence as this backend holds it."""
     user = NOBODY if person == AS_PLAIN_USER and os.geteuid() == 0 else None
     python = find_python(user)
-    place = tempfile.mkdtemp(prefix="interlock-escapes-")
+    place = tempfile.mkdtemp(prefix="landlane-escapes-")
     environment = {
         **os.environ,
         "PYTHONPATH": str(ROOT / "src"),

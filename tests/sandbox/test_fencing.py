@@ -10,8 +10,8 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from interlock.domain.fence_holding import describe
-from interlock.domain.fences import (
+from landlane.domain.fence_holding import describe
+from landlane.domain.fences import (
     CHMOD,
     FILES,
     FREE,
@@ -25,16 +25,16 @@ from interlock.domain.fences import (
     Backend,
     Fence,
 )
-from interlock.errors import Malformed, NotAllowed
-from interlock.runners.bubblewrap import VARIABLE
-from interlock.runners.fencing import choose_backend, start_fenced
-from interlock.runners.inhabitants import processes_in
+from landlane.errors import Malformed, NotAllowed
+from landlane.runners.bubblewrap import VARIABLE
+from landlane.runners.fencing import choose_backend, start_fenced
+from landlane.runners.inhabitants import processes_in
 
 if TYPE_CHECKING:
     from collections.abc import Callable
     from pathlib import Path
 
-    from interlock.runners.process import Ended
+    from landlane.runners.process import Ended
 
 LIMIT_SECONDS = 60.0
 
@@ -289,7 +289,7 @@ def test_a_command_that_ends_at_once_is_no_trouble(
 
     assert [run("exit 7", fence, backend).exit_code for _ in range(10)] == [7] * 10
     assert processes_in(str(tmp_path)) == []
-    assert not [thread for thread in threading.enumerate() if thread.name == "interlock-fence"]
+    assert not [thread for thread in threading.enumerate() if thread.name == "landlane-fence"]
 
 
 def test_fences_can_be_nested(backend: Backend, make_fence: Callable[..., Fence], tmp_path: Path) -> None:
@@ -298,8 +298,8 @@ def test_fences_can_be_nested(backend: Backend, make_fence: Callable[..., Fence]
     inner.mkdir()
     (tmp_path / "scratch" / "inner").mkdir()
     program = f"""
-from interlock.domain.fences import Fence
-from interlock.runners.fencing import choose_backend, start_fenced
+from landlane.domain.fences import Fence
+from landlane.runners.fencing import choose_backend, start_fenced
 inner, scratch, readable = {(str(inner), str(tmp_path / "scratch" / "inner"), str(tmp_path))!r}
 fence = Fence(writable=(inner,), scratch=scratch, readable=(readable,))
 child = start_fenced(["sh", "-c", "echo x > in; echo x > ../out"], fence, cwd=inner)

@@ -13,13 +13,13 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from interlock.runners.fencing import start_fenced
+from landlane.runners.fencing import start_fenced
 
 if TYPE_CHECKING:
     from collections.abc import Callable
 
-    from interlock.domain.fences import Backend, Fence
-    from interlock.runners.process import Ended
+    from landlane.domain.fences import Backend, Fence
+    from landlane.runners.process import Ended
 
 LIMIT_SECONDS = 100.0
 

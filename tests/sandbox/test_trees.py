@@ -13,13 +13,13 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from interlock.domain.agents import Process
-from interlock.domain.fence_holding import ABI_SCOPE
-from interlock.domain.fences import LANDLOCK, NONE, Backend, Fence, Tree
-from interlock.runners.confining import Confined
-from interlock.runners.fencing import choose_backend, start_fenced
-from interlock.runners.inhabitants import processes_in
-from interlock.runners.trees import (
+from landlane.domain.agents import Process
+from landlane.domain.fence_holding import ABI_SCOPE
+from landlane.domain.fences import LANDLOCK, NONE, Backend, Fence, Tree
+from landlane.runners.confining import Confined
+from landlane.runners.fencing import choose_backend, start_fenced
+from landlane.runners.inhabitants import processes_in
+from landlane.runners.trees import (
     end_tree,
     find_members,
     list_processes,
@@ -27,7 +27,7 @@ from interlock.runners.trees import (
     look_at_dead,
     record_tree,
 )
-from interlock.values import as_dict, replace
+from landlane.values import as_dict, replace
 from tests.sandbox.escapes import pick_backend
 
 if TYPE_CHECKING:
@@ -144,10 +144,10 @@ def test_who_will_not_go_is_killed_after_the_grace(
 
 STARTER = """
 import json, sys
-from interlock.domain.fences import Backend, Fence
-from interlock.runners.confining import Confined
-from interlock.runners.fencing import start_fenced
-from interlock.values import as_dict
+from landlane.domain.fences import Backend, Fence
+from landlane.runners.confining import Confined
+from landlane.runners.fencing import start_fenced
+from landlane.values import as_dict
 backend, fence, script, cwd = json.load(sys.stdin)
 fence = {name: tuple(item) if isinstance(item, list) else item for name, item in fence.items()}
 child = start_fenced(["sh", "-c", script], Fence(**fence), cwd=cwd, backend=Backend(**backend))

@@ -4,17 +4,17 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from interlock.domain.worker_messages import WorkAssignment, WorkComplete, WorkFailed
-from interlock.domain.worker_talk import Limits
-from interlock.runners.fencing import start_fenced
-from interlock.runners.trees import find_members
-from interlock.runners.worker_pipe import WorkerEnd, run_worker
+from landlane.domain.worker_messages import WorkAssignment, WorkComplete, WorkFailed
+from landlane.domain.worker_talk import Limits
+from landlane.runners.fencing import start_fenced
+from landlane.runners.trees import find_members
+from landlane.runners.worker_pipe import WorkerEnd, run_worker
 
 if TYPE_CHECKING:
     from collections.abc import Callable
 
-    from interlock.domain.fences import Backend, Fence
-    from interlock.runners.fencing import FencedChild
+    from landlane.domain.fences import Backend, Fence
+    from landlane.runners.fencing import FencedChild
 
 DONE = '{"type":"WorkComplete","version":1,"assignment":"T7-1","summary":"done"}'
 

@@ -14,19 +14,19 @@ import sys
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from interlock.domain.plan_reading import read_plan
-from interlock.domain.reviews import make_step
-from interlock.domain.tasks import NewTask
-from interlock.operations import fans, picking, reviews, sessions, task_adding, tasks
-from interlock.operations.journal import read_entries
-from interlock.store.postgres import PostgresChange
-from interlock.store.sqlite import SqliteChange
-from interlock.testing.repositories import open_context
+from landlane.domain.plan_reading import read_plan
+from landlane.domain.reviews import make_step
+from landlane.domain.tasks import NewTask
+from landlane.operations import fans, picking, reviews, sessions, task_adding, tasks
+from landlane.operations.journal import read_entries
+from landlane.store.postgres import PostgresChange
+from landlane.store.sqlite import SqliteChange
+from landlane.testing.repositories import open_context
 
 if TYPE_CHECKING:
     from collections.abc import Callable
 
-    from interlock.operations.context import Context
+    from landlane.operations.context import Context
 
 PLAN = "- [ ] One (kind: chore)\n- [ ] Two (kind: chore)\n- [ ] Three (kind: chore)\n"
 MOST_STEPS = 200

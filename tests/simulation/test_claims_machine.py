@@ -20,24 +20,24 @@ from hypothesis import strategies as st
 from hypothesis.stateful import RuleBasedStateMachine, initialize, invariant, precondition, rule
 from hypothesis.stateful import run_state_machine_as_test as run_machine
 
-from interlock.config import Settings
-from interlock.domain.claims import EXCLUSIVE, SHARED, Refused, Taken
-from interlock.domain.patterns import Pattern, covers, overlap, parse
-from interlock.errors import Held, InterlockError, Stale
-from interlock.ids import new_uuid
-from interlock.operations import claims, held, journal, sessions
-from interlock.testing.clock import FakeClock
-from interlock.testing.repositories import make_repository, open_context
-from interlock.values import replace, value
+from landlane.config import Settings
+from landlane.domain.claims import EXCLUSIVE, SHARED, Refused, Taken
+from landlane.domain.patterns import Pattern, covers, overlap, parse
+from landlane.errors import Held, LandlaneError, Stale
+from landlane.ids import new_uuid
+from landlane.operations import claims, held, journal, sessions
+from landlane.testing.clock import FakeClock
+from landlane.testing.repositories import make_repository, open_context
+from landlane.values import replace, value
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable
 
-    from interlock.domain.agents import Credentials, Session
-    from interlock.operations.context import Context
-    from interlock.ports.store import Reading
+    from landlane.domain.agents import Credentials, Session
+    from landlane.operations.context import Context
+    from landlane.ports.store import Reading
 
-MORE = int(os.environ.get("INTERLOCK_SIMULATIONS", "1"))
+MORE = int(os.environ.get("LANDLANE_SIMULATIONS", "1"))
 # Thousands of small files that nobody needs after a power cut: where there is a disk in memory, there.
 MEMORY = "/dev/shm" if os.access("/dev/shm", os.W_OK) else None
 
@@ -89,7 +89,7 @@ class ClaimsMachine(RuleBasedStateMachine):
 
     @initialize()
     def begin(self) -> None:
-        self.folder = Path(tempfile.mkdtemp(prefix="interlock-machine-", dir=MEMORY))
+        self.folder = Path(tempfile.mkdtemp(prefix="landlane-machine-", dir=MEMORY))
         self.clock = FakeClock()
         self.repository_id = new_uuid()
         self.secrets = Drawer()
@@ -215,8 +215,8 @@ class ClaimsMachine(RuleBasedStateMachine):
             )
         )
 
-    def refuses(self, kind: type[InterlockError], code: str, act: Callable[[], object]) -> None:
-        with pytest.raises(InterlockError) as caught:
+    def refuses(self, kind: type[LandlaneError], code: str, act: Callable[[], object]) -> None:
+        with pytest.raises(LandlaneError) as caught:
             act()
         assert (type(caught.value), caught.value.code) == (kind, code)
 
@@ -227,7 +227,7 @@ class ClaimsMachine(RuleBasedStateMachine):
         elif self.others_on(name, pattern):
             self.refuses(Held, "CLAIM_HELD", act)
         else:
-            self.refuses(InterlockError, "NOT_HELD", act)
+            self.refuses(LandlaneError, "NOT_HELD", act)
 
     def was_seen(self, name: str) -> None:
         """A session that has just acted was last seen not longer ago than a third of its lease."""

@@ -8,18 +8,18 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from interlock.api import Interlock
-from interlock.bootstrap import open_house
-from interlock.domain.claims import Refused, Taken, epoch_of
-from interlock.operations import claims, sessions, waiting
-from interlock.testing.clock import FakeClock
-from interlock.testing.faults import Replay, all_entries
+from landlane.api import Landlane
+from landlane.bootstrap import open_house
+from landlane.domain.claims import Refused, Taken, epoch_of
+from landlane.operations import claims, sessions, waiting
+from landlane.testing.clock import FakeClock
+from landlane.testing.faults import Replay, all_entries
 from tests.support import Background, wait_until
 
 if TYPE_CHECKING:
     from pathlib import Path
 
-    from interlock.domain.claims import Claim
+    from landlane.domain.claims import Claim
 
 pytestmark = [pytest.mark.timeout(60)]
 
@@ -27,26 +27,26 @@ HOURS = 3_600_000
 JUMPS = [2 * HOURS, -2 * HOURS]
 
 
-def take(agent: Interlock, pattern: str, ttl: str = "10m") -> Claim:
+def take(agent: Landlane, pattern: str, ttl: str = "10m") -> Claim:
     outcome = agent.claim(pattern, ttl=ttl)
     assert isinstance(outcome, Taken)
     return outcome.granted[0]
 
 
-def is_refused(agent: Interlock, pattern: str) -> bool:
+def is_refused(agent: Landlane, pattern: str) -> bool:
     return isinstance(agent.claim(pattern), Refused)
 
 
 @pytest.mark.parametrize("jump_ms", JUMPS)
 def test_a_calendar_that_jumps_while_everybody_works_moves_no_lease(repository: Path, jump_ms: int) -> None:
     clock = FakeClock()
-    ann = Interlock(repository, agent="ann", clock=clock)
-    bob = Interlock(repository, agent="bob", clock=clock)
+    ann = Landlane(repository, agent="ann", clock=clock)
+    bob = Landlane(repository, agent="bob", clock=clock)
     claim = take(ann, "src/a.py", "10m")
     clock.advance(9 * 60_000)
     clock.jump_wall(jump_ms)
     assert is_refused(bob, "src/a.py")
-    late = Interlock(repository, agent="late", clock=clock)  # who opens the store only now sees the same time
+    late = Landlane(repository, agent="late", clock=clock)  # who opens the store only now sees the same time
     assert late.claims("src/a.py")[0].until == claim.until
     clock.advance(60_000 - 1)
     assert is_refused(bob, "src/a.py")
@@ -60,8 +60,8 @@ def test_a_calendar_that_jumps_while_everybody_works_moves_no_lease(repository: 
 def test_a_real_machine_whose_calendar_is_set_steals_and_prolongs_nothing(
     repository: Path, store: str, monkeypatch: pytest.MonkeyPatch, jump_ms: int
 ) -> None:
-    ann = Interlock(repository, agent="ann")
-    bob = Interlock(repository, agent="bob")
+    ann = Landlane(repository, agent="ann")
+    bob = Landlane(repository, agent="bob")
     take(ann, "long.py", "10m")
     claim = take(ann, "short.py", "6s")
     calendar = time.time_ns
@@ -79,12 +79,12 @@ def test_a_real_machine_whose_calendar_is_set_steals_and_prolongs_nothing(
 
 def test_a_restart_keeps_a_lease_for_at_most_its_length_and_raises_the_epoch(repository: Path) -> None:
     clock = FakeClock(boot_ms=50_000_000)
-    ann = Interlock(repository, agent="ann", clock=clock)
+    ann = Landlane(repository, agent="ann", clock=clock)
     before = take(ann, "src/a.py", "10m")
     clock.advance(4 * 60_000)
     ann.close()
     clock.reboot(boot_ms=0)
-    bob = Interlock(repository, agent="bob", clock=clock)
+    bob = Landlane(repository, agent="bob", clock=clock)
     assert is_refused(bob, "src/a.py")
     left = bob.claims("src/a.py")[0].until - bob._house.store.view(lambda reading: reading.now)
     assert 6 * 60_000 <= left <= 10 * 60_000
@@ -97,13 +97,13 @@ def test_a_restart_keeps_a_lease_for_at_most_its_length_and_raises_the_epoch(rep
 
 def test_many_restarts_neither_wear_a_lease_away_nor_keep_it_for_ever(repository: Path) -> None:
     clock = FakeClock()
-    ann = Interlock(repository, agent="ann", clock=clock)
+    ann = Landlane(repository, agent="ann", clock=clock)
     take(ann, "src/a.py", "10m")
     ann.close()
     held_minutes = 0
     for number in range(30):
         clock.reboot(boot_ms=1000 * number)
-        with Interlock(repository, agent="bob", clock=clock) as bob:
+        with Landlane(repository, agent="bob", clock=clock) as bob:
             if not is_refused(bob, "src/a.py"):
                 break
             clock.advance(60_000)
@@ -115,7 +115,7 @@ def test_many_restarts_neither_wear_a_lease_away_nor_keep_it_for_ever(repository
 def test_a_waiter_that_died_in_a_restart_stands_in_nobodys_way(repository: Path) -> None:
     """It had said every second that it was there, long after anybody else was last heard of."""
     clock = FakeClock()
-    ann = Interlock(repository, agent="ann", clock=clock)
+    ann = Landlane(repository, agent="ann", clock=clock)
     take(ann, "src/a.py", "10m")
     house = open_house(str(repository), clock=clock)
     waiter = sessions.join(house.context, "waiter").session
@@ -134,7 +134,7 @@ def test_a_waiter_that_died_in_a_restart_stands_in_nobodys_way(repository: Path)
     clock.advance(2 * 60_000)  # ends the wait here: the lease is over
     waiting_call.result()
     after = FakeClock()
-    bob = Interlock(wreck, agent="bob", clock=after)
+    bob = Landlane(wreck, agent="bob", clock=after)
     assert is_refused(bob, "src/a.py")  # ann's lease goes on
     assert isinstance(bob.claim("src/b.py"), Taken), "only the dead waiter could be in the way"
     bob.close()

@@ -9,12 +9,12 @@ from pathlib import Path
 
 import pytest
 
-from interlock.api import Interlock
-from interlock.bootstrap import open_house
-from interlock.domain.claims import Taken
-from interlock.errors import StoreError
-from interlock.store.mirror import read_journal
-from interlock.testing.faults import Replay, all_entries
+from landlane.api import Landlane
+from landlane.bootstrap import open_house
+from landlane.domain.claims import Taken
+from landlane.errors import StoreError
+from landlane.store.mirror import read_journal
+from landlane.testing.faults import Replay, all_entries
 
 pytestmark = [pytest.mark.timeout(90)]
 
@@ -23,9 +23,9 @@ DIED = 99
 # What the dying process has at hand.
 TOOLS = """
 import os, sys
-from interlock.api import Interlock
-from interlock.store import mirror, secrets
-from interlock import bootstrap
+from landlane.api import Landlane
+from landlane.store import mirror, secrets
+from landlane import bootstrap
 
 folder = sys.argv[1]
 
@@ -50,9 +50,9 @@ def let_die(repository: Path, script: str) -> None:
 
 def assert_healed(repository: Path, *, holding: set[str]) -> None:
     """The plain files are what the store says, after no more than opening and closing it."""
-    with Interlock(repository, agent="next") as house:
+    with Landlane(repository, agent="next") as house:
         assert {claim.pattern for claim in house.claims()} == holding
-    state = repository / ".git" / "interlock"
+    state = repository / ".git" / "landlane"
     house = open_house(str(repository))
     entries = all_entries(house.store)
     assert list(read_journal(str(state / "journal.jsonl"))) == entries
@@ -68,7 +68,7 @@ def test_a_death_between_commit_and_copy_is_made_good(repository: Path, store: s
     let_die(
         repository,
         """
-ann = Interlock(folder, agent="ann")
+ann = Landlane(folder, agent="ann")
 mirror.Mirror.sync = die
 ann.claim("src/a.py")
 """,
@@ -80,7 +80,7 @@ def test_a_death_in_the_middle_of_a_line_of_the_journal_is_made_good(repository:
     let_die(
         repository,
         """
-ann = Interlock(folder, agent="ann")
+ann = Landlane(folder, agent="ann")
 def write_half(file, data):
     os.write(file, data[: len(data) // 2])
     die()
@@ -95,15 +95,15 @@ def test_a_death_before_the_list_of_claims_is_written_is_made_good(repository: P
     let_die(
         repository,
         """
-ann = Interlock(folder, agent="ann")
+ann = Landlane(folder, agent="ann")
 mirror.Mirror._write_live = die
 ann.claim("src/a.py")
 """,
     )
     # Not even a new session: a look is enough.
-    ann = Interlock(repository, agent="ann")
+    ann = Landlane(repository, agent="ann")
     ann.close()
-    claims = json.loads((repository / ".git/interlock/claims.json").read_text(encoding="utf-8"))
+    claims = json.loads((repository / ".git/landlane/claims.json").read_text(encoding="utf-8"))
     assert [claim["pattern"] for claim in claims["claims"]] == ["src/a.py"]
     assert_healed(repository, holding={"src/a.py"})
 
@@ -115,7 +115,7 @@ def test_a_death_in_the_middle_of_the_list_of_claims_is_made_good(
     let_die(
         repository,
         f"""
-ann = Interlock(folder, agent="ann")
+ann = Landlane(folder, agent="ann")
 replace = os.replace
 def replace_half(source, target):
     if target.endswith("claims.json"):
@@ -126,9 +126,9 @@ os.replace = replace_half
 ann.claim("src/a.py")
 """,
     )
-    ann = Interlock(repository, agent="ann")
+    ann = Landlane(repository, agent="ann")
     ann.close()
-    claims = json.loads((repository / ".git/interlock/claims.json").read_text(encoding="utf-8"))
+    claims = json.loads((repository / ".git/landlane/claims.json").read_text(encoding="utf-8"))
     assert [claim["pattern"] for claim in claims["claims"]] == ["src/a.py"]
     assert_healed(repository, holding={"src/a.py"})
 
@@ -141,10 +141,10 @@ def test_a_death_around_the_writing_of_a_secret_leaves_the_name_free_to_join(
         repository,
         f"""
 secrets.SecretFiles.save = {point}
-Interlock(folder, agent="ann")
+Landlane(folder, agent="ann")
 """,
     )
-    with Interlock(repository, agent="ann") as ann:
+    with Landlane(repository, agent="ann") as ann:
         assert isinstance(ann.claim("src/a.py"), Taken)
     assert_healed(repository, holding={"src/a.py"})
 
@@ -162,10 +162,10 @@ def replace_half(source, target):
         die()
     replace(source, target)
 os.replace = replace_half
-Interlock(folder, agent="ann")
+Landlane(folder, agent="ann")
 """,
     )
-    with Interlock(repository, agent="ann") as ann:
+    with Landlane(repository, agent="ann") as ann:
         assert isinstance(ann.claim("src/a.py"), Taken)
     assert_healed(repository, holding={"src/a.py"})
 
@@ -176,12 +176,12 @@ def test_a_death_right_after_a_session_began_leaves_it_to_whoever_joins_next(
     let_die(
         repository,
         """
-from interlock.operations import sessions
+from landlane.operations import sessions
 sessions.join = die_after(sessions.join)
-Interlock(folder, agent="ann")
+Landlane(folder, agent="ann")
 """,
     )
-    with Interlock(repository, agent="ann") as ann:
+    with Landlane(repository, agent="ann") as ann:
         assert ann.session.generation == 1
         assert isinstance(ann.claim("src/a.py"), Taken)
     assert_healed(repository, holding={"src/a.py"})
@@ -193,13 +193,13 @@ def test_a_death_between_leaving_and_forgetting_the_secret_leaves_the_name_free(
     let_die(
         repository,
         """
-ann = Interlock(folder, agent="ann")
+ann = Landlane(folder, agent="ann")
 ann.claim("src/a.py")
 secrets.SecretFiles.drop = die
 ann.leave()
 """,
     )
-    with Interlock(repository, agent="ann") as ann:
+    with Landlane(repository, agent="ann") as ann:
         assert ann.session.generation == 2
     assert_healed(repository, holding=set())
 
@@ -211,14 +211,14 @@ def test_a_death_in_the_very_first_command_leaves_a_repository_that_works(
     let_die(
         repository,
         f"""
-from interlock.operations import repositories
+from landlane.operations import repositories
 for home in (bootstrap, repositories):
     if hasattr(home, {point!r}):
         setattr(home, {point!r}, die)
-Interlock(folder, agent="ann")
+Landlane(folder, agent="ann")
 """,
     )
-    with Interlock(repository, agent="ann") as ann:
+    with Landlane(repository, agent="ann") as ann:
         assert isinstance(ann.claim("src/a.py"), Taken)
     assert_healed(repository, holding={"src/a.py"})
 
@@ -227,7 +227,7 @@ def test_a_death_in_every_step_of_making_the_store_leaves_none_or_a_whole_one(re
     """One statement further each time, until it is through."""
     script = """
 import sqlite3
-from interlock.store import sqlite_schema
+from landlane.store import sqlite_schema
 left = int(sys.argv[2])
 class Dying(sqlite3.Connection):
     def execute(self, *arguments):
@@ -241,7 +241,7 @@ sqlite3.connect = lambda path, **options: connect(path, factory=Dying, **options
 bootstrap.open_house(folder)
 """
     for statements in range(0, 200, 5):
-        state = repository / ".git" / "interlock"
+        state = repository / ".git" / "landlane"
         done = subprocess.run(
             [sys.executable, "-c", TOOLS + script, str(repository), str(statements)], timeout=60
         )
@@ -263,11 +263,11 @@ bootstrap.open_house(folder)
     ],
 )
 def test_a_death_while_a_restored_store_is_noticed_reissues_no_token(repository: Path, step: str) -> None:
-    state = repository / ".git" / "interlock"
-    with Interlock(repository, agent="ann") as ann:
+    state = repository / ".git" / "landlane"
+    with Landlane(repository, agent="ann") as ann:
         first = ann.claim("src/a.py")
     backup = {path: path.read_bytes() for path in state.glob("store.db*")}
-    with Interlock(repository, agent="ann") as ann:
+    with Landlane(repository, agent="ann") as ann:
         lost = ann.claim("src/b.py")
     assert isinstance(first, Taken)
     assert isinstance(lost, Taken)
@@ -278,7 +278,7 @@ def test_a_death_while_a_restored_store_is_noticed_reissues_no_token(repository:
     let_die(
         repository,
         f"""
-from interlock.operations import repositories
+from landlane.operations import repositories
 if {step!r} == "set_aside":
     mirror.set_aside = die_after(mirror.set_aside)
 else:
@@ -286,7 +286,7 @@ else:
 bootstrap.open_house(folder)
 """,
     )
-    with Interlock(repository, agent="ann") as ann:
+    with Landlane(repository, agent="ann") as ann:
         outcome = ann.claim("src/c.py")
         assert isinstance(outcome, Taken)
         assert outcome.granted[0].token > lost.granted[0].token
@@ -297,9 +297,9 @@ def test_a_name_of_the_repository_lost_in_a_power_cut_is_refused_rather_than_rep
     repository: Path,
 ) -> None:
     """Under another id everything that is held would be hidden."""
-    with Interlock(repository, agent="ann") as ann:
+    with Landlane(repository, agent="ann") as ann:
         assert isinstance(ann.claim("src/a.py"), Taken)
-    (repository / ".git" / "interlock" / "repository").write_bytes(b"")
+    (repository / ".git" / "landlane" / "repository").write_bytes(b"")
     with pytest.raises(StoreError) as refused:
-        Interlock(repository, agent="bob")
+        Landlane(repository, agent="bob")
     assert refused.value.code == "REPOSITORY_ID_BROKEN"

@@ -13,12 +13,12 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 
-from interlock.api import Interlock
-from interlock.bootstrap import open_house
-from interlock.domain.claims import Taken
-from interlock.errors import InterlockError
-from interlock.store.mirror import read_journal
-from interlock.testing.faults import Replay, all_entries
+from landlane.api import Landlane
+from landlane.bootstrap import open_house
+from landlane.domain.claims import Taken
+from landlane.errors import LandlaneError
+from landlane.store.mirror import read_journal
+from landlane.testing.faults import Replay, all_entries
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -62,12 +62,12 @@ def fill(folder: Path, *, leaving: int = 0) -> Path:
     return filler
 
 
-def claim_until_it_fails(agent: Interlock, most: int = 20_000) -> tuple[set[int], InterlockError]:
+def claim_until_it_fails(agent: Landlane, most: int = 20_000) -> tuple[set[int], LandlaneError]:
     acknowledged: set[int] = set()
     for number in range(most):
         try:
             outcome = agent.claim(f"src/{number}.py", note="x" * 500)
-        except InterlockError as error:
+        except LandlaneError as error:
             return acknowledged, error
         assert isinstance(outcome, Taken)
         acknowledged.update(claim.token for claim in outcome.granted)
@@ -92,13 +92,13 @@ def test_a_full_disk_fails_the_claim_and_keeps_what_was_acknowledged(tmp_path: P
     disk.mkdir()
     with mounted(disk, "-t", "tmpfs", "-o", "size=2m", "tmpfs"):
         repository = make_repository(disk / "repository")
-        ann = Interlock(repository, agent="ann")
+        ann = Landlane(repository, agent="ann")
         acknowledged, error = claim_until_it_fails(ann)
         print(f"{len(acknowledged)} claims, then {error.code}: {error.message}")
         assert acknowledged
         assert error.code in ("STORE_FULL", "STORE_IO")
         for _ in range(3):  # it stays so, and nothing gets worse by trying
-            with pytest.raises(InterlockError) as again:
+            with pytest.raises(LandlaneError) as again:
                 ann.claim("one/more.py", note="x" * 1000)
             assert again.value.code in ("STORE_FULL", "STORE_IO")
         assert acknowledged <= {claim.token for claim in ann.claims()}
@@ -118,7 +118,7 @@ def test_a_disk_that_fills_up_at_any_point_harms_nothing(tmp_path: Path, left: i
     disk.mkdir()
     with mounted(disk, "-t", "tmpfs", "-o", "size=3m", "tmpfs"):
         repository = make_repository(disk / "repository")
-        ann = Interlock(repository, agent="ann")
+        ann = Landlane(repository, agent="ann")
         before = ann.claim("src/before.py")
         assert isinstance(before, Taken)
         filler = fill(disk, leaving=left)
@@ -128,7 +128,7 @@ def test_a_disk_that_fills_up_at_any_point_harms_nothing(tmp_path: Path, left: i
         assert bob_error in ("", "STORE_FULL", "STORE_IO"), bob_error
         filler.unlink()
         acknowledged |= {before.granted[0].token}
-        bob = Interlock(repository, agent="bob")
+        bob = Landlane(repository, agent="bob")
         assert isinstance(bob.claim("free/again.py"), Taken)
         bob.close()
         ann.close()
@@ -137,24 +137,24 @@ def test_a_disk_that_fills_up_at_any_point_harms_nothing(tmp_path: Path, left: i
 
 def join_error(repository: Path, name: str) -> str:
     try:
-        Interlock(repository, agent=name).close()
-    except InterlockError as error:
+        Landlane(repository, agent=name).close()
+    except LandlaneError as error:
         return error.code
     return ""
 
 
 LIMITED = """
 import json, resource, sys
-from interlock.api import Interlock
-from interlock.errors import InterlockError
+from landlane.api import Landlane
+from landlane.errors import LandlaneError
 
-agent = Interlock(sys.argv[1], agent="limited")
+agent = Landlane(sys.argv[1], agent="limited")
 resource.setrlimit(resource.RLIMIT_FSIZE, (int(sys.argv[2]), resource.RLIM_INFINITY))
 tokens, codes = [], []
 for number in range(400):
     try:
         tokens += [claim.token for claim in agent.claim(f"src/{number}.py", note="x" * 500).granted]
-    except InterlockError as error:
+    except LandlaneError as error:
         codes.append(error.code)
         if len(codes) > 5:
             break
@@ -179,17 +179,17 @@ def test_a_file_that_may_not_grow_fails_the_claim_and_keeps_what_was_acknowledge
 
 @needs_mount
 def test_a_store_on_a_read_only_disk_says_so_and_works_again_when_it_is_writable(repository: Path) -> None:
-    ann = Interlock(repository, agent="ann")
+    ann = Landlane(repository, agent="ann")
     before = ann.claim("src/a.py")
     assert isinstance(before, Taken)
-    state = repository / ".git" / "interlock"
+    state = repository / ".git" / "landlane"
     with mounted(state, "--bind", str(state)):
         mount("-o", "remount,bind,ro", str(state))
         for attempt in (
-            lambda: Interlock(repository, agent="bob"),
-            lambda: Interlock(repository, agent="ann"),
+            lambda: Landlane(repository, agent="bob"),
+            lambda: Landlane(repository, agent="ann"),
         ):
-            with pytest.raises(InterlockError) as refused:
+            with pytest.raises(LandlaneError) as refused:
                 attempt()
             assert refused.value.code == "STORE_READONLY"
     after = ann.claim("src/b.py")
@@ -200,27 +200,27 @@ def test_a_store_on_a_read_only_disk_says_so_and_works_again_when_it_is_writable
 
 STRANGER = """
 import os, sys, tempfile
-from interlock.api import Interlock
-from interlock.errors import InterlockError
+from landlane.api import Landlane
+from landlane.errors import LandlaneError
 
-Interlock(sys.argv[1], agent="bob").claim("warm/up.py")  # so that everything is imported
+Landlane(sys.argv[1], agent="bob").claim("warm/up.py")  # so that everything is imported
 if os.geteuid() == 0:  # root may write everything
     os.setgid(65534), os.setuid(65534)
 try:
-    Interlock(sys.argv[2], agent="bob").claim("src/b.py")
-except InterlockError as error:
+    Landlane(sys.argv[2], agent="bob").claim("src/b.py")
+except LandlaneError as error:
     print(error.code)
 """
 
 
 def test_a_store_that_this_user_may_not_write_says_so(repository: Path) -> None:
-    with tempfile.TemporaryDirectory(prefix="interlock-test-") as base:
+    with tempfile.TemporaryDirectory(prefix="landlane-test-") as base:
         os.chmod(base, 0o755)  # root's other tests lie where nobody else may look
         closed = make_repository(Path(base, "repository"))
-        ann = Interlock(closed, agent="ann")
+        ann = Landlane(closed, agent="ann")
         assert isinstance(ann.claim("src/a.py"), Taken)
         ann.close()
-        state = closed / ".git" / "interlock"
+        state = closed / ".git" / "landlane"
         for path in (state, *state.iterdir()):
             path.chmod(0o555 if path.is_dir() else 0o444)
         done = subprocess.run(

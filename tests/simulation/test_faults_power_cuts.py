@@ -20,25 +20,25 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 
-from interlock.api import Interlock
-from interlock.bootstrap import open_house
-from interlock.domain.claims import Refused, Taken, epoch_of
-from interlock.domain.journal import Entry
-from interlock.errors import InterlockError, StoreError
-from interlock.testing.clock import FakeClock
-from interlock.testing.faults import Replay, all_entries
+from landlane.api import Landlane
+from landlane.bootstrap import open_house
+from landlane.domain.claims import Refused, Taken, epoch_of
+from landlane.domain.journal import Entry
+from landlane.errors import LandlaneError, StoreError
+from landlane.testing.clock import FakeClock
+from landlane.testing.faults import Replay, all_entries
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
 
-    from interlock.bootstrap import House
+    from landlane.bootstrap import House
 
 apsw = pytest.importorskip("apsw", reason="no apsw here: it comes with requirements/faults.txt")
 
 pytestmark = [pytest.mark.faults, pytest.mark.timeout(120)]
 
-SEED = int(os.environ.get("INTERLOCK_FAULT_SEED", "0")) or random.SystemRandom().randrange(2**32)
-ROUNDS = 100 * max(1, int(float(os.environ.get("INTERLOCK_FAULT_SECONDS", "20")) / 20))
+SEED = int(os.environ.get("LANDLANE_FAULT_SEED", "0")) or random.SystemRandom().randrange(2**32)
+ROUNDS = 100 * max(1, int(float(os.environ.get("LANDLANE_FAULT_SECONDS", "20")) / 20))
 SECTOR = 512
 CODES = {apsw.IOError: apsw.SQLITE_IOERR}  # of what this VFS raises itself
 CHECKPOINT_PAGES = 12  # so that the log is emptied into the file again and again
@@ -218,7 +218,7 @@ class Bench:
 
     @property
     def state(self) -> Path:
-        return self.live / ".git/interlock"
+        return self.live / ".git/landlane"
 
     def _maybe_take_picture(self) -> None:
         if self.dice.random() < 0.2:
@@ -227,7 +227,7 @@ class Bench:
     @contextlib.contextmanager
     def after_cut(self, disk: Disk, dice: random.Random | None, journal_text: bytes) -> Iterator[House]:
         """The repository as found when the machine is up again."""
-        state = self._wreck / ".git/interlock"
+        state = self._wreck / ".git/landlane"
         shutil.rmtree(state, ignore_errors=True)
         state.mkdir()
         for name in ("repository", "sessions"):  # plain files that are older than what this is about
@@ -303,7 +303,7 @@ class Crew:
         self._bench = bench
         self._dice = bench.dice
         self.agents = {
-            name: Interlock(bench.live, agent=name, clock=bench.clock) for name in ("ann", "bob", "cy")
+            name: Landlane(bench.live, agent=name, clock=bench.clock) for name in ("ann", "bob", "cy")
         }
         self.acknowledged: set[int] = set()
 
@@ -313,11 +313,11 @@ class Crew:
         action = self._dice.choices(
             (self._claim, self._renew, self._release, self._leave, self._pause), (10, 3, 4, 1, 2)
         )[0]
-        with contextlib.suppress(InterlockError):  # stale or held: an answer as good as any other
+        with contextlib.suppress(LandlaneError):  # stale or held: an answer as good as any other
             action(agent, name)
         return f"{name} {action.__name__}"
 
-    def _claim(self, agent: Interlock, _: str) -> None:
+    def _claim(self, agent: Landlane, _: str) -> None:
         text = self._dice.choice(
             ("src/a.py", "src/b.py", "src/*.py", "docs/**", "{src,lib}/c.py", "x/y/z.txt")
         )
@@ -327,21 +327,21 @@ class Crew:
         if isinstance(outcome, Taken):
             self.acknowledged.update(claim.token for claim in outcome.granted)
 
-    def _renew(self, agent: Interlock, _: str) -> None:
+    def _renew(self, agent: Landlane, _: str) -> None:
         self.acknowledged.update(claim.token for claim in agent.renew())
 
-    def _release(self, agent: Interlock, _: str) -> None:
+    def _release(self, agent: Landlane, _: str) -> None:
         mine = [claim for claim in agent.claims() if claim.session == agent.session.id]
         if mine:
             chosen_claim = self._dice.choice(mine)
             agent.release(chosen_claim.pattern, literal=chosen_claim.kind == "literal")
 
-    def _leave(self, agent: Interlock, name: str) -> None:
+    def _leave(self, agent: Landlane, name: str) -> None:
         agent.leave()
         agent.close()
-        self.agents[name] = Interlock(self._bench.live, agent=name, clock=self._bench.clock)
+        self.agents[name] = Landlane(self._bench.live, agent=name, clock=self._bench.clock)
 
-    def _pause(self, agent: Interlock, _: str) -> None:
+    def _pause(self, agent: Landlane, _: str) -> None:
         self._bench.clock.advance(self._dice.choice((1000, 20_000, 120_000)))
         agent.check("src/a.py")  # a sign of life, which is not forced to the disk
 
@@ -386,7 +386,7 @@ def test_the_simulated_disk_forgets_what_a_careless_store_would_lose(
 
 
 def assert_tokens_rise(house: House, before: set[int]) -> None:
-    newcomer = Interlock(house.checkout.root, agent="newcomer", clock=house.store.clock)
+    newcomer = Landlane(house.checkout.root, agent="newcomer", clock=house.store.clock)
     outcome = newcomer.claim("after/the/cut.txt")
     assert isinstance(outcome, Taken)
     token = outcome.granted[0].token
@@ -461,14 +461,14 @@ def test_a_store_older_than_its_journal_begins_an_epoch_above_all_that_the_journ
 
 
 def test_a_lease_found_after_a_power_cut_is_still_held_against_others(bench: Bench) -> None:
-    ann = Interlock(bench.live, agent="ann", clock=bench.clock)
+    ann = Landlane(bench.live, agent="ann", clock=bench.clock)
     assert isinstance(ann.claim("src/**", ttl="10m"), Taken)
     with bench.after_cut(bench.disk, None, bench.journal_text()) as house:
-        bob = Interlock(house.checkout.root, agent="bob", clock=house.store.clock)
+        bob = Landlane(house.checkout.root, agent="bob", clock=house.store.clock)
         outcome = bob.claim("src/a.py")
         assert isinstance(outcome, Refused)
         assert outcome.refused[0].holder == "ann"
-        again = Interlock(house.checkout.root, agent="ann", clock=house.store.clock)
+        again = Landlane(house.checkout.root, agent="ann", clock=house.store.clock)
         assert again.session.id == ann.session.id
         assert again.check("src/a.py").state == "held"
         bob.close()
@@ -477,7 +477,7 @@ def test_a_lease_found_after_a_power_cut_is_still_held_against_others(bench: Ben
 
 
 def test_a_disk_that_cannot_sync_fails_the_call_and_harms_nothing_acknowledged(bench: Bench) -> None:
-    ann = Interlock(bench.live, agent="ann", clock=bench.clock)
+    ann = Landlane(bench.live, agent="ann", clock=bench.clock)
     acknowledged: set[int] = set()
     failed = 0
     codes: set[str] = set()

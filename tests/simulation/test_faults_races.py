@@ -9,21 +9,21 @@ from typing import TYPE_CHECKING, Any, cast
 
 import pytest
 
-from interlock.bootstrap import open_house
-from interlock.domain.claims import Taken
-from interlock.errors import StoreTransient
-from interlock.operations import claims, held, sessions
-from interlock.store.mirror import Mirror, read_journal
-from interlock.store.secrets import SecretFiles
-from interlock.testing.faults import Replay, all_entries
+from landlane.bootstrap import open_house
+from landlane.domain.claims import Taken
+from landlane.errors import StoreTransient
+from landlane.operations import claims, held, sessions
+from landlane.store.mirror import Mirror, read_journal
+from landlane.store.secrets import SecretFiles
+from landlane.testing.faults import Replay, all_entries
 from tests.support import Background, Site, wait_until
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
     from pathlib import Path
 
-    from interlock.domain.agents import Credentials
-    from interlock.operations.context import Context
+    from landlane.domain.agents import Credentials
+    from landlane.operations.context import Context
 
 pytestmark = [pytest.mark.timeout(60)]
 

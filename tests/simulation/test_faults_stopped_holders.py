@@ -16,10 +16,10 @@ from typing import TYPE_CHECKING, Any, TypeVar
 
 import pytest
 
-from interlock.api import Interlock
-from interlock.domain.claims import Refused, Taken
-from interlock.errors import InterlockError
-from interlock.testing.faults import Replay, all_entries
+from landlane.api import Landlane
+from landlane.domain.claims import Refused, Taken
+from landlane.errors import LandlaneError
+from landlane.testing.faults import Replay, all_entries
 from tests.support import wait_until
 
 if TYPE_CHECKING:
@@ -38,11 +38,11 @@ BLOCK = "src/block.py"
 # Answers one line for each line it reads: what came back, or which error.
 SLEEPER = """
 import json, os, signal, sys
-from interlock.operations import claims
-from interlock.api import Interlock
-from interlock.errors import InterlockError
+from landlane.operations import claims
+from landlane.api import Landlane
+from landlane.errors import LandlaneError
 
-house = Interlock(sys.argv[1], agent="sleeper")
+house = Landlane(sys.argv[1], agent="sleeper")
 block = None
 
 def claim(path, ttl):
@@ -81,7 +81,7 @@ for line in sys.stdin:
     name, *arguments = json.loads(line)
     try:
         answer = {"answer": doors[name](*arguments)}
-    except InterlockError as error:
+    except LandlaneError as error:
         answer = {"error": type(error).__name__, "code": error.code, "exit": error.exit_code}
     print(json.dumps(answer), flush=True)
 """
@@ -146,20 +146,20 @@ def sleeper(repository: Path, store: str, start_sleeper: Callable[[Path], Sleepe
     return start_sleeper(repository)
 
 
-def take_over(repository: Path, *paths: str) -> Interlock:
+def take_over(repository: Path, *paths: str) -> Landlane:
     """Wait until the leases are over, and take what they held."""
-    successor = Interlock(repository, agent="successor")
+    successor = Landlane(repository, agent="successor")
     outcome = successor.claim(*paths, ttl="60s", wait="20s")
     assert isinstance(outcome, Taken), outcome
     return successor
 
 
-def await_end_of_session(successor: Interlock) -> None:
+def await_end_of_session(successor: Landlane) -> None:
     """Wait until the sleeper's whole session is over, not only what it held."""
     wait_until(lambda: "sleeper" not in {session.agent for session in successor.sessions()})
 
 
-def assert_unharmed(successor: Interlock, path: str, token: int) -> None:
+def assert_unharmed(successor: Landlane, path: str, token: int) -> None:
     assert successor.check(path, token).state == "held"
     assert [claim.token for claim in successor.claims(path)] == [token]
     entries = all_entries(successor._house.store)
@@ -195,12 +195,12 @@ def test_a_sleeper_that_wakes_up_after_its_lease_is_refused_everywhere(
 def test_a_sleeper_whose_session_is_over_is_refused_everywhere(
     repository: Path, store: str, start_sleeper: Callable[[Path], Sleeper]
 ) -> None:
-    (repository / "interlock.toml").write_text('[sessions]\nlease = "5s"\n', encoding="utf-8")
+    (repository / "landlane.toml").write_text('[sessions]\nlease = "5s"\n', encoding="utf-8")
     sleeper = start_sleeper(repository)
     (token,), _ = sleeper.ask("claim", PATH, "1s")["answer"]
     sleeper.ask("enter", BLOCK, "1s")
     sleeper.stop()
-    (repository / "interlock.toml").unlink()
+    (repository / "landlane.toml").unlink()
     successor = take_over(repository, PATH, BLOCK)
     await_end_of_session(successor)
     new = successor.claims(PATH)[0].token
@@ -217,9 +217,9 @@ def test_a_sleeper_whose_session_is_over_is_refused_everywhere(
 
 def run_command(repository: Path, session: str, *words: str) -> tuple[int, dict[str, Any]]:
     done = subprocess.run(
-        [sys.executable, "-m", "interlock", *words, "--json"],
+        [sys.executable, "-m", "landlane", *words, "--json"],
         cwd=repository,
-        env={**os.environ, "INTERLOCK_SESSION": session},
+        env={**os.environ, "LANDLANE_SESSION": session},
         capture_output=True,
         text=True,
         timeout=ANSWER_SECONDS,
@@ -248,12 +248,12 @@ def test_commands_of_a_sleeper_end_with_the_code_for_stale(repository: Path, sle
 def test_commands_of_a_session_that_is_over_end_with_the_code_for_stale(
     repository: Path, store: str, start_sleeper: Callable[[Path], Sleeper]
 ) -> None:
-    (repository / "interlock.toml").write_text('[sessions]\nlease = "5s"\n', encoding="utf-8")
+    (repository / "landlane.toml").write_text('[sessions]\nlease = "5s"\n', encoding="utf-8")
     sleeper = start_sleeper(repository)
     session = sleeper.ask("credentials")["answer"]
     (token,), _ = sleeper.ask("claim", PATH, "1s")["answer"]
     sleeper.stop()
-    (repository / "interlock.toml").unlink()
+    (repository / "landlane.toml").unlink()
     successor = take_over(repository, PATH)
     await_end_of_session(successor)
     new = successor.claims(PATH)[0].token
@@ -271,10 +271,10 @@ def test_commands_of_a_session_that_is_over_end_with_the_code_for_stale(
 def test_a_writer_that_sleeps_in_its_transaction_keeps_no_reader_waiting_and_no_writer_for_ever(
     repository: Path, store: str, start_sleeper: Callable[[Path], Sleeper]
 ) -> None:
-    (repository / "interlock.toml").write_text('[store]\nwait = "2s"\n', encoding="utf-8")
+    (repository / "landlane.toml").write_text('[store]\nwait = "2s"\n', encoding="utf-8")
     sleeper = start_sleeper(repository)
-    other = Interlock(repository, agent="other")
-    silent = Interlock(repository, agent="silent")
+    other = Landlane(repository, agent="other")
+    silent = Landlane(repository, agent="silent")
     assert isinstance(silent.claim("short/lived.py", ttl="1s"), Taken)
     sleeper.tell("claim_and_fall_asleep", PATH, "60s")
     sleeper.await_stop()
@@ -304,9 +304,9 @@ def seconds_of(work: Callable[[], T]) -> tuple[float, T]:
     return time.monotonic() - began, result
 
 
-def failure_of(work: Callable[[], object]) -> InterlockError | None:
+def failure_of(work: Callable[[], object]) -> LandlaneError | None:
     try:
         work()
-    except InterlockError as error:
+    except LandlaneError as error:
         return error
     return None

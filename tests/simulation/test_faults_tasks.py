@@ -13,24 +13,24 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from interlock.bootstrap import open_house
-from interlock.domain.patterns import overlap, parse
-from interlock.errors import InterlockError, StoreError
-from interlock.operations import picking, sessions, tasks
-from interlock.operations.checklists import import_checklist
-from interlock.testing.faults import all_entries
+from landlane.bootstrap import open_house
+from landlane.domain.patterns import overlap, parse
+from landlane.errors import LandlaneError, StoreError
+from landlane.operations import picking, sessions, tasks
+from landlane.operations.checklists import import_checklist
+from landlane.testing.faults import all_entries
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
     from multiprocessing.context import ForkServerProcess
     from pathlib import Path
 
-    from interlock.domain.journal import Entry
+    from landlane.domain.journal import Entry
 
-TASKS = int(os.environ.get("INTERLOCK_FAULT_TASKS", "80"))  # 500 for the whole of it
-WORKERS = int(os.environ.get("INTERLOCK_FAULT_WORKERS", "8"))
+TASKS = int(os.environ.get("LANDLANE_FAULT_TASKS", "80"))  # 500 for the whole of it
+WORKERS = int(os.environ.get("LANDLANE_FAULT_WORKERS", "8"))
 LIMIT_SECONDS = 60 + TASKS
-SEED = int(os.environ.get("INTERLOCK_FAULT_SEED", "0")) or random.SystemRandom().randrange(2**32)
+SEED = int(os.environ.get("LANDLANE_FAULT_SEED", "0")) or random.SystemRandom().randrange(2**32)
 # Owners are killed more often here than any lineage would bear.
 SETTINGS = '[sessions]\nlease = "2s"\n[retries]\nmax_attempts = 100\nbackoff = "1s"\n'
 PATHS = ("src/a.py", "src/*.py", "docs/**", "docs/x.md", "lib/b.py", "lib")
@@ -51,7 +51,7 @@ def work_off(folder: str, name: str, seed: int, environment: dict[str, str]) -> 
                     return
             except StoreError:
                 raise
-            except InterlockError as error:  # too slow: the lease was over before the work was
+            except LandlaneError as error:  # too slow: the lease was over before the work was
                 if error.code not in ("SESSION_OVER", "TASK_NOT_YOURS"):
                     raise
     except BaseException:  # noqa: BLE001 - told on the test's own output
@@ -83,7 +83,7 @@ class Crew:
         self._folder = str(folder)
         self._dice = dice
         self._context = multiprocessing.get_context("forkserver")
-        self._context.set_forkserver_preload(["interlock.testing.faults", "interlock.store.sqlite"])
+        self._context.set_forkserver_preload(["landlane.testing.faults", "landlane.store.sqlite"])
         self._names = 0
         self.workers: dict[str, ForkServerProcess] = {}
         self.kills = 0
@@ -114,7 +114,7 @@ class Crew:
 
 @pytest.fixture
 def crew(repository: Path, store: str) -> Iterator[Crew]:
-    (repository / "interlock.toml").write_text(SETTINGS, encoding="utf-8")
+    (repository / "landlane.toml").write_text(SETTINGS, encoding="utf-8")
     made = Crew(repository, random.Random(SEED))
     yield made
     made.close()

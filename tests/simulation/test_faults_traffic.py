@@ -12,10 +12,10 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 
-from interlock.bootstrap import open_house
-from interlock.domain.journal import Entry, check_chain
-from interlock.store.mirror import read_journal
-from interlock.testing.faults import (
+from landlane.bootstrap import open_house
+from landlane.domain.journal import Entry, check_chain
+from landlane.store.mirror import read_journal
+from landlane.testing.faults import (
     Replay,
     Swarm,
     all_entries,
@@ -24,19 +24,19 @@ from interlock.testing.faults import (
     run_reader,
     run_verifier,
 )
-from interlock.testing.postgres import PostgresServer, PostgresUnavailable
+from landlane.testing.postgres import PostgresServer, PostgresUnavailable
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
-    from interlock.bootstrap import House
+    from landlane.bootstrap import House
 
 PROCESSES = 32
 STEPS = 40  # of each process, where they are to come to an end by themselves
 # A few names that several processes share, and many that are left alone until they lapse.
 NAMES = ("ann", "bob", "cy", "dot") * 6 + tuple(f"agent-{number}" for number in range(40))
-SECONDS = float(os.environ.get("INTERLOCK_FAULT_SECONDS", "20"))
-SEED = int(os.environ.get("INTERLOCK_FAULT_SEED", "0")) or random.SystemRandom().randrange(2**32)
+SECONDS = float(os.environ.get("LANDLANE_FAULT_SECONDS", "20"))
+SEED = int(os.environ.get("LANDLANE_FAULT_SEED", "0")) or random.SystemRandom().randrange(2**32)
 LONGEST_READ_SECONDS = 5.0
 LONGEST_CALL_SECONDS = 20.0
 WHILE_THE_SERVER_IS_AWAY = {"STORE_UNREACHABLE", "STORE_AMBIGUOUS"}
@@ -58,7 +58,7 @@ def server() -> Iterator[PostgresServer]:
 
 @pytest.fixture
 def busy_repository(repository: Path) -> Path:
-    (repository / "interlock.toml").write_text(SETTINGS, encoding="utf-8")
+    (repository / "landlane.toml").write_text(SETTINGS, encoding="utf-8")
     open_house(str(repository)).close()
     return repository
 
@@ -132,7 +132,7 @@ def test_killed_processes_take_nothing_acknowledged_with_them_on_sqlite(busy_rep
     assert_calls_came_back(swarm)
     assert {tuple(report["trouble"]) for report in swarm.reports if report["what"] == "verified"} == {()}
     house.close()
-    with sqlite3.connect(busy_repository / ".git/interlock/store.db") as db:
+    with sqlite3.connect(busy_repository / ".git/landlane/store.db") as db:
         assert db.execute("PRAGMA integrity_check").fetchall() == [("ok",)]
     db.close()
 
@@ -142,8 +142,8 @@ def test_a_crash_of_the_server_and_killed_processes_lose_nothing_acknowledged_on
     repository: Path, server: PostgresServer, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     print(f"seed {SEED}")
-    monkeypatch.setenv("INTERLOCK_STORE", server.create_database())
-    (repository / "interlock.toml").write_text(SETTINGS, encoding="utf-8")
+    monkeypatch.setenv("LANDLANE_STORE", server.create_database())
+    (repository / "landlane.toml").write_text(SETTINGS, encoding="utf-8")
     open_house(str(repository)).close()
     with Swarm(repository, seed=SEED, environment=os.environ) as swarm:
         reader = swarm.start(run_reader)
@@ -174,7 +174,7 @@ def test_a_follower_sees_every_acknowledged_entry_once_and_in_order_on_postgres(
     repository: Path, server: PostgresServer, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     print(f"seed {SEED}")
-    monkeypatch.setenv("INTERLOCK_STORE", server.create_database())
+    monkeypatch.setenv("LANDLANE_STORE", server.create_database())
     house = open_house(str(repository))
     with Swarm(repository, seed=SEED, environment=os.environ) as swarm:
         follower = swarm.start(run_follower)

@@ -11,12 +11,12 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from interlock.flows import submitting
-from interlock.git import advancing
-from interlock.loops import settling
-from interlock.loops.waiting import eject
-from interlock.operations.journal import read_entries
-from interlock.operations.landings import get_landing, list_landings
+from landlane.flows import submitting
+from landlane.git import advancing
+from landlane.loops import settling
+from landlane.loops.waiting import eject
+from landlane.operations.journal import read_entries
+from landlane.operations.landings import get_landing, list_landings
 from tests.killing_support import (
     Saved,
     Yard,
@@ -36,7 +36,7 @@ from tests.killing_support import (
 if TYPE_CHECKING:
     from pathlib import Path
 
-KILLS = int(os.environ.get("INTERLOCK_LANDING_KILLS", "8"))  # at random moments; 100 and more in longer runs
+KILLS = int(os.environ.get("LANDLANE_LANDING_KILLS", "8"))  # at random moments; 100 and more in longer runs
 LEASE_MS = 900
 
 pytestmark = pytest.mark.timeout(600)
@@ -108,7 +108,7 @@ def test_a_runner_killed_while_it_recovers_leaves_nothing_between(yard: Yard, tm
 def test_a_runner_killed_at_random_moments_leaves_a_tested_target_and_loses_nothing(
     yard: Yard, tmp_path: Path
 ) -> None:
-    seed = int(os.environ.get("INTERLOCK_SEED", "") or random.randrange(10**6))
+    seed = int(os.environ.get("LANDLANE_SEED", "") or random.randrange(10**6))
     print(f"seed {seed}")
     chance = random.Random(seed)
     expected = fill(yard)
@@ -222,12 +222,12 @@ def test_land_killed_around_its_pin_can_be_said_again(yard: Yard) -> None:
         return wait_for(fork(work))
 
     assert killed_in("submit") == -signal.SIGKILL
-    assert git(yard.repository, "for-each-ref", "refs/interlock/landing") != ""
+    assert git(yard.repository, "for-each-ref", "refs/landlane/landing") != ""
     house = yard.open()
     assert list_landings(house.context, ()) == []
     house.close()
     assert run_queue(yard.repository) == ""
-    assert git(yard.repository, "for-each-ref", "refs/interlock/landing") == ""
+    assert git(yard.repository, "for-each-ref", "refs/landlane/landing") == ""
     house = yard.open()
     landing = hand_in(house, session, "one")
     house.close()
@@ -236,7 +236,7 @@ def test_land_killed_around_its_pin_can_be_said_again(yard: Yard) -> None:
 
 
 def test_land_killed_at_random_moments_enters_a_branch_once(yard: Yard) -> None:
-    seed = int(os.environ.get("INTERLOCK_SEED", "") or random.randrange(10**6))
+    seed = int(os.environ.get("LANDLANE_SEED", "") or random.randrange(10**6))
     print(f"seed {seed}")
     chance = random.Random(seed)
     house = yard.open()

@@ -14,8 +14,8 @@ from functools import cache
 from hypothesis import assume, example, given
 from hypothesis import strategies as st
 
-from interlock.domain.globs import compiled, write
-from interlock.domain.patterns import (
+from landlane.domain.globs import compiled, write
+from landlane.domain.patterns import (
     Branch,
     Pattern,
     ancestors,
@@ -28,7 +28,7 @@ from interlock.domain.patterns import (
     overlap,
     parse,
 )
-from interlock.errors import PatternError
+from landlane.errors import PatternError
 
 # ---------------------------------------------------------------------------- the independent matcher
 

@@ -12,14 +12,14 @@ from typing import TYPE_CHECKING, Any
 from hypothesis import HealthCheck, event, given, settings
 from hypothesis import strategies as st
 
-from interlock.git.rescue_places import CLONE, WORKTREE
-from interlock.git.rescue_taking import take_rescue
+from landlane.git.rescue_places import CLONE, WORKTREE
+from landlane.git.rescue_taking import take_rescue
 from tests.rescue_support import Scene, git, picture
 
 if TYPE_CHECKING:
-    from interlock.git.rescue_places import Place
+    from landlane.git.rescue_places import Place
 
-EXAMPLES = int(os.environ.get("INTERLOCK_EXAMPLES", "12"))
+EXAMPLES = int(os.environ.get("LANDLANE_EXAMPLES", "12"))
 MEMORY = "/dev/shm" if os.access("/dev/shm", os.W_OK) else None
 
 ODD = [

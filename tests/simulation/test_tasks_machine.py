@@ -14,16 +14,16 @@ from hypothesis import strategies as st
 from hypothesis.stateful import RuleBasedStateMachine, initialize, invariant, precondition, rule
 from hypothesis.stateful import run_state_machine_as_test as run_machine
 
-from interlock.config import Settings
-from interlock.domain.patterns import overlap, parse
-from interlock.domain.tasks import NewTask, rank_of
-from interlock.errors import NotAllowed, Stale
-from interlock.ids import new_uuid
-from interlock.operations import picking, sessions, task_adding, tasks
-from interlock.testing.clock import FakeClock
-from interlock.testing.repositories import make_repository, open_context
+from landlane.config import Settings
+from landlane.domain.patterns import overlap, parse
+from landlane.domain.tasks import NewTask, rank_of
+from landlane.errors import NotAllowed, Stale
+from landlane.ids import new_uuid
+from landlane.operations import picking, sessions, task_adding, tasks
+from landlane.testing.clock import FakeClock
+from landlane.testing.repositories import make_repository, open_context
 
-MORE = int(os.environ.get("INTERLOCK_SIMULATIONS", "1"))
+MORE = int(os.environ.get("LANDLANE_SIMULATIONS", "1"))
 MINUTE = 60_000
 LEASE = 30 * MINUTE
 AGENTS = ("ann", "bob", "cy")
@@ -248,7 +248,7 @@ class Queue(RuleBasedStateMachine):
 
 @pytest.mark.parametrize("kind", ["sqlite", pytest.param("postgres", marks=pytest.mark.postgres)])
 def test_the_queue_does_what_the_model_says(kind: str, request: pytest.FixtureRequest) -> None:
-    base = Path(tempfile.mkdtemp(prefix="interlock-tasks-")).resolve()
+    base = Path(tempfile.mkdtemp(prefix="landlane-tasks-")).resolve()
     folder = make_repository(base / "repository")
     place = str(base / "store.db") if kind == "sqlite" else request.getfixturevalue("postgres_url")
     machine = type("QueueHere", (Queue,), {"folder": folder, "place": place})

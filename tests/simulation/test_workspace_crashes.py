@@ -9,18 +9,18 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from interlock.errors import Held, NotAllowed
-from interlock.flows import closing
-from interlock.flows.rescues import restore, saved_work
-from interlock.git import removing
-from interlock.git.removing import going_name
+from landlane.errors import Held, NotAllowed
+from landlane.flows import closing
+from landlane.flows.rescues import restore, saved_work
+from landlane.git import removing
+from landlane.git.removing import going_name
 from tests.rescue_support import git
 from tests.workspace_support import KINDS, Squatter, Yard, commit_file
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
 
-    from interlock.domain.workspaces import Workspace
+    from landlane.domain.workspaces import Workspace
 
 SETTINGS = """
 [workspace]

@@ -6,9 +6,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from interlock.clock import SystemClock, duration_text, parse_duration, read_boot_id, rfc3339
-from interlock.errors import Malformed
-from interlock.testing.clock import FakeClock
+from landlane.clock import SystemClock, duration_text, parse_duration, read_boot_id, rfc3339
+from landlane.errors import Malformed
+from landlane.testing.clock import FakeClock
 
 
 @pytest.mark.parametrize(

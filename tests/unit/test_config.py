@@ -6,9 +6,9 @@ import tomllib
 
 import pytest
 
-from interlock.config import KNOWN, Settings, check_settings
-from interlock.errors import Malformed, SettingsError
-from interlock.values import as_dict
+from landlane.config import KNOWN, Settings, check_settings
+from landlane.errors import Malformed, SettingsError
+from landlane.values import as_dict
 
 
 def read(text: str) -> Settings:

@@ -9,7 +9,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from interlock.ids import digest, is_uuid, new_secret, new_uuid, short_id
+from landlane.ids import digest, is_uuid, new_secret, new_uuid, short_id
 
 
 @given(st.text())

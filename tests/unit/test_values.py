@@ -7,7 +7,7 @@ import pickle
 
 import pytest
 
-from interlock.values import as_dict, replace, value
+from landlane.values import as_dict, replace, value
 
 
 @value

@@ -6,7 +6,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from interlock.wire import HEAD, MAGIC, MOST_BYTES, Garbled, body_length, pack, told_of, unpack
+from landlane.wire import HEAD, MAGIC, MOST_BYTES, Garbled, body_length, pack, told_of, unpack
 
 words = st.lists(st.binary(max_size=20), max_size=5)
 pairs = st.dictionaries(st.binary(max_size=9), st.binary(max_size=9), max_size=4)
@@ -50,9 +50,9 @@ def test_what_is_too_long_is_refused_before_it_is_read() -> None:
 def test_only_what_tells_who_asks_is_told() -> None:
     told = told_of(
         {
-            b"INTERLOCK_SESSION": b"s:x",
-            b"INTERLOCK_STORE": b"/elsewhere",
-            b"INTERLOCK_RESIDENT": b"/sock",
+            b"LANDLANE_SESSION": b"s:x",
+            b"LANDLANE_STORE": b"/elsewhere",
+            b"LANDLANE_RESIDENT": b"/sock",
             b"CLAUDE_PROJECT_DIR": b"/p",
             b"CLAUDE_CODE_OAUTH_TOKEN": b"secret",
             b"GEMINI_API_KEY": b"secret",
@@ -61,4 +61,4 @@ def test_only_what_tells_who_asks_is_told() -> None:
             b"TERM": b"dumb",
         }
     )
-    assert set(told) == {b"INTERLOCK_SESSION", b"CLAUDE_PROJECT_DIR", b"TERM"}
+    assert set(told) == {b"LANDLANE_SESSION", b"CLAUDE_PROJECT_DIR", b"TERM"}

@@ -5,7 +5,7 @@ from __future__ import annotations
 import subprocess
 from pathlib import Path
 
-from interlock.worker import Work, WorkComplete, serve
+from landlane.worker import Work, WorkComplete, serve
 
 
 def write(work: Work) -> WorkComplete:

@@ -10,7 +10,7 @@ from pathlib import Path
 
 from sound import measure, speak
 
-from interlock.worker import Work, WorkComplete, serve
+from landlane.worker import Work, WorkComplete, serve
 
 
 def narrate(work: Work) -> WorkComplete:
@@ -26,7 +26,7 @@ def narrate(work: Work) -> WorkComplete:
     speak(asked.body or "", path)
     # By segment: whoever does it again overwrites its own line and nobody else's.
     line = {name: {"file": output, "text": asked.body, **measure(path)}}
-    subprocess.run(["interlock", "state", "append", "manifest", json.dumps(line)], check=True)
+    subprocess.run(["landlane", "state", "append", "manifest", json.dumps(line)], check=True)
     return work.complete(f"segment {name} is spoken", files=[output])
 
 

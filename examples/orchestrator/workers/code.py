@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from pathlib import Path
 
-from interlock.worker import Work, WorkComplete, serve
+from landlane.worker import Work, WorkComplete, serve
 
 MEDIAN = '''
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 import subprocess
 from pathlib import Path
 
-from interlock.worker import Failure, Work, WorkComplete, serve
+from landlane.worker import Failure, Work, WorkComplete, serve
 
 
 def verify(work: Work) -> WorkComplete:

@@ -10,7 +10,7 @@ import time
 from pathlib import Path
 from typing import Any
 
-from interlock.worker import Failure, Work, WorkComplete, serve
+from landlane.worker import Failure, Work, WorkComplete, serve
 
 PATH = "src/upload.py"
 BOARD = ("security", "speed", "style")
@@ -59,7 +59,7 @@ def meet(work: Work, name: str) -> None:
 
 def shared(*words: str) -> dict[str, Any]:
     """Ask for shared state."""
-    return json.loads(subprocess.check_output(["interlock", "state", *words, "--json"]))
+    return json.loads(subprocess.check_output(["landlane", "state", *words, "--json"]))
 
 
 def analyse(work: Work) -> WorkComplete:

@@ -8,7 +8,7 @@ import sys
 import time
 from pathlib import Path
 
-from interlock.worker import Work, WorkComplete, serve
+from landlane.worker import Work, WorkComplete, serve
 
 LAST_LINE = "-- the keeper"
 
@@ -29,7 +29,7 @@ def draft(work: Work) -> WorkComplete:
 
 def state(key: str) -> object:
     """What stands under a key of the shared state; nothing when there is no such key."""
-    done = subprocess.run(["interlock", "state", "get", key, "--json"], stdout=subprocess.PIPE, check=False)
+    done = subprocess.run(["landlane", "state", "get", key, "--json"], stdout=subprocess.PIPE, check=False)
     return json.loads(done.stdout).get("value")
 
 

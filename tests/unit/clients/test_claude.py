@@ -9,11 +9,11 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from interlock.clients import claude
-from interlock.clients.claude_setup import canary, wanted
-from interlock.domain.hooking import HOLD, NOTHING, Answer, Event, Spoken, deny, is_guarded, tell
-from interlock.errors import Malformed
-from interlock.values import as_dict
+from landlane.clients import claude
+from landlane.clients.claude_setup import canary, wanted
+from landlane.domain.hooking import HOLD, NOTHING, Answer, Event, Spoken, deny, is_guarded, tell
+from landlane.errors import Malformed
+from landlane.values import as_dict
 
 BASE = {
     "session_id": "08ea05a4-506b-4000-87ed-ef353541c508",

@@ -7,10 +7,10 @@ from typing import Any
 
 import pytest
 
-from interlock.clients import codex
-from interlock.clients.codex_setup import canary, wanted
-from interlock.domain.hooking import HOLD, NOTHING, Answer, Event, Spoken, deny, is_guarded, tell
-from interlock.errors import Malformed
+from landlane.clients import codex
+from landlane.clients.codex_setup import canary, wanted
+from landlane.domain.hooking import HOLD, NOTHING, Answer, Event, Spoken, deny, is_guarded, tell
+from landlane.errors import Malformed
 
 BASE = {
     "session_id": "01a1e29e-e2ee-76d0-a4c5-7fa3257ddbf5",

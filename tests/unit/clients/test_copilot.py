@@ -7,9 +7,9 @@ from typing import Any
 
 import pytest
 
-from interlock.clients import copilot
-from interlock.domain import hooking as words
-from interlock.errors import Malformed
+from landlane.clients import copilot
+from landlane.domain import hooking as words
+from landlane.errors import Malformed
 
 HEAD: dict[str, Any] = {"sessionId": "be7127cd", "timestamp": 1794803077332, "cwd": "/repo"}
 SUBAGENT = {

@@ -7,9 +7,9 @@ from typing import Any
 
 import pytest
 
-from interlock.clients import cursor
-from interlock.domain import hooking as words
-from interlock.errors import Malformed
+from landlane.clients import cursor
+from landlane.domain import hooking as words
+from landlane.errors import Malformed
 
 HEAD: dict[str, Any] = {
     "conversation_id": "668320d2",

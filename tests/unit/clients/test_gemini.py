@@ -7,9 +7,9 @@ from typing import Any
 
 import pytest
 
-from interlock.clients import gemini
-from interlock.domain import hooking as words
-from interlock.errors import Malformed
+from landlane.clients import gemini
+from landlane.domain import hooking as words
+from landlane.errors import Malformed
 
 HEAD: dict[str, Any] = {
     "session_id": "e09ad528",

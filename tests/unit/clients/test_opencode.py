@@ -7,9 +7,9 @@ from typing import Any
 
 import pytest
 
-from interlock.clients import opencode
-from interlock.domain import hooking as words
-from interlock.errors import Malformed
+from landlane.clients import opencode
+from landlane.domain import hooking as words
+from landlane.errors import Malformed
 
 HEAD: dict[str, Any] = {"session_id": "ses_e1d5f250bffeZp1PnpSLejfVZg", "cwd": "/repo"}
 CHILD = {"agent_id": "ses_e1d5f0c70ffei0m7pO5hEF9FV7"}

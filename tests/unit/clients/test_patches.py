@@ -6,8 +6,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from interlock.clients.patches import patched_paths
-from interlock.errors import Malformed
+from landlane.clients.patches import patched_paths
+from landlane.errors import Malformed
 
 MARKS = ("Add File", "Update File", "Delete File", "Move to")
 

@@ -7,9 +7,9 @@ from typing import Any
 
 import pytest
 
-from interlock.clients import qwen
-from interlock.domain import hooking as words
-from interlock.errors import Malformed
+from landlane.clients import qwen
+from landlane.domain import hooking as words
+from landlane.errors import Malformed
 
 HEAD: dict[str, Any] = {
     "session_id": "92b6941d",

@@ -6,13 +6,13 @@ import json
 
 import pytest
 
-from interlock.clients.work_account import Account
-from interlock.clients.work_events import Event, Wish
-from interlock.clients.work_failures import outcome_of, wait_told
-from interlock.clients.work_prompt import prompt_for
-from interlock.clients.working import WORKERS, client_of_worker, find_program, worker_command
-from interlock.domain.worker_messages import Usage, WorkAssignment
-from interlock.errors import InterlockError, Malformed
+from landlane.clients.work_account import Account
+from landlane.clients.work_events import Event, Wish
+from landlane.clients.work_failures import outcome_of, wait_told
+from landlane.clients.work_prompt import prompt_for
+from landlane.clients.working import WORKERS, client_of_worker, find_program, worker_command
+from landlane.domain.worker_messages import Usage, WorkAssignment
+from landlane.errors import LandlaneError, Malformed
 
 
 def lines(*objects: object) -> list[str]:
@@ -416,7 +416,7 @@ def test_words_of_the_starter_go_before_our_own_habits(client: str) -> None:
 
 def test_the_command_of_a_worker_names_its_client() -> None:
     command = worker_command("claude", model="opus", extra=("--foo", "--", "bar"))
-    assert command[1:4] == ("-P", "-m", "interlock.client_worker")
+    assert command[1:4] == ("-P", "-m", "landlane.client_worker")
     assert command[4:] == ("--model", "opus", "claude", "--", "--foo", "--", "bar")
     assert client_of_worker(command) == "claude"
     assert client_of_worker(("claude", "--", "x")) == ""
@@ -427,7 +427,7 @@ def test_the_command_of_a_worker_names_its_client() -> None:
 
 
 def test_a_client_that_is_not_installed_is_told_before_anything_starts() -> None:
-    with pytest.raises(InterlockError) as error:
+    with pytest.raises(LandlaneError) as error:
         find_program("gemini", "/nowhere")
     assert error.value.code == "NOT_INSTALLED"
     assert "npm install" in error.value.hint

@@ -6,9 +6,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from interlock.domain.checklists import as_checklist, read_checklist
-from interlock.domain.tasks import STATES, Task
-from interlock.errors import Malformed
+from landlane.domain.checklists import as_checklist, read_checklist
+from landlane.domain.tasks import STATES, Task
+from landlane.errors import Malformed
 
 
 def task(**facts: object) -> Task:

@@ -8,7 +8,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from interlock.domain.claims import (
+from landlane.domain.claims import (
     EXCLUSIVE,
     SHARED,
     Request,
@@ -21,8 +21,8 @@ from interlock.domain.claims import (
     modes_collide,
     token_of,
 )
-from interlock.domain.patterns import Pattern, overlap, parse
-from interlock.errors import Malformed
+from landlane.domain.patterns import Pattern, overlap, parse
+from landlane.errors import Malformed
 
 
 def request(*texts: str, ttl_ms: int = 60_000) -> Request:

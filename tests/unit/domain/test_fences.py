@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import pytest
 
-from interlock.domain.fence_holding import describe
-from interlock.domain.fences import (
+from landlane.domain.fence_holding import describe
+from landlane.domain.fences import (
     BUBBLEWRAP,
     BUBBLEWRAP_LANDLOCK,
     LANDLOCK,
@@ -18,7 +18,7 @@ from interlock.domain.fences import (
     check_promises,
     require,
 )
-from interlock.errors import Malformed, NotAllowed
+from landlane.errors import Malformed, NotAllowed
 
 FENCE = Fence(writable=("/w",), scratch="/s")
 BACKENDS = [

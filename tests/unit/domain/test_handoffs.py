@@ -6,9 +6,9 @@ from typing import Any
 
 import pytest
 
-from interlock.config import Settings, check_settings
-from interlock.domain.handoff_texts import plain, tell_handoff, tell_standing
-from interlock.domain.handoffs import (
+from landlane.config import Settings, check_settings
+from landlane.domain.handoff_texts import plain, tell_handoff, tell_standing
+from landlane.domain.handoffs import (
     Draft,
     Handoff,
     check_draft,
@@ -21,8 +21,8 @@ from interlock.domain.handoffs import (
     read_field,
     summary_of,
 )
-from interlock.errors import Malformed, SettingsError
-from interlock.values import as_dict, replace
+from landlane.errors import Malformed, SettingsError
+from landlane.values import as_dict, replace
 
 OWN = Settings(
     handoffs_required=("product",),
@@ -183,7 +183,7 @@ def test_it_reads_well_in_few_words_and_in_many() -> None:
     assert "Next step:\n  write\n  the test\n" in told
     assert "Branch: b, with no commit yet" in told
     assert "and 10 more" in told
-    assert "… (interlock handoff show H1)" in "\n".join(tell_handoff(made(context="x" * 3000)))
+    assert "… (landlane handoff show H1)" in "\n".join(tell_handoff(made(context="x" * 3000)))
     assert tell_standing(handoff, "noon", 1000).startswith("waits for bob until noon")
     assert tell_standing(handoff, "noon", 2000).startswith("waits for anybody (bob did not come)")
     assert tell_standing(replace(handoff, state="accepted", accepted_by="x"), "", 0).startswith(

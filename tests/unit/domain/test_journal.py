@@ -9,8 +9,8 @@ import pytest
 from hypothesis import assume, given
 from hypothesis import strategies as st
 
-from interlock.domain.journal import START, Entry, as_line, check_chain, encode_data, from_line, seal
-from interlock.values import replace
+from landlane.domain.journal import START, Entry, as_line, check_chain, encode_data, from_line, seal
+from landlane.values import replace
 
 if TYPE_CHECKING:
     from collections.abc import Sequence

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import pytest
 
-from interlock.domain import numbers
-from interlock.domain.numbers import NumberKind, NumbersFound, state_of
+from landlane.domain import numbers
+from landlane.domain.numbers import NumberKind, NumbersFound, state_of
 
 
 @pytest.mark.parametrize(

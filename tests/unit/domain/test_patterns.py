@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from interlock.domain.patterns import (
+from landlane.domain.patterns import (
     Branch,
     ancestors,
     below,
@@ -16,7 +16,7 @@ from interlock.domain.patterns import (
     overlap,
     parse,
 )
-from interlock.errors import PatternError
+from landlane.errors import PatternError
 
 
 def shape(text: str, **options: bool) -> tuple[str, list[tuple[str, str | None]]]:

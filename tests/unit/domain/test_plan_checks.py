@@ -7,12 +7,12 @@ from itertools import pairwise
 from hypothesis import given
 from hypothesis import strategies as st
 
-from interlock.config import Settings
-from interlock.domain.patterns import overlap, parse
-from interlock.domain.plan_checks import Around, PlanCheck, check_plan
-from interlock.domain.plan_graph import find_rings, longest_way, waves_of
-from interlock.domain.plan_reading import read_plan
-from interlock.domain.plans import PlanTask, make_plan
+from landlane.config import Settings
+from landlane.domain.patterns import overlap, parse
+from landlane.domain.plan_checks import Around, PlanCheck, check_plan
+from landlane.domain.plan_graph import find_rings, longest_way, waves_of
+from landlane.domain.plan_reading import read_plan
+from landlane.domain.plans import PlanTask, make_plan
 
 SETTINGS = Settings(
     numbers=(("migration", {"path": "migrations/{n}_*.sql"}),),

@@ -8,9 +8,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from interlock.domain.plan_reading import read_plan
-from interlock.domain.plans import FACTS, MOST_TASKS, Plan, PlanTask, money_text, new_task
-from interlock.errors import Malformed
+from landlane.domain.plan_reading import read_plan
+from landlane.domain.plans import FACTS, MOST_TASKS, Plan, PlanTask, money_text, new_task
+from landlane.errors import Malformed
 
 TOML = """
 title = "Dates everywhere"

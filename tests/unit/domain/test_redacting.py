@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from interlock.domain.redacting import GONE, redact
+from landlane.domain.redacting import GONE, redact
 
 SECRET = "ab12" * 12
 
@@ -12,7 +12,7 @@ SECRET = "ab12" * 12
 @pytest.mark.parametrize(
     "text",
     [
-        f"INTERLOCK_SESSION=s-k3m9abcdef:{SECRET}",
+        f"LANDLANE_SESSION=s-k3m9abcdef:{SECRET}",
         f"as s-k3m9abcdef:{SECRET} it went on",
         f"Authorization: Bearer {SECRET}",
         f"authorization: token {SECRET}",

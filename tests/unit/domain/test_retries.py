@@ -6,10 +6,10 @@ import pytest
 from hypothesis import example, given
 from hypothesis import strategies as st
 
-from interlock.domain.pools import Pool, slowed, with_failure
-from interlock.domain.retries import AttemptEnd, Limits, Lineage, backoff_ms, judge, normalise
-from interlock.domain.tasks import Task
-from interlock.values import replace
+from landlane.domain.pools import Pool, slowed, with_failure
+from landlane.domain.retries import AttemptEnd, Limits, Lineage, backoff_ms, judge, normalise
+from landlane.domain.tasks import Task
+from landlane.values import replace
 
 NOW = 1_700_000_000_000
 
@@ -28,7 +28,7 @@ SAME = [
     ("Mon, 4 May 2026 10:00:00 GMT: no", "Tue, 12 Jun 2027 11:01:00 GMT: no"),
     ("no sign of life for 60 s", "no sign of life for  61.5s"),
     ("\x1b[31mFAILED\x1b[0m test_a", "failed test_a"),
-    ("branch interlock/T3-1/work is red", "branch interlock/T3-2/work is red"),
+    ("branch landlane/T3-1/work is red", "branch landlane/T3-2/work is red"),
     ("[::1]:8080 refused", "[::1]:9090 refused"),
     ("@@ -1,4 +1,5 @@ does not apply", "@@ -10,4 +11,5 @@ does not apply"),
     ("random seed: 12345", "random seed: 99"),
@@ -54,7 +54,7 @@ DIFFERENT = [
     ("3 failed", "4 failed"),
     ("needs python 3.11", "needs python 3.12"),
     ("HTTP 404", "HTTP 500"),
-    ("interlock v1.2.3", "interlock v1.2.4"),
+    ("landlane v1.2.3", "landlane v1.2.4"),
     ("error TS2304", "error TS2305"),
     ("E501", "F841"),
     ("src/a.py:12: bad", "src/b.py:12: bad"),

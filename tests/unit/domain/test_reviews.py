@@ -9,11 +9,11 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from interlock.domain.plan_reading import read_plan
-from interlock.domain.plans import new_task
-from interlock.domain.reviews import check_step, feedback_text, is_meant, judge, reconcile, step_of
-from interlock.domain.verdicts import Finding, Opinion, make_opinion, read_opinion
-from interlock.errors import Malformed
+from landlane.domain.plan_reading import read_plan
+from landlane.domain.plans import new_task
+from landlane.domain.reviews import check_step, feedback_text, is_meant, judge, reconcile, step_of
+from landlane.domain.verdicts import Finding, Opinion, make_opinion, read_opinion
+from landlane.errors import Malformed
 
 
 def finding(text: str, path: str = "src/a.py", line: int = 1, severity: str = "minor") -> Finding:
@@ -139,7 +139,7 @@ def test_the_author_reads_the_worst_first_and_as_much_as_fits() -> None:
     text = feedback_text("T1", [said], 600)
     assert text.splitlines()[:2] == ["bob says reject: no", "blocker at the whole (bob): finding 7"]
     assert len(text) <= 600
-    assert "interlock review show T1" in text
+    assert "landlane review show T1" in text
 
 
 def test_a_step_goes_into_labels_and_comes_back() -> None:

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import pytest
 
-from interlock.config import Settings, check_settings
-from interlock.domain.patterns import parse
-from interlock.domain.roles import (
+from landlane.config import Settings, check_settings
+from landlane.domain.patterns import parse
+from landlane.domain.roles import (
     BUILT_IN,
     TESTS,
     VERBS,
@@ -16,7 +16,7 @@ from interlock.domain.roles import (
     find_role,
     why_not_verb,
 )
-from interlock.errors import Malformed, SettingsError
+from landlane.errors import Malformed, SettingsError
 
 READERS = ("orchestrator", "debug", "review", "verify", "explore", "security", "research")
 
@@ -79,7 +79,7 @@ def test_writers_write_what_is_theirs(role: str, may: list[str], may_not: list[s
             "tests/.codex/hooks.json",
             ".vscode/tasks.json",
         ),
-        *("interlock.toml", "RULES.md", "AGENTS.md", "CLAUDE.md", "docs/CLAUDE.md", ".mcp.json"),
+        *("landlane.toml", "RULES.md", "AGENTS.md", "CLAUDE.md", "docs/CLAUDE.md", ".mcp.json"),
     ],
 )
 def test_what_decides_for_others_is_nobodys(role: str, path: str) -> None:

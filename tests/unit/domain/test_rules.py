@@ -6,8 +6,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from interlock.domain.instructions import AGENTS_BLOCK, BLOCK_BEGIN, BLOCK_END
-from interlock.domain.rules import (
+from landlane.domain.instructions import AGENTS_BLOCK, BLOCK_BEGIN, BLOCK_END
+from landlane.domain.rules import (
     LONGEST_NAME,
     RULES_TEMPLATE,
     compare,
@@ -17,7 +17,7 @@ from interlock.domain.rules import (
     rule_key,
     version_of,
 )
-from interlock.operations.catches import CLAIM_FIRST, MEMORY_FIRST, SYNC_FIRST, VERIFY_FIRST
+from landlane.operations.catches import CLAIM_FIRST, MEMORY_FIRST, SYNC_FIRST, VERIFY_FIRST
 
 SEVEN = [
     "Verify before done",

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import pytest
 
-from interlock.domain import slots
-from interlock.errors import Malformed
+from landlane.domain import slots
+from landlane.errors import Malformed
 
 KINDS = slots.known_kinds(
     (("gpu", {"capacity": 24}), ("database", {"names": ("a", "b", "c")}), ("port", {"range": (100, 103)}))

@@ -4,10 +4,10 @@ from __future__ import annotations
 
 import pytest
 
-from interlock.domain.standing import Equipment, Standpoint, next_steps, tells_of
+from landlane.domain.standing import Equipment, Standpoint, next_steps, tells_of
 
 READY = Equipment(is_set_up=True, has_checks=True, clients=("claude",))
-ADD = "interlock task add 'what is to be done' --path PATH"
+ADD = "landlane task add 'what is to be done' --path PATH"
 
 
 def commands(point: Standpoint, has: Equipment = READY) -> list[str]:
@@ -15,7 +15,7 @@ def commands(point: Standpoint, has: Equipment = READY) -> list[str]:
 
 
 def test_without_anything_it_is_set_up_first() -> None:
-    assert commands(Standpoint(tasks={}), Equipment()) == ["interlock init", ADD]
+    assert commands(Standpoint(tasks={}), Equipment()) == ["landlane init", ADD]
 
 
 def test_with_nothing_to_do_a_task_is_added() -> None:
@@ -25,14 +25,14 @@ def test_with_nothing_to_do_a_task_is_added() -> None:
 @pytest.mark.parametrize(
     ("has", "command"),
     [
-        (READY, "interlock run --agent claude"),
-        (Equipment(is_set_up=True, has_checks=True, agent="codex"), "interlock run"),
+        (READY, "landlane run --agent claude"),
+        (Equipment(is_set_up=True, has_checks=True, agent="codex"), "landlane run"),
         (
             Equipment(is_set_up=True, has_checks=True, workers=("mine",), clients=("claude",)),
-            "interlock run --agent mine",
+            "landlane run --agent mine",
         ),
-        (Equipment(is_set_up=True, has_checks=True), "interlock next"),
-        (Equipment(is_set_up=True, has_git=False, clients=("claude",)), "interlock next"),
+        (Equipment(is_set_up=True, has_checks=True), "landlane next"),
+        (Equipment(is_set_up=True, has_git=False, clients=("claude",)), "landlane next"),
     ],
 )
 def test_ready_tasks_go_to_whoever_is_there(has: Equipment, command: str) -> None:
@@ -55,14 +55,14 @@ def test_what_holds_others_up_comes_before_ones_own_and_before_new_work() -> Non
         red="make test fails",
     )
 
-    assert commands(point) == ["interlock queue list", "interlock pool resume", "interlock gate list"]
+    assert commands(point) == ["landlane queue list", "landlane pool resume", "landlane gate list"]
 
 
 def test_what_failed_for_good_is_shown_with_a_way_back() -> None:
     step = next_steps(Standpoint(tasks={"dead": 1}, dead=("T4",)), READY)[0]
 
-    assert step.command == "interlock task show T4"
-    assert "interlock task retry T4" in step.why
+    assert step.command == "landlane task show T4"
+    assert "landlane task retry T4" in step.why
 
 
 def test_many_names_are_counted() -> None:

@@ -8,9 +8,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from interlock import config
-from interlock.domain import state
-from interlock.errors import Malformed, NotAllowed
+from landlane import config
+from landlane.domain import state
+from landlane.errors import Malformed, NotAllowed
 
 LIMIT = 65_536
 TEXTS = st.text(st.characters(codec="utf-8"), max_size=20)

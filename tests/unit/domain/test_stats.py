@@ -6,13 +6,13 @@ from typing import Any
 
 import pytest
 
-from interlock.domain.journal import Entry, encode_data
-from interlock.domain.metrics import DEFINITIONS, Metric, Stats
-from interlock.domain.periods import Period, read_period
-from interlock.domain.stats import measure
-from interlock.domain.usage import UsageEntry, day_of
-from interlock.errors import Malformed
-from interlock.views.stats import metric_json, picture
+from landlane.domain.journal import Entry, encode_data
+from landlane.domain.metrics import DEFINITIONS, Metric, Stats
+from landlane.domain.periods import Period, read_period
+from landlane.domain.stats import measure
+from landlane.domain.usage import UsageEntry, day_of
+from landlane.errors import Malformed
+from landlane.views.stats import metric_json, picture
 
 DAY = 86_400_000
 NOW = 10 * DAY

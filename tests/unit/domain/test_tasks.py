@@ -8,7 +8,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from interlock.domain.tasks import (
+from landlane.domain.tasks import (
     DONE,
     DROPPED,
     OPEN,
@@ -23,7 +23,7 @@ from interlock.domain.tasks import (
     in_order,
     rank_of,
 )
-from interlock.errors import Malformed, NotAllowed
+from landlane.errors import Malformed, NotAllowed
 
 HOUR = 3_600_000
 
@@ -111,7 +111,7 @@ def test_nothing_starves(low: int, high: int, ready_at: int) -> None:
 
 
 def test_each_attempt_has_a_branch_of_its_own() -> None:
-    assert branch_of("T7", 2) == "interlock/T7-2/work"
+    assert branch_of("T7", 2) == "landlane/T7-2/work"
 
 
 def test_a_ring_is_told_from_its_start() -> None:

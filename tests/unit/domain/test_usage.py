@@ -8,8 +8,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from interlock.config_readers import micros_from
-from interlock.domain.usage import (
+from landlane.config_readers import micros_from
+from landlane.domain.usage import (
     Total,
     UsageEntry,
     add_up,
@@ -24,8 +24,8 @@ from interlock.domain.usage import (
     total_words,
     usage_id,
 )
-from interlock.errors import Malformed
-from interlock.operations.usage import totals_of
+from landlane.errors import Malformed
+from landlane.operations.usage import totals_of
 
 COSTS = st.one_of(st.none(), st.integers(0, 10**12))
 TASKS = st.sampled_from(["", "T1", "T2", "T3"])

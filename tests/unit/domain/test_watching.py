@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from interlock.domain.watching import (
+from landlane.domain.watching import (
     Event,
     Fact,
     after_failure,

@@ -9,8 +9,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from interlock.domain.worker_fields import CODES, MOST_LINE_BYTES, ONE_OF, TABLE, USAGE_FIELDS, Field
-from interlock.domain.worker_messages import (
+from landlane.domain.worker_fields import CODES, MOST_LINE_BYTES, ONE_OF, TABLE, USAGE_FIELDS, Field
+from landlane.domain.worker_messages import (
     CLASSES,
     Flaw,
     Heartbeat,
@@ -25,10 +25,10 @@ from interlock.domain.worker_messages import (
     read_object,
     write_line,
 )
-from interlock.domain.worker_schema import worker_schema
-from interlock.domain.worker_talk import NEW, OVER, WORKING, Conversation, Limits, limits_of
-from interlock.errors import Malformed
-from interlock.values import replace
+from landlane.domain.worker_schema import worker_schema
+from landlane.domain.worker_talk import NEW, OVER, WORKING, Conversation, Limits, limits_of
+from landlane.errors import Malformed
+from landlane.values import replace
 
 ASKED = WorkAssignment(
     assignment="T7-1",

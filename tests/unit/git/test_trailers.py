@@ -6,7 +6,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from interlock.git.trailers import Trailers, find_posing_line, read_trailers, with_trailers
+from landlane.git.trailers import Trailers, find_posing_line, read_trailers, with_trailers
 
 TRAILERS = Trailers(agent="ann", session="s-abcdefghjk", task="T7", tokens=(4294967299, 4294967300))
 LINES = "\n".join(TRAILERS.lines())
@@ -37,22 +37,22 @@ def test_a_paragraph_below_the_trailers_does_not_hide_them() -> None:
 
 
 def test_what_contradicts_itself_tells_nothing() -> None:
-    assert read_trailers(f"Title\n\nInterlock-Agent: bob\n{LINES}\n") == Trailers()
+    assert read_trailers(f"Title\n\nLandlane-Agent: bob\n{LINES}\n") == Trailers()
 
 
 def test_a_message_without_trailers_tells_nothing() -> None:
-    assert read_trailers("Title\n\nAbout Interlock-Agent: lines\n") == Trailers()
+    assert read_trailers("Title\n\nAbout Landlane-Agent: lines\n") == Trailers()
 
 
 @pytest.mark.parametrize(
     ("line", "is_posing"),
     [
-        ("Interlock-Agent: bob", True),
-        (" interlock-TOKEN : 7", True),
-        ("Interlock-Task=T1", True),
-        ("Interlock-Agents are fine", False),
-        ("The Interlock-Agent: trailer", False),
-        ("Interlock-Agent reads well", False),
+        ("Landlane-Agent: bob", True),
+        (" landlane-TOKEN : 7", True),
+        ("Landlane-Task=T1", True),
+        ("Landlane-Agents are fine", False),
+        ("The Landlane-Agent: trailer", False),
+        ("Landlane-Agent reads well", False),
     ],
 )
 def test_only_lines_that_git_could_take_for_ours_pose(line: str, is_posing: bool) -> None:

@@ -7,9 +7,9 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 
-import interlock.loops.outlasting as outlasting
-from interlock.errors import StoreError, StoreTransient
-from interlock.loops.outlasting import Patience
+import landlane.loops.outlasting as outlasting
+from landlane.errors import StoreError, StoreTransient
+from landlane.loops.outlasting import Patience
 
 if TYPE_CHECKING:
     from collections.abc import Callable

@@ -8,7 +8,7 @@ from itertools import pairwise
 from hypothesis import given
 from hypothesis import strategies as st
 
-from interlock.merge.lines import Hunk, changes, clean_lines, matches, merge_lines
+from landlane.merge.lines import Hunk, changes, clean_lines, matches, merge_lines
 
 LINES = st.lists(st.sampled_from(["a", "b", "c", "", "- x"]), max_size=12)
 

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import pytest
 
-from interlock.merge.text_blocks import HASHES, block_of, drop_block, drop_line, has_line, put_block, put_line
-from interlock.merge.toml_tables import drop_tables
+from landlane.merge.text_blocks import HASHES, block_of, drop_block, drop_line, has_line, put_block, put_line
+from landlane.merge.toml_tables import drop_tables
 
 TEXTS = ["", "# Mine\n", "# Mine", "# Mine\r\n\r\ntext\r\n", "# Mine\n\n", "\ufeff# Mine\n"]
 
@@ -35,7 +35,7 @@ def test_what_follows_a_block_stays() -> None:
 def test_two_kinds_of_marks_do_not_meet() -> None:
     text = put_block("*.o\n", "/.claude/x", HASHES)
 
-    assert text == "*.o\n\n# interlock: begin\n/.claude/x\n# interlock: end\n"
+    assert text == "*.o\n\n# landlane: begin\n/.claude/x\n# landlane: end\n"
     assert block_of(text) is None
 
 

@@ -7,7 +7,7 @@ import subprocess
 import time
 from pathlib import Path
 
-from interlock.worker import Work, WorkComplete, serve
+from landlane.worker import Work, WorkComplete, serve
 
 
 def watch(work: Work) -> WorkComplete:

@@ -1,1 +1,0 @@
-"""The demo: colliding tasks done the naive way, in plain worktrees, and with Interlock; then counted."""

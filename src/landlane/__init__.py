@@ -1,0 +1,44 @@
+"""Landlane: many coding agents, one repository, nothing lost."""
+
+from __future__ import annotations
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from landlane.api import (
+        Claim,
+        ClaimRefused,
+        Entry,
+        Landlane,
+        LandlaneError,
+        Refusal,
+        Refused,
+        Session,
+        Standing,
+        Taken,
+        Verdict,
+    )
+
+__version__ = "0.1.0"
+__all__ = [
+    "Claim",
+    "ClaimRefused",
+    "Entry",
+    "Landlane",
+    "LandlaneError",
+    "Refusal",
+    "Refused",
+    "Session",
+    "Standing",
+    "Taken",
+    "Verdict",
+    "__version__",
+]
+
+
+def __getattr__(name: str) -> object:
+    """Load the library on first use: `import landlane` itself stays as light as a hook needs it."""
+    if name in __all__:
+        from landlane import api
+
+        return getattr(api, name)
+    raise AttributeError(f"module {__name__!r} has no attribute {name!r}")

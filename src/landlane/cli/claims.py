@@ -1,0 +1,283 @@
+"""The commands about claims: claim, renew, release, check, claims, who."""
+
+from __future__ import annotations
+
+from landlane.cli.numbers import read_number
+from landlane.cli.terminal import in_one_line
+from landlane.clock import parse_duration
+from landlane.domain.claims import EXCLUSIVE, SHARED, Request, check_pattern_count
+from landlane.domain.patterns import has_special, reads_as_name
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from typing import Any
+
+    from landlane.cli.main import Desk
+    from landlane.domain.claims import Claim, Refused
+    from landlane.domain.patterns import Pattern
+    from landlane.ports.store import Reading
+
+
+def claim(
+    desk: Desk,
+    patterns: tuple[str, ...],
+    ttl: str,
+    wait: str,
+    partial: bool,
+    shared: bool,
+    literal: bool,
+    task: str,
+    note: str,
+) -> int:
+    """Take claims and show them, or show who is in the way."""
+    from landlane.operations.claims import make_request
+
+    house = desk.house
+    request = make_request(
+        house.context,
+        _patterns(desk, patterns, literal),
+        mode=SHARED if shared else EXCLUSIVE,
+        ttl_ms=parse_duration(ttl, what="--ttl") if ttl else None,
+        task=task,
+        note=note,
+        is_partial=partial,
+    )
+    wait_ms = parse_duration(wait, what="--wait")
+    if wait_ms:
+        from landlane.operations.waiting import check_can_wait
+
+        check_can_wait(request)
+    session = desk.session()
+    outcome = _take(desk, session, request, wait_ms)
+    from landlane.views.claims import outcome_json
+
+    answer, code = outcome_json(outcome, house.store)
+    if not code:
+        answer |= save_former_work(desk, session, outcome.granted)
+    if code and not desk.terminal.is_json:
+        _complain(desk, answer)
+    else:
+        desk.terminal.answer(answer, _granted_text(answer))
+    return code
+
+
+def save_former_work(desk: Desk, session: Any, granted: tuple[Claim, ...]) -> dict[str, str]:
+    """Save what former holders, whose leases ran out, left on these paths; tells it as part of the answer."""
+    house = desk.house
+
+    def has_lapsed(reading: Reading) -> bool:
+        return reading.one("lapsed_of_others", agent=session.agent) is not None
+
+    if not house.checkout.common_dir or not house.store.view(has_lapsed):
+        return {}
+    from landlane.flows.takeovers import save_former_work as save
+
+    taken = save(house.site(), session, granted)
+    if taken is None:
+        return {}
+    desk.terminal.note(taken.note)
+    return {"rescued": taken.rescue} if taken.rescue else {}
+
+
+def _take(desk: Desk, session: Any, request: Request, wait_ms: int) -> Any:
+    if wait_ms <= 0:
+        from landlane.operations.claims import take
+
+        return take(desk.house.context, session, request)
+    from landlane.cli.main import heed_signals
+    from landlane.operations.waiting import take_or_wait
+
+    def on_wait(refused: Refused) -> None:
+        first = refused.refused[0]
+        desk.terminal.note(f"waiting for {first.holder}, who holds {in_one_line(first.held)} …")
+
+    heed_signals()
+    return take_or_wait(desk.house.context, session, request, wait_ms, on_wait)
+
+
+def _patterns(desk: Desk, texts: tuple[str, ...], is_literal: bool) -> tuple[Pattern, ...]:
+    check_pattern_count(len(texts))
+    return tuple(desk.house.context.repository.pattern(text, is_literal=is_literal) for text in texts)
+
+
+def _paths(desk: Desk, texts: tuple[str, ...], is_literal: bool = False) -> tuple[Pattern, ...]:
+    """Files and folders with every character as it is; a named thing such as deploy:prod is one here too."""
+    check_pattern_count(len(texts))
+    pattern = desk.house.context.repository.pattern
+    return tuple(pattern(text, is_literal=is_literal or not reads_as_name(text)) for text in texts)
+
+
+def _granted_text(answer: dict[str, Any]) -> str:
+    lines = [
+        f"granted {in_one_line(item['pattern'])}"
+        f"  ({item['mode']}, token {item['token']}, until {item['until']})"
+        for item in answer["granted"]
+    ]
+    lines += [f"refused {in_one_line(item['pattern'])}  {_in_the_way(item)}" for item in answer["refused"]]
+    return "\n".join(lines)
+
+
+def _complain(desk: Desk, answer: dict[str, Any]) -> None:
+    desk.terminal.complain(answer["message"], "", answer["code"])
+    for item in answer["refused"]:
+        desk.terminal.note(f"  {in_one_line(item['pattern'])}: {_in_the_way(item)}")
+    desk.terminal.note(f"hint: {answer['hint']}")
+
+
+def _in_the_way(item: dict[str, Any]) -> str:
+    verb = "waits for" if item["waiting"] else "holds"
+    task = f", task {item['task']}" if item["task"] else ""
+    note = f", “{item['note']}”" if item["note"] else ""
+    told = f"{item['holder']} {verb} {item['held']} for {item['age']}{task}{note}, until {item['until']}"
+    return in_one_line(told)
+
+
+def renew(desk: Desk, patterns: tuple[str, ...], literal: bool) -> int:
+    """Renew leases and show until when."""
+    from landlane.operations.held import renew as renew_claims
+    from landlane.views.claims import claim_json
+
+    house = desk.house
+    wanted = _patterns(desk, patterns, literal) if patterns else None
+    taken = renew_claims(house.context, desk.session(), wanted)
+    claims = [claim_json(item, house.store) for item in taken.granted]
+    text = "\n".join(
+        f"renewed {in_one_line(item['pattern'])}  (token {item['token']}, until {item['until']})"
+        for item in claims
+    )
+    answer = {"ok": True, "renewed": [item["pattern"] for item in claims], "claims": claims}
+    desk.terminal.answer(answer, text or "nothing is held")
+    return 0
+
+
+def release(
+    desk: Desk,
+    patterns: tuple[str, ...],
+    all: bool,
+    commit: str,
+    token: str,
+    literal: bool,
+) -> int:
+    """Release claims and show which."""
+    from landlane.errors import Malformed
+    from landlane.operations.held import release as release_claims
+
+    if bool(patterns) == all:
+        raise Malformed(
+            "name what to release, or say --all",
+            code="NOTHING_NAMED" if not patterns else "BOTH_NAMED",
+            hint="landlane release src/api.py, or landlane release --all",
+        )
+    house = desk.house
+    wanted = None if all else _patterns(desk, patterns, literal)
+    commit_id = house.context.repository.commit_id(commit) if commit else ""
+    number = read_number(token, "--token")
+    released = release_claims(house.context, desk.session(), wanted, commit=commit_id, token=number)
+    text = "\n".join(f"released {in_one_line(pattern)}" for pattern in released) or "nothing was held"
+    desk.terminal.answer({"ok": True, "released": list(released), "commit": commit_id or None}, text)
+    return 0
+
+
+_STANDINGS = {
+    "held": (0, "", "is yours to change"),
+    "free": (0, "", "never needs a claim"),
+    "unclaimed": (0, "", "is held by nobody"),
+    "other": (3, "CLAIM_HELD", "is held by another session"),
+    "required": (6, "CLAIM_REQUIRED", "must be claimed before it is changed"),
+}
+
+
+def check(desk: Desk, paths: tuple[str, ...], token: str, literal: bool) -> int:
+    """Tell for each path whether this session may change it now."""
+    from landlane.operations.held import check as check_path
+    from landlane.views.claims import claim_json
+
+    house = desk.house
+    number = read_number(token, "--token")
+    wanted = _paths(desk, paths, literal)
+    session = desk.known_session()
+    found = [check_path(house.context, session, one, number) for one in wanted]
+    rows: list[dict[str, Any]] = [
+        {
+            "path": one.path,
+            "state": one.state,
+            "allowed": _STANDINGS[one.state][0] == 0,
+            "claim": claim_json(one.claim, house.store) if one.claim else None,
+        }
+        for one in found
+    ]
+    answer: dict[str, Any] = {"ok": True, "paths": rows}
+    worst = max(range(len(rows)), key=lambda index: _STANDINGS[found[index].state][0])
+    code, name, _ = _STANDINGS[found[worst].state]
+    if code:
+        holder = {key: rows[worst]["claim"][key] for key in ("holder", "until")} if code == 3 else {}
+        hint = _how_to_claim(paths[worst], is_waiting=code == 3)
+        answer |= {"ok": False, "code": name, "message": _standing_text(rows[worst]), "hint": hint, **holder}
+    desk.terminal.answer(answer, "\n".join(_standing_text(row) for row in rows))
+    return code
+
+
+def _standing_text(row: dict[str, Any]) -> str:
+    words = _STANDINGS[row["state"]][2]
+    if row["state"] == "other":
+        words = f"is held by {row['claim']['holder']} until {row['claim']['until']}"
+    return f"{in_one_line(row['path'])} {words}"
+
+
+def _how_to_claim(word: str, *, is_waiting: bool) -> str:
+    """The command to type next, with the path as it was typed: it counts from the same folder."""
+    import shlex
+
+    literal = ["--literal"] if has_special(word) else []
+    return shlex.join(["landlane", "claim", word, *literal, *(["--wait", "10m"] if is_waiting else [])])
+
+
+def claims(desk: Desk, paths: tuple[str, ...]) -> int:
+    """List live claims."""
+    from landlane.operations.held import list_claims
+    from landlane.views.claims import claim_json
+
+    house = desk.house
+    desk.show_life()
+    wanted = _patterns(desk, paths, False)
+    rows = [claim_json(item, house.store) for item in list_claims(house.context, wanted)]
+    columns = ["pattern", "holder", "mode", "token", "until", "task", "note"]
+    cells = [[str(row[column] or "") for column in columns] for row in rows]
+    title = f"{len(rows)} live claim{'' if len(rows) == 1 else 's'}"
+    desk.terminal.answer({"ok": True, "claims": rows}, desk.terminal.table(title, columns, cells))
+    return 0
+
+
+def who(desk: Desk, path: str) -> int:
+    """Tell who holds a path and who last changed it."""
+    from landlane.operations.held import list_claims
+    from landlane.operations.journal import last_word_on
+    from landlane.views.claims import claim_json
+    from landlane.views.journal import entry_json
+
+    house = desk.house
+    desk.show_life()
+    (pattern,) = _paths(desk, (path,))
+    rows = [claim_json(item, house.store) for item in list_claims(house.context, (pattern,))]
+    entry = last_word_on(house.context, pattern)
+    is_path = pattern.kind == "literal"
+    change: dict[str, Any] = house.context.repository.last_change(pattern.text) if is_path else {}
+    lines = [f"{row['holder']} holds {in_one_line(row['pattern'])} until {row['until']}" for row in rows]
+    lines = lines or ["nobody holds it"]
+    if entry is not None:
+        last = entry_json(entry)
+        lines.append(f"last in the journal: {last['kind']} by {last['agent']} at {last['at']}")
+    if change:
+        task = f" for {change['task']}" if change["task"] else ""
+        by = f"{change['agent'] or change['author']}{task}"
+        told = f"last changed by {by} at {change['at']}: {change['commit'][:12]} {change['subject']}"
+        lines.append(in_one_line(told))
+    answer = {
+        "ok": True,
+        "path": pattern.text,
+        "claims": rows,
+        "last_entry": entry_json(entry) if entry else None,
+        "last_change": change or None,
+    }
+    desk.terminal.answer(answer, "\n".join(lines))
+    return 0

@@ -1,0 +1,28 @@
+"""The command that serves models over the Model Context Protocol."""
+
+from __future__ import annotations
+
+from landlane.cli.numbers import read_number
+from landlane.errors import Malformed
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from typing import Any
+
+    from landlane.cli.main import Desk
+
+_SERVER = "landlane.mcp_server.command"  # a door beside this one, known by its name alone
+_HIGHEST_PORT = 65_535
+
+
+def serve(desk: Desk, session: str, http: bool, host: str, port: str) -> int:
+    """Serve until the client, or a signal, ends it."""
+    number = read_number(port, "--port") or 0
+    if number > _HIGHEST_PORT:
+        raise Malformed(f"there is no port {number}", code="BAD_NUMBER", hint="0 to 65535")
+    server: Any = __import__(_SERVER, fromlist=["serve_client"])
+    if http:
+        server.serve_network(desk.cwd, host, number, desk.terminal.note)
+    else:
+        server.serve_client(desk.cwd, desk.given_name, session)
+    return 0

@@ -1,0 +1,254 @@
+"""The command that is the resident: keeps stores open for hooks, runs guests' commands, has the queue run."""
+
+from __future__ import annotations
+
+import os
+import signal
+import sys
+import threading
+import time
+from contextlib import contextmanager
+from functools import partial
+
+from landlane.bootstrap import House, open_house
+from landlane.cli.guests import as_guest, other_repository, run_call
+from landlane.clock import parse_duration
+from landlane.domain.agents import parse_credentials
+from landlane.errors import LandlaneError, NotAllowed
+from landlane.git.layout import find_checkout
+from landlane.loops.broker import Broker, Doors
+from landlane.loops.resident import start_resident
+from landlane.loops.resident_place import Post
+from landlane.runners.peers import is_fenced
+from landlane.wire import told_of
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from collections.abc import Callable, Generator
+    from typing import Any, Self
+
+    from landlane.bootstrap import AnyStore
+    from landlane.cli.main import Desk
+    from landlane.runners.peers import Peer
+    from landlane.wire import Request
+
+_QUEUE_SECONDS = 20.0  # how often to look whether somebody left entries in line
+_RUNS_SECONDS = 5.0  # how often to look whether the starter of a fenced command was killed
+_MOST_KEPT = 16  # open stores
+_WAIT_MS = 8_000  # for a busy store: a hook's caller waits not much longer
+_TEXT = ("utf-8", "replace")
+_HOOK = "landlane.hooks.answering"  # a door beside this one, known by its name alone
+
+
+def resident(desk: Desk, state: str, idle: str) -> int:
+    """Serve a state folder until nobody needs it."""
+    folder = os.path.realpath(state or find_checkout(desk.cwd).state_folder)
+    if not os.path.isdir(folder):
+        desk.open().close()  # the repository's first command, it seems
+    post = Post.take(folder)
+    if post is None:
+        desk.terminal.answer({"ok": True, "served": False}, "somebody serves it already")
+        return 0
+    os.chdir(folder)
+    signal.signal(signal.SIGHUP, signal.SIG_IGN)
+    broker = Broker(post, _doors(folder), parse_duration(idle, what="--idle") / 1000)
+
+    def end(_: int, __: object) -> None:
+        broker.end("it was asked to")
+
+    signal.signal(signal.SIGTERM, end)
+    why = broker.serve()
+    desk.terminal.answer({"ok": True, "served": True, "why": why}, f"ended: {why}")
+    return 0
+
+
+def _doors(folder: str) -> Doors:
+    houses = Houses(folder)
+
+    return Doors(
+        answer_hook=houses.answer_hook,
+        run_call=partial(run_call, folder),
+        warm_up=_warm_up,
+        keep_up=houses.keep_up,
+    )
+
+
+def _warm_up() -> None:
+    """Load what most commands need: every child has it then."""
+    from landlane.cli.spec import COMMANDS
+
+    wanted = {f"landlane.cli.{command.handler.partition(':')[0]}" for command in COMMANDS}
+    wanted -= {"landlane.cli.demo", "landlane.cli.setup"}
+    for name in (*sorted(wanted), "landlane.cli.guests", "landlane.store.sqlite", "json", "psycopg"):
+        try:
+            __import__(name)
+        except ImportError:  # the driver of a database that is not used here
+            continue
+
+
+class Houses:
+    """Repositories for the resident's threads: stores are kept open, and lent to one thread at a time."""
+
+    def __init__(self, folder: str) -> None:
+        self._folder = folder
+        self._guard = threading.Lock()
+        self._kept: list[tuple[str, AnyStore]] = []
+        self._unsettled = ""
+        self._is_warm = False
+        self._queue_at = time.monotonic()
+        self._runs_at = 0.0
+        self._drained: set[str] = set()
+
+    def answer_hook(self, request: Request, peer: Peer) -> tuple[int, bytes, bytes]:
+        """Answer a coding client's hook, as the client's own process would."""
+        _, _, words, environment, payload = request
+        told = {os.fsdecode(name): os.fsdecode(text) for name, text in told_of(environment).items()}
+        shown = told.get("LANDLANE_SESSION", "")
+        is_guest = is_fenced(peer.pid)
+        if is_guest and not shown:
+            raise NotAllowed(
+                "a hook behind a fence shows no session",
+                code="NOT_YOUR_SESSION",
+                hint="set LANDLANE_SESSION",
+            )
+        client, word = (*(os.fsdecode(said) for said in words), "", "")[:2]
+        answer: Any = __import__(_HOOK, fromlist=["answer"]).answer
+        with self._lending(peer.pid, shown if is_guest else "") as open_at:
+            spoken = answer(client, word, payload, told, open_at=open_at)
+        return spoken.exit_code, spoken.stdout.encode(*_TEXT), spoken.stderr.encode(*_TEXT)
+
+    @contextmanager
+    def _lending(self, pid: int, guest: str) -> Generator[Callable[[str], House]]:
+        """How a hook opens repositories; `guest` are the credentials of a caller behind a fence."""
+        lent: list[tuple[str, AnyStore]] = []
+
+        def borrow(key: str, open_it: Callable[[], AnyStore]) -> AnyStore:
+            store = self._fetch(key) or open_it()
+            lent.append((key, store))
+            return store
+
+        def open_at(folder: str) -> House:
+            is_ours = os.path.realpath(find_checkout(folder).state_folder) == self._folder
+            if not guest and not is_ours:  # a hook may look into another repository, too
+                return open_house(
+                    folder, notices_restore=False, most_wait_ms=_WAIT_MS, caller=pid, borrow=borrow
+                )
+            if not is_ours:
+                raise other_repository(folder)
+            house = _LaterHouse.of(
+                open_house(
+                    folder,
+                    notices_restore=False,
+                    most_wait_ms=_WAIT_MS,
+                    caller=0 if guest else pid,
+                    is_guest=bool(guest),
+                    borrow=borrow,
+                )
+            )
+            if guest:
+                house.context = as_guest(house.context, self._folder, parse_credentials(guest))
+            self._unsettled = folder
+            return house
+
+        try:
+            yield open_at
+        finally:
+            for key, store in lent:
+                self._keep(key, store)
+
+    def _fetch(self, key: str) -> AnyStore | None:
+        with self._guard:
+            for index, (known, store) in enumerate(self._kept):
+                if known == key:
+                    del self._kept[index]
+                    return store
+        return None
+
+    def _keep(self, key: str, store: AnyStore) -> None:
+        # A SQLite file is opened in a moment, and one that is open may have been replaced meanwhile.
+        is_remote = "://" in key
+        with self._guard:
+            if is_remote and len(self._kept) < _MOST_KEPT:
+                self._kept.append((key, store))
+                return
+        store.close()
+
+    def keep_up(self) -> str:
+        """Let the files beside the store follow, and the queue be run; tells why to end, or nothing."""
+        if not os.path.isdir(self._folder):
+            return "its folder is gone"
+        folder, self._unsettled = self._unsettled, ""
+        try:
+            if not self._is_warm:
+                self._is_warm = True
+                self._warm_up()
+            if folder:
+                self._settle(folder)
+            if time.monotonic() - self._queue_at > _QUEUE_SECONDS:
+                self._queue_at = time.monotonic()
+                self._look_after_queue()
+            if time.monotonic() - self._runs_at > _RUNS_SECONDS:
+                self._runs_at = time.monotonic()
+                self._look_after_runs()
+        except (LandlaneError, OSError, ValueError, ImportError) as error:
+            sys.stderr.write(f"{type(error).__name__}: {error}\n")
+            sys.stderr.flush()
+        return ""
+
+    def _warm_up(self) -> None:
+        """Load what hooks need and open a store, so that the first of them is quick, too."""
+        for name in (_HOOK, "landlane.flows.hooking", "landlane.flows.effects", "landlane.clients.claude"):
+            __import__(name)
+        if os.path.exists(os.path.join(self._folder, "repository")):
+            with self._lending(0, "") as open_at:
+                open_at(_home_of(self._folder))
+
+    def _settle(self, folder: str) -> None:
+        open_house(folder).close()
+
+    def _look_after_queue(self) -> None:
+        """Have entries run that nobody runs, each once: what stays in line then has its reasons."""
+        from landlane.loops.waiting import has_more
+        from landlane.operations.landings import list_landings
+
+        house = open_house(_home_of(self._folder), notices_restore=False)
+        try:
+            if not house.checkout.common_dir or not house.settings.landing_resident:
+                return
+            site = house.site()
+            if has_more(site, self._drained):
+                self._drained |= {one.id for one in list_landings(house.context)}
+                start_resident(site)
+        finally:
+            house.store.close()
+
+    def _look_after_runs(self) -> None:
+        """End what goes on inside fences although its starter was killed."""
+        from landlane.flows.runs import clear_forsaken
+
+        if not os.path.exists(os.path.join(self._folder, "repository")):
+            return
+        house = open_house(_home_of(self._folder), notices_restore=False)
+        try:
+            if house.checkout.common_dir:
+                for line in clear_forsaken(house.site()):
+                    sys.stderr.write(f"{line}\n")
+        finally:
+            house.store.close()
+
+
+class _LaterHouse(House):
+    """Settles in the resident's own time, after the answer."""
+
+    @classmethod
+    def of(cls, house: House) -> Self:
+        return cls(house.checkout, house.settings, house.store, house.context)
+
+    def settle(self, *, wait_seconds: float = 0.0) -> None:
+        """Left to `keep_up`."""
+
+
+def _home_of(folder: str) -> str:
+    """The main checkout that a state folder belongs to."""
+    above = os.path.dirname(folder)
+    return os.path.dirname(above) if os.path.basename(above) == ".git" else above

@@ -1,0 +1,112 @@
+"""The commands about the rules: rules, rules ack, rules report."""
+
+from __future__ import annotations
+
+from landlane.cli.terminal import in_one_line
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+
+    from landlane.cli.main import Desk
+    from landlane.domain.rules import Rules
+
+_HEX = frozenset("0123456789abcdefABCDEF")
+
+
+def show(desk: Desk) -> int:
+    """Show the rules, and who has not read them."""
+    from landlane.errors import LandlaneError
+    from landlane.operations.rules import list_readers, see_version
+    from landlane.views.rules import rules_json
+
+    rules, file = _load(desk)
+    try:
+        session = desk.known_session()
+    except LandlaneError:
+        session = None  # whoever has none, or a dead one, may look all the same
+    context = desk.house.context
+    see_version(context, session, rules, file=file)
+    readers = list_readers(context, rules.version)
+    answer = rules_json(rules, file, readers)
+    lines = [f"{file}, version {rules.version}"]
+    for number, rule in enumerate(rules.rules, 1):
+        lines += ["", f"{number}. {in_one_line(rule.name)}"]
+        lines += [f"   {in_one_line(line)}" if line else "" for line in rule.text.split("\n")]
+    unread = [one for one in readers if not one.is_current]
+    rows = [[one.session.agent, one.version or "none"] for one in unread]
+    title = f"unread in {len(unread)} of {len(readers)} sessions"
+    lines += ["", desk.terminal.table(title if unread else _all_read(len(readers)), ["agent", "read"], rows)]
+    desk.terminal.answer(answer, "\n".join(lines))
+    return 0
+
+
+def _all_read(count: int) -> str:
+    if not count:
+        return "no session is here"
+    return "the session that is here has read it" if count == 1 else f"all {count} sessions have read it"
+
+
+def acknowledge(desk: Desk, version: str) -> int:
+    """Note that the caller has read the rules."""
+    from landlane.domain.rules import is_version
+    from landlane.errors import Malformed, Stale
+    from landlane.operations.rules import COMMAND
+    from landlane.operations.rules import acknowledge as note
+
+    rules, file = _load(desk)
+    if version and not _HEX.issuperset(version):
+        raise Malformed(
+            f"{version[:40]!r} is no version of the rules",
+            code="BAD_VERSION",
+            hint="`landlane rules` shows the version: twelve digits and letters from a to f",
+        )
+    if version and not is_version(version, rules.version):
+        raise Stale(
+            f"{file} is at version {rules.version}, not at {version[:40]}",
+            code="RULES_CHANGED",
+            hint="read it again: `landlane rules`, then `landlane rules ack`",
+            version=rules.version,
+        )
+    session = desk.session()
+    is_new = note(desk.house.context, session, rules, how=COMMAND, file=file)
+    answer = {"ok": True, "version": rules.version, "agent": session.agent, "session": session.id}
+    told = "has read" if is_new else "had read"
+    desk.terminal.answer(answer | {"is_new": is_new}, f"{session.agent} {told} version {rules.version}")
+    return 0
+
+
+def report(desk: Desk, since: str) -> int:
+    """Show which rules are broken most."""
+    from landlane.clock import parse_duration
+    from landlane.operations.rules_report import count_catches
+    from landlane.views.rules import report_json
+
+    length_ms = parse_duration(since, what="--since") if since else 0
+    desk.show_life()
+    broken = count_catches(desk.house.context, length_ms)
+    answer = report_json(broken)
+    rows = [
+        [str(one.count), one.rule, _counted(one.agents), _counted(one.fences), one.last_what]
+        for one in broken
+    ]
+    title = f"{answer['total']} caught" if broken else "nothing was caught"
+    columns = ["times", "rule", "by", "fence", "last"]
+    desk.terminal.answer(answer, desk.terminal.table(title, columns, rows))
+    return 0
+
+
+def _counted(counts: Mapping[str, int]) -> str:
+    return ", ".join(f"{name or 'unknown'} {count}" for name, count in counts.items())
+
+
+def _load(desk: Desk) -> tuple[Rules, str]:
+    """The rules of this repository; there must be some."""
+    from landlane.flows.rules_file import load_rules, no_rules
+
+    house = desk.house
+    file = house.settings.rules_file
+    rules = load_rules(house.checkout, house.checkout.home_checkout, file)
+    if rules is None:
+        raise no_rules(file)
+    return rules, file

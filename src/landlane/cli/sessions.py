@@ -1,0 +1,72 @@
+"""The commands about sessions: join and leave."""
+
+from __future__ import annotations
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from landlane.cli.main import Desk
+
+
+def join(desk: Desk, name: str, role: str, pid: str) -> int:
+    """Begin or attach to a session and show it."""
+    from landlane.errors import Malformed, NotAllowed
+    from landlane.operations.sessions import forsaken_ancestor
+    from landlane.operations.sessions import join as join_session
+    from landlane.views.claims import joined_json
+
+    if pid and not (pid.isascii() and pid.isdigit() and len(pid) < 10):
+        raise Malformed(f"--pid {pid[:40]!r} is not a process id", code="BAD_NUMBER", hint="as in: --pid $$")
+    context = desk.house.context
+    caller = desk.caller()
+    if caller.name and caller.name != name:
+        raise NotAllowed(
+            f"--as {caller.name} contradicts `join {name}`", code="NOT_YOUR_SESSION", hint="leave out --as"
+        )
+    process = context.processes.identify(int(pid)) if pid else forsaken_ancestor(context, name)
+    joined = join_session(
+        context,
+        name,
+        role=role,
+        process=process,
+        shown=caller.session_text,
+        may_choose_role=bool(role) and _is_person(desk),
+        keeps_role=bool(caller.session_text or caller.agent_variable),
+    )
+    session = joined.session
+    word = "joined" if joined.is_new else "attached to"
+    text = f"{word} {session.agent}, generation {session.generation}, session {session.id}"
+    if joined.is_new and not pid:
+        text += f"\nfor its children: LANDLANE_SESSION={session.id}:{joined.secret}"
+    desk.terminal.answer(joined_json(joined, desk.house.store), text)
+    return 0
+
+
+def _is_person(desk: Desk) -> bool:
+    """Whether a person chooses the role: only then may it be another than the caller or the session has."""
+    from landlane.cli.persons import why_no_person
+    from landlane.errors import LandlaneError
+
+    try:
+        return not why_no_person(desk)
+    except LandlaneError:
+        return False  # below an agent whose session is over, or another's
+
+
+def leave(desk: Desk) -> int:
+    """End the caller's session."""
+    from landlane.errors import Stale
+    from landlane.operations.sessions import leave as leave_session
+
+    session = desk.known_session()
+    if session is None:
+        raise Stale(
+            "there is no live session to leave",
+            code="SESSION_OVER",
+            hint="`landlane status` shows who is here; --as NAME says who you are",
+        )
+    freed = leave_session(desk.house.context, session)
+    text = f"{session.agent} left" + (f"; released {', '.join(freed)}" if freed else "")
+    desk.terminal.answer(
+        {"ok": True, "released": list(freed), "session": {"agent": session.agent, "id": session.id}}, text
+    )
+    return 0

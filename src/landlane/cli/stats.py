@@ -1,0 +1,40 @@
+"""The command that tells how the work goes."""
+
+from __future__ import annotations
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from landlane.cli.main import Desk
+
+
+def show(desk: Desk, since: str, until: str, *, define: bool) -> int:
+    """Show the numbers of a period, or what they mean."""
+    from landlane.operations.stats import period_of, stats
+    from landlane.views.stats import definitions_json, metric_row, period_words, stats_json
+
+    if define:
+        desk.terminal.answer({"ok": True, "definitions": definitions_json()}, _definitions())
+        return 0
+    desk.show_life()
+    context = desk.house.context
+    found = stats(context, period_of(context, since, until))
+    rows = [metric_row(one, found) for one in found.metrics]
+    columns = ["metric", "value", "counted from", "by day"]
+    text = desk.terminal.table(period_words(found.period), columns, rows)
+    desk.terminal.answer(
+        {"ok": True, **stats_json(found)}, f"{text}\n`landlane stats --define` says what each means"
+    )
+    return 0
+
+
+def _definitions() -> str:
+    """Every number with its meaning, in lines that fit a terminal."""
+    from textwrap import fill
+
+    from landlane.domain.metrics import DEFINITIONS
+
+    told = [
+        f"{called}\n{fill(meaning, 96, initial_indent='  ', subsequent_indent='  ')}"
+        for _, called, meaning in DEFINITIONS.values()
+    ]
+    return "\n".join(told)

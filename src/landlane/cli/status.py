@@ -1,0 +1,173 @@
+"""The command that tells where you stand."""
+
+from __future__ import annotations
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from typing import Any
+
+    from landlane.cli.main import Desk
+
+
+def status(desk: Desk) -> int:
+    """Show who is here, what is held and who waits."""
+    from landlane.operations.held import list_claims
+    from landlane.operations.journal import last_position
+    from landlane.operations.notices import take_notices
+    from landlane.operations.sessions import live_sessions
+    from landlane.operations.waiting import describe_line
+    from landlane.views.claims import claim_json, session_json, waiter_json
+
+    house = desk.house
+    me, over = _who_am_i(desk)
+    sessions = [session_json(one, house.store) for one in live_sessions(house.context)]
+    claims = [claim_json(one, house.store) for one in list_claims(house.context)]
+    waiters = [waiter_json(one, house.store) for one in house.store.view(describe_line)]
+    workspaces, landings, slots = _work(desk)
+    under_way = _UnderWay(desk)
+    notices = take_notices(house.context, me.id) if me else []
+    position = last_position(house.context)
+    table = desk.terminal.table
+    parts = [
+        f"repository {house.checkout.root}",
+        f"you are {me.agent} (generation {me.generation})" if me else over,
+        table(
+            f"{len(sessions)} here",
+            ["agent", "generation", "kind", "role", "machine", "seen"],
+            [
+                [str(one[key] or "") for key in ("agent", "generation", "kind", "role", "machine", "seen")]
+                for one in sessions
+            ],
+        ),
+        table(
+            f"{len(claims)} held",
+            ["pattern", "holder", "mode", "until"],
+            [[str(one[key]) for key in ("pattern", "holder", "mode", "until")] for one in claims],
+        ),
+        table(
+            f"{len(waiters)} waiting",
+            ["agent", "patterns", "since"],
+            [[one["agent"], " ".join(one["patterns"]), one["since"]] for one in waiters],
+        ),
+        *_tables(desk, workspaces, landings, slots),
+        *under_way.text(desk),
+        *(f"notice: {text}" for text in notices),
+        f"journal at {position}",
+    ]
+    answer = {
+        "ok": True,
+        "repository": house.checkout.root,
+        "you": session_json(me, house.store) if me else None,
+        "sessions": sessions,
+        "claims": claims,
+        "waiters": waiters,
+        "workspaces": workspaces,
+        "landings": landings,
+        "slots": slots,
+        **under_way.document(),
+        "notices": notices,
+        "journal": {"position": position},
+    }
+    desk.terminal.answer(answer, "\n".join(parts))
+    return 0
+
+
+def _tables(
+    desk: Desk, workspaces: list[dict[str, Any]], landings: list[dict[str, Any]], slots: list[dict[str, Any]]
+) -> list[str]:
+    """A table of each that there is any of."""
+    shown = (
+        (f"{len(workspaces)} in workspaces", ("id", "task", "agent", "state", "path"), workspaces),
+        (f"{len(landings)} on the way to land", ("id", "state", "agent", "branch", "reason"), landings),
+        (f"{len(slots)} slots taken", ("id", "holder", "until"), slots),
+    )
+    return [
+        desk.terminal.table(title, list(keys), [[str(row[key] or "") for key in keys] for row in rows])
+        for title, keys, rows in shown
+        if rows
+    ]
+
+
+def _work(desk: Desk) -> tuple[list[dict[str, Any]], list[dict[str, Any]], list[dict[str, Any]]]:
+    """What is worked on beside claims: workspaces, landings, slots."""
+    from landlane.operations.landings import list_landings
+    from landlane.operations.slots import list_slots
+    from landlane.operations.workspaces import list_workspaces
+    from landlane.views.landings import landing_json
+    from landlane.views.slots import slot_json
+    from landlane.views.workspaces import workspace_json
+
+    context, store = desk.house.context, desk.house.store
+    workspaces = [workspace_json(one) for one in list_workspaces(context)]
+    landings = [landing_json(one) for one in list_landings(context)]
+    return workspaces, landings, [slot_json(one, store) for one in list_slots(context)]
+
+
+class _UnderWay:
+    """What runs, what waits for a person, and what was spent today."""
+
+    def __init__(self, desk: Desk) -> None:
+        from landlane.operations.attempts import running_attempts
+        from landlane.operations.gates import list_gates
+        from landlane.operations.pools import pool_of
+        from landlane.operations.tasks import count_tasks
+        from landlane.operations.usage import spent_today
+        from landlane.views.attempts import attempt_json
+        from landlane.views.gates import gate_json
+
+        context = desk.house.context
+        self._attempts = [attempt_json(one) for one in running_attempts(context)]
+        self._gates = [gate_json(one) for one in list_gates(context)]
+        self._today = spent_today(context)
+        self._pool = pool_of(context)
+        counts = count_tasks(context)
+        self._dead = counts.get("dead", 0) + counts.get("failed", 0)
+        self._limit: int | None = context.settings.budgets_day
+
+    def document(self) -> dict[str, Any]:
+        """As programs read it."""
+        from landlane.views.usage import dollars, total_json
+
+        spent = total_json(self._today) | {"budget_usd": dollars(self._limit)}
+        pool = {"state": self._pool.state, "paused": self._pool.paused or None}
+        return {"attempts": self._attempts, "pool": pool, "gates": self._gates, "spent_today": spent} | {
+            "dead_letters": self._dead
+        }
+
+    def text(self, desk: Desk) -> list[str]:
+        """As people read it: nothing of what there is nothing of."""
+        from landlane.domain.usage import money_words, total_words
+
+        attempts, gates = len(self._attempts), len(self._gates)
+        shown = (
+            (
+                f"{attempts} attempt{'' if attempts == 1 else 's'} running",
+                ("id", "task", "agent", "client", "started_at", "doing"),
+                self._attempts,
+            ),
+            (f"{gates} waiting for a person", ("id", "task", "kind", "agent", "why"), self._gates),
+        )
+        parts = [
+            desk.terminal.table(title, list(keys), [[str(row[key] or "") for key in keys] for row in rows])
+            for title, keys, rows in shown
+            if rows
+        ]
+        if self._dead:
+            many = f"{self._dead} dead letter{'' if self._dead == 1 else 's'}"
+            parts.append(f"{many} (`landlane task list --state dead --state failed` shows them)")
+        if self._pool.paused:
+            parts.append(f"the pool is paused: {self._pool.paused} (`landlane pool resume` goes on)")
+        if self._today.entries or self._limit is not None:
+            limit = f"; the budget of a day is {money_words(self._limit)}" if self._limit is not None else ""
+            parts.append(f"spent today, by UTC: {total_words(self._today)}{limit}")
+        return parts
+
+
+def _who_am_i(desk: Desk) -> tuple[Any, str]:
+    """The caller's session, or why there is none: whoever lost it wants to look around all the more."""
+    from landlane.errors import Stale
+
+    try:
+        return desk.known_session(), "you have no session; claiming begins one"
+    except Stale as error:
+        return None, error.message

@@ -1,0 +1,150 @@
+"""The only writer to the terminal: the answer to stdout, everything else to stderr, colour only for eyes."""
+
+from __future__ import annotations
+
+import os
+import sys
+
+from landlane.errors import LandlaneError
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from typing import Any
+
+
+class Terminal:
+    """Where a command's answer goes."""
+
+    def __init__(self, *, is_json: bool) -> None:
+        self.is_json = is_json
+
+    def answer(self, document: dict[str, Any], text: str = "") -> None:
+        """The one answer of a command: JSON for programs, or text for people."""
+        self._out(_to_json(document) if self.is_json else text)
+
+    def line(self, text: str) -> None:
+        """One line of an answer that has no end, such as the followed journal."""
+        self._out(text)
+        if sys.stdout is not None:
+            sys.stdout.flush()
+
+    def speak(self, out: str, err: str) -> None:
+        """What another program expects, letter by letter."""
+        if out and sys.stdout is not None:
+            sys.stdout.buffer.write(out.encode("utf-8", "backslashreplace"))
+        if err:
+            _say(err if err.endswith("\n") else err + "\n")
+
+    def table(self, title: str, columns: list[str], rows: list[list[str]]) -> str:
+        """A table for people."""
+        if not rows:
+            return title
+        rows = [[in_one_line(cell) for cell in row] for row in rows]
+        if _is_terminal(sys.stdout):
+            return _rich_table(title, columns, rows)
+        widths = [max(len(row[index]) for row in [columns, *rows]) for index in range(len(columns))]
+        lines = [
+            "  ".join(cell.ljust(width) for cell, width in zip(row, widths, strict=True)).rstrip()
+            for row in [columns, *rows]
+        ]
+        return "\n".join([title, *lines])
+
+    def note(self, text: str) -> None:
+        """Something by the way, for people who watch."""
+        if not self.is_json:
+            _say(text + "\n")
+
+    def confirm(self, question: str) -> bool:
+        """Ask the person at the terminal; where nobody can answer, the plan that was shown is carried out."""
+        if self.is_json or not (_is_terminal(sys.stdin) and _is_terminal(sys.stderr)):
+            return True
+        _say(f"{question} [Y/n] ")
+        return sys.stdin.readline().strip().lower() in ("", "y", "yes")
+
+    def fail(self, error: LandlaneError) -> int:
+        """Say what went wrong and what to do; tells the exit code."""
+        document = {
+            "ok": False,
+            "code": error.code,
+            "message": error.message,
+            "hint": error.hint,
+            **error.facts,
+        }
+        if self.is_json:
+            self._out(_to_json(document))
+        else:
+            self.complain(error.message, error.hint, error.code)
+        return error.exit_code
+
+    def complain(self, message: str, hint: str, code: str) -> None:
+        """An error for people: what happened, what to do, and the code to search for."""
+        red, dim, plain = ("\x1b[31m", "\x1b[2m", "\x1b[0m") if _has_colour(sys.stderr) else ("", "", "")
+        _say(f"{red}landlane:{plain} {in_one_line(message)} {dim}[{code}]{plain}\n")
+        if hint:
+            _say(f"{dim}hint:{plain} {in_one_line(hint)}\n")
+
+    def _out(self, text: str) -> None:
+        # A caller that closed stdout wants no answer, only the exit code.
+        if text and sys.stdout is not None:
+            # Paths may hold bytes that are no text: show them escaped rather than fail.
+            sys.stdout.buffer.write((text + "\n").encode("utf-8", "backslashreplace"))
+
+
+def in_one_line(text: str) -> str:
+    """A text with its control characters made visible: nobody's file name or note may steer the terminal."""
+    if text.isprintable():
+        return text
+    return "".join(letter if letter.isprintable() else repr(letter)[1:-1] for letter in text)
+
+
+def flush() -> bool:
+    """Hand over all that was said; tells whether it was taken: a reader may be gone, a disk full."""
+    is_taken = True
+    for stream in (sys.stdout, sys.stderr):
+        try:
+            if stream is not None:
+                stream.flush()
+        except OSError:
+            is_taken = False
+    return is_taken
+
+
+def _say(text: str) -> None:
+    """Write beside the answer; when nobody is there to read it, the work goes on."""
+    try:
+        if sys.stderr is not None:
+            sys.stderr.write(text)
+            sys.stderr.flush()
+    except OSError:
+        return
+
+
+def _is_terminal(stream: Any) -> bool:
+    return stream is not None and stream.isatty()
+
+
+def _has_colour(stream: Any) -> bool:
+    return _is_terminal(stream) and "NO_COLOR" not in os.environ
+
+
+def _to_json(document: dict[str, Any]) -> str:
+    import json
+
+    return json.dumps(document, ensure_ascii=False, default=str)
+
+
+def _rich_table(title: str, columns: list[str], rows: list[list[str]]) -> str:
+    import io
+
+    from rich.console import Console
+    from rich.table import Table
+
+    table = Table(title=title, title_justify="left", box=None, header_style="bold")
+    for column in columns:
+        table.add_column(column)
+    for row in rows:
+        table.add_row(*row)
+    target = io.StringIO()
+    # A name such as app/[id]/page.tsx or a note with :bug: is shown as it is.
+    Console(file=target, force_terminal=True, soft_wrap=True, markup=False, emoji=False).print(table)
+    return target.getvalue().rstrip("\n")

@@ -1,0 +1,231 @@
+"""The commands about money: usage, usage add, usage import, usage list."""
+
+from __future__ import annotations
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from typing import Any
+
+    from landlane.cli.main import Desk
+    from landlane.domain.usage import Total, UsageEntry
+
+_GROUPS = ("task", "lineage", "agent", "client", "model", "day")
+_MOST_BYTES = 256_000_000
+
+
+def show(desk: Desk, since: str, until: str, by: str) -> int:
+    """Show what was spent."""
+    from landlane.domain.usage import add_up_by, total_words
+    from landlane.errors import Malformed
+    from landlane.operations.usage import list_usage, totals_of
+    from landlane.views.usage import total_json, totals_json
+
+    if by and by not in _GROUPS:
+        raise Malformed(f"--by {by[:40]!r} is unknown", code="BAD_GROUP", hint=f"one of {', '.join(_GROUPS)}")
+    desk.show_life()
+    entries = list_usage(desk.house.context, _period(desk, since, until))
+    totals = totals_of(entries)
+    field = {"": "task", "day": "state"}.get(by, by)
+    groups = add_up_by(entries, lambda one: str(getattr(one, field)))
+    unnamed = "unattributed" if field in ("task", "lineage") else "unknown"
+    named = {name or unnamed: total for name, total in sorted(groups.items(), key=lambda item: not item[0])}
+    rows = [_total_row(name, total) for name, total in named.items()]
+    answer: dict[str, Any] = {"ok": True, **totals_json(totals), "budgets": _budgets_json(desk)}
+    if by:
+        answer["by"] = by
+        answer["groups"] = {name: total_json(total) for name, total in named.items()}
+    title = _counted(len(entries))
+    columns = [by or "task", "cost", "bookings", "tokens in", "tokens out"]
+    text = desk.terminal.table(title, columns, rows)
+    if rows:
+        text += f"\nin all: {total_words(totals.grand)}"
+    desk.terminal.answer(answer, "\n".join([text, *_budget_lines(desk)]))
+    return 0
+
+
+def _counted(count: int) -> str:
+    return f"{count:,} booking{'' if count == 1 else 's'}" if count else "nothing is booked"
+
+
+def _total_row(name: str, total: Total) -> list[str]:
+    from landlane.domain.usage import total_words
+
+    missing = "+" if total.unknown_tokens else ""
+    are_unknown = total.unknown_tokens == total.entries
+    tokens = (
+        ["?", "?"]
+        if are_unknown
+        else [f"{total.input_tokens:,}{missing}", f"{total.output_tokens:,}{missing}"]
+    )
+    return [name, total_words(total), str(total.entries), *tokens]
+
+
+def add(
+    desk: Desk,
+    task: str,
+    key: str,
+    cost: str,
+    input_tokens: str,
+    output_tokens: str,
+    model: str,
+    client: str,
+    agent: str,
+    attempt: str,
+    at: str,
+) -> int:
+    """Book what was used."""
+    from landlane.domain.agents import check_text
+    from landlane.domain.periods import read_instant
+    from landlane.domain.usage import money_words, read_money, read_tokens
+    from landlane.ids import new_uuid
+    from landlane.operations.usage import book_exactly
+    from landlane.views.usage import usage_json
+
+    for text, what in ((model, "model"), (client, "client"), (agent, "agent")):
+        check_text(text, what, 400)
+    session = desk.session()
+    booked = book_exactly(
+        desk.house.context,
+        key=key or f"hand/{new_uuid()}",
+        task=task,
+        attempt=read_tokens(attempt, "--attempt") or 0,
+        agent=agent or session.agent,
+        client=client,
+        model=model,
+        input_tokens=read_tokens(input_tokens, "--input-tokens"),
+        output_tokens=read_tokens(output_tokens, "--output-tokens"),
+        cost_micros=read_money(cost, "--cost") if cost else None,
+        at=read_instant(at, "--at") if at else 0,
+        session=session,
+    )
+    entry = booked.entry
+    answer = {"ok": True, "usage": usage_json(entry), "is_new": booked.is_new, "differs": booked.differs}
+    amount = money_words(entry.cost_micros) if entry.cost_micros is not None else "an unknown cost"
+    text = f"{entry.id}: booked {amount} to {entry.task or 'no task'}"
+    if not booked.is_new:
+        text = f"{entry.id} was booked before: {amount} to {entry.task or 'no task'}; nothing was changed"
+        text += ", though it comes with another cost now" if booked.differs else ""
+    desk.terminal.answer(answer, text)
+    return 0
+
+
+def read_in(desk: Desk, file: str) -> int:
+    """Book the records of another tool."""
+    from landlane.domain.usage import total_words
+    from landlane.operations.usage_importing import import_usage
+    from landlane.views.usage import imported_json
+
+    text = _read_file(desk, file)
+    session = desk.session()
+    done = import_usage(desk.house.context, session, text)
+    told = [f"booked {done.booked}: {total_words(done.total)}" if done.booked else "booked nothing new"]
+    told += [f"{done.unattributed} of them belong to no task"] if done.unattributed else []
+    told += [f"{done.known} were booked before"] if done.known else []
+    told += (
+        [f"{done.differing} of those come with another cost now; nothing was changed"]
+        if done.differing
+        else []
+    )
+    if done.strange:
+        shown = ", ".join(done.strange[:5]) + (" …" if len(done.strange) > 5 else "")
+        told.append(f"tasks that nobody knows here: {shown}")
+    desk.terminal.answer({"ok": True, **imported_json(done)}, "\n".join(told))
+    return 0
+
+
+def _read_file(desk: Desk, file: str) -> str:
+    import os
+    import sys
+
+    from landlane.errors import Malformed
+
+    try:
+        if file == "-":
+            raw = sys.stdin.buffer.read(_MOST_BYTES + 1)
+        else:
+            with open(os.path.join(desk.cwd, file), "rb") as opened:
+                raw = opened.read(_MOST_BYTES + 1)
+        if len(raw) > _MOST_BYTES:
+            raise Malformed(
+                f"{file} is larger than {_MOST_BYTES:,} bytes", code="FILE_TOO_LARGE", hint="split it"
+            )
+        return raw.decode("utf-8")
+    except OSError as error:
+        raise Malformed(
+            f"{file}: {error.strerror}",
+            code="FILE_UNREADABLE",
+            hint="name a file of JSON lines, or - for stdin",
+        ) from error
+    except UnicodeDecodeError as error:
+        raise Malformed(
+            f"{file} is not UTF-8 text", code="FILE_NOT_TEXT", hint="write one JSON object on each line"
+        ) from error
+
+
+def list_all(desk: Desk, task: str, since: str, until: str) -> int:
+    """Show the bookings."""
+    from landlane.domain.usage import add_up, total_words
+    from landlane.operations.usage import list_usage
+    from landlane.views.usage import total_json, usage_json
+
+    desk.show_life()
+    found = list_usage(desk.house.context, _period(desk, since, until), task)
+    own = [one for one in found if not task or one.task == task]
+    refer = [one for one in found if task and one.task != task]
+    columns = ["id", "at", "task", "agent", "client", "model", "in", "out", "cost"]
+    title = f"{_counted(len(own))}: {total_words(add_up(own))}" if own else _counted(0)
+    text = desk.terminal.table(title, columns, [_row(one) for one in own])
+    if refer:
+        elsewhere = f"{len(refer)} booked elsewhere refer to {task}, and count there"
+        text += "\n" + desk.terminal.table(elsewhere, columns, [_row(one) for one in refer])
+    answer = {"ok": True, "usage": [usage_json(one) for one in own], "total": total_json(add_up(own))}
+    desk.terminal.answer(answer | {"elsewhere": [usage_json(one) for one in refer]}, text)
+    return 0
+
+
+def _row(entry: UsageEntry) -> list[str]:
+    from landlane.clock import rfc3339
+    from landlane.domain.usage import money_words
+
+    def count(tokens: int | None) -> str:
+        return "?" if tokens is None else f"{tokens:,}"
+
+    cost = "unknown" if entry.cost_micros is None else money_words(entry.cost_micros)
+    cost = f"at least {cost}" if entry.is_least else cost
+    cost += "" if entry.is_final else " so far"
+    words = [entry.id, rfc3339(entry.at), entry.task or "none", entry.agent, entry.client, entry.model]
+    return [*words, count(entry.input_tokens), count(entry.output_tokens), cost]
+
+
+def _period(desk: Desk, since: str, until: str) -> Any:
+    """What was asked for; everything when nothing was."""
+    from landlane.operations.stats import period_of
+
+    if not since and not until:
+        return None
+    return period_of(desk.house.context, since, until, default="all")
+
+
+def _budgets_json(desk: Desk) -> dict[str, Any]:
+    from landlane.views.usage import dollars
+
+    settings = desk.house.context.settings
+    return {
+        "task_usd": dollars(settings.budgets_task),
+        "run_usd": dollars(settings.budgets_run),
+        "day_usd": dollars(settings.budgets_day),
+    }
+
+
+def _budget_lines(desk: Desk) -> list[str]:
+    """How much of the day's budget is used; the others belong to tasks and runs."""
+    from landlane.domain.usage import money_words, total_words
+    from landlane.operations.usage import spent_today
+
+    limit = desk.house.context.settings.budgets_day
+    if limit is None:
+        return []
+    today = spent_today(desk.house.context)
+    is_over = today.cost_micros >= limit
+    used = ", and used up: no attempt begins before midnight UTC" if is_over else ""
+    return [f"today: {total_words(today)}; the budget of a day is {money_words(limit)}{used}"]

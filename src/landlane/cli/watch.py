@@ -1,0 +1,134 @@
+"""The command that watches: what is new is written down once, and told to whoever wants to hear of it."""
+
+from __future__ import annotations
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from typing import Any
+
+    from landlane.cli.main import Desk
+
+
+def watch(desk: Desk, once: bool, interval: str, past: bool) -> int:
+    """Look once or again and again."""
+    from landlane.clock import parse_duration
+    from landlane.errors import Malformed
+
+    interval_ms = parse_duration(interval, what="--interval") if interval else 0
+    if interval and interval_ms <= 0:
+        raise Malformed("--interval must be above zero", code="BAD_DURATION", hint="--interval 30s")
+    if past:
+        return _show_past(desk)
+    return _look_once(desk) if once else _go_on(desk, interval_ms)
+
+
+def _show_past(desk: Desk) -> int:
+    from landlane.operations.events import list_events
+    from landlane.views.watching import event_json, event_line
+
+    events = list_events(desk.house.context)
+    lines = [event_line(event) for event in events]
+    answer = {"ok": True, "events": [event_json(event) for event in events]}
+    desk.terminal.answer(answer, "\n".join(lines) or "nothing was seen yet")
+    return 0
+
+
+def _site(desk: Desk) -> Any:
+    """Where to look: without git, at what there is."""
+    house = desk.house
+    if house.checkout.common_dir:
+        return house.site()
+    from landlane.flows.site import Site
+
+    return Site(context=house.context, here=house.checkout, home=house.checkout)
+
+
+def _settings(site: Any) -> Any:
+    """Those of the main checkout: what an author writes into a workspace tells nobody anything."""
+    from landlane.flows.rules import of_main_checkout
+
+    return of_main_checkout(site)
+
+
+def _look_once(desk: Desk) -> int:
+    from landlane.loops.watching import look
+    from landlane.views.watching import event_json, event_line
+
+    site = _site(desk)
+    found = look(site, _settings(site), _body_of(site))
+    answer = {
+        "ok": True,
+        "events": [event_json(event) for event in found.events],
+        "sent": [event_json(event) for event in found.sent],
+        "unsent": [event_json(event) for event in found.unsent],
+    }
+    lines = [event_line(event) for event in found.events] or ["nothing new"]
+    desk.terminal.answer(answer, "\n".join([*lines, *_troubles(found)]))
+    return 0
+
+
+def _body_of(site: Any) -> Any:
+    import os
+
+    from landlane.views.watching import notice_json
+
+    name = os.path.basename(site.home.root)
+
+    def body_of(event: Any) -> dict[str, Any]:
+        return notice_json(event, name)
+
+    return body_of
+
+
+def _troubles(found: Any) -> list[str]:
+    return [
+        f"{event.id} was not sent to the {name}: {one['why']}"
+        + ("; it will be tried again" if one["state"] == "new" else "")
+        for event in found.unsent
+        for name, one in event.channels.items()
+        if one["why"]
+    ]
+
+
+def _go_on(desk: Desk, interval_ms: int) -> int:
+    from landlane.cli.main import heed_signals
+    from landlane.config import read_settings
+    from landlane.loops import watching
+    from landlane.views.watching import event_json, event_line
+
+    heed_signals()
+    house = desk.house
+    site = _site(desk)
+
+    def show(found: Any) -> None:
+        for event in found.events:
+            desk.terminal.line(_line(event_json(event)) if desk.terminal.is_json else event_line(event))
+        for text in _troubles(found):
+            desk.terminal.note(text)
+        house.settle()
+
+    told = ""
+
+    def complain(error: Any) -> None:
+        nonlocal told
+        if error.message != told:  # once, and not at every look
+            if desk.terminal.is_json:
+                trouble = {"ok": False, "code": error.code, "message": error.message, "hint": error.hint}
+                desk.terminal.line(_line(trouble))
+            desk.terminal.note(f"{error.message} [{error.code}]; it goes on")
+        told = error.message
+
+    desk.terminal.note(f"watching {site.home.root}; Ctrl-C ends it")
+    try:
+        watching.watch(
+            site, lambda: read_settings(site.home.root), interval_ms, _body_of(site), show, complain
+        )
+    except KeyboardInterrupt:
+        return 0
+    return 0
+
+
+def _line(document: dict[str, Any]) -> str:
+    import json
+
+    return json.dumps(document, ensure_ascii=False)

@@ -1,0 +1,1 @@
+"""The demo: colliding tasks done the naive way, in plain worktrees, and with Landlane; then counted."""

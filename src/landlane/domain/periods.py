@@ -1,0 +1,91 @@
+"""Periods: from one instant of the calendar to another, as people write them."""
+
+from __future__ import annotations
+
+from datetime import UTC, datetime
+
+from landlane.clock import parse_duration
+from landlane.errors import Malformed
+from landlane.values import value
+
+ALL = "all"
+DAY_MS = 86_400_000
+
+
+@value
+class Period:
+    """From an instant on, and before another; both are the calendar's, in milliseconds."""
+
+    since: int
+    until: int
+
+    def has(self, at: int) -> bool:
+        """Whether an instant lies in it."""
+        return self.since <= at < self.until
+
+    def overlap_ms(self, begin: int, end: int) -> int:
+        """How much of a stretch lies in it."""
+        return max(0, min(end, self.until) - max(begin, self.since))
+
+
+def read_period(since: str, until: str, now: int, default: str = "7d") -> Period:
+    """A period: `since` is a length back from its end, a date, an instant or `all`; `until` is no length.
+
+    A date alone means all of that day: `until` a date ends with it. Days begin at midnight UTC.
+
+    Raises:
+        Malformed: one of them cannot be read, or the period ends before it begins.
+    """
+    # What happens at this very instant is part of what is asked for now.
+    end = read_instant(until, "--until", is_end=True) if until else now + 1
+    begin = _begin(since or default, end)
+    if begin >= end:
+        raise Malformed(
+            "the period ends before it begins",
+            code="BAD_PERIOD",
+            hint="give --since an earlier date than --until, or a length such as 7d",
+        )
+    return Period(since=begin, until=end)
+
+
+def _begin(text: str, end: int) -> int:
+    if text == ALL:
+        return 0
+    if _looks_like_date(text):
+        return read_instant(text, "--since")
+    try:
+        return max(0, end - parse_duration(text, what="--since"))
+    except Malformed:
+        raise _no_instant(text, "--since") from None
+
+
+def _looks_like_date(text: str) -> bool:
+    return text[4:5] == "-" and text[:4].isdecimal()
+
+
+def read_instant(text: str, what: str, *, is_end: bool = False) -> int:
+    """Milliseconds since 1970 of a date or an instant; without a zone it is UTC.
+
+    Raises:
+        Malformed: it is neither.
+    """
+    is_day = len(text) == len("2026-01-31")
+    try:
+        found = datetime.fromisoformat(text)
+    except ValueError:
+        raise _no_instant(text, what) from None
+    if found.tzinfo is None:
+        found = found.replace(tzinfo=UTC)
+    at = int(found.timestamp() * 1000)
+    if at < 0 or not _looks_like_date(text):
+        raise _no_instant(text, what)
+    return at + DAY_MS if is_end and is_day else at
+
+
+def _no_instant(text: str, what: str) -> Malformed:
+    lengths = ", a length such as 7d, or all" if what == "--since" else ""
+    return Malformed(
+        f"{what} {text[:40]!r} is no instant",
+        code="BAD_INSTANT",
+        hint=f"write a date such as 2026-01-31, an instant such as 2026-01-31T09:30:00Z{lengths}",
+    )

@@ -1,0 +1,267 @@
+"""The fields of the worker protocol as one table: read by the parser, the writer, the schema and the docs."""
+
+from __future__ import annotations
+
+from landlane.values import value
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from typing import Any
+
+VERSION = 1
+MOST_LINE_BYTES = 4 * 1024 * 1024  # with its line end; a patch is the longest thing that is said
+
+TEXT, WORD, WHOLE, NUMBER, FLAG = "text", "word", "whole", "number", "flag"
+TEXTS, PATHS, COMMIT, USAGE, FINDINGS = "texts", "paths", "commit", "usage", "findings"
+
+_LONG = 64_000
+_LONGEST_PATCH = 3_000_000  # characters: even escaped, most patches fit into a line
+_MOST_WHOLE = 2**53 - 1  # what every language reads exactly
+_HEX = frozenset("0123456789abcdef")
+
+
+@value
+class Field:
+    """One field: its kind, what it means, and its limit. What is optional may be left out, or null."""
+
+    kind: str
+    help: str
+    most: int = 0  # characters of a text, items of a list, or the highest number
+    is_optional: bool = False
+
+
+_ASSIGNMENT = Field(kind=WORD, help="the id of the assignment, as it was given", most=100)
+_USAGE = Field(kind=USAGE, help="what was used since the assignment began; unknown is null", is_optional=True)
+_NOTES = Field(kind=TEXT, help="for whoever works on it next", most=_LONG, is_optional=True)
+
+ASSIGNMENT, HEARTBEAT, PROGRESS = "WorkAssignment", "Heartbeat", "Progress"
+COMPLETE, FAILED = "WorkComplete", "WorkFailed"
+
+# type → field → what it is. `type` and `version` stand in every message and are not repeated here.
+TABLE: dict[str, dict[str, Field]] = {
+    ASSIGNMENT: {
+        "assignment": Field(kind=WORD, help="an id; every answer repeats it", most=100),
+        "task": Field(kind=WORD, help="the task, such as T7", most=100),
+        "attempt": Field(kind=WHOLE, help="which attempt at the task this is, from 1 on", most=1_000_000),
+        "title": Field(kind=TEXT, help="what is to be done, in one line", most=1_000),
+        "body": Field(kind=TEXT, help="the description", most=_LONG, is_optional=True),
+        "role": Field(kind=WORD, help="what the worker may do", most=100, is_optional=True),
+        "paths": Field(kind=TEXTS, help="patterns of what it may change", most=1_000),
+        "check": Field(kind=TEXT, help="the command that proves it", most=4_000, is_optional=True),
+        "folder": Field(kind=TEXT, help="the checkout to work in", most=4_096),
+        "scratch": Field(kind=TEXT, help="a folder of its own", most=4_096, is_optional=True),
+        "branch": Field(kind=TEXT, help="where to commit, if it may", most=1_000, is_optional=True),
+        "base": Field(kind=COMMIT, help="the commit that the checkout stands on", is_optional=True),
+        "may_commit": Field(kind=FLAG, help="else the change is handed back as a patch or as files"),
+        "heartbeat_seconds": Field(
+            kind=NUMBER, help="say something at least this often, or be taken for dead", most=86_400
+        ),
+        "limit_seconds": Field(
+            kind=NUMBER, help="how long the whole may take", most=31_536_000, is_optional=True
+        ),
+        "budget_usd": Field(kind=NUMBER, help="what it may cost", most=1_000_000, is_optional=True),
+        "notes": Field(kind=TEXTS, help="what earlier attempts left, the oldest first", most=100),
+    },
+    HEARTBEAT: {
+        "assignment": _ASSIGNMENT,
+        "doing": Field(kind=TEXT, help="what it is at", most=1_000, is_optional=True),
+    },
+    PROGRESS: {
+        "assignment": _ASSIGNMENT,
+        "text": Field(kind=TEXT, help="what happened", most=8_000),
+        "done": Field(kind=NUMBER, help="how much of it is done, from 0 to 1", most=1, is_optional=True),
+        "usage": _USAGE,
+    },
+    COMPLETE: {
+        "assignment": _ASSIGNMENT,
+        "summary": Field(kind=TEXT, help="what was done", most=_LONG),
+        "commit": Field(
+            kind=COMMIT,
+            help="the commit that holds the change, for workers that may commit",
+            is_optional=True,
+        ),
+        "patch": Field(
+            kind=TEXT,
+            help="the change as a unified diff against `base`",
+            most=_LONGEST_PATCH,
+            is_optional=True,
+        ),
+        "files": Field(
+            kind=PATHS,
+            help="paths of the repository whose new content lies in `scratch` under the same path",
+            most=10_000,
+            is_optional=True,
+        ),
+        "verdict": Field(kind=WORD, help="of a reviewer: `approve` or `reject`", most=40, is_optional=True),
+        "findings": Field(
+            kind=FINDINGS,
+            help="of a reviewer: objects with `path`, `line`, `severity` and `text`",
+            most=500,
+            is_optional=True,
+        ),
+        "usage": _USAGE,
+        "notes": _NOTES,
+    },
+    FAILED: {
+        "assignment": _ASSIGNMENT,
+        "code": Field(kind=WORD, help="why, as one word; see below", most=40),
+        "reason": Field(kind=TEXT, help="why, in a sentence", most=_LONG),
+        "retry": Field(
+            kind=FLAG, help="whether another attempt could do better; yes when left out", is_optional=True
+        ),
+        "retry_after_seconds": Field(
+            kind=NUMBER, help="with `rate_limited`: how long to wait", most=31_536_000, is_optional=True
+        ),
+        "usage": _USAGE,
+        "notes": _NOTES,
+    },
+}
+# Of these, a message has one at most.
+ONE_OF = {COMPLETE: ("commit", "patch", "files")}
+USAGE_FIELDS: dict[str, Field] = {
+    "input_tokens": Field(kind=WHOLE, help="tokens read", most=_MOST_WHOLE, is_optional=True),
+    "output_tokens": Field(kind=WHOLE, help="tokens written", most=_MOST_WHOLE, is_optional=True),
+    "cost_usd": Field(kind=NUMBER, help="US dollars", most=1_000_000_000, is_optional=True),
+}
+# What a reviewer found: where, how bad, and why. Only the text must be there.
+FINDING_FIELDS: dict[str, Field] = {
+    "path": Field(kind=TEXT, help="from the root of the repository", most=4_096, is_optional=True),
+    "line": Field(kind=WHOLE, help="from 1 on", most=10_000_000, is_optional=True),
+    "severity": Field(
+        kind=WORD, help="`blocker`, `major`, `minor`, `note` or `praise`", most=40, is_optional=True
+    ),
+    "text": Field(kind=TEXT, help="what is wrong, or right, and why", most=4_000),
+}
+# Why work failed. The first group is for workers to say; the others are what is found about them.
+CODES: dict[str, str] = {
+    "failed": "it could not be done",
+    "blocked": "something or somebody else must act first",
+    "rate_limited": "the model's provider wants fewer requests",
+    "refused": "the worker will not do it",
+    "stopped": "it was told to end",
+    "malformed": "it said something that is no message of this protocol",
+    "oversized": "it said more in one line than fits",
+    "flooded": "it said more than anybody could read",
+    "out_of_order": "it said something at the wrong time, or about another assignment",
+    "silent": "it said nothing for longer than it may",
+    "late": "it took longer than it may",
+    "closed": "it closed its output without an end, and went on",
+    "died": "it ended without an end, or badly after one",
+    "not_started": "it could not be started",
+}
+
+
+def why_not(field: Field, found: object) -> str:
+    """What is wrong with what stands in a field; empty when nothing is."""
+    if found is None:
+        return "" if field.is_optional else "must not be null"
+    return _JUDGES[field.kind](field, found)
+
+
+def _text(field: Field, found: object) -> str:
+    if not isinstance(found, str):
+        return "must be a text"
+    if len(found) > field.most:
+        return f"has {len(found):,} characters; {field.most:,} are the most"
+    if "\0" in found or (not found.isascii() and any("\ud800" <= letter <= "\udfff" for letter in found)):
+        return "holds characters that are no text"
+    return ""
+
+
+def _word(field: Field, found: object) -> str:
+    wrong = _text(field, found)
+    is_word = (
+        isinstance(found, str) and found.isascii() and found.isprintable() and found and " " not in found
+    )
+    return wrong or ("" if is_word else "must be one word in plain letters")
+
+
+def _whole(field: Field, found: object) -> str:
+    is_number = isinstance(found, int) and not isinstance(found, bool)
+    return "" if is_number and 0 <= found <= field.most else f"must be a whole number up to {field.most:,}"  # pyright: ignore[reportOperatorIssue]
+
+
+def _number(field: Field, found: object) -> str:
+    is_number = isinstance(found, (int, float)) and not isinstance(found, bool)
+    # What is not a number, and what is infinite, is not within the limits either.
+    return "" if is_number and 0 <= found <= field.most else f"must be a number from 0 to {field.most:,}"  # pyright: ignore[reportOperatorIssue]
+
+
+def _flag(_: Field, found: object) -> str:
+    return "" if isinstance(found, bool) else "must be true or false"
+
+
+def _texts(field: Field, found: object) -> str:
+    if not isinstance(found, (list, tuple)):
+        return "must be a list of texts"
+    items: list[object] = list(found)  # pyright: ignore[reportUnknownArgumentType]
+    if len(items) > field.most:
+        return f"has {len(items):,} items; {field.most:,} are the most"
+    one = Field(kind=TEXT, help="", most=_LONG)
+    return next((f"holds an item that {wrong}" for item in items if (wrong := _text(one, item))), "")
+
+
+def _paths(field: Field, found: object) -> str:
+    wrong = _texts(field, found)
+    if wrong:
+        return wrong
+    paths: Any = found
+    odd = next((path for path in paths if not _is_inside(str(path))), None)
+    return "" if odd is None else f"holds {odd[:80]!r}, which is no path inside the repository"
+
+
+def _is_inside(path: str) -> bool:
+    parts = path.split("/")
+    return bool(path) and len(path) <= 4_096 and not any(part in ("", ".", "..", ".git") for part in parts)
+
+
+def _commit(_: Field, found: object) -> str:
+    is_id = isinstance(found, str) and len(found) in (40, 64) and _HEX.issuperset(found)
+    return "" if is_id else "must be the full id of a commit"
+
+
+def _usage(_: Field, found: object) -> str:
+    if not isinstance(found, dict):
+        return "must be an object"
+    given: dict[str, object] = found  # pyright: ignore[reportUnknownVariableType]
+    for name, item in given.items():
+        wrong = why_not(USAGE_FIELDS[name], item) if name in USAGE_FIELDS else "is unknown"
+        if wrong:
+            return f"holds {name[:40]!r}, which {wrong}"
+    return ""
+
+
+def _findings(field: Field, found: object) -> str:
+    if not isinstance(found, (list, tuple)):
+        return "must be a list of objects"
+    items: list[object] = list(found)  # pyright: ignore[reportUnknownArgumentType]
+    if len(items) > field.most:
+        return f"has {len(items):,} items; {field.most:,} are the most"
+    return next((f"holds an item that {wrong}" for item in items if (wrong := _finding(item))), "")
+
+
+def _finding(item: object) -> str:
+    if not isinstance(item, dict):
+        return "must be an object"
+    given: dict[str, object] = item  # pyright: ignore[reportUnknownVariableType]
+    odd = next((name for name in given if name not in FINDING_FIELDS), None)
+    if odd is not None:
+        return f"has an unknown field {odd[:40]!r}"
+    for name, field in FINDING_FIELDS.items():
+        if wrong := why_not(field, given.get(name)):
+            return f"has a {name} that {wrong}"
+    return ""
+
+
+_JUDGES = {
+    TEXT: _text,
+    WORD: _word,
+    WHOLE: _whole,
+    NUMBER: _number,
+    FLAG: _flag,
+    TEXTS: _texts,
+    PATHS: _paths,
+    COMMIT: _commit,
+    USAGE: _usage,
+    FINDINGS: _findings,
+}

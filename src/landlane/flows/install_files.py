@@ -1,0 +1,161 @@
+"""Reading and writing files of others with care: whole or not at all, through links, keeping their modes."""
+
+from __future__ import annotations
+
+import os
+import shutil
+import stat
+
+from landlane.errors import LandlaneError
+from landlane.ids import sha256
+
+_WRITE_BITS = 0o222
+_SCRATCH = ".landlane-new"  # one name for all: nobody but the holder of init's lock writes
+
+
+def read_bytes(path: str) -> bytes | None:
+    """What a file holds; None when there is none, also where a link leads to nothing.
+
+    Raises:
+        LandlaneError: it is no file, or cannot be read.
+    """
+    try:
+        with open(path, "rb") as file:
+            return file.read()
+    except (FileNotFoundError, NotADirectoryError):
+        return None
+    except OSError as error:
+        raise refused(path, error.strerror or str(error)) from error
+
+
+def mode_of(path: str) -> int:
+    """The permissions of a file; -1 when there is none."""
+    try:
+        return stat.S_IMODE(os.stat(path).st_mode)
+    except OSError:
+        return -1
+
+
+def fingerprint(content: bytes | None) -> str:
+    """What tells a content from another; empty for no file."""
+    return "" if content is None else sha256(content).hexdigest()
+
+
+def check_writable(path: str) -> None:
+    """Whether a file can be written, before anything is.
+
+    Raises:
+        LandlaneError: it is a folder or read-only, or nothing can be made where it should be.
+    """
+    real = os.path.realpath(path)
+    if os.path.isdir(real):
+        raise refused(path, "it is a folder")
+    if os.path.lexists(real):
+        mode = mode_of(real)
+        if not mode & _WRITE_BITS or not os.access(real, os.W_OK):
+            raise refused(path, "it is read-only")
+    folder = os.path.dirname(real)
+    while not os.path.lexists(folder):
+        folder = os.path.dirname(folder)
+    if not os.path.isdir(folder):
+        raise refused(path, f"{folder} is no folder")
+    if not os.access(folder, os.W_OK | os.X_OK) or not mode_of(folder) & _WRITE_BITS:
+        raise refused(path, f"{folder} is read-only")
+
+
+def write_bytes(path: str, content: bytes, mode: int = -1) -> None:
+    """Write a file whole, durably, where its link leads; an existing one keeps its mode, unless one is given.
+
+    Raises:
+        LandlaneError: the system refuses; the file is as it was.
+    """
+    real = os.path.realpath(path)
+    scratch = real + _SCRATCH
+    try:
+        os.makedirs(os.path.dirname(real), exist_ok=True)
+        with open(scratch, "wb") as file:
+            file.write(content)
+            file.flush()
+            os.fsync(file.fileno())
+        if os.path.exists(real):
+            _keep_owner(real, scratch)
+        if mode >= 0:
+            os.chmod(scratch, mode)
+        os.replace(scratch, real)
+        sync_folder(os.path.dirname(real))
+    except OSError as error:
+        forget_scratch(path)
+        raise refused(path, error.strerror or str(error)) from error
+
+
+def remove_file(path: str) -> None:
+    """Remove a file, where its link leads; a link stays, and one that is gone does not matter.
+
+    Raises:
+        LandlaneError: the system refuses.
+    """
+    try:
+        real = os.path.realpath(path)
+        os.unlink(real)
+        sync_folder(os.path.dirname(real))
+    except FileNotFoundError:
+        return
+    except OSError as error:
+        raise refused(path, error.strerror or str(error)) from error
+
+
+def missing_folders(path: str) -> list[str]:
+    """The folders that have to be made for a file, the deepest first."""
+    found: list[str] = []
+    folder = os.path.dirname(os.path.realpath(path))
+    while not os.path.lexists(folder):
+        found.append(folder)
+        folder = os.path.dirname(folder)
+    return found
+
+
+def remove_empty(folders: list[str]) -> None:
+    """Remove folders that we made, as far as nothing is in them; the deepest come first."""
+    for folder in folders:
+        try:
+            os.rmdir(folder)
+        except OSError:
+            continue
+
+
+def sync_folder(folder: str) -> None:
+    """Make the names in a folder durable."""
+    handle = os.open(folder or ".", os.O_RDONLY)
+    try:
+        os.fsync(handle)
+    except OSError:
+        return  # some file systems cannot, and need not
+    finally:
+        os.close(handle)
+
+
+def refused(path: str, why: str) -> LandlaneError:
+    """A file that cannot be read or written."""
+    return LandlaneError(
+        f"{path}: {why}",
+        code="FILE_REFUSED",
+        hint="nothing was changed; mend that, or leave its client out with --client, and try again",
+        path=path,
+    )
+
+
+def _keep_owner(real: str, scratch: str) -> None:
+    shutil.copymode(real, scratch)
+    try:
+        there = os.stat(real)
+        os.chown(scratch, there.st_uid, there.st_gid)
+    except OSError:
+        return  # only the superuser may give files away
+
+
+def forget_scratch(path: str) -> None:
+    """Remove what a write that was cut off left beside a file."""
+    try:
+        os.unlink(os.path.realpath(path) + _SCRATCH)
+    except OSError:
+        return

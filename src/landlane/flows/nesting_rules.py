@@ -1,0 +1,296 @@
+"""Which tools walk into a folder with a second copy of the project: one rule for each tool and its habits."""
+
+from __future__ import annotations
+
+import json
+import os
+import re
+
+from landlane.values import value
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterable, Iterator
+    from typing import Any
+
+_ENDINGS = ("js", "cjs", "mjs", "ts", "cts", "mts")
+_COMMENTS = re.compile(r'("(?:\\.|[^"\\])*")|//[^\n]*|/\*.*?\*/', re.DOTALL)
+_LAST_COMMA = re.compile(r",(\s*[}\]])")
+# What pytest does not walk into by itself.
+_PYTEST = ("*.egg", ".*", "_darcs", "build", "CVS", "dist", "node_modules", "venv", "{arch}")
+
+
+@value
+class Walker:
+    """A tool that would walk into the folder, the file that should say otherwise, and the line to add."""
+
+    tool: str
+    file: str
+    line: str
+
+
+@value
+class Nest:
+    """A folder with worktrees in it, as a path in the main checkout, and whether git ignores it."""
+
+    root: str
+    folder: str
+    is_ignored: bool
+
+    @property
+    def is_hidden(self) -> bool:
+        """Whether a part of its path begins with a dot, which many tools pass over."""
+        return any(part.startswith(".") for part in self.folder.split("/"))
+
+    def text(self, name: str) -> str | None:
+        """What a file at the root of the checkout says, if there is one."""
+        try:
+            with open(os.path.join(self.root, name), encoding="utf-8", errors="replace") as file:
+                return file.read()
+        except OSError:
+            return None
+
+    def there(self, *names: str) -> Iterator[tuple[str, str]]:
+        """Those of these files that are there, and what they say."""
+        for name in names:
+            text = self.text(name)
+            if text is not None:
+                yield name, text
+
+    def is_named(self, text: str) -> bool:
+        """Whether a text names the folder or one above it, as a path, a glob or a regular expression."""
+        plain = text.replace("\\", "")
+        parts = self.folder.split("/")
+        return any("/".join(parts[: length + 1]) in plain for length in range(len(parts)))
+
+    def is_matched(self, patterns: Iterable[str]) -> bool:
+        """Whether one of these globs fits the folder, a folder above it, or the name of one."""
+        from fnmatch import fnmatchcase
+
+        parts = self.folder.split("/")
+        above = ["/".join(parts[: length + 1]) for length in range(len(parts))]
+        for pattern in patterns:
+            tidy = pattern.strip().removeprefix("./").removeprefix("/").removeprefix("**/")
+            tidy = tidy.removesuffix("/**").removesuffix("/*").rstrip("/")
+            if any(fnmatchcase(name, tidy) for name in (*parts, *above)):
+                return True
+        return False
+
+    def could_be_in(self, patterns: Iterable[str]) -> bool:
+        """Whether one of these globs could lead to the folder: it begins there, or with a wildcard."""
+        first = self.folder.split("/")[0]
+        heads = [pattern.removeprefix("./").split("/")[0] for pattern in patterns]
+        return any(head in ("", ".", first) or "*" in head for head in heads)
+
+
+def _strings(found: Any) -> list[str]:
+    """A list of texts, or one text with several."""
+    if isinstance(found, str):
+        return found.replace(",", " ").split()
+    return [str(one) for one in found] if isinstance(found, list) else []  # pyright: ignore[reportUnknownVariableType, reportUnknownArgumentType]
+
+
+def _json(text: str | None) -> dict[str, Any]:
+    """A JSON object, with comments and commas too many as people write them; empty when it is none."""
+    try:
+        plain = _COMMENTS.sub(lambda found: found[1] or "", text or "")
+        found: Any = json.loads(_LAST_COMMA.sub(r"\1", plain))
+    except ValueError:
+        return {}
+    return found if isinstance(found, dict) else {}  # pyright: ignore[reportUnknownVariableType]
+
+
+def _toml(text: str | None) -> dict[str, Any]:
+    import tomllib
+
+    try:
+        return tomllib.loads(text or "")
+    except ValueError:
+        return {}
+
+
+def _section(document: dict[str, Any], *names: str) -> dict[str, Any] | None:
+    """A table inside of others; nothing when it is not there."""
+    for name in names:
+        found = document.get(name)
+        if not isinstance(found, dict):
+            return None
+        document = found  # pyright: ignore[reportUnknownVariableType]
+    return document
+
+
+def _ini(text: str | None, section: str) -> dict[str, str] | None:
+    from configparser import Error, RawConfigParser
+
+    reader = RawConfigParser(strict=False)
+    try:
+        reader.read_string(text or "")
+    except Error:
+        return None
+    return dict(reader.items(section)) if reader.has_section(section) else None
+
+
+def _tests_of_js(nest: Nest) -> Iterator[Walker]:
+    """Jest and vitest: both look into folders that begin with a dot."""
+    package = _json(nest.text("package.json"))
+    jest = list(nest.there(*(f"jest.config.{ending}" for ending in (*_ENDINGS, "json"))))
+    if "jest" in package:
+        jest.append(("package.json", json.dumps(package["jest"])))
+    escaped = nest.folder.replace(".", "\\\\.")
+    pattern = f'"<rootDir>/{escaped}/"'
+    for file, text in jest:
+        if not nest.is_named(text):
+            line = f"modulePathIgnorePatterns: [{pattern}], testPathIgnorePatterns: [{pattern}]"
+            yield Walker(tool="jest", file=file, line=line)
+    vitest = [f"{tool}.config.{ending}" for tool in ("vitest", "vite") for ending in _ENDINGS]
+    for file, text in nest.there(*vitest):
+        if (file.startswith("vitest") or "test:" in text) and not nest.is_named(text):
+            line = f'test: {{ exclude: [...configDefaults.exclude, "{nest.folder}/**"] }}'
+            yield Walker(tool="vitest", file=file, line=line)
+
+
+def _eslint(nest: Nest) -> Iterator[Walker]:
+    """The flat settings look into folders that begin with a dot, the older ones do not."""
+    for file, text in nest.there(*(f"eslint.config.{ending}" for ending in _ENDINGS)):
+        reads_gitignore = nest.is_ignored and ("includeIgnoreFile" in text or "gitignore" in text)
+        if not nest.is_named(text) and not reads_gitignore:
+            yield Walker(tool="eslint", file=file, line=f'{{ ignores: ["{nest.folder}/**"] }}')
+    if nest.is_hidden:
+        return
+    ignore = nest.text(".eslintignore") or ""
+    for file, text in nest.there(
+        *(f".eslintrc{ending}" for ending in ("", ".js", ".cjs", ".json", ".yml", ".yaml"))
+    ):
+        if not nest.is_named(text) and not nest.is_matched(ignore.splitlines()):
+            yield Walker(tool="eslint", file=".eslintignore" if ignore else file, line=f"{nest.folder}/")
+
+
+def _typescript(nest: Nest) -> Iterator[Walker]:
+    """Its wildcards pass over folders that begin with a dot."""
+    for file, text in nest.there("tsconfig.json", "jsconfig.json"):
+        found = _json(text)
+        is_limited = "files" in found and "include" not in found
+        walks = not is_limited and nest.could_be_in(_strings(found.get("include", ["**/*"])))
+        if walks and not nest.is_hidden and not nest.is_matched(_strings(found.get("exclude", []))):
+            yield Walker(tool="typescript", file=file, line=f'"exclude": ["{nest.folder}"]')
+
+
+def _pytest(nest: Nest) -> Iterator[Walker]:
+    ini = [(file, _ini(text, "pytest")) for file, text in nest.there("pytest.ini", "tox.ini")]
+    ini += [(file, _ini(text, "tool:pytest")) for file, text in nest.there("setup.cfg")]
+    table = _section(_toml(nest.text("pyproject.toml")), "tool", "pytest", "ini_options")
+    for file, found in [*ini, ("pyproject.toml", table)]:
+        if found is None:
+            continue
+        left_out = _strings(found.get("norecursedirs", list(_PYTEST)))
+        paths = _strings(found.get("testpaths", []))
+        walks = not paths or nest.could_be_in(paths)
+        if walks and not nest.is_matched(left_out) and not nest.is_named(str(found.get("addopts", ""))):
+            name = nest.folder.split("/")[0]
+            yield Walker(tool="pytest", file=file, line=f"norecursedirs = {' '.join(_PYTEST)} {name}")
+        return  # pytest reads only the first that it finds
+
+
+def _ruff(nest: Nest) -> Iterator[Walker]:
+    """It passes over what git ignores, unless told not to."""
+    found = [(file, _toml(text)) for file, text in nest.there("ruff.toml", ".ruff.toml")]
+    table = _section(_toml(nest.text("pyproject.toml")), "tool", "ruff")
+    for file, settings in found or ([("pyproject.toml", table)] if table is not None else []):
+        passes = nest.is_ignored and settings.get("respect-gitignore", True)
+        left_out = _strings(settings.get("exclude", [])) + _strings(settings.get("extend-exclude", []))
+        if not passes and not nest.is_matched(left_out):
+            yield Walker(tool="ruff", file=file, line=f'extend-exclude = ["{nest.folder}"]')
+
+
+def _flake8(nest: Nest) -> Iterator[Walker]:
+    for file, text in nest.there(".flake8", "setup.cfg", "tox.ini"):
+        found = _ini(text, "flake8")
+        if found is None:
+            continue
+        left_out = _strings(found.get("exclude", "")) + _strings(found.get("extend-exclude", ""))
+        if not nest.is_matched(left_out):
+            yield Walker(tool="flake8", file=file, line=f"extend-exclude = {nest.folder}")
+        return
+
+
+def _mypy(nest: Nest) -> Iterator[Walker]:
+    """It never looks into folders that begin with a dot by itself."""
+    if nest.is_hidden:
+        return
+    found: list[tuple[str, dict[str, Any] | None]] = [
+        (file, _ini(text, "mypy")) for file, text in nest.there("mypy.ini", ".mypy.ini", "setup.cfg")
+    ]
+    found.append(("pyproject.toml", _section(_toml(nest.text("pyproject.toml")), "tool", "mypy")))
+    for file, settings in found:
+        if settings is None:
+            continue
+        files = _strings(settings.get("files", []))
+        if (not files or nest.could_be_in(files)) and not nest.is_named(str(settings.get("exclude", ""))):
+            yield Walker(tool="mypy", file=file, line=f"exclude = '^{nest.folder}/'")
+        return
+
+
+def _pyright(nest: Nest) -> Iterator[Walker]:
+    """By itself it passes over folders that begin with a dot; with an `exclude` of one's own it does not."""
+    found: list[tuple[str, dict[str, Any] | None]] = [
+        (file, _json(text)) for file, text in nest.there("pyrightconfig.json")
+    ]
+    tools = _section(_toml(nest.text("pyproject.toml")), "tool") or {}
+    found += [("pyproject.toml", _section(tools, name)) for name in ("pyright", "basedpyright")]
+    for file, settings in found:
+        if settings is None or not nest.could_be_in(_strings(settings.get("include", ["."]))):
+            continue
+        usual = ["**/node_modules", "**/__pycache__", "**/.*"]
+        if not nest.is_matched(_strings(settings.get("exclude", usual))):
+            yield Walker(tool="pyright", file=file, line=f'exclude = ["{nest.folder}"]')
+
+
+def _cargo(nest: Nest) -> Iterator[Walker]:
+    for file, text in nest.there("Cargo.toml"):
+        found = _section(_toml(text), "workspace")
+        if found is None or nest.is_matched(_strings(found.get("exclude", []))):
+            continue
+        if nest.could_be_in(_strings(found.get("members", []))):
+            yield Walker(tool="cargo", file=file, line=f'[workspace] exclude = ["{nest.folder}"]')
+
+
+def _go(nest: Nest) -> Iterator[Walker]:
+    """`./...` passes over names that begin with a dot or underscore, and over modules of their own."""
+    if nest.text("go.mod") is None or any(part[:1] in "._" for part in nest.folder.split("/")):
+        return
+    folder = os.path.join(nest.root, nest.folder)
+    copies = [os.path.join(folder, name) for name in os.listdir(folder)] if os.path.isdir(folder) else []
+    if any(not os.path.exists(os.path.join(copy, "go.mod")) for copy in copies if os.path.isdir(copy)):
+        yield Walker(tool="go", file="go.mod", line=f"rename {nest.folder} to begin with a dot")
+
+
+def _ignore_files(nest: Nest) -> Iterator[Walker]:
+    """Git, docker and prettier: each has a list of its own."""
+    if not nest.is_ignored:
+        yield Walker(tool="git", file=".gitignore", line=f"/{nest.folder}/")
+    names = os.listdir(nest.root)
+    docker = any(name == "Dockerfile" or name.startswith("Dockerfile.") for name in names)
+    text = nest.text(".dockerignore")
+    if (docker or text is not None) and not nest.is_matched((text or "").splitlines()):
+        yield Walker(tool="docker", file=".dockerignore", line=nest.folder)
+    prettier = any(name.startswith((".prettierrc", "prettier.config.")) for name in names)
+    text = nest.text(".prettierignore")
+    has_it = prettier or text is not None or "prettier" in _json(nest.text("package.json"))
+    # It passes over what git ignores as well.
+    if has_it and not nest.is_ignored and not nest.is_matched((text or "").splitlines()):
+        yield Walker(tool="prettier", file=".prettierignore", line=f"{nest.folder}/")
+
+
+RULES: tuple[Callable[[Nest], Iterator[Walker]], ...] = (
+    _ignore_files,
+    _tests_of_js,
+    _eslint,
+    _typescript,
+    _pytest,
+    _ruff,
+    _flake8,
+    _mypy,
+    _pyright,
+    _cargo,
+    _go,
+)

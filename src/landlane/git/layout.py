@@ -1,0 +1,177 @@
+"""Where a repository lies, found by reading files: starting git would cost more than a whole claim."""
+
+from __future__ import annotations
+
+import os
+
+from landlane.errors import RepositoryError
+from landlane.values import value
+
+OUTSIDE_GIT = ".landlane"
+HOME_POINTER = "landlane-home"  # in the git directory of a clone: where its home is
+
+
+@value
+class Checkout:
+    """One working tree and its repository. Outside git, `git_dir` and `common_dir` are empty.
+
+    A workspace that is a clone has a repository of its own, and a `home`: the common directory of the one it
+    was made from, where the state is.
+    """
+
+    root: str
+    git_dir: str
+    common_dir: str
+    home: str = ""
+
+    @property
+    def home_dir(self) -> str:
+        """The common git directory of the repository that the state belongs to."""
+        return self.home or self.common_dir
+
+    @property
+    def state_folder(self) -> str:
+        """Where the state of the repository lives, shared by all its worktrees and workspaces."""
+        if self.home_dir:
+            return os.path.join(self.home_dir, "landlane")
+        return os.path.join(self.root, OUTSIDE_GIT)
+
+    @property
+    def home_checkout(self) -> Checkout:
+        """The main checkout of the repository that the state belongs to; itself outside of git."""
+        if not self.home_dir:
+            return self
+        # A bare repository has no main checkout: git then works in the repository itself.
+        is_beside = os.path.basename(self.home_dir) == ".git"
+        root = os.path.dirname(self.home_dir) if is_beside else self.home_dir
+        return Checkout(root=root, git_dir=self.home_dir, common_dir=self.home_dir)
+
+
+def find_checkout(start: str) -> Checkout:
+    """The checkout that a folder lies in.
+
+    Raises:
+        RepositoryError: there is none, or one that is bare or broken.
+    """
+    folder = os.path.realpath(start)
+    if from_environment := _from_environment(folder):
+        return from_environment
+    while True:
+        found = checkout_at(folder)
+        if found is not None:
+            return found
+        if os.path.isdir(os.path.join(folder, OUTSIDE_GIT)):
+            return Checkout(root=folder, git_dir="", common_dir="")
+        if is_git_dir(folder):
+            raise _bare(folder)
+        parent = os.path.dirname(folder)
+        if parent == folder:
+            raise RepositoryError(
+                f"no git repository here or above: {start}",
+                code="NO_REPOSITORY",
+                hint="cd into a repository, run `git init`, or `landlane init` to use a folder without git",
+            )
+        folder = parent
+
+
+def _from_environment(folder: str) -> Checkout | None:
+    """What GIT_DIR says, as git sets it for its hooks; nothing for a folder outside of its worktree."""
+    named = os.environ.get("GIT_DIR", "")
+    if not named:
+        return None
+    git_dir = _git_dir_of(os.path.abspath(named)) or os.path.realpath(named)
+    if _is_in(folder, git_dir):
+        raise _bare(folder)
+    work_tree = os.environ.get("GIT_WORK_TREE", "")
+    root = os.path.realpath(work_tree) if work_tree else _root_of(git_dir, folder)
+    return _checked(root, git_dir) if _is_in(folder, root) else None
+
+
+def _root_of(git_dir: str, folder: str) -> str:
+    """The root of the worktree of a git directory, seen from a folder that should lie in it."""
+    root = folder
+    while _git_dir_of(os.path.join(root, ".git")) != git_dir:
+        if root == os.path.dirname(root):
+            linked = os.path.dirname(_first_line(os.path.join(git_dir, "gitdir")))
+            beside = os.path.dirname(git_dir) if os.path.basename(git_dir) == ".git" else ""
+            return linked or beside or folder  # git itself, too, takes the folder it stands in
+        root = os.path.dirname(root)
+    return root
+
+
+def _is_in(path: str, folder: str) -> bool:
+    return path == folder or path.startswith(folder.rstrip("/") + "/")
+
+
+def checkout_at(folder: str) -> Checkout | None:
+    """The checkout whose root is exactly this folder.
+
+    Raises:
+        RepositoryError: it is broken.
+    """
+    marker = os.path.join(folder, ".git")
+    git_dir = _git_dir_of(marker)
+    if git_dir:
+        return _checked(folder, git_dir)
+    if os.path.lexists(marker):
+        raise _broken(folder, f"{marker} leads to no git directory")
+    return None
+
+
+def _git_dir_of(marker: str) -> str:
+    """The git directory that a `.git` is or leads to; empty when it is neither a folder nor a pointer."""
+    if os.path.isdir(marker):
+        return os.path.realpath(marker)
+    line = _first_line(marker)
+    named = line.removeprefix("gitdir: ")
+    return os.path.realpath(os.path.join(os.path.dirname(marker), named)) if named != line else ""
+
+
+def _checked(root: str, git_dir: str) -> Checkout:
+    common = _first_line(os.path.join(git_dir, "commondir"))
+    common_dir = os.path.realpath(os.path.join(git_dir, common)) if common else git_dir
+    if not is_git_dir(common_dir) or not os.path.lexists(os.path.join(git_dir, "HEAD")):
+        raise _broken(root, f"{git_dir} lacks HEAD, objects or refs")
+    home = _first_line(os.path.join(common_dir, HOME_POINTER))
+    if home and not is_git_dir(home):
+        raise RepositoryError(
+            f"the workspace at {root} belongs to a repository that is gone: {home}",
+            code="HOME_GONE",
+            hint=f"if it was moved, write its git directory into {os.path.join(common_dir, HOME_POINTER)}",
+        )
+    return Checkout(
+        root=root, git_dir=git_dir, common_dir=common_dir, home=os.path.realpath(home) if home else ""
+    )
+
+
+def _broken(root: str, why: str) -> RepositoryError:
+    return RepositoryError(
+        f"the repository at {root} is broken: {why}",
+        code="REPOSITORY_BROKEN",
+        hint="`git fsck` and `git worktree repair` tell more",
+    )
+
+
+def _bare(folder: str) -> RepositoryError:
+    return RepositoryError(
+        f"{folder} is a bare repository or the inside of one; it has no files to claim",
+        code="BARE_REPOSITORY",
+        hint="run this in a worktree of it: git worktree add ../work, then cd ../work",
+    )
+
+
+def is_git_dir(folder: str) -> bool:
+    """Whether a folder is the inside of a repository, by the three things git itself looks for."""
+    return (
+        os.path.lexists(os.path.join(folder, "HEAD"))
+        and os.path.isdir(os.path.join(folder, "objects"))
+        and os.path.isdir(os.path.join(folder, "refs"))
+    )
+
+
+def _first_line(path: str) -> str:
+    try:
+        with open(path, encoding="utf-8", errors="surrogateescape") as file:
+            return file.readline().rstrip("\n")
+    except (OSError, ValueError):
+        return ""

@@ -1,0 +1,117 @@
+"""What a person or a tool calls a path, turned into the one name all worktrees share for it."""
+
+from __future__ import annotations
+
+import os
+
+from landlane.domain.patterns import LONGEST_TEXT, Pattern, has_special, parse, reads_as_name
+from landlane.errors import PatternError, RepositoryError
+from landlane.git.layout import Checkout, checkout_at
+
+_MARKER = ":/"  # git's own sign for "from the root of the repository"
+
+
+def pattern_from(
+    text: str, checkout: Checkout, cwd: str, *, is_literal: bool = False, ignore_case: bool = False
+) -> Pattern:
+    """The pattern that `text` means when typed in `cwd`.
+
+    Relative to the folder one stands in, absolute inside any worktree of the repository, `:/…` from its root;
+    links on the way are followed as far as the text is literal.
+
+    Raises:
+        PatternError: it is empty, malformed, or leads out of the repository.
+    """
+    if not is_literal and reads_as_name(text):
+        return parse(text, ignore_case=ignore_case)
+    if "\0" in text or not text or len(text) > LONGEST_TEXT:
+        return parse(text, literal=is_literal, ignore_case=ignore_case)  # which says what is wrong
+    base = cwd
+    for start in (
+        _MARKER,
+        checkout.root + "/",
+    ):  # whatever the repository's own folder is called, it is no glob
+        if text.startswith(start):
+            base, text = checkout.root, text[len(start) :] or "."
+            break
+    head, tail = (text, "") if is_literal else _literal_head(text)
+    inside = _inside(os.path.join(base, head) if head else base, text, checkout, ignore_case=ignore_case)
+    if not tail:
+        return parse(inside or ".", literal=True, ignore_case=ignore_case)
+    # "./" keeps a path that looks like a named thing a path.
+    return parse("./" + "/".join(part for part in (_escape(inside), tail) if part), ignore_case=ignore_case)
+
+
+def _literal_head(text: str) -> tuple[str, str]:
+    """The segments before the first one with a special character, and the rest."""
+    parts = text.split("/")
+    for index, part in enumerate(parts):
+        if has_special(part):
+            if ".." in parts[index:]:
+                raise PatternError(
+                    f"{text[:80]!r} goes up with `..` behind a wildcard",
+                    code="PATTERN_GOES_UP",
+                    hint="write the path without `..`",
+                )
+            head = "/".join(parts[:index])
+            return head or ("/" if index else ""), "/".join(parts[index:])
+    return text, ""
+
+
+def _inside(path: str, text: str, checkout: Checkout, *, ignore_case: bool) -> str:
+    """The path below the root of the repository, as every worktree names it; links resolved."""
+    try:
+        real = os.path.realpath(path)
+    except (OSError, ValueError) as error:
+        raise PatternError(
+            f"{text[:80]!r} cannot be resolved: {error}", code="PATTERN_UNRESOLVABLE", hint="check the path"
+        ) from error
+    inside = os.path.relpath(real, _root_above(real, text, checkout))
+    inside = "" if inside == "." else inside
+    first = inside.partition("/")[0]
+    if first == ".git" or (ignore_case and first.lower() == ".git"):
+        raise PatternError(
+            f"{text[:80]!r} is inside git's own folder",
+            code="PATH_INSIDE_GIT",
+            hint="claim files of the working tree; git's own files have their own locks",
+        )
+    return inside
+
+
+def _root_above(real: str, text: str, checkout: Checkout) -> str:
+    """The root of the worktree that a path lies in: this one, or another of the same repository."""
+    folder = real
+    while folder != checkout.root:
+        other = _other_checkout(folder)
+        if other is not None and other.home_dir == checkout.home_dir:
+            return folder
+        if other is not None and folder != real and folder.startswith(checkout.root.rstrip("/") + "/"):
+            # As with git itself, a file has one home: two agents must not hold it under two names.
+            where = os.path.relpath(folder, checkout.root)
+            raise PatternError(
+                f"{text[:80]!r} belongs to another repository, the one at {where}",
+                code="PATH_IN_OTHER_REPOSITORY",
+                hint=f"act there: landlane claim {os.path.relpath(real, folder)} --repo {where}",
+            )
+        parent = os.path.dirname(folder)
+        if parent == folder:
+            raise PatternError(
+                f"{text[:80]!r} leads out of the repository, to {real[:200]}",
+                code="PATH_OUTSIDE",
+                hint=f"claim what lies below {checkout.root}, or a named thing such as deploy:prod",
+            )
+        folder = parent
+    return folder
+
+
+def _other_checkout(folder: str) -> Checkout | None:
+    if not os.path.lexists(os.path.join(folder, ".git")):
+        return None
+    try:
+        return checkout_at(folder)
+    except RepositoryError:
+        return None  # whatever lies there is no repository that could have its own claims
+
+
+def _escape(path: str) -> str:
+    return "".join(f"\\{letter}" if has_special(letter) else letter for letter in path)

@@ -1,0 +1,79 @@
+"""Keeping `git gc` out while objects are written that no ref names yet.
+
+`git gc --prune=now` deletes whatever no ref led to when it began, even if one does by then. But it refuses
+to run while another one does, which it knows from the file `gc.pid`; so we take our turn there. Should we be
+killed, git sees that our process is gone and pays no heed to the file. Only the lock on that file, which is
+there for a moment, would stay; whoever comes next removes it.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import fcntl
+import os
+import time
+
+from landlane.git.stale_locks import remove_if_left
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from collections.abc import Generator
+
+_WAIT_SECONDS = 120.0  # an ordinary gc spares what is younger than two weeks: it is safe to go on then
+_OLD_SECONDS = 12 * 3600.0  # as git has it
+
+
+@contextlib.contextmanager
+def without_gc(home: str) -> Generator[None]:
+    """Wait until no gc runs, and let none begin; one at a time."""
+    room = os.path.join(home, "landlane")
+    os.makedirs(room, exist_ok=True)
+    turn = os.open(os.path.join(room, "rescuing.lock"), os.O_CREAT | os.O_RDWR | os.O_CLOEXEC, 0o600)
+    path = os.path.join(home, "gc.pid")
+    is_ours = False
+    try:
+        fcntl.flock(turn, fcntl.LOCK_EX)
+        give_up_at = time.monotonic() + _WAIT_SECONDS
+        while not (is_ours := _take(path)) and time.monotonic() < give_up_at:
+            remove_if_left(f"{path}.lock", home, os.path.dirname(home))
+            time.sleep(0.02)
+        yield
+    finally:
+        if is_ours:
+            with contextlib.suppress(OSError):
+                os.unlink(path)
+        os.close(turn)
+
+
+def _take(path: str) -> bool:
+    """Write our name into `gc.pid` as git does, unless another's is there who lives."""
+    lock = f"{path}.lock"
+    try:
+        handle = os.open(lock, os.O_CREAT | os.O_EXCL | os.O_WRONLY | os.O_CLOEXEC, 0o644)
+    except OSError:
+        return False
+    try:
+        if _is_running(path):
+            os.unlink(lock)
+            return False
+        os.write(handle, f"{os.getpid()} {os.uname().nodename}".encode())
+        os.replace(lock, path)
+    finally:
+        os.close(handle)
+    return True
+
+
+def _is_running(path: str) -> bool:
+    try:
+        with open(path, encoding="utf-8", errors="replace") as file:
+            pid, host = file.read(4096).split()[:2]
+            age = time.time() - os.fstat(file.fileno()).st_mtime
+        if age > _OLD_SECONDS:
+            return False
+        if host == os.uname().nodename:
+            os.kill(int(pid), 0)
+    except PermissionError:
+        return True  # it lives, and belongs to somebody else
+    except (OSError, ValueError, OverflowError):
+        return False
+    return True

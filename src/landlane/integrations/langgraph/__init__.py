@@ -1,0 +1,31 @@
+"""LangGraph under Landlane: claims around nodes, handoffs, fans, owned state, gates and bounded loops.
+
+A thread of a graph works on one task. Nodes of a `Bridge` take that task in the name of an agent, hand it on,
+send it back, split it or end it; each of these is an ordinary change of Landlane, seen by everybody who
+works on the repository. A node that is killed runs again, as LangGraph has it; what it had already done to
+the task is not done twice.
+"""
+
+from __future__ import annotations
+
+try:
+    from landlane.integrations.langgraph.asking import ask_person
+    from landlane.integrations.langgraph.bridge import Bridge
+    from landlane.integrations.langgraph.moves import FanOut, Finish, HandTo, Result, TryAgain
+    from landlane.integrations.langgraph.states import Coordinated, Owned
+except ModuleNotFoundError as missing:
+    if missing.name is None or missing.name.startswith("landlane"):
+        raise
+    raise ImportError("LangGraph is not installed here: pip install 'landlane[langgraph]'") from missing
+
+__all__ = [
+    "Bridge",
+    "Coordinated",
+    "FanOut",
+    "Finish",
+    "HandTo",
+    "Owned",
+    "Result",
+    "TryAgain",
+    "ask_person",
+]

@@ -1,0 +1,152 @@
+"""Texts as trees of headings: Markdown with `#`, or underlined as in plain text and reStructuredText."""
+
+from __future__ import annotations
+
+import re
+
+from landlane.values import value
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from collections.abc import Iterator, Sequence
+
+_HASHES = re.compile(r" {0,3}(#{1,6})(?=[ \t]|$)")
+_UNDERLINE = re.compile(r"(=|-|~|\^|\")\1{2,}[ \t]*$")
+_UNDERLINED_LEVELS = '=-~^"'
+_FENCE = re.compile(r" {0,3}(```+|~~~+)")
+_BULLET = re.compile(r"[ \t]*(?:[-*+]|\d+[.)])[ \t]")
+
+Key = tuple[int, str, int]  # level, title, and the how manieth of that title among its siblings
+
+
+@value
+class Section:
+    """A heading as it is written, the lines below it, and the sections within it; the root has no heading."""
+
+    key: Key
+    heading: tuple[str, ...]
+    above: int  # blank lines before the first line of content
+    content: tuple[str, ...]
+    below: int  # blank lines after the last
+    children: tuple[Section, ...]
+
+    @property
+    def keys(self) -> tuple[Key, ...]:
+        """What its children are known by."""
+        return tuple(child.key for child in self.children)
+
+    def child(self, key: Key) -> Section:
+        """The child of that key, or an empty one."""
+        return next((child for child in self.children if child.key == key), absent(key))
+
+
+def absent(key: Key) -> Section:
+    """What stands for a section that a side does not have."""
+    return Section(key=key, heading=(), above=0, content=(), below=0, children=())
+
+
+def title_level(*texts: Sequence[str]) -> int:
+    """The level of the one heading that all these texts begin with, if at all, and that is above all others.
+
+    Where it is known, sections lie beside the title and not within it, so that they keep their place when one
+    side puts a title above them.
+    """
+    levels = [[level for _, _, level, _ in _headings(lines)] for lines in texts]
+    highest = min((level for found in levels for level in found), default=0)
+    is_title = all(highest not in found[1:] for found in levels)
+    return highest if is_title else 0
+
+
+def read_sections(lines: Sequence[str], leaf_level: int = 0) -> Section:
+    """The tree of sections of a text; headings of the level `leaf_level` hold no others."""
+    heads = list(_headings(lines))
+    flat: list[tuple[int, str, tuple[str, ...], tuple[str, ...]]] = []
+    starts = [(0, 0, 0, ""), *heads]
+    ends = [start for start, _, _, _ in heads] + [len(lines)]
+    for (start, length, level, title), end in zip(starts, ends, strict=True):
+        flat.append((level, title, tuple(lines[start : start + length]), tuple(lines[start + length : end])))
+    root, _ = _build(flat, 0, (0, "", 0), leaf_level)
+    return root
+
+
+def _build(
+    flat: list[tuple[int, str, tuple[str, ...], tuple[str, ...]]], at: int, key: Key, leaf_level: int
+) -> tuple[Section, int]:
+    level, _, heading, body = flat[at]
+    at += 1
+    seen: dict[tuple[int, str], int] = {}
+    children: list[Section] = []
+    while at < len(flat) and flat[at][0] > level and not (level and level == leaf_level):
+        name = flat[at][:2]
+        child, at = _build(flat, at, (*name, seen.get(name, 0)), leaf_level)
+        seen[name] = seen.get(name, 0) + 1
+        children.append(child)
+    filled = [index for index, line in enumerate(body) if line.strip()]
+    first, last = (filled[0], filled[-1] + 1) if filled else (len(body), len(body))
+    section = Section(
+        key=key,
+        heading=heading,
+        above=first,
+        content=body[first:last],
+        below=len(body) - last,
+        children=tuple(children),
+    )
+    return section, at
+
+
+def _headings(lines: Sequence[str]) -> Iterator[tuple[int, int, int, str]]:
+    """Where a heading starts, how many lines it has, its level and title."""
+    fence = ""
+    for at, line in enumerate(lines):
+        fenced = _FENCE.match(line)
+        if fenced:
+            mark = fenced[1]
+            if not fence:
+                fence = mark
+            elif mark.startswith(fence) and not line.strip().strip(mark[0]):
+                fence = ""
+            continue
+        if fence:
+            continue
+        hashes = _HASHES.match(line)
+        if hashes:
+            yield at, 1, len(hashes[1]), _hash_title(line[hashes.end() :])
+        elif _is_underlined(lines, at):
+            yield at, 2, _UNDERLINED_LEVELS.index(lines[at + 1][0]) + 1, " ".join(line.split())
+
+
+def _hash_title(text: str) -> str:
+    """The title without the hashes that may close it."""
+    bare = text.rstrip().rstrip("#")
+    return " ".join((bare if not bare.strip() or bare[-1].isspace() else text).split())
+
+
+def _is_underlined(lines: Sequence[str], at: int) -> bool:
+    """Whether this line is a title: alone above a rule that is at least as long."""
+    line = lines[at].rstrip()
+    if not line or line[0].isspace() or at + 1 == len(lines) or is_bullet(line):
+        return False
+    if not _UNDERLINE.match(lines[at + 1]) or len(lines[at + 1].rstrip()) < len(line):
+        return False
+    return not _UNDERLINE.match(line) and (at == 0 or not lines[at - 1].strip())
+
+
+def is_bullet(line: str) -> bool:
+    """Whether the line begins an item of a list."""
+    return _BULLET.match(line) is not None
+
+
+def repeated_headings(lines: Sequence[str]) -> dict[tuple[str, ...], int]:
+    """Titles, with those around them, that stand more than once at the same place, and how often."""
+    found: dict[tuple[str, ...], int] = {}
+
+    def visit(section: Section, around: tuple[str, ...]) -> None:
+        for child in section.children:
+            level, title, nth = child.key
+            path = (*around, f"{'#' * level} {title}")
+            if nth:
+                found[path] = max(found.get(path, 0), nth + 1)
+            visit(child, path)
+
+    visit(read_sections(lines), ())
+    return found

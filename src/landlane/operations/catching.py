@@ -1,0 +1,56 @@
+"""Writing down what a fence refuses, right where it does: the refusal itself goes on as it was."""
+
+from __future__ import annotations
+
+from landlane.errors import LandlaneError, StoreError
+from landlane.operations.catches import note_catch
+from landlane.values import value
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from types import TracebackType
+
+    from landlane.domain.agents import Session
+    from landlane.operations.context import Context
+
+# What a refusal must be called to count as a broken rule; a remote that cannot be reached breaks none.
+CLAIM_CODES = frozenset({"CLAIM_HELD", "NOT_CLAIMED", "OUTSIDE_CLAIMS"})
+SYNC_CODES = frozenset({"BEHIND", "NOT_LANDED", "DIRTY", "OLDER_THAN_LIVE"})
+
+
+@value
+class Watched:
+    """Around what may be refused: a refusal with one of these codes is noted under the rule."""
+
+    context: Context
+    session: Session | None
+    rule: str
+    fence: str
+    codes: frozenset[str]
+
+    def __enter__(self) -> Watched:
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        if not isinstance(error, LandlaneError) or error.code not in self.codes:
+            return
+        named = error.facts.get("paths") or [error.facts.get("path") or ""]
+        paths = tuple(_as_text(str(path)) for path in named if path)
+        try:
+            note_catch(
+                self.context,
+                self.session,
+                rule=self.rule,
+                fence=self.fence,
+                what=_as_text(f"{error.code}: {error.message}"),
+                paths=paths,
+            )
+        except StoreError:
+            return  # the refusal matters more than its entry
+
+
+def _as_text(name: str) -> str:
+    """A name that every store can hold: bytes that are no text are shown escaped."""
+    return name.encode("utf-8", "backslashreplace").decode()

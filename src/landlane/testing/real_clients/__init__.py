@@ -1,0 +1,37 @@
+"""Run real coding clients, cut off from every network, against a scripted model: see `World`."""
+
+from __future__ import annotations
+
+from landlane.testing.real_clients.claude import Claude
+from landlane.testing.real_clients.client import Client, Scripts, clients_folder, program_of
+from landlane.testing.real_clients.codex import Codex
+from landlane.testing.real_clients.codex_trust import hooks_seen_by_codex, trust_hooks
+from landlane.testing.real_clients.copilot import Copilot
+from landlane.testing.real_clients.gemini import Gemini
+from landlane.testing.real_clients.opencode import OpenCode
+from landlane.testing.real_clients.qwen import Qwen
+from landlane.testing.real_clients.world import Launch, Result, Running, World
+
+CLIENTS: dict[str, Client] = {
+    client.name: client for client in (Claude(), Codex(), Gemini(), Qwen(), Copilot(), OpenCode())
+}
+
+__all__ = [
+    "CLIENTS",
+    "Claude",
+    "Client",
+    "Codex",
+    "Copilot",
+    "Gemini",
+    "Launch",
+    "OpenCode",
+    "Qwen",
+    "Result",
+    "Running",
+    "Scripts",
+    "World",
+    "clients_folder",
+    "hooks_seen_by_codex",
+    "program_of",
+    "trust_hooks",
+]

@@ -1,0 +1,64 @@
+"""What Codex's user does in its dialog about hooks: look at them, and trust them."""
+
+from __future__ import annotations
+
+import json
+import subprocess
+import threading
+from typing import IO, TYPE_CHECKING, Any, cast
+
+if TYPE_CHECKING:
+    from landlane.testing.real_clients.world import World
+    from landlane.testing.scripted_model_wire import Json
+
+_SECONDS = 30.0
+
+
+def hooks_seen_by_codex(world: World, *, home: str = "home") -> list[Json]:
+    """The hooks that Codex finds for the repository, each with its `key`, `currentHash` and `trustStatus`."""
+    told = _ask_codex(world, home, "hooks/list", {"cwds": [str(world.repository)]})
+    return [hook for folder in told["data"] for hook in folder["hooks"]]
+
+
+def trust_hooks(world: World, *, home: str = "home") -> int:
+    """Trust all hooks that Codex finds for the repository, and tell how many those are."""
+    hooks = hooks_seen_by_codex(world, home=home)
+    state = {hook["key"]: {"trusted_hash": hook["currentHash"], "enabled": True} for hook in hooks}
+    edit = {"keyPath": "hooks.state", "value": state, "mergeStrategy": "upsert"}
+    _ask_codex(world, home, "config/batchWrite", {"edits": [edit]})
+    return len(hooks)
+
+
+def _ask_codex(world: World, home: str, method: str, given: Json) -> Json:
+    server = subprocess.Popen(
+        [*world.network.enter(), str(world.program_of("codex")), "app-server"],
+        cwd=world.repository,
+        env=world.environment(home),
+        stdin=subprocess.PIPE,
+        stdout=subprocess.PIPE,
+        stderr=subprocess.DEVNULL,
+        text=True,
+    )
+    # A server that does not answer is ended, and its output with it.
+    deadline = threading.Timer(_SECONDS, server.kill)
+    deadline.start()
+    try:
+        assert server.stdin is not None
+        assert server.stdout is not None
+        about_us = {"name": "landlane-tests", "title": "Landlane's tests", "version": "0"}
+        _ask(server.stdin, server.stdout, 1, "initialize", {"clientInfo": about_us})
+        return _ask(server.stdin, server.stdout, 2, method, given)
+    finally:
+        deadline.cancel()
+        server.kill()
+        server.communicate()
+
+
+def _ask(to: IO[str], answers: IO[str], number: int, method: str, given: Json) -> Json:
+    to.write(json.dumps({"id": number, "method": method, "params": given}) + "\n")
+    to.flush()
+    for line in answers:
+        told: dict[str, Any] = json.loads(line)
+        if told.get("id") == number:
+            return cast("Json", told["result"])
+    raise ConnectionError(f"Codex's app server ended without an answer to {method}")

@@ -1,0 +1,123 @@
+"""Throw-away git repositories, and contexts on a given store for trying operations without a command line."""
+
+from __future__ import annotations
+
+import os
+import shutil
+import subprocess
+import tempfile
+from contextlib import contextmanager
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from landlane.bootstrap import POINTER, STORE_NAME, open_store, repository_id_of
+from landlane.config import read_settings
+from landlane.git.layout import find_checkout
+from landlane.git.repository import GitRepository
+from landlane.operations.context import Context
+from landlane.operations.repositories import begin_repository
+from landlane.runners.processes import MachineProcesses
+from landlane.store.secrets import SecretFiles
+from landlane.testing.clock import FakeClock
+
+if TYPE_CHECKING:
+    from collections.abc import Generator, Mapping
+
+    from landlane.clock import Clock
+    from landlane.config import Settings
+
+_IDENTITY = ("-c", "user.name=Landlane Tests", "-c", "user.email=tests@example.invalid")
+_GIT_SECONDS = 60.0
+
+
+def make_repository(
+    folder: Path, *, files: Mapping[str, str] | None = None, settings: str = "", store: str = ""
+) -> Path:
+    """Make a git repository on branch `main` with one commit, and tell where it is.
+
+    `settings` is the text of its landlane.toml; `store` is where it keeps its state, as after `store move`.
+    """
+    folder.mkdir(parents=True, exist_ok=True)
+    content = dict(files) if files is not None else {"README.md": "# A repository for tests\n"}
+    if settings:
+        content["landlane.toml"] = settings
+    for name, text in content.items():
+        path = folder / name
+        path.parent.mkdir(parents=True, exist_ok=True)
+        path.write_text(text, encoding="utf-8")
+    git(folder, "init", "--quiet", "--initial-branch=main")
+    git(folder, "add", "--all")
+    git(folder, "commit", "--quiet", "--allow-empty", "-m", "Begin")
+    if store:
+        state = folder / ".git" / "landlane"
+        state.mkdir()
+        (state / POINTER).write_text(store + "\n", encoding="utf-8")
+    return folder
+
+
+@contextmanager
+def throwaway_repository(
+    *, files: Mapping[str, str] | None = None, settings: str = "", store: str = ""
+) -> Generator[Path]:
+    """A repository in a temp folder that is gone after the `with` block."""
+    base = Path(tempfile.mkdtemp(prefix="landlane-repository-")).resolve()
+    try:
+        yield make_repository(base / "repository", files=files, settings=settings, store=store)
+    finally:
+        shutil.rmtree(base, ignore_errors=True)
+
+
+def git(folder: Path, *arguments: str) -> str:
+    """Run git in a folder, under an identity for tests, and return what it says.
+
+    Raises:
+        subprocess.CalledProcessError: git said no.
+    """
+    done = subprocess.run(
+        ["git", *_IDENTITY, *arguments],
+        cwd=folder,
+        check=True,
+        capture_output=True,
+        text=True,
+        timeout=_GIT_SECONDS,
+    )
+    return done.stdout
+
+
+def open_context(
+    repository: Path,
+    place: str = "",
+    *,
+    clock: Clock | None = None,
+    settings: Settings | None = None,
+    ignore_case: bool = False,
+    repository_id: str = "",
+    secrets: Path | None = None,
+) -> Context:
+    """A context for operations on the store at a path or PostgreSQL URL; `context.store.close()` ends it.
+
+    `secrets` is the folder of another user's secrets: who opens with it cannot prove to be anyone of here.
+    Without `repository_id`, the repository keeps the id that it has or gets.
+    """
+    checkout = find_checkout(str(repository))
+    state = checkout.state_folder
+    os.makedirs(state, exist_ok=True)
+    settings = settings or read_settings(checkout.root)
+    known_id, _ = repository_id_of(state, settings)
+    if "://" in place and isinstance(clock, FakeClock):
+        clock = clock.server
+    store = open_store(
+        place or os.path.join(state, STORE_NAME), state, repository_id or known_id, settings, clock=clock
+    )
+    try:
+        begin_repository(store, "", ignore_case=ignore_case)
+    except BaseException:
+        store.close()
+        raise
+    return Context(
+        store=store,
+        settings=settings,
+        repository=GitRepository(checkout, checkout.root, ignore_case=ignore_case),
+        processes=MachineProcesses(),
+        secrets=SecretFiles(str(secrets) if secrets is not None else state),
+    )

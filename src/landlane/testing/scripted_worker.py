@@ -1,0 +1,120 @@
+"""A worker without a model: does what a line of its task's description says. For tests, demos and benches.
+
+The description holds a line `script: {…}`, or one for each attempt, `script 2: {…}` for the second. Keys, all
+of them optional and done in this order:
+
+    seconds   how long it works
+    append    path → text that is put at its end
+    write     path → text that it holds then
+    run       a shell command in the checkout
+    cost      US dollars that it claims to have used
+    hang      stop without a word
+    die       the signal that ends it
+    limit     ends as rate-limited, to be tried again after so many seconds
+    fail      ends with this reason
+    verdict   `approve` or `reject`, of a reviewer, with `findings`
+
+Without `append`, `write`, `run` or an end it says that it is done, and has changed nothing. In a role that
+may commit it commits; in others it hands a patch back.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import signal
+import subprocess
+import time
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from landlane.worker import Failure, Usage, serve
+
+if TYPE_CHECKING:
+    from landlane.domain.worker_messages import WorkAssignment, WorkComplete
+    from landlane.worker import Work
+
+_NAP_SECONDS = 0.05
+
+
+def script_of(assignment: WorkAssignment) -> dict[str, Any]:
+    """What this attempt shall do: a line for it alone goes before one for all."""
+    found: dict[str, Any] = {}
+    for line in (assignment.body or "").splitlines():
+        head, colon, rest = line.partition(":")
+        words = head.split()
+        if not colon or not words or words[0] != "script":
+            continue
+        if len(words) == 1:
+            found = found or json.loads(rest)
+        elif words[1] == str(assignment.attempt):
+            return json.loads(rest)
+    return found
+
+
+def do(work: Work) -> WorkComplete:
+    """Do what the script says."""
+    assignment = work.assignment
+    script = script_of(assignment)
+    deadline = time.monotonic() + float(script.get("seconds", 0))
+    work.progress(f"begun: {assignment.title}")
+    while time.monotonic() < deadline:
+        time.sleep(min(_NAP_SECONDS, max(deadline - time.monotonic(), 0)))
+    changed = _change(assignment, script)
+    if "cost" in script:
+        work.usage = Usage(input_tokens=1000, output_tokens=100, cost_usd=float(script["cost"]))
+    if script.get("hang"):
+        os.kill(os.getpid(), signal.SIGSTOP)
+    if "die" in script:
+        os.kill(os.getpid(), int(script["die"]))
+    if "limit" in script:
+        raise Failure("429: slow down", code="rate_limited", retry_after_seconds=float(script["limit"]))
+    if "fail" in script:
+        raise Failure(str(script["fail"]))
+    if "verdict" in script:
+        found = script.get("findings", [])
+        return work.complete("judged", verdict=script["verdict"], findings=found)  # type: ignore[call-arg]
+    return _hand_in(work, changed)
+
+
+def _change(assignment: WorkAssignment, script: dict[str, Any]) -> list[str]:
+    """Change files in the checkout; tells which."""
+    folder = Path(assignment.folder)
+    changed: list[str] = []
+    for name, text in script.get("append", {}).items():
+        path = folder / name
+        path.parent.mkdir(parents=True, exist_ok=True)
+        with path.open("a", encoding="utf-8") as file:
+            file.write(text)
+        changed.append(name)
+    for name, text in script.get("write", {}).items():
+        path = folder / name
+        path.parent.mkdir(parents=True, exist_ok=True)
+        path.write_text(text, encoding="utf-8")
+        changed.append(name)
+    if "run" in script:
+        subprocess.run(["/bin/sh", "-c", script["run"]], cwd=folder, check=True, stdout=2)
+        changed += _git(folder, "status", "--porcelain", "-uall", "--no-renames").split("\n")
+    return [name[3:] if name[:2] in (" M", "??", "A ", " D") else name for name in changed if name]
+
+
+def _hand_in(work: Work, changed: list[str]) -> WorkComplete:
+    assignment = work.assignment
+    folder = Path(assignment.folder)
+    if not changed:
+        return work.complete("there was nothing to change")
+    _git(folder, "add", "--all")
+    if assignment.may_commit:
+        _git(folder, "commit", "--quiet", "-m", assignment.title)
+        return work.complete(f"changed {', '.join(changed)}", commit=_git(folder, "rev-parse", "HEAD"))
+    patch = _git(folder, "diff", "--cached", "--binary", "--no-renames", str(assignment.base))
+    return work.complete(f"changed {', '.join(changed)}", patch=patch + "\n")
+
+
+def _git(folder: Path, *words: str) -> str:
+    done = subprocess.run(["git", *words], cwd=folder, check=True, stdout=subprocess.PIPE, text=True)
+    return done.stdout.rstrip("\n")
+
+
+if __name__ == "__main__":
+    serve(do)

@@ -1,0 +1,246 @@
+"""What the resident and its callers say to each other: requests and answers, as bytes with lengths.
+
+A request is `ILK1`, the length of the rest, and fields: a verb, the folder one stands in, words, variables of
+the environment, and what came on standard input. An answer is a row of frames, each a letter and a length:
+`b` it was begun, `o` and `e` text for stdout and stderr, `x` the exit code, `!` why the request was refused.
+The last one is `x` or `!`.
+
+A hook's caller has a few milliseconds for everything, so nothing is imported but C modules.
+"""
+
+from _socket import AF_UNIX, SOCK_STREAM
+from _socket import socket as make_socket
+from posix import close as close_file
+from posix import fstat, getuid
+from posix import open as open_file
+from posix import read as read_file
+from posix import stat as stat_of
+from time import monotonic, sleep
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterable, Mapping
+
+    Request = tuple[bytes, bytes, list[bytes], dict[bytes, bytes], bytes]
+    Heard = Callable[[bytes, bytes], None]
+
+MAGIC = b"ILK1"
+HEAD = 8
+MOST_BYTES = 64 * 1024 * 1024
+MOST_FIELDS = 10_000
+BEGUN, OUT, ERR, EXIT, REFUSED = b"b", b"o", b"e", b"x", b"!"
+# In a folder of its own, which can be shown to a guest: the socket in it may be replaced by another.
+SOCKET = "door/resident.sock"
+POINTER = "resident"  # where the socket is when its path in the state folder would be too long
+LONGEST_PATH = 107  # the kernel's 108 bytes, with the zero at the end
+
+# What a caller's environment may tell: who it is, and how it wants to be answered.
+_TOLD = (b"LANDLANE_", b"CLAUDE", b"GEMINI_", b"COPILOT_", b"CODEX_", b"QWEN_", b"OPENCODE", b"CURSOR_")
+_TOLD_NAMES = (b"TERM", b"NO_COLOR", b"COLUMNS")
+_SECRET = (b"KEY", b"TOKEN", b"PASSWORD", b"CREDENTIAL")
+# The resident's own affair, whatever its callers have set.
+_KEPT_BACK = (b"LANDLANE_RESIDENT", b"LANDLANE_STORE", b"LANDLANE_GIT_LOCK")
+
+
+class Lost(Exception):
+    """The request was taken, and no whole answer came: nobody knows how far it got."""
+
+
+class Garbled(Exception):
+    """These bytes are no request, or no answer."""
+
+
+def pack(
+    verb: bytes, cwd: bytes, words: "Iterable[bytes]", environment: "Mapping[bytes, bytes]", stdin: bytes
+) -> bytes:
+    """A request as bytes."""
+    told = list(words)
+    pairs = [part for pair in environment.items() for part in pair]
+    fields = [verb, cwd, b"%d" % len(told), *told, b"%d" % (len(pairs) // 2), *pairs, stdin]
+    body = b"".join([len(field).to_bytes(4, "big") + field for field in fields])
+    if len(body) > MOST_BYTES:
+        raise Garbled("more than can be sent at once")
+    return MAGIC + len(body).to_bytes(4, "big") + body
+
+
+def body_length(head: bytes) -> int:
+    """How many bytes follow the head of a request."""
+    length = int.from_bytes(head[4:HEAD], "big")
+    if head[:4] != MAGIC or length > MOST_BYTES:
+        raise Garbled("this is not a request of this version")
+    return length
+
+
+def unpack(body: bytes) -> "Request":
+    """The parts of a request, from what follows its head."""
+    fields: list[bytes] = []
+    at = 0
+    while at < len(body) and len(fields) < MOST_FIELDS:
+        end = at + 4 + int.from_bytes(body[at : at + 4], "big")
+        if end > len(body) or at + 4 > len(body):
+            raise Garbled("a field is cut off")
+        fields.append(body[at + 4 : end])
+        at = end
+    if at != len(body) or len(fields) < 5:
+        raise Garbled("fields are missing, or there are too many")
+    words, rest = _counted(fields[2:], 1)
+    pairs, rest = _counted(rest, 2)
+    if len(rest) != 1:
+        raise Garbled("fields are missing, or there are too many")
+    return fields[0], fields[1], words, dict(zip(pairs[::2], pairs[1::2], strict=True)), rest[0]
+
+
+def _counted(fields: list[bytes], each: int) -> tuple[list[bytes], list[bytes]]:
+    """So many fields as the first one says, and what follows them."""
+    if not fields or not fields[0].isdigit() or len(fields[0]) > 5:
+        raise Garbled("a count is missing")
+    end = 1 + each * int(fields[0])
+    if end > len(fields):
+        raise Garbled("a count is too large")
+    return fields[1:end], fields[end:]
+
+
+def told_of(environment: "Mapping[bytes, bytes]") -> dict[bytes, bytes]:
+    """What of an environment the resident may know: no keys, no passwords, nothing of other programs."""
+    return {
+        name: text
+        for name, text in environment.items()
+        if (name.startswith(_TOLD) or name in _TOLD_NAMES)
+        and name not in _KEPT_BACK
+        and (name.startswith(b"LANDLANE_") or not any(word in name for word in _SECRET))
+    }
+
+
+def frame(kind: bytes, content: bytes) -> bytes:
+    """One frame of an answer."""
+    return kind + len(content).to_bytes(4, "big") + content
+
+
+def find_socket(folder: str) -> str:
+    """Where the resident of a state folder listens, whether it is there or not; empty when nobody knows."""
+    path = f"{folder}/{SOCKET}"
+    if len(path.encode("utf-8", "surrogateescape")) <= LONGEST_PATH:
+        return path
+    try:
+        file = open_file(f"{folder}/{POINTER}", 0)
+    except OSError:
+        return ""
+    try:
+        if fstat(file).st_uid not in (getuid(), 0):
+            return ""
+        path = read_file(file, 4096).decode("utf-8", "surrogateescape").strip()
+    finally:
+        close_file(file)
+    return path if path and is_private(path.rpartition("/")[0]) else ""
+
+
+def is_private(folder: str) -> bool:
+    """Whether nobody but this user can have put something into a folder."""
+    try:
+        found = stat_of(folder, follow_symlinks=False)
+    except OSError:
+        return False
+    return found.st_uid == getuid() and found.st_mode & 0o170077 == 0o040000
+
+
+def ask(path: str, request: bytes, timeout_seconds: float) -> tuple[int, bytes, bytes] | None:
+    """The exit code and both texts with which the resident answers; nothing when nobody took the request.
+
+    Raises:
+        Lost: it was taken, and the answer did not come whole or not in time.
+        Garbled: the request was refused, or the answer cannot be understood.
+    """
+    told: dict[bytes, list[bytes]] = {OUT: [], ERR: []}
+    heard = 0
+
+    def keep(kind: bytes, content: bytes) -> None:
+        nonlocal heard
+        heard += len(content)
+        if heard > MOST_BYTES:
+            raise Garbled("the answer is too long")
+        told[kind].append(content)
+
+    code = listen(path, request, timeout_seconds, keep, is_strict=True)
+    return None if code is None else (code, b"".join(told[OUT]), b"".join(told[ERR]))
+
+
+def listen(
+    path: str, request: bytes, timeout_seconds: float, hear: "Heard", *, is_strict: bool = False
+) -> int | None:
+    """The exit code; what is said meanwhile is heard as it comes. Otherwise as `ask`.
+
+    `timeout_seconds` counts until the request was begun; how long the work takes is for the caller to bear.
+    """
+    connection = make_socket(AF_UNIX, SOCK_STREAM)
+    try:
+        deadline = monotonic() + timeout_seconds
+        try:
+            connection.settimeout(timeout_seconds)
+            _connect(connection, path, deadline)
+            connection.sendall(request)
+        except OSError:  # nobody is there, or ended before it had heard all of it
+            return None
+        return _hear_out(connection, deadline, hear, is_strict)
+    finally:
+        connection.close()
+
+
+def _connect(connection: make_socket, path: str, deadline: float) -> None:
+    """Connect. So many may be before us that the kernel takes no more at the moment: it says so at once."""
+    while True:
+        try:
+            connection.connect(path)
+            return
+        except BlockingIOError:
+            if monotonic() > deadline:
+                raise
+            sleep(0.01)
+
+
+def _hear_out(connection: make_socket, deadline: float, hear: "Heard", is_strict: bool) -> int | None:
+    kept = bytearray()
+    is_begun = False
+    while True:
+        while len(kept) >= 5:
+            end = 5 + int.from_bytes(kept[1:5], "big")
+            if end > MOST_BYTES:
+                raise Garbled("a frame is too long")
+            if len(kept) < end:
+                break
+            kind, content = bytes(kept[:1]), bytes(kept[5:end])
+            del kept[:end]
+            if kind == EXIT and len(content) == 1:
+                return content[0]
+            if kind in (OUT, ERR):
+                hear(kind, content)
+            elif kind != BEGUN:
+                raise Garbled(content.decode("utf-8", "replace") or "refused")
+            is_begun = True
+        try:
+            is_limited = is_strict or not is_begun
+            connection.settimeout(max(deadline - monotonic(), 0.001) if is_limited else None)
+            more = connection.recv(65_536)
+        except TimeoutError as late:
+            raise Lost("no answer in time") from late
+        except OSError:
+            more = b""
+        if not more:
+            if is_begun or kept:
+                raise Lost("the answer was cut off")
+            return None
+        kept += more
+
+
+def hold(path: str) -> make_socket | None:
+    """A connection that keeps the resident from ending while it is open, for who starts fenced workers."""
+    connection = make_socket(AF_UNIX, SOCK_STREAM)
+    try:
+        connection.settimeout(5.0)
+        connection.connect(path)
+        connection.sendall(pack(b"hold", b"", (), {}, b""))
+        if connection.recv(5)[:1] == BEGUN:
+            return connection
+    except OSError:
+        pass
+    connection.close()
+    return None
