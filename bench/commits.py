@@ -47,9 +47,7 @@ def bench_commit(sizes: Sizes, lots: random.Random) -> Iterator[Row | Skipped]:
             "peer": one_more_commit(peer, path, ["/bin/sh", "-c", plain], environment),
         }
         found = medians(candidates, sizes.process_rounds, lots, warm=2)
-    what = (
-        f"CPU of `landlane commit`, {sizes.commit_files:,} files, {place}, against `git add && git commit`"
-    )
+    what = f"CPU of `landlane commit`, {sizes.commit_files:,} files, {place}, against `git add && git commit`"
     yield Row(what=what, unit="ms", ours=found["ours"], peer=found["peer"], aim=at_most(6))
 
 

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
-    from landlane.store.sqlite import SqliteStore
+    from landlane.store.sqlite.store import SqliteStore
 
 HOLDERS = 64
 PER_FOLDER = 100

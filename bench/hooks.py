@@ -14,7 +14,7 @@ from bench.fresh import install, make_repository, plain_environment
 from bench.places import quickest_place, scratch
 from bench.table import Row, at_most
 from bench.timing import cpu_of_child, medians
-from landlane.bootstrap import open_house
+from landlane.app.open import open_house
 
 if TYPE_CHECKING:
     import random
@@ -35,11 +35,9 @@ class _World:
         places = {"base": f"{folder}/environment", "platbase": f"{folder}/environment"}
         site = sysconfig.get_path("purelib", "venv", vars=places)
         self.bare = [self.python, "-I", "-S"]
-        self.hook = [*self.bare, str(Path(site, "landlane", "hooks", "lean.py")), "claude"]
+        self.hook = [*self.bare, str(Path(site, "landlane", "hook_entry", "client_hook.py")), "claude"]
         self.root = make_repository(Path(folder, "repository"))
-        self.environment = {
-            key: text for key, text in plain_environment().items() if key != "LANDLANE_AGENT"
-        }
+        self.environment = {key: text for key, text in plain_environment().items() if key != "LANDLANE_AGENT"}
         self._payloads = Path(folder)
         self._numbers = count()
         house = open_house(self.root)

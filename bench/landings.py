@@ -9,20 +9,20 @@ from typing import TYPE_CHECKING
 
 from bench.places import DISK, scratch
 from bench.table import Row, Skipped, at_least, at_most
-from landlane.bootstrap import open_house
-from landlane.domain.landings import BOUNCED, LANDED
-from landlane.flows.submitting import submit_branch
-from landlane.loops.queue import QueueRunner, drain, start_running
-from landlane.operations.claims import make_request, take
-from landlane.operations.landings import get_queue, list_landings
-from landlane.operations.sessions import join
+from landlane.app.open import open_house
+from landlane.claims.take import make_request, take
+from landlane.landing.model import BOUNCED, LANDED
+from landlane.landing.queue import QueueRunner, drain, start_running
+from landlane.landing.records import get_queue, list_landings
+from landlane.landing.submit import submit_branch
+from landlane.sessions.join import join
 
 if TYPE_CHECKING:
     import random
     from collections.abc import Iterator, Sequence
 
     from bench.sizes import Sizes
-    from landlane.bootstrap import House
+    from landlane.app.open import House
 
 _ONE_IN = 10
 _AUTHOR = "bench <bench@localhost> 1700000000 +0000"

@@ -21,10 +21,10 @@ from bench.fresh import make_repository, plain_environment
 from bench.places import quickest_place, scratch
 from bench.table import Row, Skipped, at_least, at_most
 from bench.timing import medians
-from landlane.bootstrap import open_house
-from landlane.clients.commands import sdk_release, server_words
-from landlane.mcp_server.tool_list import INSTRUCTIONS, TOOLS
-from landlane.operations.sessions import join
+from landlane.app.open import open_house
+from landlane.clients.hook_command import sdk_release, server_words
+from landlane.mcp.tool_schemas import INSTRUCTIONS, TOOLS
+from landlane.sessions.join import join
 
 if TYPE_CHECKING:
     import random

@@ -8,24 +8,24 @@ import tempfile
 from contextlib import contextmanager
 from typing import TYPE_CHECKING
 
-from landlane.config import Settings
-from landlane.domain.patterns import parse
-from landlane.git.layout import Checkout
+from landlane.claims.take import make_request, take
+from landlane.context import Context
+from landlane.git.discovery import Checkout
 from landlane.git.repository import GitRepository
 from landlane.ids import new_uuid
-from landlane.operations.claims import make_request, take
-from landlane.operations.context import Context
-from landlane.operations.sessions import join
-from landlane.runners.processes import MachineProcesses
-from landlane.store.secrets import SecretFiles
-from landlane.store.sqlite import SqliteStore
+from landlane.patterns.pattern import parse
+from landlane.platform.process_identity import MachineProcesses
+from landlane.sessions.join import join
+from landlane.sessions.secrets import SecretFiles
+from landlane.settings.model import Settings
+from landlane.store.sqlite.store import SqliteStore
 
 if TYPE_CHECKING:
     from collections.abc import Generator
 
-    from landlane.domain.agents import Session
-    from landlane.domain.claims import Request
-    from landlane.store.postgres import PostgresStore
+    from landlane.claims.model import Request
+    from landlane.sessions.model import Session
+    from landlane.store.postgres.store import PostgresStore
 
 DISK = "disk"
 MEMORY = "tmpfs"

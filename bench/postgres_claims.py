@@ -13,11 +13,11 @@ from bench.crew import Crew
 from bench.places import DISK, Claimant, scratch
 from bench.table import Row, Skipped, at_least
 from bench.timing import medians
-from landlane.domain.patterns import parse
+from landlane.claims.take import make_request, take_in
 from landlane.ids import new_uuid
-from landlane.operations.claims import make_request, take_in
-from landlane.store.postgres import PostgresStore
-from landlane.testing.postgres import PostgresServer, PostgresUnavailable
+from landlane.patterns.pattern import parse
+from landlane.store.postgres.store import PostgresStore
+from landlane.testing.postgres_server import PostgresServer, PostgresUnavailable
 
 if TYPE_CHECKING:
     import random

@@ -20,11 +20,11 @@ from bench.places import DISK, scratch
 from bench.postgres_claims import find_server
 from bench.table import Row, Skipped, at_most
 from bench.timing import medians
-from landlane.bootstrap import POINTER, open_house
-from landlane.loops.resident import ensure_resident
-from landlane.operations.sessions import join
+from landlane.app.open import POINTER, open_house
+from landlane.resident.messages import Garbled, Lost, ask, pack
+from landlane.resident.start import ensure_resident
+from landlane.sessions.join import join
 from landlane.values import value
-from landlane.wire import Garbled, Lost, ask, pack
 
 if TYPE_CHECKING:
     import random
@@ -38,14 +38,14 @@ _READ = "from posix import environ, read; payload = read(0, 1 << 20)"
 # What a hook's caller does where the resident is, and where it is not; both say yes or fail.
 _THROUGH = f"""{_START}
 {_READ}
-from landlane.wire import ask, find_socket, pack, told_of
+from landlane.resident.messages import ask, find_socket, pack, told_of
 answer = ask(find_socket(sys.argv[2]), pack(b"hook", b"/", [b"claude", b""], told_of(environ), payload), 20.0)
 from posix import _exit
 _exit(0 if answer == (0, b"", b"") else 1)
 """
 _WITHOUT = f"""{_START}; {_PACKAGES}
 {_READ}
-from landlane.hooks.answering import answer
+from landlane.hook_entry.client_full_path import answer
 spoken = answer("claude", "", payload, {{name.decode(): text.decode() for name, text in environ.items()}})
 from posix import _exit
 _exit(0 if (spoken.exit_code, spoken.stdout) == (0, "") else 1)

@@ -13,10 +13,10 @@ from typing import TYPE_CHECKING
 
 from bench.places import DISK, scratch
 from bench.table import Row, Skipped, at_least
-from landlane.bootstrap import open_house
-from landlane.domain.tasks import DONE, NewTask
-from landlane.operations.task_adding import add_task
-from landlane.operations.tasks import list_tasks
+from landlane.app.open import open_house
+from landlane.tasks.add import add_task
+from landlane.tasks.change import list_tasks
+from landlane.tasks.model import DONE, NewTask
 
 if TYPE_CHECKING:
     import random

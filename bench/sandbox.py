@@ -11,10 +11,10 @@ from typing import TYPE_CHECKING
 from bench.places import quickest_place, scratch
 from bench.table import Row, Skipped, at_most
 from bench.timing import medians
-from landlane.domain.fences import LANDLOCK, NONE, Backend, Fence
-from landlane.runners.bubblewrap import VARIABLE
-from landlane.runners.fencing import choose_backend, start_fenced
-from landlane.runners.process import Child
+from landlane.processes.child import Child
+from landlane.sandbox.bubblewrap import VARIABLE
+from landlane.sandbox.model import LANDLOCK, NONE, Backend, Fence
+from landlane.sandbox.start import choose_backend, start_fenced
 
 if TYPE_CHECKING:
     import random

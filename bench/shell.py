@@ -15,9 +15,9 @@ from bench.fresh import install, make_repository, plain_environment
 from bench.places import quickest_place, scratch
 from bench.table import Row, at_most
 from bench.timing import cpu_of_child, medians
-from landlane.bootstrap import open_house
-from landlane.operations.claims import make_request, take
-from landlane.operations.sessions import join
+from landlane.app.open import open_house
+from landlane.claims.take import make_request, take
+from landlane.sessions.join import join
 
 if TYPE_CHECKING:
     import random
@@ -39,11 +39,15 @@ class _World:
         python, _ = install(Path(folder, "environment"))
         places = {"base": f"{folder}/environment", "platbase": f"{folder}/environment"}
         site = sysconfig.get_path("purelib", "venv", vars=places)
-        self._hook = [python, "-I", "-S", str(Path(site, "landlane", "hooks", "lean.py")), "claude"]
+        self._hook = [
+            python,
+            "-I",
+            "-S",
+            str(Path(site, "landlane", "hook_entry", "client_hook.py")),
+            "claude",
+        ]
         self._git = shutil.which("git") or "git"
-        self.environment = {
-            key: text for key, text in plain_environment().items() if key != "LANDLANE_AGENT"
-        }
+        self.environment = {key: text for key, text in plain_environment().items() if key != "LANDLANE_AGENT"}
         self.root = self._fill(Path(folder, "repository"), files)
         self._payloads = Path(folder)
         self._numbers = count()

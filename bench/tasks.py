@@ -10,13 +10,13 @@ from bench.places import DISK, Claimant, open_sqlite, quickest_place, scratch
 from bench.queues import ON_SQLITE, bare_sqlite, procrastinate
 from bench.table import Row, Skipped, at_least, at_most
 from bench.timing import cpu_of_each, medians
-from landlane.domain.tasks import NewTask
 from landlane.ids import new_uuid
-from landlane.operations.picking import Picked, next_task
-from landlane.operations.task_adding import add_task
-from landlane.operations.tasks import finish_on_word
-from landlane.store.postgres import PostgresStore
-from landlane.testing.postgres import PostgresServer, PostgresUnavailable
+from landlane.store.postgres.store import PostgresStore
+from landlane.tasks.add import add_task
+from landlane.tasks.change import finish_on_word
+from landlane.tasks.model import NewTask
+from landlane.tasks.pick import Picked, next_task
+from landlane.testing.postgres_server import PostgresServer, PostgresUnavailable
 
 if TYPE_CHECKING:
     import random
@@ -24,7 +24,7 @@ if TYPE_CHECKING:
 
     from bench.queues import Move
     from bench.sizes import Sizes
-    from landlane.store.sqlite import SqliteStore
+    from landlane.store.sqlite.store import SqliteStore
 
 _TASK = """
 INSERT INTO tasks (repository, id, title, body, kind, state, role, priority, rank, paths, owner, session,

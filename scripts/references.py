@@ -1,7 +1,7 @@
 #!/usr/bin/env python3
 """Write docs/reference/ from the code: commands, settings, errors and the library.
 
-`--check` writes nothing, and fails with a diff when a page is stale. Commands come from cli/spec.py, settings
+`--check` writes nothing, and fails with a diff when a page is stale. Commands come from cli/specs/table.py, settings
 from config.py, the library from the docstrings of api.py. Errors are collected from the syntax trees of all
 modules: wherever one is made, listed in a table, or put into an answer.
 """
@@ -18,10 +18,11 @@ from collections import defaultdict
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, NamedTuple
 
-from landlane import api, config, errors
-from landlane.cli.spec import COMMANDS, COMMON, Command, Option
+from landlane import api, errors
+from landlane.claims.read import Standing
+from landlane.cli.specs.table import COMMANDS, COMMON, Command, Option
 from landlane.clock import duration_text
-from landlane.operations.held import Standing
+from landlane.settings import model as config
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Iterator

@@ -12,7 +12,7 @@ import json
 import sys
 from pathlib import Path
 
-from landlane.domain.worker_fields import (
+from landlane.protocol.worker.fields import (
     CODES,
     FINDING_FIELDS,
     MOST_LINE_BYTES,
@@ -22,7 +22,7 @@ from landlane.domain.worker_fields import (
     VERSION,
     Field,
 )
-from landlane.domain.worker_messages import (
+from landlane.protocol.worker.messages import (
     Heartbeat,
     Progress,
     Usage,
@@ -30,7 +30,7 @@ from landlane.domain.worker_messages import (
     WorkComplete,
     write_line,
 )
-from landlane.domain.worker_schema import worker_schema
+from landlane.protocol.worker.schema import worker_schema
 
 FOLDER = Path(__file__).resolve().parent.parent / "docs" / "reference"
 NOTE = "<!-- Written by scripts/worker_protocol.py from the code. Change that, then run the script. -->"

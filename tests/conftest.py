@@ -16,8 +16,8 @@ from typing import TYPE_CHECKING
 import pytest
 from hypothesis import settings
 
-from landlane.bootstrap import POINTER, STORE_NAME
-from landlane.testing.postgres import PostgresServer, PostgresUnavailable
+from landlane.app.open import POINTER, STORE_NAME
+from landlane.testing.postgres_server import PostgresServer, PostgresUnavailable
 
 if TYPE_CHECKING:
     from collections.abc import Generator, Iterator

@@ -13,30 +13,31 @@ import subprocess
 import time
 from typing import TYPE_CHECKING
 
-from landlane.bootstrap import open_house
-from landlane.domain.claims import EXCLUSIVE, Taken
-from landlane.domain.tasks import NewTask
-from landlane.flows.submitting import submit_branch
-from landlane.flows.workspaces import open_workspace
-from landlane.loops.queue import drain, start_running
-from landlane.loops.settling import is_shared
-from landlane.operations import claims, sessions
-from landlane.operations.held import list_claims
-from landlane.operations.landings import get_queue, list_landings
-from landlane.operations.picking import Picked, next_task
-from landlane.operations.runners import RunnerBusy
-from landlane.operations.task_adding import Added, add_task
-from landlane.operations.tasks import list_tasks
-from landlane.operations.workspaces import list_workspaces
-from landlane.store.lock_holders import lock_holder
+from landlane.app.open import open_house
+from landlane.claims import take as claims
+from landlane.claims.model import EXCLUSIVE, Taken
+from landlane.claims.read import list_claims
+from landlane.landing.after_landing import is_shared
+from landlane.landing.queue import drain, start_running
+from landlane.landing.records import get_queue, list_landings
+from landlane.landing.submit import submit_branch
+from landlane.sessions import join as sessions
+from landlane.sessions.runner_lease import RunnerBusy
+from landlane.store.sqlite.lock_holder import lock_holder
+from landlane.tasks.add import Added, add_task
+from landlane.tasks.change import list_tasks
+from landlane.tasks.model import NewTask
+from landlane.tasks.pick import Picked, next_task
+from landlane.workspaces.open import open_workspace
+from landlane.workspaces.records import list_workspaces
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
     from pathlib import Path
 
-    from landlane.bootstrap import House
-    from landlane.domain.agents import Session
-    from landlane.domain.landings import Landing
+    from landlane.app.open import House
+    from landlane.landing.model import Landing
+    from landlane.sessions.model import Session
 
 LIMIT_SECONDS = 60.0
 

@@ -5,24 +5,25 @@ from __future__ import annotations
 import subprocess
 from typing import TYPE_CHECKING, Any
 
-from landlane.bootstrap import open_house
-from landlane.domain.claims import EXCLUSIVE, SHARED, Refused
-from landlane.domain.landings import Landing
-from landlane.flows.submitting import submit_branch
-from landlane.loops.queue import QueueRunner, drain, start_running
-from landlane.operations import claims, sessions
-from landlane.operations.landings import get_landing, get_queue, list_landings
+from landlane.app.open import open_house
+from landlane.claims import take as claims
+from landlane.claims.model import EXCLUSIVE, SHARED, Refused
+from landlane.landing.model import Landing
+from landlane.landing.queue import QueueRunner, drain, start_running
+from landlane.landing.records import get_landing, get_queue, list_landings
+from landlane.landing.submit import submit_branch
+from landlane.sessions import join as sessions
 from landlane.testing.repositories import git
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping
     from pathlib import Path
 
-    from landlane.bootstrap import House
+    from landlane.app.open import House
     from landlane.clock import Clock
-    from landlane.domain.agents import Session
+    from landlane.context import Site
     from landlane.errors import LandlaneError
-    from landlane.flows.site import Site
+    from landlane.sessions.model import Session
 
 SETTINGS = "[landing]\nchecks = {checks}\nresident = false\n{more}\n"
 
@@ -148,7 +149,7 @@ class Yard:
         return git(self.folder, "show", f"{commit}:{path}")
 
     def holders(self) -> dict[str, str]:
-        from landlane.operations.held import list_claims
+        from landlane.claims.read import list_claims
 
         return {claim.pattern: claim.agent for claim in list_claims(self.house.context)}
 

@@ -9,13 +9,13 @@ import subprocess
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from landlane.git.rescue_places import CLONE, WORKTREE, Place
-from landlane.git.rescue_restoring import Restored, restore_rescue
-from landlane.git.rescue_taking import take_rescue
+from landlane.git.untrusted_checkout import CLONE, WORKTREE, Place
+from landlane.rescue.restore_checkout import Restored, restore_rescue
+from landlane.rescue.take import take_rescue
 from landlane.values import value
 
 if TYPE_CHECKING:
-    from landlane.git.rescues import Rescue
+    from landlane.rescue.refs import Rescue
 
 IGNORED = "*.ignored\nignored/\n"
 STATE = ("MERGE_HEAD", "MERGE_MSG", "CHERRY_PICK_HEAD", "REVERT_HEAD", "ORIG_HEAD", "BISECT_LOG", "logs/HEAD")

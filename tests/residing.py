@@ -13,8 +13,8 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 import landlane
-from landlane.loops.resident import ensure_resident
-from landlane.wire import Garbled, Lost, ask, find_socket, pack, told_of
+from landlane.resident.messages import Garbled, Lost, ask, find_socket, pack, told_of
+from landlane.resident.start import ensure_resident
 from tests.acceptance.calling import Ended, Shell, eventually
 
 if TYPE_CHECKING:

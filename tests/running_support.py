@@ -12,7 +12,7 @@ import time
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from landlane.runners.trees import MARK
+from landlane.processes.tree import MARK
 from tests.acceptance.calling import LANDLANE, Shell, eventually
 
 if TYPE_CHECKING:
@@ -135,12 +135,8 @@ class Works:
         over = [
             f"refs/heads/landlane/{one['id']}-{one['attempt']}/" for one in tasks if one["state"] == "done"
         ]
-        branches = self.git(
-            "for-each-ref", "--format=%(refname)", "refs/heads", "refs/landlane"
-        ).splitlines()
-        left = [
-            one for one in branches if one.startswith(("refs/landlane/exec", "refs/landlane/pin", *over))
-        ]
+        branches = self.git("for-each-ref", "--format=%(refname)", "refs/heads", "refs/landlane").splitlines()
+        left = [one for one in branches if one.startswith(("refs/landlane/exec", "refs/landlane/pin", *over))]
         assert left == []
 
     def kill(self, process: subprocess.Popen[str]) -> None:

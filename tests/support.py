@@ -12,25 +12,29 @@ from typing import TYPE_CHECKING, Generic, TypeVar
 
 import pytest
 
-from landlane.bootstrap import open_house
-from landlane.domain.agents import Credentials
-from landlane.domain.claims import EXCLUSIVE, SHARED, Claim, Refusal, Refused, Taken
-from landlane.operations import claims, held, journal, sessions, waiting
-from landlane.operations.hands import join_hands
-from landlane.testing.clock import FakeClock
+from landlane.app.open import open_house
+from landlane.claims import read as held
+from landlane.claims import take as claims
+from landlane.claims import wait as waiting
+from landlane.claims.model import EXCLUSIVE, SHARED, Claim, Refusal, Refused, Taken
+from landlane.journal import read as journal
+from landlane.sessions import join as sessions
+from landlane.sessions.model import Credentials
+from landlane.sessions.worker_sessions import join_hands
+from landlane.testing.fake_clock import FakeClock
 from landlane.testing.repositories import open_context
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
     from pathlib import Path
 
-    from landlane.bootstrap import House
+    from landlane.app.open import House
     from landlane.clock import Clock
-    from landlane.config import Settings
-    from landlane.domain.agents import Process, Session
-    from landlane.domain.journal import Entry
-    from landlane.domain.patterns import Pattern
-    from landlane.operations.context import Context
+    from landlane.context import Context
+    from landlane.patterns.pattern import Pattern
+    from landlane.sessions.model import Process, Session
+    from landlane.settings.model import Settings
+    from landlane.store.journal_chain import Entry
 
 T = TypeVar("T")
 

@@ -7,22 +7,23 @@ import sys
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from landlane.bootstrap import open_house
-from landlane.domain.tasks import NewTask
-from landlane.flows import closing, workspaces
-from landlane.operations import sessions
-from landlane.operations import workspaces as records
-from landlane.operations.slots import list_slots
-from landlane.operations.task_adding import Added, add_task
+from landlane.app.open import open_house
+from landlane.sessions import join as sessions
+from landlane.state.slots import list_slots
+from landlane.tasks.add import Added, add_task
+from landlane.tasks.model import NewTask
+from landlane.workspaces import close as closing
+from landlane.workspaces import open as workspaces
+from landlane.workspaces import records
 from tests.rescue_support import git
 
 if TYPE_CHECKING:
     from collections.abc import Callable
 
-    from landlane.bootstrap import House
-    from landlane.domain.agents import Process, Session
-    from landlane.domain.workspaces import Workspace
-    from landlane.flows.site import Site
+    from landlane.app.open import House
+    from landlane.context import Site
+    from landlane.sessions.model import Process, Session
+    from landlane.workspaces.model import Workspace
 
 KINDS = ("worktree", "clone")
 

@@ -8,7 +8,7 @@ import sys
 import time
 from pathlib import Path
 
-from landlane.testing.postgres import PostgresServer, PostgresUnavailable
+from landlane.testing.postgres_server import PostgresServer, PostgresUnavailable
 
 signal.signal(signal.SIGTERM, lambda *_: sys.exit(0))
 parent = os.getppid()

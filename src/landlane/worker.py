@@ -19,8 +19,8 @@ import signal
 import sys
 import threading
 
-from landlane.domain.worker_fields import MOST_LINE_BYTES
-from landlane.domain.worker_messages import (
+from landlane.protocol.worker.fields import MOST_LINE_BYTES
+from landlane.protocol.worker.messages import (
     Flaw,
     Heartbeat,
     Progress,
@@ -39,7 +39,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Mapping, Sequence
     from typing import Any
 
-    from landlane.domain.worker_messages import Ending, Message
+    from landlane.protocol.worker.messages import Ending, Message
 
 _BEATS = 3  # heartbeats within the time that the assignment allows: two may be late
 _LONGEST_REASON = 8_000

@@ -13,10 +13,10 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 
-from landlane.domain.fences import BUBBLEWRAP, LANDLOCK
-from landlane.runners.landlock import kernel_abi
+from landlane.resident.messages import Garbled, Lost, ask, find_socket, pack
+from landlane.sandbox.landlock import kernel_abi
+from landlane.sandbox.model import BUBBLEWRAP, LANDLOCK
 from landlane.testing.repositories import make_repository
-from landlane.wire import Garbled, Lost, ask, find_socket, pack
 from tests.acceptance.calling import Ended, Shell
 
 if TYPE_CHECKING:

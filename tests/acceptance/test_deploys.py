@@ -8,8 +8,8 @@ from pathlib import Path
 
 import pytest
 
-from landlane.bootstrap import open_house
-from landlane.operations import records
+from landlane.app.open import open_house
+from landlane.store import records
 from tests.acceptance.calling import Shell, eventually
 
 SETTINGS = """\

@@ -123,13 +123,15 @@ def test_an_old_release_that_fails_open_is_told(fenced: Shell, programs: Path) -
     assert "update Claude Code" in rows_of(answer)["claude: fails closed"]["hint"]
 
 
-@pytest.mark.parametrize("gone", [sys.executable, "hooks/lean.py"])
+@pytest.mark.parametrize("gone", [sys.executable, "hook_entry/client_hook.py"])
 def test_an_interpreter_or_package_that_is_gone_refuses_everything_and_is_told(
     fenced: Shell, gone: str
 ) -> None:
     path = fenced.folder / CLAUDE
     replace_in(
-        path, gone, gone.replace("python", "nopython") if gone.startswith("/") else "gone/hooks/lean.py"
+        path,
+        gone,
+        gone.replace("python", "nopython") if gone.startswith("/") else "gone/hook_entry/client_hook.py",
     )
 
     rows = rows_of(fenced.ask("doctor", exit=1))
@@ -178,9 +180,9 @@ def test_a_policy_that_only_watches_is_told(fenced: Shell) -> None:
 def test_a_canary_that_cannot_be_sent_leaves_no_session(
     shell: Shell, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    from landlane.bootstrap import open_house
-    from landlane.flows.canaries import Stranger
-    from landlane.flows.client_checks import look_at_clients
+    from landlane.app.open import open_house
+    from landlane.doctor.clients import look_at_clients
+    from landlane.doctor.try_client_hooks import Stranger
 
     shell.ask("init", "--client", "claude")
     house = open_house(str(shell.folder))

@@ -13,7 +13,7 @@ from pathlib import Path
 import click
 import pytest
 
-from landlane.domain.fences import LANDLOCK
+from landlane.sandbox.model import LANDLOCK
 from tests.acceptance.exec_support import ROOT, Yard, weak_yard, yard
 
 __all__ = ["weak_yard", "yard"]

@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from landlane.domain.fences import BUBBLEWRAP, LANDLOCK
+from landlane.sandbox.model import BUBBLEWRAP, LANDLOCK
 from tests.acceptance.calling import LANDLANE, eventually
 from tests.acceptance.exec_support import Yard, living, weak_yard, yard
 
@@ -150,11 +150,11 @@ def test_another_process_with_the_same_pid_is_left_alone(weak_yard: Yard) -> Non
 
 
 def forge_run(yard: Yard, pid: int) -> None:
-    from landlane.bootstrap import open_house
-    from landlane.domain.agents import Process
-    from landlane.domain.fences import Tree
-    from landlane.operations.runs import begin_run, change_run
-    from landlane.operations.sessions import join
+    from landlane.app.open import open_house
+    from landlane.sandbox.model import Tree
+    from landlane.sessions.join import join
+    from landlane.sessions.model import Process
+    from landlane.sessions.sandbox_runs import begin_run, change_run
     from landlane.values import as_dict
 
     house = open_house(str(yard.repository))

@@ -8,8 +8,8 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from landlane.domain.fences import BUBBLEWRAP, LANDLOCK
-from landlane.domain.roles import BUILT_IN
+from landlane.roles.model import BUILT_IN
+from landlane.sandbox.model import BUBBLEWRAP, LANDLOCK
 from tests.acceptance.calling import fingerprint
 from tests.acceptance.exec_support import Yard
 

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import pytest
 
-from landlane.cli.guests import refusal_of
-from landlane.cli.spec import COMMANDS
+from landlane.cli.sandboxed.serve import refusal_of
+from landlane.cli.specs.table import COMMANDS
 from tests.acceptance.calling import Shell, at_terminal, eventually
 
 SETTINGS = """\

@@ -18,7 +18,7 @@ if TYPE_CHECKING:
 
 # A follower that hears of nothing unless it is woken.
 NEVER_LOOKS = """
-import landlane.operations.journal as journal
+import landlane.journal.read as journal
 from landlane.cli.main import run
 journal._LOOK_SECONDS = 600.0
 raise SystemExit(run())

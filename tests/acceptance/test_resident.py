@@ -11,10 +11,11 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from landlane.bootstrap import open_house
-from landlane.loops import resident, waiting
-from landlane.loops.queue import drain
-from landlane.operations.landings import list_landings
+from landlane.app.open import open_house
+from landlane.landing import wait as waiting
+from landlane.landing.queue import drain
+from landlane.landing.records import list_landings
+from landlane.resident import start as resident
 from tests.acceptance.calling import LANDLANE, Shell, eventually
 from tests.killing_support import (
     Yard,
@@ -30,7 +31,7 @@ from tests.killing_support import (
 
 if TYPE_CHECKING:
     from landlane.errors import LandlaneError
-    from landlane.loops.queue import QueueRunner
+    from landlane.landing.queue import QueueRunner
 
 LEASE_MS = 900
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 import os
 from typing import TYPE_CHECKING
 
-from landlane.domain.rules import MOST_BYTES, RULES_TEMPLATE, version_of
+from landlane.rules.model import MOST_BYTES, RULES_TEMPLATE, version_of
 
 if TYPE_CHECKING:
     from pathlib import Path

@@ -7,14 +7,14 @@ from typing import TYPE_CHECKING
 import pytest
 
 from landlane import Landlane
-from landlane.bootstrap import POINTER
+from landlane.app.open import POINTER
 from landlane.errors import StoreError
 from tests.acceptance.calling import Answer, Shell
 
 if TYPE_CHECKING:
     from pathlib import Path
 
-    from landlane.testing.postgres import PostgresServer
+    from landlane.testing.postgres_server import PostgresServer
 
 EPOCH = 2**32
 

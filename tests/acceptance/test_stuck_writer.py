@@ -20,7 +20,7 @@ if TYPE_CHECKING:
 # A writer of our own kind: it stands in the line, has the store, and has written something.
 WRITER = """
 import sys, time
-from landlane.bootstrap import open_house
+from landlane.app.open import open_house
 
 def work(tx):
     print("writes", flush=True)

@@ -14,15 +14,15 @@ from typing import TYPE_CHECKING, Any
 import pytest
 
 from landlane.clock import read_boot_id
-from landlane.operations.landings import get_landing, list_landings
-from landlane.operations.workspaces import list_workspaces
-from landlane.runners import processes
+from landlane.landing.records import get_landing, list_landings
+from landlane.platform import process_identity as processes
+from landlane.workspaces.records import list_workspaces
 from tests.acceptance.calling import Shell
 from tests.killing_support import Yard, await_, fork, git, kill_at, leftover_refs, run_queue, wait_for
 
 if TYPE_CHECKING:
-    from landlane.domain.landings import Landing
-    from landlane.testing.postgres import PostgresServer
+    from landlane.landing.model import Landing
+    from landlane.testing.postgres_server import PostgresServer
 
 pytestmark = [pytest.mark.postgres, pytest.mark.timeout(300)]
 
@@ -289,7 +289,7 @@ def _do_next(shell: Shell, name: str) -> str | None:
 def test_a_machine_is_told_apart_by_its_name_and_its_run(
     machines: tuple[Machine, Machine], tmp_path: Path
 ) -> None:
-    script = "from landlane.runners.processes import MachineProcesses as M; print(M().machine, M().boot_id)"
+    script = "from landlane.platform.process_identity import MachineProcesses as M; print(M().machine, M().boot_id)"
     said = [at(one, tmp_path).run_program(sys.executable, "-c", script).out.split() for one in machines]
     assert said[0][0].startswith("north-")
     assert said[1][0].startswith("south-")

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from pathlib import Path
 
-from landlane.domain.metrics import DEFINITIONS
+from landlane.stats.metrics import DEFINITIONS
 
 PAGE = Path(__file__).resolve().parents[2] / "docs" / "explanation" / "metrics.md"
 

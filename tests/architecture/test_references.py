@@ -8,15 +8,15 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from landlane.cli import full
-from landlane.cli.quick import read_call
-from landlane.cli.spec import COMMANDS
+from landlane.cli import click_app as full
+from landlane.cli.fast_parse import read_call
+from landlane.cli.specs.table import COMMANDS
 from scripts import references
 
 if TYPE_CHECKING:
     from pathlib import Path
 
-    from landlane.cli.spec import Command
+    from landlane.cli.specs.table import Command
 
 
 def test_the_reference_is_what_the_code_says(capsys: pytest.CaptureFixture[str]) -> None:

@@ -7,8 +7,8 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from landlane.clients import codex_setup
-from landlane.clients.setups import Place
+from landlane.clients.codex import setup as codex_setup
+from landlane.clients.setup_model import Place
 from landlane.testing.real_clients import Codex
 
 if TYPE_CHECKING:
@@ -20,14 +20,14 @@ if TYPE_CHECKING:
 pytestmark = [pytest.mark.clients, pytest.mark.xdist_group("clients-1")]
 
 # A hook whose program is gone: its line still has to refuse.
-GONE = "/gone/python -I -S /gone/landlane/hooks/lean.py codex"
+GONE = "/gone/python -I -S /gone/landlane/hook_entry/client_hook.py codex"
 
 
 def command(word: str, is_guard: bool) -> str:
     return (
         f"{GONE} {word} || {{ echo HOOK-IS-GONE >&2; exit 2; }}"
         if is_guard
-        else "true landlane/hooks/lean.py"
+        else "true landlane/hook_entry/client_hook.py"
     )
 
 

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 import pytest
 
 from landlane.testing.real_clients import World
-from landlane.testing.scripted_model import ScriptedModel, marker
+from landlane.testing.scripted_model.server import ScriptedModel, marker
 from tests.clients.conftest import FOLDER
 from tests.clients.test_run import Scripts
 

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any
 import pytest
 
 from landlane.testing.real_clients.client import HERE
-from landlane.testing.scripted_model import ScriptedModel
+from landlane.testing.scripted_model.server import ScriptedModel
 
 if TYPE_CHECKING:
     from landlane.testing.real_clients import Client, World

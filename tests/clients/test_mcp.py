@@ -14,7 +14,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable
 
     from landlane.testing.real_clients import Client, World
-    from landlane.testing.scripted_model_wire import Turn
+    from landlane.testing.scripted_model.api_formats import Turn
 
 pytestmark = pytest.mark.clients
 pytest.importorskip("mcp", reason="the extra `mcp` is not installed")

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 import pytest
 
 from landlane.clients.permissions import Permissions, permissions_for
-from landlane.domain.roles import BUILT_IN
+from landlane.roles.model import BUILT_IN
 from landlane.testing.real_clients import Codex
 
 if TYPE_CHECKING:

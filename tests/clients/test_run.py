@@ -9,14 +9,14 @@ from typing import TYPE_CHECKING, Any
 import pytest
 
 from landlane.testing.real_clients.client import HERE
-from landlane.testing.scripted_model import ScriptedModel, marker
+from landlane.testing.scripted_model.server import ScriptedModel, marker
 from tests.clients.test_workers import LEAD, NEW, OLD, UNKNOWN_USAGE, words_for
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping, Sequence
 
     from landlane.testing.real_clients import Client, World
-    from landlane.testing.scripted_model_wire import Turn
+    from landlane.testing.scripted_model.api_formats import Turn
 
 pytestmark = pytest.mark.clients
 

@@ -9,19 +9,19 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 
-from landlane.clients.working import worker_command
-from landlane.domain.worker_messages import WorkAssignment, WorkComplete, WorkFailed
-from landlane.runners.worker_child import WorkerChild
-from landlane.runners.worker_pipe import run_worker
+from landlane.clients.as_worker.registry import worker_command
+from landlane.processes.tree_child import WorkerChild
+from landlane.protocol.worker.messages import WorkAssignment, WorkComplete, WorkFailed
 from landlane.testing.real_clients.client import HERE, clients_folder
-from landlane.testing.scripted_model import ScriptedModel, marker
+from landlane.testing.scripted_model.server import ScriptedModel, marker
+from landlane.workers.run_worker import run_worker
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
 
-    from landlane.runners.worker_pipe import WorkerEnd
     from landlane.testing.real_clients import Client, World
-    from landlane.testing.scripted_model_wire import Turn
+    from landlane.testing.scripted_model.api_formats import Turn
+    from landlane.workers.run_worker import WorkerEnd
 
 pytestmark = pytest.mark.clients
 
@@ -161,9 +161,7 @@ def test_inside_its_fence_a_client_is_a_worker_too(world: World, need: Any) -> N
     world.call("git", "commit", "--quiet", "-m", "Settings")
     world.call("landlane", "init", "--yes", "--client", name, environment=LEAD)
     world.call("git", "checkout", "--quiet", "--", ".")
-    added = world.call(
-        "landlane", "task", "add", "Mend add", "--path", "calc.py", "--json", environment=LEAD
-    )
+    added = world.call("landlane", "task", "add", "Mend add", "--path", "calc.py", "--json", environment=LEAD)
     task = json.loads(added.stdout)["task"]["id"]
     folder = world.root / "repository.workspaces" / f"{task}-ann"
     turns = [

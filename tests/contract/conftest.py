@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from landlane.testing.clock import FakeClock
+from landlane.testing.fake_clock import FakeClock
 from tests.support import Site
 
 if TYPE_CHECKING:

@@ -14,14 +14,16 @@ import traceback
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from landlane.operations import numbers, sessions, slots, state
+from landlane.sessions import join as sessions
+from landlane.state import keys as state
+from landlane.state import numbers, slots
 from landlane.testing.repositories import open_context
 
 if TYPE_CHECKING:
     from collections.abc import Callable
 
-    from landlane.domain.agents import Session
-    from landlane.operations.context import Context
+    from landlane.context import Context
+    from landlane.sessions.model import Session
     from tests.support import Site
 
 LIMIT_SECONDS = 100

@@ -4,11 +4,13 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
-from landlane.domain.tasks import NewTask
-from landlane.operations import picking, task_adding, tasks
+from landlane.tasks import add as task_adding
+from landlane.tasks import change as tasks
+from landlane.tasks import pick as picking
+from landlane.tasks.model import NewTask
 
 if TYPE_CHECKING:
-    from landlane.domain.tasks import Task
+    from landlane.tasks.model import Task
     from tests.support import Agent, Site
 
 

@@ -15,14 +15,17 @@ import traceback
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from landlane.domain.claims import Taken
-from landlane.operations import claims, held, journal, sessions
+from landlane.claims import read as held
+from landlane.claims import take as claims
+from landlane.claims.model import Taken
+from landlane.journal import read as journal
+from landlane.sessions import join as sessions
 from landlane.testing.repositories import open_context
 
 if TYPE_CHECKING:
-    from landlane.domain.patterns import Pattern
-    from landlane.operations.context import Context
-    from landlane.operations.sessions import Joined
+    from landlane.context import Context
+    from landlane.patterns.pattern import Pattern
+    from landlane.sessions.join import Joined
 
 ROUND_SECONDS = 60.0
 REPLY = struct.Struct("<iiq10s")  # round, racer, token (0: refused), name of the holder or id of the session

@@ -15,9 +15,12 @@ import sys
 import traceback
 from pathlib import Path
 
-from landlane.domain.patterns import overlap
-from landlane.operations import checklists, picking, sessions, tasks
-from landlane.operations.task_rows import pattern_pairs
+from landlane.patterns.pattern import overlap
+from landlane.sessions import join as sessions
+from landlane.tasks import change as tasks
+from landlane.tasks import import_checklist as checklists
+from landlane.tasks import pick as picking
+from landlane.tasks.rows import pattern_pairs
 from landlane.testing.repositories import open_context
 
 ROUND_SECONDS = 60.0

@@ -7,10 +7,10 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from landlane.config import Settings
-from landlane.domain.claims import Refused, Taken, epoch_of
+from landlane.claims import read as held
+from landlane.claims.model import Refused, Taken, epoch_of
 from landlane.errors import Held, LandlaneError, Malformed, NotAllowed, Stale
-from landlane.operations import held
+from landlane.settings.model import Settings
 from tests.support import MINUTE, SECOND, granted, refused
 
 if TYPE_CHECKING:

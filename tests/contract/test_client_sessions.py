@@ -7,8 +7,8 @@ from typing import TYPE_CHECKING
 import pytest
 
 from landlane.errors import Stale
-from landlane.operations.client_sessions import ClientName, begin, begin_child, end_child, find_bound
-from landlane.operations.reads import all_seen, last_seen, remember
+from landlane.sessions.client_sessions import ClientName, begin, begin_child, end_child, find_bound
+from landlane.sessions.file_versions import all_seen, last_seen, remember
 from tests.support import MINUTE
 
 if TYPE_CHECKING:

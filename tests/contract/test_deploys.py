@@ -7,22 +7,23 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 
-from landlane.domain.deploys import DeployTarget, deploy_target
-from landlane.domain.tasks import NewTask
+from landlane import context as undertaking
+from landlane.deploys import deploy as flow
+from landlane.deploys import records as deploys
+from landlane.deploys.model import DeployTarget, deploy_target
 from landlane.errors import Held, LandlaneError, Malformed, PatternError, Stale
-from landlane.flows import deploys as flow
-from landlane.flows import site as undertaking
-from landlane.git.layout import find_checkout
-from landlane.operations import deploys, records
-from landlane.operations.picking import next_task
-from landlane.operations.runners import RunnerLease, take_runner
-from landlane.operations.task_adding import add_task
-from landlane.rebuilding import rebuild_store
+from landlane.git.discovery import find_checkout
+from landlane.sessions.runner_lease import RunnerLease, take_runner
+from landlane.setup.rebuild_store import rebuild_store
+from landlane.store import records
+from landlane.tasks.add import add_task
+from landlane.tasks.model import NewTask
+from landlane.tasks.pick import next_task
 from landlane.values import as_dict
 from tests.support import MINUTE, SQLITE_ONLY, Background, granted, opened, refused
 
 if TYPE_CHECKING:
-    from landlane.domain.deploys import Deploy
+    from landlane.deploys.model import Deploy
     from tests.support import Agent, Site
 
 PROD = DeployTarget(name="prod")

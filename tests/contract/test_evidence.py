@@ -9,10 +9,14 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from landlane.config import read_settings
-from landlane.domain.tasks import NewTask
 from landlane.errors import NotAllowed, SettingsError, Stale
-from landlane.operations import evidence, picking, sessions, task_adding, tasks
+from landlane.sessions import join as sessions
+from landlane.settings.model import read_settings
+from landlane.tasks import add as task_adding
+from landlane.tasks import change as tasks
+from landlane.tasks import evidence
+from landlane.tasks import pick as picking
+from landlane.tasks.model import NewTask
 from landlane.testing.repositories import git
 from landlane.values import replace
 from tests.contract.queueing import add
@@ -22,7 +26,7 @@ if TYPE_CHECKING:
     from collections.abc import Iterator
     from pathlib import Path
 
-    from landlane.bootstrap import House
+    from landlane.app.open import House
 
 BRANCH = "landlane/T1-1/work"
 

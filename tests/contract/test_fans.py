@@ -7,11 +7,13 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from landlane.domain.fans import judge
-from landlane.domain.plan_reading import read_plan
 from landlane.errors import Held, LandlaneError, Malformed, NotAllowed, Stale
-from landlane.operations import fans, picking, tasks
-from landlane.rebuilding import rebuild_store
+from landlane.fanout import split as fans
+from landlane.fanout.model import judge
+from landlane.plans.parse import read_plan
+from landlane.setup.rebuild_store import rebuild_store
+from landlane.tasks import change as tasks
+from landlane.tasks import pick as picking
 from tests.contract.queueing import add, end, state, take, take_nothing, task_kinds
 from tests.support import MINUTE, SQLITE_ONLY, Background, opened
 

@@ -8,17 +8,18 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 
-from landlane.domain.tasks import NewTask
-from landlane.operations import gates, sessions
-from landlane.operations.picking import Picked, next_task
-from landlane.operations.task_adding import add_task
-from landlane.operations.tasks import get_task
+from landlane.gates import ask as gates
+from landlane.sessions import join as sessions
+from landlane.tasks.add import add_task
+from landlane.tasks.change import get_task
+from landlane.tasks.model import NewTask
+from landlane.tasks.pick import Picked, next_task
 from tests.support import Agent
 
 if TYPE_CHECKING:
     from collections.abc import Callable
 
-    from landlane.operations.context import Context
+    from landlane.context import Context
     from tests.support import Site
 
 pytestmark = pytest.mark.timeout(120)

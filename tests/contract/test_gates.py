@@ -6,22 +6,23 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 
-from landlane.domain.agents import PERSON
-from landlane.domain.tasks import NewTask
 from landlane.errors import Malformed, NotAllowed, Stale
-from landlane.operations import gates, sessions
-from landlane.operations.notices import take_notices
-from landlane.operations.picking import Picked, next_task, resume_task
-from landlane.operations.task_adding import add_task
-from landlane.operations.tasks import drop_task, get_task, lessons_of
-from landlane.rebuilding import rebuild_store
-from landlane.runners.processes import MachineProcesses
+from landlane.gates import ask as gates
+from landlane.platform.process_identity import MachineProcesses
+from landlane.sessions import join as sessions
+from landlane.sessions.model import PERSON
+from landlane.sessions.notices import take_notices
+from landlane.setup.rebuild_store import rebuild_store
+from landlane.tasks.add import add_task
+from landlane.tasks.change import drop_task, get_task, lessons_of
+from landlane.tasks.model import NewTask
+from landlane.tasks.pick import Picked, next_task, resume_task
 from landlane.values import replace
 from tests.support import MINUTE, SQLITE_ONLY, Agent, granted, opened, refused
 
 if TYPE_CHECKING:
-    from landlane.domain.agents import Process
-    from landlane.domain.gates import Gate
+    from landlane.gates.model import Gate
+    from landlane.sessions.model import Process
     from tests.support import Site
 
 HEAD = "1" * 40

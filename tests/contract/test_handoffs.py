@@ -7,15 +7,17 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 
+from landlane.claims.model import Refused
 from landlane.clock import rfc3339
-from landlane.config import Settings
-from landlane.domain.claims import Refused
-from landlane.domain.handoffs import ANYBODY, Draft, Handoff, is_whole
 from landlane.errors import Held, Malformed, NotAllowed, Stale, WaitsForPerson
-from landlane.operations import handoffs, records, tasks
-from landlane.operations.handoffs import Accepted
-from landlane.operations.notices import take_notices
-from landlane.operations.picking import take_task
+from landlane.handoffs import accept as handoffs
+from landlane.handoffs.accept import Accepted
+from landlane.handoffs.model import ANYBODY, Draft, Handoff, is_whole
+from landlane.sessions.notices import take_notices
+from landlane.settings.model import Settings
+from landlane.store import records
+from landlane.tasks import change as tasks
+from landlane.tasks.pick import take_task
 from tests.contract.queueing import add, end, state, take, take_nothing
 from tests.support import MINUTE
 

@@ -6,20 +6,24 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from landlane.domain.agents import PERSON
-from landlane.domain.handoffs import Draft
 from landlane.errors import NotAllowed, Stale, WaitsForPerson
-from landlane.operations import gates, handoffs, hands, sessions, tasks
-from landlane.operations.client_sessions import ClientName, begin_child
-from landlane.operations.notices import take_notices
-from landlane.operations.roles import check_claim, check_verb
-from landlane.operations.task_handing import hand_back
-from landlane.rebuilding import rebuild_store
+from landlane.gates import ask as gates
+from landlane.handoffs import accept as handoffs
+from landlane.handoffs.model import Draft
+from landlane.roles.enforce import check_claim, check_verb
+from landlane.sessions import join as sessions
+from landlane.sessions import worker_sessions as hands
+from landlane.sessions.client_sessions import ClientName, begin_child
+from landlane.sessions.model import PERSON
+from landlane.sessions.notices import take_notices
+from landlane.setup.rebuild_store import rebuild_store
+from landlane.tasks import change as tasks
+from landlane.tasks.change_task_handing import hand_back
 from tests.contract.queueing import add, end, state, take
 from tests.support import SQLITE_ONLY, Agent, opened
 
 if TYPE_CHECKING:
-    from landlane.domain.gates import Gate
+    from landlane.gates.model import Gate
     from tests.support import Site
 
 KEEPER = "claude-T1-x"

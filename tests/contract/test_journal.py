@@ -10,16 +10,16 @@ from typing import TYPE_CHECKING
 import psycopg
 import pytest
 
-from landlane.domain.journal import START, check_chain, seal
 from landlane.errors import LandlaneError
-from landlane.operations import journal
+from landlane.journal import read as journal
+from landlane.store.journal_chain import START, check_chain, seal
 from tests.support import MINUTE, SECOND, Background, granted, opened, wait_until
 
 if TYPE_CHECKING:
     from collections.abc import Callable
 
-    from landlane.domain.journal import Entry
-    from landlane.ports.store import Change
+    from landlane.store.interface import Change
+    from landlane.store.journal_chain import Entry
     from tests.support import Site
 
 
@@ -279,7 +279,8 @@ def test_a_chain_that_was_rewritten_with_care_still_shows_against_the_file(site:
 WRITING_PROCESS = """
 import sys
 from pathlib import Path
-from landlane.operations import claims, held, sessions
+from landlane.claims import take as claims, read as held
+from landlane.sessions import join as sessions
 from landlane.testing.repositories import open_context
 context = open_context(Path(sys.argv[1]), sys.argv[2])
 session = sessions.join(context, sys.argv[3]).session

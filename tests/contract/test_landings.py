@@ -6,22 +6,24 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from landlane.domain.claims import Refused
-from landlane.domain.tasks import NewTask
+from landlane.claims.model import Refused
 from landlane.errors import Held, Malformed, NotAllowed, Stale
-from landlane.operations import landing_ends, landings, records
-from landlane.operations.landing_submitting import Submission, submit
-from landlane.operations.notices import take_notices
-from landlane.operations.picking import next_task
-from landlane.operations.runners import RunnerLease, take_runner
-from landlane.operations.task_adding import add_task
-from landlane.operations.tasks import get_task
-from landlane.rebuilding import rebuild_store
+from landlane.landing import outcomes as landing_ends
+from landlane.landing import records as landings
+from landlane.landing.enqueue import Submission, submit
+from landlane.sessions.notices import take_notices
+from landlane.sessions.runner_lease import RunnerLease, take_runner
+from landlane.setup.rebuild_store import rebuild_store
+from landlane.store import records
+from landlane.tasks.add import add_task
+from landlane.tasks.change import get_task
+from landlane.tasks.model import NewTask
+from landlane.tasks.pick import next_task
 from landlane.values import as_dict, replace
 from tests.support import MINUTE, SQLITE_ONLY, Background, opened
 
 if TYPE_CHECKING:
-    from landlane.domain.landings import Landing
+    from landlane.landing.model import Landing
     from tests.support import Agent, Site
 
 HEAD, COMMIT, WALL = "1" * 40, "2" * 40, 1_700_000_000_000

@@ -11,17 +11,19 @@ from typing import TYPE_CHECKING
 import psycopg
 import pytest
 
-from landlane.config import Settings
-from landlane.domain.claims import epoch_of
+from landlane.claims import read as held
+from landlane.claims import take as claims
+from landlane.claims.model import epoch_of
 from landlane.errors import Held, LandlaneError, Stale
-from landlane.operations import claims, held, sessions
+from landlane.sessions import join as sessions
+from landlane.settings.model import Settings
 from landlane.values import replace
 from tests.support import MINUTE, SECOND, Background, granted, refused
 
 if TYPE_CHECKING:
     from collections.abc import Callable
 
-    from landlane.domain.agents import Process
+    from landlane.sessions.model import Process
     from tests.support import Agent, Site
 
 HOUR = 60 * MINUTE

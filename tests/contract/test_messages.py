@@ -4,14 +4,14 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from landlane.domain.hooking import START, Event
-from landlane.domain.rules import RULES_TEMPLATE
-from landlane.flows.briefing import brief
-from landlane.flows.messages import due_messages
-from landlane.flows.parting import leftovers, should_point_out
-from landlane.operations.client_sessions import ClientName, bind
-from landlane.operations.notices import add_notice, take_notices
-from landlane.operations.reads import remember
+from landlane.hooks.briefing.compose import brief
+from landlane.hooks.messages import due_messages
+from landlane.hooks.session_end import leftovers, should_point_out
+from landlane.protocol.hook_events import START, Event
+from landlane.rules.model import RULES_TEMPLATE
+from landlane.sessions.client_sessions import ClientName, bind
+from landlane.sessions.file_versions import remember
+from landlane.sessions.notices import add_notice, take_notices
 from tests.contract.test_landings import enter, land, run_by
 from tests.support import MINUTE, opened
 

@@ -8,20 +8,20 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from landlane.domain.journal import as_line, from_line
-from landlane.git.journal_ref import REF
-from landlane.operations import sessions
+from landlane.claims.to_json import claim_json
+from landlane.journal.git_copy import REF
+from landlane.sessions import join as sessions
+from landlane.store.journal_chain import as_line, from_line
 from landlane.testing.repositories import git
-from landlane.views.claims import claim_json
 from tests.support import Agent, Background, granted, opened
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
     from pathlib import Path
 
-    from landlane.bootstrap import House
-    from landlane.domain.journal import Entry
-    from landlane.ports.store import Change
+    from landlane.app.open import House
+    from landlane.store.interface import Change
+    from landlane.store.journal_chain import Entry
     from tests.support import Site
 
 

@@ -6,10 +6,10 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from landlane.config import Settings
 from landlane.errors import Malformed, Stale
-from landlane.operations import numbers
-from landlane.rebuilding import rebuild_store
+from landlane.settings.model import Settings
+from landlane.setup.rebuild_store import rebuild_store
+from landlane.state import numbers
 from landlane.testing.repositories import git
 from tests.contract.crowd import ask_crowd
 from tests.support import MINUTE, SQLITE_ONLY, opened
@@ -17,7 +17,7 @@ from tests.support import MINUTE, SQLITE_ONLY, opened
 if TYPE_CHECKING:
     from pathlib import Path
 
-    from landlane.domain.numbers import Number
+    from landlane.state.numbers import Number
     from tests.support import Agent, Site
 
 PATH = "migrations/{n}_*.sql"

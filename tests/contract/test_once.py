@@ -10,17 +10,17 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 
-from landlane.domain.once import Ran, RunCrashed, StillRunning
 from landlane.errors import Malformed, Stale
-from landlane.operations import once
-from landlane.rebuilding import rebuild_store
-from landlane.runners.process import Ended
+from landlane.processes.child import Ended
+from landlane.setup.rebuild_store import rebuild_store
+from landlane.state import once
+from landlane.state.once import Ran, RunCrashed, StillRunning
 from tests.support import MINUTE, SQLITE_ONLY, Background, opened, wait_until
 
 if TYPE_CHECKING:
     from collections.abc import Callable
 
-    from landlane.operations.context import Context
+    from landlane.context import Context
     from tests.support import Agent, Site
 
 Outcome = Ran | RunCrashed | StillRunning
@@ -148,7 +148,8 @@ def test_who_says_again_while_it_runs_runs_it_after_that(live_site: Site) -> Non
 CRASHER = """
 import os, sys
 from pathlib import Path
-from landlane.operations import once, sessions
+from landlane.state import once
+from landlane.sessions import join as sessions
 from landlane.testing.repositories import open_context
 context = open_context(Path(sys.argv[1]), sys.argv[2])
 ann = sessions.join(context, "ann").session

@@ -6,13 +6,13 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from landlane.domain.tasks import NewTask
 from landlane.errors import Stale
-from landlane.operations.client_sessions import ClientName, bind
-from landlane.operations.picking import Picked, next_task
-from landlane.operations.task_adding import add_task
-from landlane.operations.task_handing import hand_back
-from landlane.operations.tool_calls import announce_call, announced_calls, begin_call, end_call, open_calls
+from landlane.sessions.client_sessions import ClientName, bind
+from landlane.sessions.tool_calls import announce_call, announced_calls, begin_call, end_call, open_calls
+from landlane.tasks.add import add_task
+from landlane.tasks.change_task_handing import hand_back
+from landlane.tasks.model import NewTask
+from landlane.tasks.pick import Picked, next_task
 from tests.support import MINUTE
 
 if TYPE_CHECKING:

@@ -6,14 +6,15 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from landlane.config import Settings
-from landlane.domain.plan_reading import read_plan
 from landlane.errors import Malformed
-from landlane.operations import plans, tasks
+from landlane.plans import add_tasks as plans
+from landlane.plans.parse import read_plan
+from landlane.settings.model import Settings
+from landlane.tasks import change as tasks
 from tests.contract.queueing import add, end, take
 
 if TYPE_CHECKING:
-    from landlane.operations.plans import Entered
+    from landlane.plans.add_tasks import Entered
     from tests.support import Agent, Site
 
 PLAN = """# Dates

@@ -6,13 +6,13 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from landlane.domain.claims import EXCLUSIVE, SHARED
-from landlane.operations import claims
+from landlane.claims import take as claims
+from landlane.claims.model import EXCLUSIVE, SHARED
 from landlane.values import as_dict
 from tests.support import MINUTE, POSTGRES_ONLY, SECOND, Background, granted, wait_until
 
 if TYPE_CHECKING:
-    from landlane.ports.store import Uncontested
+    from landlane.store.interface import Uncontested
     from tests.support import Agent, Site
 
 pytestmark = POSTGRES_ONLY

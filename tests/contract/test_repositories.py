@@ -9,18 +9,18 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from landlane.bootstrap import POINTER
-from landlane.domain.claims import epoch_of
+from landlane.app.open import POINTER
+from landlane.app.repository_record import change_case
+from landlane.claims.model import epoch_of
 from landlane.errors import Stale
 from landlane.ids import new_uuid
-from landlane.operations import sessions
-from landlane.operations.repositories import change_case
+from landlane.sessions import join as sessions
 from landlane.testing.repositories import git
 from tests.support import MINUTE, SQLITE_ONLY, Agent, granted, opened, refused
 
 if TYPE_CHECKING:
-    from landlane.bootstrap import House
-    from landlane.testing.postgres import PostgresServer
+    from landlane.app.open import House
+    from landlane.testing.postgres_server import PostgresServer
     from tests.support import Site
 
 

@@ -6,21 +6,19 @@ import threading
 
 import pytest
 
-from landlane.config import Settings
-from landlane.domain.retries import AttemptEnd, Decision, Lineage
 from landlane.errors import NotAllowed, Stale
-from landlane.operations import (
-    gates,
-    landing_ends,
-    lineages,
-    picking,
-    pools,
-    retries,
-    sessions,
-    task_handing,
-    tasks,
-)
-from landlane.rebuilding import rebuild_store
+from landlane.gates import ask as gates
+from landlane.landing import outcomes as landing_ends
+from landlane.sessions import join as sessions
+from landlane.settings.model import Settings
+from landlane.setup.rebuild_store import rebuild_store
+from landlane.tasks import change as tasks
+from landlane.tasks import change_task_handing as task_handing
+from landlane.tasks import lineage as lineages
+from landlane.tasks import pick as picking
+from landlane.tasks import retry as retries
+from landlane.tasks import worker_pool as pools
+from landlane.tasks.retry_rules import AttemptEnd, Decision, Lineage
 from landlane.values import replace
 from tests.contract.queueing import add, end, state, take, take_nothing, try_to_add
 from tests.contract.test_landings import enter, run_by

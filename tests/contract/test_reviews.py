@@ -7,13 +7,18 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from landlane.config import Settings
-from landlane.domain.agents import PERSON
-from landlane.domain.reviews import Review, make_step
-from landlane.domain.worker_messages import WorkComplete
 from landlane.errors import Malformed, NotAllowed, Stale
-from landlane.operations import evidence, gates, review_ends, reviews, sessions, tasks
-from landlane.rebuilding import rebuild_store
+from landlane.gates import ask as gates
+from landlane.protocol.worker.messages import WorkComplete
+from landlane.reviews import close as review_ends
+from landlane.reviews import give_verdict as reviews
+from landlane.reviews.model import Review, make_step
+from landlane.sessions import join as sessions
+from landlane.sessions.model import PERSON
+from landlane.settings.model import Settings
+from landlane.setup.rebuild_store import rebuild_store
+from landlane.tasks import change as tasks
+from landlane.tasks import evidence
 from landlane.testing.repositories import git
 from tests.contract.queueing import add, state, take, take_nothing
 from tests.support import MINUTE, SQLITE_ONLY, Agent, Background, opened

@@ -7,20 +7,23 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from landlane.config import Settings
-from landlane.domain.agents import PERSON
-from landlane.domain.roles import BUILT_IN
-from landlane.domain.tasks import NewTask
 from landlane.errors import Malformed, NotAllowed
-from landlane.operations import checklists, landing_ends, picking, sessions
-from landlane.operations.catches import STAY_IN_ROLE
-from landlane.operations.roles import check_paths, check_verb, may_write, role_of
-from landlane.operations.task_adding import add_task
+from landlane.landing import outcomes as landing_ends
+from landlane.roles.enforce import check_paths, check_verb, may_write, role_of
+from landlane.roles.model import BUILT_IN
+from landlane.rules.violations import STAY_IN_ROLE
+from landlane.sessions import join as sessions
+from landlane.sessions.model import PERSON
+from landlane.settings.model import Settings
+from landlane.tasks import import_checklist as checklists
+from landlane.tasks import pick as picking
+from landlane.tasks.add import add_task
+from landlane.tasks.model import NewTask
 from landlane.values import replace
 from tests.contract.queueing import add, take, take_nothing
 
 if TYPE_CHECKING:
-    from landlane.domain.agents import Process
+    from landlane.sessions.model import Process
     from tests.support import Site
 
 NOT_CLAIMING = [name for name, role in BUILT_IN.items() if "claim" not in role.verbs]

@@ -6,19 +6,18 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from landlane.domain.rules import read_rules
 from landlane.errors import Held, RepositoryError
-from landlane.operations import rules as operations
-from landlane.operations.catches import CLAIM_FIRST, SYNC_FIRST, note_catch
-from landlane.operations.catching import CLAIM_CODES, Watched
-from landlane.operations.rules import COMMAND, HOOK
-from landlane.operations.rules_report import count_catches
-from landlane.operations.telling import take_untold
-from landlane.rebuilding import rebuild_store
+from landlane.rules import versions as operations
+from landlane.rules.model import read_rules
+from landlane.rules.report import count_catches
+from landlane.rules.versions import COMMAND, HOOK
+from landlane.rules.violations import CLAIM_CODES, CLAIM_FIRST, SYNC_FIRST, Watched, note_catch
+from landlane.sessions.notices_telling import take_untold
+from landlane.setup.rebuild_store import rebuild_store
 from tests.support import MINUTE, SQLITE_ONLY, Background, opened
 
 if TYPE_CHECKING:
-    from landlane.domain.rules import Rules
+    from landlane.rules.model import Rules
     from tests.support import Agent, Site
 
 FILE = "RULES.md"

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING
 import pytest
 
 from landlane.errors import Stale
-from landlane.operations.runners import (
+from landlane.sessions.runner_lease import (
     RunnerBusy,
     RunnerLease,
     check_runner,
@@ -157,7 +157,7 @@ def test_one_of_many_has_it(live_site: Site) -> None:
 HOLDER = """
 import sys
 from pathlib import Path
-from landlane.operations import runners, sessions
+from landlane.sessions import runner_lease as runners, join as sessions
 from landlane.testing.repositories import open_context
 context = open_context(Path(sys.argv[1]), sys.argv[2])
 ann = sessions.join(context, "ann").session

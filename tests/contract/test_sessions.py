@@ -10,19 +10,19 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from landlane.config import Settings
-from landlane.domain.agents import Credentials
 from landlane.errors import Held, Malformed, NotAllowed, Stale
 from landlane.ids import new_uuid
-from landlane.operations import sessions
-from landlane.operations.sessions import Caller
+from landlane.sessions import join as sessions
+from landlane.sessions.join import Caller
+from landlane.sessions.model import Credentials
+from landlane.settings.model import Settings
 from landlane.values import replace
 from tests.support import MINUTE, Agent, granted
 
 if TYPE_CHECKING:
     from pathlib import Path
 
-    from landlane.domain.agents import Process
+    from landlane.sessions.model import Process
     from tests.support import Site
 
 # --------------------------------------------------------------------------------------------- joining
@@ -237,7 +237,7 @@ def test_a_command_belongs_to_the_session_of_the_process_that_started_it(live_si
     ann = live_site.agent("ann", process=live_site.context().processes.current())
     script = (
         "import sys; from pathlib import Path\n"
-        "from landlane.operations.sessions import Caller, identify\n"
+        "from landlane.sessions.join import Caller, identify\n"
         "from landlane.testing.repositories import open_context\n"
         "context = open_context(Path(sys.argv[1]), sys.argv[2])\n"
         "print(identify(context, Caller(agent_variable='bob', person='pat')).session.id)\n"

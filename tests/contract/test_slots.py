@@ -11,12 +11,14 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from landlane.config import Settings
-from landlane.domain.slots import Slot, SlotRefused, SlotTaken
 from landlane.errors import Held, LandlaneError, Malformed, Stale
-from landlane.operations import leases, lines, slots
-from landlane.rebuilding import rebuild_store
-from landlane.runners.ports import is_port_free
+from landlane.platform.free_port import is_port_free
+from landlane.sessions import leases
+from landlane.sessions import wait_queue as lines
+from landlane.settings.model import Settings
+from landlane.setup.rebuild_store import rebuild_store
+from landlane.state import slots
+from landlane.state.slot_kinds import Slot, SlotRefused, SlotTaken
 from landlane.testing.repositories import git
 from tests.contract.crowd import ask_crowd
 from tests.support import MINUTE, SECOND, SQLITE_ONLY, Background, opened, wait_until
@@ -37,8 +39,9 @@ KINDS = Settings(
 WAITER = """
 import sys
 from pathlib import Path
-from landlane.config import Settings
-from landlane.operations import sessions, slots
+from landlane.settings.model import Settings
+from landlane.sessions import join as sessions
+from landlane.state import slots
 from landlane.testing.repositories import open_context
 context = open_context(Path(sys.argv[1]), sys.argv[2], settings=Settings(slots=(("gpu", {"capacity": 24}),)))
 bob = sessions.join(context, "bob").session

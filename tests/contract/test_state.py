@@ -7,14 +7,15 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 
-from landlane.config import Settings
-from landlane.domain.slots import SlotTaken
-from landlane.domain.state import VERSIONS_KEPT, State, StateStale
 from landlane.errors import Malformed, NotAllowed, Stale
-from landlane.moving import move_store
-from landlane.operations import numbers, once, slots, state
-from landlane.rebuilding import rebuild_store
-from landlane.runners.process import Ended
+from landlane.processes.child import Ended
+from landlane.settings.model import Settings
+from landlane.setup.move_store import move_store
+from landlane.setup.rebuild_store import rebuild_store
+from landlane.state import keys as state
+from landlane.state import numbers, once, slots
+from landlane.state.key_rules import VERSIONS_KEPT, State, StateStale
+from landlane.state.slot_kinds import SlotTaken
 from landlane.values import replace
 from tests.contract.crowd import ask_crowd
 from tests.support import MINUTE, SECOND, SQLITE_ONLY, Background, opened, wait_until
@@ -22,7 +23,7 @@ from tests.support import MINUTE, SECOND, SQLITE_ONLY, Background, opened, wait_
 if TYPE_CHECKING:
     from pathlib import Path
 
-    from landlane.operations.context import Context
+    from landlane.context import Context
     from tests.support import Agent, Site
 
 

@@ -6,16 +6,18 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from landlane.domain.handoffs import Draft
 from landlane.errors import Malformed
-from landlane.operations import handoffs, steps, tasks
-from landlane.rebuilding import rebuild_store
+from landlane.handoffs import accept as handoffs
+from landlane.handoffs.model import Draft
+from landlane.setup.rebuild_store import rebuild_store
+from landlane.state import steps
+from landlane.tasks import change as tasks
 from tests.contract.queueing import add, take
 from tests.support import SQLITE_ONLY, opened
 
 if TYPE_CHECKING:
-    from landlane.domain.handoffs import Handoff
-    from landlane.ports.store import Change
+    from landlane.handoffs.model import Handoff
+    from landlane.store.interface import Change
     from tests.support import Site
 
 

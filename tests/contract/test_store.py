@@ -16,13 +16,15 @@ from typing import TYPE_CHECKING
 import psycopg
 import pytest
 
-from landlane.config import Settings
-from landlane.domain.claims import areas_of
+from landlane.claims.model import areas_of
 from landlane.errors import LandlaneError, StoreCorrupt, StoreError, StoreTransient
-from landlane.operations import journal, sessions
-from landlane.store import postgres_schema, sqlite_schema
-from landlane.store.fairness import FairLock
-from landlane.store.sqlite_schema import APPLICATION_ID, READABLE_BY, SCHEMA
+from landlane.journal import read as journal
+from landlane.sessions import join as sessions
+from landlane.settings.model import Settings
+from landlane.store.file_lock import FairLock
+from landlane.store.postgres import schema as postgres_schema
+from landlane.store.sqlite import schema as sqlite_schema
+from landlane.store.sqlite.schema import APPLICATION_ID, READABLE_BY, SCHEMA
 from landlane.store.statements import read_migrations
 from landlane.testing.repositories import open_context
 from tests.support import POSTGRES_ONLY, SQLITE_ONLY, Agent, Background, opened, wait_until
@@ -30,7 +32,7 @@ from tests.support import POSTGRES_ONLY, SQLITE_ONLY, Agent, Background, opened,
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
-    from landlane.ports.store import Change
+    from landlane.store.interface import Change
     from tests.support import Site
 
 
@@ -373,7 +375,8 @@ def waiting_for_locks(site: Site) -> int:
 FORKING_PROCESS = """
 import os, sys
 from pathlib import Path
-from landlane.operations import claims, sessions
+from landlane.claims import take as claims
+from landlane.sessions import join as sessions
 from landlane.testing.repositories import open_context
 context = open_context(Path(sys.argv[1]), sys.argv[2])
 session = sessions.join(context, "ann").session
@@ -404,7 +407,7 @@ def test_a_forked_child_and_its_parent_may_both_use_the_store(live_site: Site) -
 
 FORKING_WHILE_LOCKED = """
 import os, sys, threading
-from landlane.store.fairness import FairLock
+from landlane.store.file_lock import FairLock
 first, second = FairLock(sys.argv[1]), FairLock(sys.argv[1])
 assert first.try_acquire()
 open_files = len(os.listdir("/proc/self/fd"))

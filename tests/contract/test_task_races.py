@@ -13,9 +13,11 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from landlane.domain.tasks import NewTask
 from landlane.errors import Malformed
-from landlane.operations import leases, task_adding, tasks
+from landlane.sessions import leases
+from landlane.tasks import add as task_adding
+from landlane.tasks import change as tasks
+from landlane.tasks.model import NewTask
 from tests.contract.queueing import add, end, state, take, take_nothing
 from tests.support import Background, Site
 

@@ -4,10 +4,14 @@ from __future__ import annotations
 
 import pytest
 
-from landlane.config import Settings
-from landlane.domain.tasks import NewTask
 from landlane.errors import Malformed, NotAllowed, Stale
-from landlane.operations import checklists, picking, sessions, task_adding, tasks
+from landlane.sessions import join as sessions
+from landlane.settings.model import Settings
+from landlane.tasks import add as task_adding
+from landlane.tasks import change as tasks
+from landlane.tasks import import_checklist as checklists
+from landlane.tasks import pick as picking
+from landlane.tasks.model import NewTask
 from tests.contract.queueing import add, end, state, take, take_nothing, task_kinds, try_to_add
 from tests.support import MINUTE, SECOND, Agent, Background, Site, wait_until
 

@@ -8,26 +8,29 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from landlane.config import Settings
-from landlane.domain.periods import Period
-from landlane.domain.retries import Lineage
-from landlane.domain.tasks import NewTask
-from landlane.domain.usage import PRICED, REPORTED
-from landlane.domain.worker_messages import Usage
 from landlane.errors import Malformed
-from landlane.operations import gates, records, stats, usage
-from landlane.operations.attempts import begin_attempt, change_attempt
-from landlane.operations.picking import NothingReady, Picked, next_task
-from landlane.operations.task_adding import Added, add_task
-from landlane.operations.tasks import fail_task, get_task
-from landlane.operations.usage_importing import import_usage
-from landlane.rebuilding import rebuild_store
+from landlane.gates import ask as gates
+from landlane.protocol.worker.messages import Usage
+from landlane.settings.model import Settings
+from landlane.setup.rebuild_store import rebuild_store
+from landlane.stats import calculate as stats
+from landlane.store import records
+from landlane.tasks.add import Added, add_task
+from landlane.tasks.attempts import begin_attempt, change_attempt
+from landlane.tasks.change import fail_task, get_task
+from landlane.tasks.model import NewTask
+from landlane.tasks.pick import NothingReady, Picked, next_task
+from landlane.tasks.retry_rules import Lineage
+from landlane.usage import add as usage
+from landlane.usage.import_records import import_usage
+from landlane.usage.model import PRICED, REPORTED
+from landlane.usage.period import Period
 from landlane.values import as_dict
 from tests.support import MINUTE, SECOND, SQLITE_ONLY, Background, granted, opened, wait_until
 
 if TYPE_CHECKING:
-    from landlane.domain.attempts import Attempt
-    from landlane.domain.tasks import Task
+    from landlane.tasks.attempts import Attempt
+    from landlane.tasks.model import Task
     from tests.support import Agent, Site
 
 DAY = 24 * 60 * MINUTE

@@ -14,10 +14,11 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from landlane.config import Settings
-from landlane.domain.claims import Refused
+from landlane.claims import wait as waiting
+from landlane.claims.model import Refused
 from landlane.errors import Malformed, Stale, StoreError
-from landlane.operations import leases, waiting
+from landlane.sessions import leases
+from landlane.settings.model import Settings
 from landlane.store.wake import Wakes
 from tests.killing_support import stop_outside_the_store
 from tests.support import MINUTE, SECOND, SQLITE_ONLY, Background, granted, refused, wait_until
@@ -26,7 +27,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
     from pathlib import Path
 
-    from landlane.domain.claims import Claim, Taken
+    from landlane.claims.model import Claim, Taken
     from tests.support import Agent, Site
 
 LONG_MS = 60 * SECOND  # longer than any test may take
@@ -418,7 +419,8 @@ def test_a_long_line_is_no_ring(live_site: Site) -> None:
 WAITING_PROCESS = """
 import sys
 from pathlib import Path
-from landlane.operations import claims, sessions, waiting
+from landlane.claims import take as claims, wait as waiting
+from landlane.sessions import join as sessions
 from landlane.testing.repositories import open_context
 context = open_context(Path(sys.argv[1]), sys.argv[2])
 session = sessions.join(context, "zed").session

@@ -4,23 +4,27 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from landlane.config import Settings
-from landlane.domain.agents import PERSON
-from landlane.domain.landings import Landing, Queue
-from landlane.domain.tasks import NewTask
-from landlane.operations import events, gates, records, sessions, tasks
-from landlane.operations.observing import observe
-from landlane.operations.picking import Picked, next_task
-from landlane.operations.task_adding import add_task
-from landlane.rebuilding import rebuild_store
-from landlane.runners.processes import MachineProcesses
+from landlane.events import records as events
+from landlane.events.detect_in_store import observe
+from landlane.gates import ask as gates
+from landlane.landing.model import Landing, Queue
+from landlane.platform.process_identity import MachineProcesses
+from landlane.sessions import join as sessions
+from landlane.sessions.model import PERSON
+from landlane.settings.model import Settings
+from landlane.setup.rebuild_store import rebuild_store
+from landlane.store import records
+from landlane.tasks import change as tasks
+from landlane.tasks.add import add_task
+from landlane.tasks.model import NewTask
+from landlane.tasks.pick import Picked, next_task
 from landlane.values import as_dict, replace
 from tests.contract.test_handoffs import hand
 from tests.support import MINUTE, SECOND, SQLITE_ONLY, Background, granted, opened
 
 if TYPE_CHECKING:
-    from landlane.domain.watching import Event
-    from landlane.operations.context import Context
+    from landlane.context import Context
+    from landlane.events.model import Event
     from tests.support import Agent, Site
 
 PLAIN = Settings()

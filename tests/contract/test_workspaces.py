@@ -8,14 +8,14 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from landlane.domain.agents import Process
 from landlane.errors import Held, NotAllowed
-from landlane.flows import closing
-from landlane.flows.rescues import saved_work
-from landlane.operations import journal
-from landlane.operations import workspaces as operations
-from landlane.operations.tasks import block_task
+from landlane.journal import read as journal
+from landlane.rescue.save import saved_work
+from landlane.sessions.model import Process
+from landlane.tasks.change import block_task
 from landlane.values import as_dict
+from landlane.workspaces import close as closing
+from landlane.workspaces import records as operations
 from tests.workspace_support import Yard
 
 if TYPE_CHECKING:

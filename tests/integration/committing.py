@@ -7,13 +7,13 @@ from pathlib import Path
 
 import pytest
 
-from landlane.bootstrap import STORE_NAME
-from landlane.config import Settings
+from landlane.app.open import STORE_NAME
+from landlane.context import Site
 from landlane.errors import LandlaneError
-from landlane.flows.commits import Made, commit, make_wish
-from landlane.flows.site import Site
-from landlane.git.layout import find_checkout
-from landlane.testing.clock import FakeClock
+from landlane.git.discovery import find_checkout
+from landlane.settings.model import Settings
+from landlane.testing.fake_clock import FakeClock
+from landlane.workspaces.commit import Made, commit, make_wish
 from tests import support
 
 

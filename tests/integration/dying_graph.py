@@ -20,8 +20,8 @@ from typing import Any
 from langgraph.checkpoint.sqlite import SqliteSaver
 
 from landlane import Landlane
-from landlane.operations.context import Context
-from landlane.operations.gates import answer
+from landlane.context import Context
+from landlane.gates.ask import answer
 
 EXAMPLE = Path(__file__).resolve().parents[2] / "examples" / "langgraph" / "article.py"
 _WAITS, _MOST_DEATHS = 7, 60

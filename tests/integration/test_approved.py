@@ -6,17 +6,22 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from landlane.domain.attempts import ENDED
-from landlane.domain.reviews import Review
-from landlane.domain.tasks import NewTask
+from landlane.claims import read as held
 from landlane.errors import NotAllowed
-from landlane.flows.approved import land_approved
-from landlane.flows.proved import submit_proved
-from landlane.git import advancing
 from landlane.git.target import find_target
-from landlane.loops.settling import settle_here
-from landlane.operations import attempts, evidence, held, picking, reviews, sessions, tasks
-from landlane.operations.task_adding import add_task
+from landlane.landing import move_target as advancing
+from landlane.landing.after_landing import settle_here
+from landlane.reviews import give_verdict as reviews
+from landlane.reviews.model import Review
+from landlane.sessions import join as sessions
+from landlane.tasks import attempts, evidence
+from landlane.tasks import change as tasks
+from landlane.tasks import pick as picking
+from landlane.tasks.add import add_task
+from landlane.tasks.attempts import ENDED
+from landlane.tasks.model import NewTask
+from landlane.workers.submit_abandoned import land_approved
+from landlane.workers.submit_abandoned_proved import submit_proved
 from tests.killing_support import git
 from tests.landing_support import Yard
 

@@ -8,14 +8,13 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from landlane.domain.attempts import ENDED
-from landlane.domain.worker_messages import Heartbeat, Progress, WorkComplete, WorkFailed
 from landlane.errors import Malformed
-from landlane.loops import attempt_logs
-from landlane.loops.attempt_logs import AttemptLog, follow_log, log_path, prune_logs, read_log
-from landlane.operations.attempts import begin_attempt, change_attempt
-from landlane.runners.worker_pipe import WorkerEnd
+from landlane.protocol.worker.messages import Heartbeat, Progress, WorkComplete, WorkFailed
+from landlane.tasks.attempts import ENDED, begin_attempt, change_attempt
 from landlane.values import replace
+from landlane.workers import attempt_log as attempt_logs
+from landlane.workers.attempt_log import AttemptLog, follow_log, log_path, prune_logs, read_log
+from landlane.workers.run_worker import WorkerEnd
 from tests.acceptance.calling import Shell
 from tests.contract.queueing import add, take
 from tests.integration.committing import Crew

@@ -7,15 +7,15 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from landlane.domain.hooking import CHILD_START, START, Event
-from landlane.domain.rules import MOST_BYTES, RULES_TEMPLATE, version_of
-from landlane.domain.tasks import NewTask
-from landlane.flows.briefing import brief
-from landlane.operations.picking import next_task
-from landlane.operations.rules import find_acknowledgement
-from landlane.operations.task_adding import add_task
-from landlane.operations.tasks import fail_task
-from landlane.testing.clock import FakeClock
+from landlane.hooks.briefing.compose import brief
+from landlane.protocol.hook_events import CHILD_START, START, Event
+from landlane.rules.model import MOST_BYTES, RULES_TEMPLATE, version_of
+from landlane.rules.versions import find_acknowledgement
+from landlane.tasks.add import add_task
+from landlane.tasks.change import fail_task
+from landlane.tasks.model import NewTask
+from landlane.tasks.pick import next_task
+from landlane.testing.fake_clock import FakeClock
 from landlane.testing.repositories import git
 from tests.landing_support import Yard
 
@@ -293,7 +293,7 @@ def test_a_part_that_breaks_is_one_line(yard: Yard, monkeypatch: pytest.MonkeyPa
     def fail(*_: object, **__: object) -> str:
         raise RecursionError("no end")
 
-    monkeypatch.setattr("landlane.flows.briefing.tell_base", fail)
+    monkeypatch.setattr("landlane.hooks.briefing.compose.tell_base", fail)
 
     told = started(yard)
 
@@ -304,7 +304,7 @@ def test_a_part_that_breaks_is_one_line(yard: Yard, monkeypatch: pytest.MonkeyPa
 def test_who_may_not_find_our_command_is_told_where_it_is(
     yard: Yard, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
 ) -> None:
-    from landlane.flows import reaching
+    from landlane.doctor import command_path as reaching
 
     everywhere = tmp_path / "bin"
     everywhere.mkdir()

@@ -7,8 +7,8 @@ from typing import TYPE_CHECKING
 import pytest
 
 from landlane.errors import RepositoryError
-from landlane.git.checkouts import bring_back
-from landlane.git.layout import find_checkout
+from landlane.git.create_checkout import bring_back
+from landlane.git.discovery import find_checkout
 from landlane.testing.repositories import git
 
 if TYPE_CHECKING:

@@ -10,8 +10,8 @@ from typing import Any
 
 import pytest
 
-from landlane.clients.claude_setup import SETTINGS, troubles, version, wanted
-from landlane.clients.setups import Place
+from landlane.clients.claude.setup import SETTINGS, troubles, version, wanted
+from landlane.clients.setup_model import Place
 from landlane.testing.repositories import make_repository
 
 CURRENT = "2.1.325 (Claude Code)\n"
@@ -23,9 +23,9 @@ def place(tmp_path: Path) -> Place:
     """A checkout with our hooks, and a program that is called claude."""
     root, home, programs = (tmp_path / name for name in ("root", "home", "bin"))
     make_repository(root)
-    for folder in (home, programs, tmp_path / "landlane/hooks"):
+    for folder in (home, programs, tmp_path / "landlane/hook_entry"):
         folder.mkdir(parents=True)
-    lean = tmp_path / "landlane/hooks/lean.py"
+    lean = tmp_path / "landlane/hook_entry/client_hook.py"
     lean.touch()
     program = programs / "claude"
     program.touch(mode=0o755)

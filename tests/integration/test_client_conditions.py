@@ -10,9 +10,10 @@ from typing import Any
 
 import pytest
 
-from landlane.clients import conditions, setups
-from landlane.clients.commands import hook_command, lean_path
-from landlane.clients.setups import Place, setup_of
+from landlane.clients import setup_checks as conditions
+from landlane.clients import setup_model as setups
+from landlane.clients.hook_command import hook_command, lean_path
+from landlane.clients.setup_model import Place, setup_of
 
 NAMES = ("gemini", "qwen", "copilot", "opencode", "cursor")
 
@@ -185,7 +186,7 @@ def test_comments_are_told_from_texts(text: str, found: object) -> None:
 @pytest.mark.parametrize("kind", ["edit", "shell"])
 def test_a_canary_is_read_as_a_guarded_call(name: str, kind: str) -> None:
     canary = setup_of(name).canary(kind, "/repo", "/repo/a.py", "s1", "")
-    client = __import__(f"landlane.clients.{name}", fromlist=["read"])
+    client = __import__(f"landlane.clients.{name}.hook", fromlist=["read"])
     event = client.read(canary.word, canary.payload, canary.environment)
     assert (event.kind, event.tool, event.session, event.cwd) == ("before", kind, "s1", "/repo")
     assert event.paths == (("/repo/a.py",) if kind == "edit" else ())
@@ -196,7 +197,7 @@ def test_a_canary_is_read_as_a_guarded_call(name: str, kind: str) -> None:
 @pytest.mark.parametrize("name", ["qwen", "copilot", "opencode"])
 def test_a_canary_can_be_a_subagent(name: str) -> None:
     canary = setup_of(name).canary("edit", "/repo", "/repo/a.py", "s1", "child")
-    client = __import__(f"landlane.clients.{name}", fromlist=["read"])
+    client = __import__(f"landlane.clients.{name}.hook", fromlist=["read"])
     event = client.read(canary.word, canary.payload, canary.environment)
     assert (event.session, event.agent) == ("s1", "child")
 

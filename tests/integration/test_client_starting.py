@@ -9,27 +9,26 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from landlane.bootstrap import open_house
-from landlane.clients.working import worker_command
-from landlane.config import Settings
-from landlane.domain.fences import Tree
-from landlane.domain.hooking import BEFORE, DENY, EDIT, NOTHING, SHELL, Event
-from landlane.domain.roles import BUILT_IN
-from landlane.domain.runs import ENDED
-from landlane.flows.client_starting import client_of, furnish, prepare_start
-from landlane.flows.editing import check_edit
-from landlane.flows.effects import before_shell
-from landlane.flows.site import Site
-from landlane.git.layout import HOME_POINTER
-from landlane.operations.runs import begin_run, change_run
-from landlane.operations.sessions import join
-from landlane.operations.tool_calls import open_calls
+from landlane.app.open import open_house
+from landlane.clients.as_worker.registry import worker_command
+from landlane.context import Site
+from landlane.exec.start_client import client_of, furnish, prepare_start
+from landlane.git.discovery import HOME_POINTER
+from landlane.hooks.edit import check_edit
+from landlane.hooks.shell.effects import before_shell
+from landlane.protocol.hook_events import BEFORE, DENY, EDIT, NOTHING, SHELL, Event
+from landlane.roles.model import BUILT_IN
+from landlane.sandbox.model import Tree
+from landlane.sessions.join import join
+from landlane.sessions.sandbox_runs import ENDED, begin_run, change_run
+from landlane.sessions.tool_calls import open_calls
+from landlane.settings.model import Settings
 from landlane.testing.repositories import git, make_repository
 
 if TYPE_CHECKING:
     from pathlib import Path
 
-    from landlane.domain.agents import Session
+    from landlane.sessions.model import Session
 
 
 @pytest.fixture

@@ -13,18 +13,18 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 
-from landlane.clients.working import MODULE
-from landlane.domain.worker_messages import Usage, WorkAssignment, WorkComplete, WorkFailed, write_line
-from landlane.runners.client_child import ClientChild, Pulse
-from landlane.runners.worker_child import WorkerChild
-from landlane.runners.worker_pipe import run_worker
+from landlane.clients.as_worker.child import ClientChild, Pulse
+from landlane.clients.as_worker.registry import MODULE
+from landlane.processes.tree_child import WorkerChild
+from landlane.protocol.worker.messages import Usage, WorkAssignment, WorkComplete, WorkFailed, write_line
 from landlane.testing.repositories import git, make_repository
+from landlane.workers.run_worker import run_worker
 from tests.support import wait_until
 
 if TYPE_CHECKING:
     from collections.abc import Callable
 
-    from landlane.runners.worker_pipe import WorkerEnd
+    from landlane.workers.run_worker import WorkerEnd
 
 RESULT = {
     "type": "result",

@@ -14,12 +14,12 @@ from click.testing import CliRunner
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
-from landlane.cli import full
-from landlane.cli.quick import read_call
-from landlane.cli.spec import COMMANDS, COMMON
+from landlane.cli import click_app as full
+from landlane.cli.fast_parse import read_call
+from landlane.cli.specs.table import COMMANDS, COMMON
 
 if TYPE_CHECKING:
-    from landlane.cli.spec import Command, Option
+    from landlane.cli.specs.table import Command, Option
 
 Call = tuple[str, dict[str, Any]]
 

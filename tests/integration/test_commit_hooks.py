@@ -16,7 +16,7 @@ from landlane.errors import (
     RepositoryError,
     TimedOut,
 )
-from landlane.git import commits as git
+from landlane.git import commit_paths as git
 from landlane.git.lock import git_lock, under_lock
 from tests.integration.committing import Crew, refuse
 from tests.support import MINUTE

@@ -7,7 +7,6 @@ from pathlib import Path
 
 import pytest
 
-from landlane.config import Settings
 from landlane.errors import (
     Held,
     LandlaneError,
@@ -17,6 +16,7 @@ from landlane.errors import (
     RepositoryError,
     Stale,
 )
+from landlane.settings.model import Settings
 from tests.integration.committing import Crew, refuse
 from tests.support import MINUTE
 

@@ -11,8 +11,8 @@ import pytest
 from landlane.errors import (
     NotAllowed,
 )
-from landlane.git.layout import HOME_POINTER
-from landlane.operations import journal
+from landlane.git.discovery import HOME_POINTER
+from landlane.journal import read as journal
 from tests.integration.committing import Crew, refuse
 
 

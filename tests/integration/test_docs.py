@@ -17,7 +17,7 @@ from typing import NamedTuple
 
 import pytest
 
-from landlane.domain.patterns import overlap, parse
+from landlane.patterns.pattern import overlap, parse
 from landlane.testing.repositories import make_repository
 
 ROOT = Path(__file__).resolve().parents[2]

@@ -11,43 +11,52 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from landlane.bootstrap import House, open_house
-from landlane.domain.breaches import ACCEPTED, CLEARED, HELD, MOVED, OPEN, STRAY, UNDONE
-from landlane.domain.hooking import DENY, HOLD, NOTHING, TELL, Event
-from landlane.domain.workspaces import Workspace
+from landlane.app.open import House, open_house
+from landlane.claims.read import list_claims, release
+from landlane.claims.take import make_request, take
 from landlane.errors import LandlaneError, NotAllowed
-from landlane.flows import effects
-from landlane.flows.breaches import (
+from landlane.files import look_at
+from landlane.hooks.dispatch import handle
+from landlane.hooks.shell import effects
+from landlane.hooks.shell.effects import after_shell, before_shell, settle_open
+from landlane.hooks.shell.ownership import names_file
+from landlane.journal.read import read_entries
+from landlane.protocol.hook_events import DENY, HOLD, NOTHING, TELL, Event
+from landlane.sessions.client_sessions import ClientName, begin_child
+from landlane.sessions.file_versions import last_seen, remember
+from landlane.sessions.join import join
+from landlane.sessions.notices import take_notices
+from landlane.sessions.tool_calls import begin_call
+from landlane.store import records
+from landlane.testing.repositories import git, make_repository
+from landlane.values import as_dict, replace
+from landlane.workspaces.commit import commit, make_wish
+from landlane.workspaces.fix_unauthorized_writes import (
     accept_breach,
     move_breach,
     refuse_breached,
     standing_breaches,
     undo_breach,
 )
-from landlane.flows.commits import commit, make_wish
-from landlane.flows.effect_judging import names_file
-from landlane.flows.effects import after_shell, before_shell, settle_open
-from landlane.flows.hooking import handle
-from landlane.flows.seeing import look_at
-from landlane.operations import records
-from landlane.operations.breaches import find_breach, list_breaches
-from landlane.operations.claims import make_request, take
-from landlane.operations.client_sessions import ClientName, begin_child
-from landlane.operations.held import list_claims, release
-from landlane.operations.journal import read_entries
-from landlane.operations.notices import take_notices
-from landlane.operations.reads import last_seen, remember
-from landlane.operations.sessions import join
-from landlane.operations.tool_calls import begin_call
-from landlane.testing.repositories import git, make_repository
-from landlane.values import as_dict, replace
+from landlane.workspaces.model import Workspace
+from landlane.workspaces.unauthorized_writes import (
+    ACCEPTED,
+    CLEARED,
+    HELD,
+    MOVED,
+    OPEN,
+    STRAY,
+    UNDONE,
+    find_breach,
+    list_breaches,
+)
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
-    from landlane.domain.agents import Session
-    from landlane.domain.hooking import Answer
-    from landlane.ports.store import Change
+    from landlane.protocol.hook_events import Answer
+    from landlane.sessions.model import Session
+    from landlane.store.interface import Change
 
 FILES = {"src/a.py": "one\ntwo\n", "src/b.py": "b\n", "docs/n.md": "n\n", ".gitignore": "ignored/\n*.log\n"}
 HELPER = "import sys\nopen(sys.argv[1], 'a').write('x\\n')\n"
@@ -140,7 +149,7 @@ def place(tmp_path: Path) -> Iterator[Place]:
 @pytest.fixture
 def quick(monkeypatch: pytest.MonkeyPatch) -> None:
     """Nobody is waited for: in these tests no holder's hook is on its way."""
-    monkeypatch.setattr("landlane.flows.effect_judging._WAIT_SECONDS", 0.0)
+    monkeypatch.setattr("landlane.hooks.shell.ownership._WAIT_SECONDS", 0.0)
 
 
 PYTHON = sys.executable
@@ -264,7 +273,7 @@ def test_the_holders_hook_may_come_a_moment_later(place: Place, monkeypatch: pyt
         slept.append("a moment")
         remember(place.context, place.beth.id, {str(file): look_at(str(file))})
 
-    monkeypatch.setattr("landlane.flows.effect_judging._pause", pause)
+    monkeypatch.setattr("landlane.hooks.shell.ownership._pause", pause)
 
     assert after_shell(place.site, place.ann, place.event("after", "make")) == NOTHING
     assert len(slept) == 1
@@ -328,7 +337,7 @@ def test_of_two_commands_at_once_each_takes_only_what_it_names(place: Place) -> 
 
 def test_whoever_is_alone_still_takes_what_it_changes(place: Place) -> None:
     release(place.context, place.beth, None)
-    from landlane.operations.sessions import leave
+    from landlane.sessions.join import leave
 
     leave(place.context, place.beth)
 
@@ -536,7 +545,7 @@ def test_what_was_stray_is_not_committed_before_it_is_right(place: Place) -> Non
 
 @pytest.mark.usefixtures("quick")
 def test_a_branch_with_a_stray_write_does_not_land(place: Place) -> None:
-    from landlane.flows.submitting import submit_branch
+    from landlane.landing.submit import submit_branch
 
     (place.root / "landlane.toml").write_text("[landing]\nchecks = []\nresident = false\n")
     git(place.root, "add", "landlane.toml")

@@ -7,23 +7,23 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from landlane.bootstrap import open_house
-from landlane.domain.tasks import NewTask
-from landlane.domain.workspaces import CLONE
+from landlane.app.open import open_house
 from landlane.errors import Malformed
-from landlane.flows.gating import about_of, ask_person, evidence_for, what_moved
-from landlane.flows.workspaces import open_workspace
-from landlane.operations.picking import Picked, next_task
-from landlane.operations.task_adding import add_task
-from landlane.operations.tasks import get_task
+from landlane.gates.subject import about_of, ask_person, evidence_for, what_moved
+from landlane.tasks.add import add_task
+from landlane.tasks.change import get_task
+from landlane.tasks.model import NewTask
+from landlane.tasks.pick import Picked, next_task
+from landlane.workspaces.model import CLONE
+from landlane.workspaces.open import open_workspace
 from tests.killing_support import git, join
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
     from pathlib import Path
 
-    from landlane.bootstrap import House
-    from landlane.domain.agents import Session
+    from landlane.app.open import House
+    from landlane.sessions.model import Session
 
 
 @pytest.fixture

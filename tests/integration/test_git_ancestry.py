@@ -8,20 +8,21 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from landlane.config import Settings
-from landlane.git import ancestry, merged, target
+from landlane.git import ancestry, target
+from landlane.git import is_merged as merged
 from landlane.git.ancestry import is_ancestor, merge_base
-from landlane.git.layout import find_checkout
-from landlane.git.merged import is_merged
-from landlane.git.newer import has_newer, instant
+from landlane.git.discovery import find_checkout
+from landlane.git.is_merged import is_merged
 from landlane.git.target import commit_at, find_target, git_settings
+from landlane.settings.model import Settings
 from landlane.values import replace
+from landlane.workspaces.recent_changes import has_newer, instant
 from tests.rescue_support import git
 
 if TYPE_CHECKING:
     from pathlib import Path
 
-    from landlane.git.layout import Checkout
+    from landlane.git.discovery import Checkout
 
 
 @pytest.fixture
@@ -192,7 +193,7 @@ class TestNewer:
             return answer
 
         with monkeypatch.context() as patched:
-            patched.setattr(f"landlane.git.newer.{late}", call)
+            patched.setattr(f"landlane.workspaces.recent_changes.{late}", call)
             since = instant(str(tree.parent))
 
         assert next(pauses, None) is None
@@ -249,7 +250,7 @@ class TestNewer:
         while not 10**8 <= time.time_ns() % 10**9 < 8 * 10**8:
             time.sleep(0.01)
         with monkeypatch.context() as patched:
-            patched.setattr("landlane.git.newer.os.fstat", Coarse)
+            patched.setattr("landlane.workspaces.recent_changes.os.fstat", Coarse)
             since = instant(str(tree))
 
         assert not since.is_telling

@@ -10,10 +10,15 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 
-from landlane.doctor import examine
+from landlane.claims import take as claims
+from landlane.doctor.examine import examine
 from landlane.errors import NotAllowed
-from landlane.flows.commits import commit, make_wish
-from landlane.flows.git_fence_setup import (
+from landlane.git.hooks.scripts import hooks_folder
+from landlane.git.shared_config import find_flips
+from landlane.journal.read import read_entries
+from landlane.sessions.join import join
+from landlane.setup.init import Chosen, carry_out, plan_init, plan_undo
+from landlane.setup.install_git_hooks import (
     COMMITS,
     PUSHES,
     TARGET,
@@ -22,12 +27,7 @@ from landlane.flows.git_fence_setup import (
     look_at_fences,
     remove_fences,
 )
-from landlane.git.hook_files import hooks_folder
-from landlane.git.settings import find_flips
-from landlane.initialising import Chosen, carry_out, plan_init, plan_undo
-from landlane.operations import claims
-from landlane.operations.journal import read_entries
-from landlane.operations.sessions import join
+from landlane.workspaces.commit import commit, make_wish
 from tests.landing_support import Yard as LandingYard
 from tests.residing import Served, copy_package
 from tests.workspace_support import KINDS, Yard, add_remote
@@ -36,7 +36,7 @@ if TYPE_CHECKING:
     from collections.abc import Iterator
     from pathlib import Path
 
-    from landlane.git.layout import Checkout
+    from landlane.git.discovery import Checkout
 
 LANDING = "[landing]\nchecks = []\nresident = false\n"
 
@@ -397,8 +397,8 @@ def test_a_registered_ancestor_is_an_agent_whatever_it_says(yard: Fenced) -> Non
     yard.stage("a.py")
     script = (
         "import os, subprocess, sys\n"
-        "from landlane.bootstrap import open_house\n"
-        "from landlane.operations.sessions import join\n"
+        "from landlane.app.open import open_house\n"
+        "from landlane.sessions.join import join\n"
         "context = open_house('.').context\n"
         "join(context, 'bob', process=context.processes.current())\n"
         "os.environ['LANDLANE_OVERRIDE'] = 'please'\n"
@@ -417,8 +417,8 @@ def test_an_agent_known_by_its_process_commits_what_it_holds_and_nothing_else(ya
     yard.hold("ann", "a.py")
     script = (
         "import subprocess\n"
-        "from landlane.bootstrap import open_house\n"
-        "from landlane.operations.sessions import join\n"
+        "from landlane.app.open import open_house\n"
+        "from landlane.sessions.join import join\n"
         "context = open_house('.').context\n"
         "join(context, 'bob', process=context.processes.current())\n"
         "for path in ('b.py', 'b.py', 'b.py', 'a.py'):\n"

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 import pytest
 
 from landlane.errors import RepositoryError
-from landlane.git.layout import find_checkout
+from landlane.git.discovery import find_checkout
 from landlane.testing.repositories import git, make_repository
 
 if TYPE_CHECKING:

@@ -8,10 +8,10 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from landlane.domain.patterns import Pattern, overlap
 from landlane.errors import PatternError
-from landlane.git.layout import find_checkout
+from landlane.git.discovery import find_checkout
 from landlane.git.paths import pattern_from
+from landlane.patterns.pattern import Pattern, overlap
 from landlane.testing.repositories import git, make_repository
 
 if TYPE_CHECKING:

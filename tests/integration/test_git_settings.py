@@ -14,19 +14,27 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 
-from landlane.bootstrap import open_house
-from landlane.doctor import Check, examine
-from landlane.git import leftovers, settings
-from landlane.git.layout import find_checkout
-from landlane.git.settings import LIMITS, find_flips, missing_limits, note_shape, read_core, set_git_limits
-from landlane.operations.journal import read_entries
-from landlane.operations.sessions import join
+from landlane.app.open import open_house
+from landlane.doctor.examine import Check, examine
+from landlane.git import orphaned_worktrees as leftovers
+from landlane.git import shared_config as settings
+from landlane.git.discovery import find_checkout
+from landlane.git.shared_config import (
+    LIMITS,
+    find_flips,
+    missing_limits,
+    note_shape,
+    read_core,
+    set_git_limits,
+)
+from landlane.journal.read import read_entries
+from landlane.sessions.join import join
 from landlane.testing.repositories import git
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
-    from landlane.git.layout import Checkout
+    from landlane.git.discovery import Checkout
 
 
 @pytest.fixture

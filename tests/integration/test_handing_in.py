@@ -10,20 +10,22 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 
-from landlane.config import Settings
-from landlane.domain.handoffs import Draft
-from landlane.domain.roles import find_role
-from landlane.domain.tasks import returned_branch_of
-from landlane.domain.worker_messages import WorkComplete
+from landlane.context import Site
 from landlane.errors import Held, NotAllowed, RepositoryError, Stale
-from landlane.flows.handing_in import hand_in, keep_returned
-from landlane.flows.handoffs import context_for
-from landlane.flows.site import Site
-from landlane.git.layout import find_checkout
+from landlane.gates import ask as gates
+from landlane.git.discovery import find_checkout
 from landlane.git.trailers import read_trailers
-from landlane.operations import gates, picking, tasks
-from landlane.operations.handoffs import accept_handoff, send_handoff
+from landlane.handoffs.accept import accept_handoff, send_handoff
+from landlane.handoffs.hand_over import context_for
+from landlane.handoffs.model import Draft
+from landlane.protocol.worker.messages import WorkComplete
+from landlane.roles.model import find_role
+from landlane.settings.model import Settings
+from landlane.tasks import change as tasks
+from landlane.tasks import pick as picking
+from landlane.tasks.model import returned_branch_of
 from landlane.values import replace
+from landlane.workers.returned.commit import hand_in, keep_returned
 from tests.contract.queueing import add
 from tests.integration.committing import Crew, refuse
 from tests.support import Background, granted
@@ -32,7 +34,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable
     from pathlib import Path
 
-    from landlane.domain.tasks import Task
+    from landlane.tasks.model import Task
 
 ROLE = "explore"  # it may not commit
 BRANCH = "landlane/T1-1/work"
@@ -183,7 +185,7 @@ def test_renames_modes_binaries_new_and_deleted_files_come_through_a_patch(work:
 
 
 def test_a_delta_of_a_binary_file_comes_through(work: Returning, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("landlane.git.returned.MOST_BYTES", 100_000)
+    monkeypatch.setattr("landlane.workers.returned.apply.MOST_BYTES", 100_000)
     first = os.urandom(60_000)
     work.write("src/data.bin", first)
     base = work.hand_in(patch=work.diff())
@@ -439,7 +441,7 @@ def _bomb(size: int, kind: str) -> str:
 def test_a_patch_that_unfolds_to_too_much_is_refused_before_git_sees_it(
     work: Returning, kind: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("landlane.git.returned.MOST_BYTES", 1000)
+    monkeypatch.setattr("landlane.workers.returned.apply.MOST_BYTES", 1000)
     objects = work.objects()
 
     with refuse(NotAllowed, "CHANGE_TOO_BIG"):
@@ -451,7 +453,7 @@ def test_a_patch_that_unfolds_to_too_much_is_refused_before_git_sees_it(
 def test_files_that_are_too_big_together_are_refused(
     work: Returning, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("landlane.git.returned.MOST_BYTES", 1000)
+    monkeypatch.setattr("landlane.workers.returned.apply.MOST_BYTES", 1000)
     files = work.files(src__a_py="x" * 600, src__b_py="x" * 600)
 
     with refuse(NotAllowed, "CHANGE_TOO_BIG"):

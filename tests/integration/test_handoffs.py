@@ -9,23 +9,23 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from landlane.domain.fences import Tree
-from landlane.domain.handoffs import Draft, is_whole
-from landlane.domain.hooking import AFTER, SHELL, START, Event
-from landlane.flows.briefing import brief
-from landlane.flows.handoffs import context_for, hand_over, observe
-from landlane.flows.messages import due_messages
-from landlane.flows.parting import leftovers
-from landlane.flows.rescues import restore
-from landlane.loops.grounds import throw_away_clone
-from landlane.operations.handoffs import Accepted, accept_handoff, list_handoffs
-from landlane.operations.hands import join_hands
-from landlane.operations.held import list_claims
-from landlane.operations.picking import Picked, next_task
-from landlane.operations.runs import begin_run
-from landlane.operations.tasks import fail_task, get_task
-from landlane.operations.trails import note_command
-from landlane.rebuilding import rebuild_store
+from landlane.claims.read import list_claims
+from landlane.exec.clone import throw_away_clone
+from landlane.handoffs.accept import Accepted, accept_handoff, list_handoffs
+from landlane.handoffs.hand_over import context_for, hand_over, observe
+from landlane.handoffs.model import Draft, is_whole
+from landlane.hooks.briefing.compose import brief
+from landlane.hooks.messages import due_messages
+from landlane.hooks.session_end import leftovers
+from landlane.protocol.hook_events import AFTER, SHELL, START, Event
+from landlane.rescue.save import restore
+from landlane.sandbox.model import Tree
+from landlane.sessions.command_history import note_command
+from landlane.sessions.sandbox_runs import begin_run
+from landlane.sessions.worker_sessions import join_hands
+from landlane.setup.rebuild_store import rebuild_store
+from landlane.tasks.change import fail_task, get_task
+from landlane.tasks.pick import Picked, next_task
 from tests.rescue_support import git
 from tests.support import Background
 from tests.workspace_support import KINDS, Yard, commit_file
@@ -33,7 +33,7 @@ from tests.workspace_support import KINDS, Yard, commit_file
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
 
-    from landlane.domain.tasks import Task
+    from landlane.tasks.model import Task
 
 SENDING = ("observed", "sealed", "kept", "written", "sent")
 ACCEPTING = ("begun", "claimed", "moved", "accepted")
@@ -326,7 +326,7 @@ def test_a_busy_receiver_hears_of_it_between_two_calls_and_at_its_end(yard: Yard
 
 
 def test_a_shell_call_leaves_its_command_and_exit_code(yard: Yard) -> None:
-    from landlane.clients.exits import exit_code_of
+    from landlane.clients.exit_code import exit_code_of
 
     event = Event(client="codex", kind=AFTER, session="c", tool=SHELL, command="make")
     assert exit_code_of(event, {"tool_response": "Exit code: 2\nWall time: 1 s"}) == 2

@@ -15,9 +15,9 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from landlane.clients.commands import hook_words
+from landlane.clients.hook_command import hook_words
+from landlane.resident.messages import Garbled, Lost, ask, find_socket, pack
 from landlane.testing.repositories import git
-from landlane.wire import Garbled, Lost, ask, find_socket, pack
 from tests.acceptance.calling import eventually
 from tests.hook_support import StandIn
 
@@ -427,9 +427,9 @@ def test_a_hook_whose_package_is_gone_refuses(root: Path, tmp_path: Path) -> Non
     import landlane
 
     package = tmp_path / "half" / "landlane"
-    shutil.copytree(Path(landlane.__file__).parent / "hooks", package / "hooks")
+    shutil.copytree(Path(landlane.__file__).parent / "hook_entry", package / "hook_entry")
     words = hook_words("claude")
-    words[3] = str(package / "hooks" / "lean.py")
+    words[3] = str(package / "hook_entry" / "client_hook.py")
     payload = {"session_id": "1", "cwd": str(root), "hook_event_name": "PreToolUse", "tool_name": "Edit"}
     payload |= {"tool_input": {"file_path": str(root / "a.py")}}
     done = subprocess.run(words, input=json.dumps(payload).encode(), capture_output=True, timeout=60)

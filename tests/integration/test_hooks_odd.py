@@ -14,10 +14,10 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from landlane.clients.commands import hook_words
-from landlane.domain.agents import Process
-from landlane.runners import client_processes
-from landlane.runners.client_processes import client_process
+from landlane.clients import calling_process as client_processes
+from landlane.clients.calling_process import client_process
+from landlane.clients.hook_command import hook_words
+from landlane.sessions.model import Process
 from landlane.testing.repositories import git
 from tests.hook_support import LANDLANE, StandIn, Told
 

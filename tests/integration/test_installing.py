@@ -11,14 +11,14 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 
-from landlane.bootstrap import open_house
-from landlane.clients import commands
-from landlane.clients.setups import NAMES, setup_of
+from landlane.app.open import open_house
+from landlane.clients import hook_command as commands
+from landlane.clients.setup_model import NAMES, setup_of
 from landlane.errors import LandlaneError
-from landlane.flows.equipping import equip
-from landlane.flows.install_record import load_record
-from landlane.initialising import Chosen, carry_out, plan_init, plan_undo
-from landlane.merge.json_edits import values_of
+from landlane.managed_files.client_files import equip
+from landlane.managed_files.json_entries import values_of
+from landlane.managed_files.manifest import load_record
+from landlane.setup.init import Chosen, carry_out, plan_init, plan_undo
 from landlane.testing.repositories import git
 from tests.client_support import make_bare_path
 
@@ -130,7 +130,7 @@ def test_init_then_undo_is_as_if_nothing_had_been(
 
     assert str(path) in changed
     hooks = path.read_text(encoding="utf-8-sig")
-    assert "hooks/lean.py" in hooks
+    assert "hook_entry/client_hook.py" in hooks
     assert letters_of(text) in (letters_of(hooks), "") or is_within(text, hooks)
     after = picture(repository, home)
     assert install(repository, client) == []
@@ -199,7 +199,7 @@ def test_what_was_changed_since_keeps_its_changes_when_init_is_undone(
 
     left = path.read_text(encoding="utf-8")
     was = values_of(text) if text.strip() else {}
-    assert "lean.py" not in left
+    assert "client_hook.py" not in left
     assert values_of(left) == {"added": "later", **was}
 
 
@@ -257,7 +257,7 @@ def test_a_settings_file_behind_a_link_is_written_where_it_lies(repository: Path
     install(repository, "claude")
 
     assert link.is_symlink()
-    assert "lean.py" in target.read_text(encoding="utf-8")
+    assert "client_hook.py" in target.read_text(encoding="utf-8")
     undo(repository)
     assert link.is_symlink()
     assert target.read_text(encoding="utf-8") == '{"model": "opus"}'
@@ -271,7 +271,7 @@ def test_a_link_that_led_nowhere_leads_nowhere_again(repository: Path, home: Pat
     before = picture(repository, home)
 
     install(repository, "claude")
-    assert "lean.py" in (link.parent / target).read_text(encoding="utf-8")
+    assert "client_hook.py" in (link.parent / target).read_text(encoding="utf-8")
     undo(repository)
 
     assert link.is_symlink()
@@ -398,7 +398,7 @@ def test_a_failure_half_way_puts_everything_back(
 STEPS = 12
 CRASHING = """
 import os, sys
-from landlane.initialising import Chosen, carry_out, plan_init, plan_undo
+from landlane.setup.init import Chosen, carry_out, plan_init, plan_undo
 left = int(sys.argv[2])
 def step(name):
     global left
@@ -480,7 +480,11 @@ def test_two_at_once_end_as_one(repository: Path) -> None:
     assert [one.wait(timeout=90) for one in starting] == [0, 0, 0, 0]
 
     hooks = json.loads((repository / GEMINI).read_text(encoding="utf-8"))["hooks"]
-    wanted = setup_of("gemini").wanted(lambda _word, _is_guard: "landlane/hooks/lean.py")[0].content["hooks"]
+    wanted = (
+        setup_of("gemini")
+        .wanted(lambda _word, _is_guard: "landlane/hook_entry/client_hook.py")[0]
+        .content["hooks"]
+    )
     assert {event: len(groups) for event, groups in hooks.items()} == {
         event: len(groups) for event, groups in wanted.items()
     }

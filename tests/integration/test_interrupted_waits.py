@@ -8,9 +8,10 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 
-from landlane.runners.process import Child
-from landlane.store import fairness, wake
-from landlane.store.fairness import FairLock
+from landlane.processes.child import Child
+from landlane.store import file_lock as fairness
+from landlane.store import wake
+from landlane.store.file_lock import FairLock
 from landlane.store.wake import Wakes
 
 if TYPE_CHECKING:

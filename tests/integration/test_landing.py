@@ -10,8 +10,8 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from landlane.domain.landings import MOST_OUTPUT
-from landlane.operations.tasks import get_task
+from landlane.landing.model import MOST_OUTPUT
+from landlane.tasks.change import get_task
 from landlane.testing.repositories import git
 from tests.landing_support import Yard
 

@@ -10,26 +10,30 @@ from typing import TYPE_CHECKING, Any
 import pytest
 
 from landlane.cli import main as cli_main
-from landlane.cli.landings import run_queue
-from landlane.domain.landings import LANDED
-from landlane.domain.tasks import NewTask
+from landlane.cli.queue import run_queue
 from landlane.errors import Malformed
-from landlane.flows.closing import close_workspace
-from landlane.flows.workspaces import open_workspace
-from landlane.loops import queue, settling
-from landlane.loops.waiting import eject
-from landlane.operations import landings, notices, records, sessions
-from landlane.operations.notices import take_notices
-from landlane.operations.picking import Picked, next_task
-from landlane.operations.task_adding import Added, add_task
-from landlane.operations.tasks import get_task, list_tasks
+from landlane.landing import after_landing as settling
+from landlane.landing import queue
+from landlane.landing import records as landings
+from landlane.landing.model import LANDED
+from landlane.landing.wait import eject
+from landlane.sessions import join as sessions
+from landlane.sessions import notices
+from landlane.sessions.notices import take_notices
+from landlane.store import records
+from landlane.tasks.add import Added, add_task
+from landlane.tasks.change import get_task, list_tasks
+from landlane.tasks.model import NewTask
+from landlane.tasks.pick import Picked, next_task
 from landlane.testing.repositories import git
+from landlane.workspaces.close import close_workspace
+from landlane.workspaces.open import open_workspace
 from tests.landing_support import Yard
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
-    from landlane.domain.workspaces import Workspace
+    from landlane.workspaces.model import Workspace
 
 
 @pytest.fixture

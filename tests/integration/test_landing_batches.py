@@ -7,11 +7,11 @@ from typing import TYPE_CHECKING
 import pytest
 
 from landlane.errors import NotAllowed, RepositoryError
-from landlane.flows import checking
-from landlane.loops.waiting import eject, resume
-from landlane.operations.landing_ends import bounce
-from landlane.operations.landings import get_queue
-from landlane.operations.tasks import get_task
+from landlane.landing import check as checking
+from landlane.landing.outcomes import bounce
+from landlane.landing.records import get_queue
+from landlane.landing.wait import eject, resume
+from landlane.tasks.change import get_task
 from landlane.testing.repositories import git
 from tests.landing_support import Yard
 

@@ -8,10 +8,10 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from landlane.domain.tasks import NewTask
-from landlane.flows.conflicts import foresee
-from landlane.operations.picking import next_task
-from landlane.operations.task_adding import Added, add_task
+from landlane.landing.predict_conflicts import foresee
+from landlane.tasks.add import Added, add_task
+from landlane.tasks.model import NewTask
+from landlane.tasks.pick import next_task
 from landlane.testing.repositories import git
 from tests.landing_support import Yard
 

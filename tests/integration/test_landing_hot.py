@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from landlane.domain.claims import Refused
+from landlane.claims.model import Refused
 from landlane.errors import NotAllowed
 from tests.landing_support import SETTINGS, Yard
 

@@ -9,9 +9,9 @@ from typing import TYPE_CHECKING
 
 import pytest
 
+from landlane.claims import take as claims
 from landlane.errors import NotAllowed
-from landlane.operations import claims
-from landlane.operations.tasks import get_task
+from landlane.tasks.change import get_task
 from landlane.testing.repositories import git, make_repository
 from tests.landing_support import Yard
 

@@ -11,14 +11,14 @@ from typing import TYPE_CHECKING
 import pytest
 
 from landlane.git.target import find_target
-from landlane.loops.waiting import resume
-from landlane.operations.landings import get_landing, get_queue, list_landings
+from landlane.landing.records import get_landing, get_queue, list_landings
+from landlane.landing.wait import resume
 from tests.killing_support import Yard, await_, fork, git, join, kill_at, leftover_refs, run_queue, wait_for
 
 if TYPE_CHECKING:
     from pathlib import Path
 
-    from landlane.domain.landings import Landing
+    from landlane.landing.model import Landing
 
 KILLS = int(os.environ.get("LANDLANE_LANDING_KILLS", "4"))  # at random moments; 100 and more in longer runs
 LEASE_MS = 4000
@@ -358,7 +358,7 @@ def test_a_runner_killed_at_random_moments_leaves_exactly_what_the_queue_says(
 
 
 def test_a_checkout_that_a_killed_git_left_half_way_is_brought_to_its_end(yard: Yard, remote: Path) -> None:
-    from landlane.git.following import forward_checkouts
+    from landlane.landing.forward_checkouts import forward_checkouts
 
     enter(yard, "one", "two")
     house = yard.open()

@@ -8,12 +8,12 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from landlane.domain.landings import BOUNCED, LANDED
-from landlane.domain.roles import BUILT_IN
 from landlane.errors import NotAllowed
-from landlane.operations import sessions
-from landlane.operations.landing_ends import decide
-from landlane.operations.landing_submitting import Submission, submit
+from landlane.landing.enqueue import Submission, submit
+from landlane.landing.model import BOUNCED, LANDED
+from landlane.landing.outcomes import decide
+from landlane.roles.model import BUILT_IN
+from landlane.sessions import join as sessions
 from landlane.testing.repositories import git
 from tests.landing_support import Yard
 
@@ -21,7 +21,7 @@ if TYPE_CHECKING:
     from collections.abc import Iterator
     from pathlib import Path
 
-    from landlane.domain.landings import Landing
+    from landlane.landing.model import Landing
 
 FILES = {
     "src/a.py": "a = 1\n",

@@ -7,18 +7,18 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from landlane.bootstrap import open_house
-from landlane.domain.claims import Refused
-from landlane.domain.tasks import NewTask
+from landlane.app.open import open_house
+from landlane.claims import take as claims
+from landlane.claims.model import Refused
 from landlane.errors import Held, LandlaneError, NotAllowed
-from landlane.flows.submitting import submit_branch
-from landlane.operations import claims
-from landlane.operations.journal import read_entries
-from landlane.operations.picking import next_task
-from landlane.operations.sessions import leave
-from landlane.operations.task_adding import Added, add_task
-from landlane.operations.tasks import get_task
-from landlane.testing.clock import FakeClock
+from landlane.journal.read import read_entries
+from landlane.landing.submit import submit_branch
+from landlane.sessions.join import leave
+from landlane.tasks.add import Added, add_task
+from landlane.tasks.change import get_task
+from landlane.tasks.model import NewTask
+from landlane.tasks.pick import next_task
+from landlane.testing.fake_clock import FakeClock
 from landlane.testing.repositories import git
 from tests.landing_support import Yard
 

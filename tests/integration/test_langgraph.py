@@ -20,6 +20,7 @@ from langgraph.types import Command
 
 from landlane import Landlane
 from landlane.errors import Held, LandlaneError, Malformed, NotAllowed
+from landlane.gates.ask import answer
 from landlane.integrations.langgraph import (
     Bridge,
     Coordinated,
@@ -31,7 +32,6 @@ from landlane.integrations.langgraph import (
     TryAgain,
     ask_person,
 )
-from landlane.operations.gates import answer
 from landlane.testing.repositories import make_repository
 
 if TYPE_CHECKING:

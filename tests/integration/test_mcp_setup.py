@@ -8,10 +8,10 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 
-from landlane.clients.commands import server_words
-from landlane.flows.install_forms import TOML, NotMergeable, bring_in, take_back
-from landlane.flows.install_servers import without_older
-from landlane.initialising import Chosen, carry_out, plan_init, plan_undo
+from landlane.clients.hook_command import server_words
+from landlane.managed_files.formats import TOML, NotMergeable, bring_in, take_back
+from landlane.managed_files.mcp_servers import without_older
+from landlane.setup.init import Chosen, carry_out, plan_init, plan_undo
 from landlane.testing.repositories import make_repository
 
 if TYPE_CHECKING:
@@ -69,7 +69,7 @@ def test_two_clients_that_read_one_list_share_one_entry(repository: Path) -> Non
 
 
 def test_without_the_sdk_no_server_is_entered(repository: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    for name in ("flows.equipping", "initialising"):
+    for name in ("managed_files.client_files", "setup.init"):
         monkeypatch.setattr(f"landlane.{name}.sdk_release", lambda: "")
     plan = plan_init(str(repository), Chosen(clients=("claude",)))
     assert not any(path.endswith(".mcp.json") for _, path, _ in plan.lines)
@@ -100,9 +100,7 @@ def test_a_toml_block_is_renewed_in_place_and_taken_out_of_a_changed_file() -> N
 
 def test_an_entry_with_another_interpreter_makes_room_and_a_changed_one_does_not() -> None:
     wanted = {"mcpServers": {"landlane": {"command": WORDS[0], "args": WORDS[1:]}}}
-    older = {
-        "mcpServers": {"landlane": {"command": "/old/python", "args": WORDS[1:]}, "x": {"command": "y"}}
-    }
+    older = {"mcpServers": {"landlane": {"command": "/old/python", "args": WORDS[1:]}, "x": {"command": "y"}}}
     rest = json.loads(without_older(json.dumps(older), wanted))
     assert rest["mcpServers"] == {"x": {"command": "y"}}
     older["mcpServers"]["landlane"]["args"] = [*WORDS[1:], "--as", "ann"]

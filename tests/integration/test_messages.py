@@ -7,18 +7,18 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from landlane.domain.rules import RULES_TEMPLATE, version_of
-from landlane.domain.tasks import NewTask
-from landlane.flows.messages import due_messages
-from landlane.operations.client_sessions import ClientName, begin, begin_child, find_bound
-from landlane.operations.landing_ends import decide
-from landlane.operations.leases import touch
-from landlane.operations.notices import has_notices
-from landlane.operations.picking import next_task
-from landlane.operations.reads import remember
-from landlane.operations.rules import find_acknowledgement
-from landlane.operations.task_adding import add_task
-from landlane.testing.clock import FakeClock
+from landlane.hooks.messages import due_messages
+from landlane.landing.outcomes import decide
+from landlane.rules.model import RULES_TEMPLATE, version_of
+from landlane.rules.versions import find_acknowledgement
+from landlane.sessions.client_sessions import ClientName, begin, begin_child, find_bound
+from landlane.sessions.file_versions import remember
+from landlane.sessions.leases import touch
+from landlane.sessions.notices import has_notices
+from landlane.tasks.add import add_task
+from landlane.tasks.model import NewTask
+from landlane.tasks.pick import next_task
+from landlane.testing.fake_clock import FakeClock
 from landlane.testing.repositories import git
 from tests.landing_support import Yard
 from tests.support import WAIT_SECONDS, Background
@@ -27,8 +27,8 @@ if TYPE_CHECKING:
     from collections.abc import Iterator
     from pathlib import Path
 
-    from landlane.domain.agents import Session
-    from landlane.flows.site import Site
+    from landlane.context import Site
+    from landlane.sessions.model import Session
 
 MINUTE = 60_000
 RULES = "## Be kind\n\nAlways.\n\n## Be quick\n\nMostly.\n"

@@ -7,15 +7,15 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from landlane.doctor import examine
-from landlane.flows.nesting import find_nested, find_walkers
-from landlane.git.layout import find_checkout
+from landlane.doctor.examine import examine
+from landlane.doctor.nested_worktrees import find_nested, find_walkers
+from landlane.git.discovery import find_checkout
 from landlane.testing.repositories import git
 
 if TYPE_CHECKING:
     from pathlib import Path
 
-    from landlane.git.layout import Checkout
+    from landlane.git.discovery import Checkout
 
 HIDDEN = ".claude/worktrees/one"
 PLAIN = "trees/one"

@@ -11,7 +11,7 @@ from typing import Any
 
 import pytest
 
-from landlane.clients.opencode_setup import plugin_text
+from landlane.clients.opencode.setup import plugin_text
 
 NODE = shutil.which("node")
 
@@ -75,7 +75,7 @@ def log(folder: Path) -> list[dict[str, Any]]:
 @pytest.mark.parametrize(
     "hook",
     [
-        ["/gone/python", "lean.py"],
+        ["/gone/python", "client_hook.py"],
         [sys.executable, "-c", "raise SystemExit(1)"],
         [sys.executable, "-c", "print('hello')"],
         [sys.executable, "-c", "print('[]')"],

@@ -6,13 +6,13 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from landlane.domain.tasks import NewTask
-from landlane.flows.parting import leftovers, should_point_out
-from landlane.flows.workspaces import open_workspace
-from landlane.operations.picking import next_task
-from landlane.operations.task_adding import add_task
-from landlane.testing.clock import FakeClock
+from landlane.hooks.session_end import leftovers, should_point_out
+from landlane.tasks.add import add_task
+from landlane.tasks.model import NewTask
+from landlane.tasks.pick import next_task
+from landlane.testing.fake_clock import FakeClock
 from landlane.testing.repositories import git
+from landlane.workspaces.open import open_workspace
 from tests.landing_support import Yard
 
 if TYPE_CHECKING:

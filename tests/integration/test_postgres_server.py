@@ -15,7 +15,12 @@ from urllib.parse import parse_qs, urlsplit
 import psycopg
 import pytest
 
-from landlane.testing.postgres import PostgresFailed, PostgresServer, PostgresUnavailable, program_folders
+from landlane.testing.postgres_server import (
+    PostgresFailed,
+    PostgresServer,
+    PostgresUnavailable,
+    program_folders,
+)
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
@@ -184,7 +189,7 @@ def test_given_folder_keeps_data_and_log_for_the_next_server(open_folder: Path) 
 @pytest.mark.usefixtures("server")
 def test_killed_parent_leaves_no_server_and_no_folder() -> None:
     script = (
-        "from landlane.testing.postgres import PostgresServer\n"
+        "from landlane.testing.postgres_server import PostgresServer\n"
         "server = PostgresServer.start()\n"
         "print(server.pid, server.url, flush=True)\n"
         "input()\n"
@@ -203,7 +208,7 @@ def test_killed_parent_leaves_no_server_and_no_folder() -> None:
 def test_servers_starting_at_once_share_one_template(open_folder: Path) -> None:
     open_folder.chmod(0o1777)
     script = (
-        "from landlane.testing.postgres import PostgresServer\n"
+        "from landlane.testing.postgres_server import PostgresServer\n"
         "with PostgresServer.start() as server: print(server.create_database('fresh'))\n"
     )
     starters = [spawn_python(script, TMPDIR=str(open_folder)) for _ in range(3)]

@@ -8,18 +8,18 @@ import psycopg
 import pytest
 
 from landlane import Landlane
-from landlane.domain.claims import Taken
+from landlane.claims.model import Taken
 from landlane.ids import new_uuid
-from landlane.store.postgres import PostgresStore
-from landlane.store.postgres_schema import connect
-from landlane.testing.postgres import PostgresServer, PostgresUnavailable
+from landlane.store.postgres.schema import connect
+from landlane.store.postgres.store import PostgresStore
+from landlane.testing.postgres_server import PostgresServer, PostgresUnavailable
 from tests.support import Background, wait_until
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
     from pathlib import Path
 
-    from landlane.ports.store import Change
+    from landlane.store.interface import Change
 
 
 @pytest.fixture
@@ -84,7 +84,7 @@ def test_a_server_that_gives_up_a_connection_while_it_is_made_is_asked_again(
             connection.close()  # it is lost before its first question
         return connection
 
-    monkeypatch.setattr("landlane.store.postgres.connect", flaky)
+    monkeypatch.setattr("landlane.store.postgres.store.connect", flaky)
     with Landlane(repository, agent="ann") as ann:
         assert ann.claims() == []
     assert len(tries) == 2

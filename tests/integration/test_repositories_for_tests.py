@@ -7,8 +7,8 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from landlane.bootstrap import open_house
-from landlane.operations import sessions
+from landlane.app.open import open_house
+from landlane.sessions import join as sessions
 from landlane.testing.repositories import git, make_repository, open_context, throwaway_repository
 
 if TYPE_CHECKING:

@@ -17,12 +17,12 @@ from typing import TYPE_CHECKING
 import pytest
 
 from landlane.errors import Malformed, RepositoryError
-from landlane.git.rescue_guarding import without_gc
-from landlane.git.rescue_places import CLONE, MAIN, WORKTREE, Place
-from landlane.git.rescue_restoring import restore_rescue
-from landlane.git.rescue_stakes import is_anything_at_stake
-from landlane.git.rescue_taking import take_rescue
-from landlane.git.rescues import drop_rescue, find_rescue, list_rescues, pack_rescues
+from landlane.git.untrusted_checkout import CLONE, MAIN, WORKTREE, Place
+from landlane.rescue.at_risk import is_anything_at_stake
+from landlane.rescue.block_gc import without_gc
+from landlane.rescue.refs import drop_rescue, find_rescue, list_rescues, pack_rescues
+from landlane.rescue.restore_checkout import restore_rescue
+from landlane.rescue.take import take_rescue
 from tests.rescue_support import Scene, git, picture, tree_of
 from tests.support import Background
 
@@ -586,8 +586,8 @@ def test_big_files_are_streamed_and_no_name_is_needed(scene: Scene, monkeypatch:
 
 TAKE = """
 import sys
-from landlane.git.rescue_places import Place
-from landlane.git.rescue_taking import take_rescue
+from landlane.git.untrusted_checkout import Place
+from landlane.rescue.take import take_rescue
 home, root, git_dir, kind, name = sys.argv[1:]
 print("begin", flush=True)
 take_rescue(home, Place(root=root, git_dir=git_dir, kind=kind), name, {"reason": "killed"})
@@ -643,7 +643,7 @@ def leave_lock(home: Path, *, is_old: bool = True) -> Path:
 def test_a_lock_that_was_left_by_a_killed_rescue_is_removed(
     scene: Scene, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("landlane.git.rescue_guarding._WAIT_SECONDS", 5)
+    monkeypatch.setattr("landlane.rescue.block_gc._WAIT_SECONDS", 5)
     home = Path(scene.home)
     lock = leave_lock(home)
 
@@ -663,7 +663,7 @@ def test_a_lock_that_was_left_by_a_killed_rescue_is_removed(
 def test_a_lock_that_somebody_has_or_just_made_is_left_alone(
     scene: Scene, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("landlane.git.rescue_guarding._WAIT_SECONDS", 0.2)
+    monkeypatch.setattr("landlane.rescue.block_gc._WAIT_SECONDS", 0.2)
     home = Path(scene.home)
     lock = leave_lock(home, is_old=False)
     with without_gc(str(home)):

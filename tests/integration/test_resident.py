@@ -18,13 +18,13 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from landlane import wire
-from landlane.bootstrap import open_house
+from landlane.app.open import open_house
 from landlane.cli import resident as command
-from landlane.cli.guests import refusal_of
-from landlane.cli.spec import COMMANDS
-from landlane.loops.resident import ensure_resident
-from landlane.wire import Garbled, Lost, ask, find_socket, hold, pack
+from landlane.cli.sandboxed.serve import refusal_of
+from landlane.cli.specs.table import COMMANDS
+from landlane.resident import messages as wire
+from landlane.resident.messages import Garbled, Lost, ask, find_socket, hold, pack
+from landlane.resident.start import ensure_resident
 from tests.acceptance.calling import eventually, masked
 from tests.killing_support import Yard
 from tests.residing import Served, copy_package, fence_in, in_child, is_alive

@@ -6,8 +6,8 @@ import os
 from types import SimpleNamespace
 from typing import TYPE_CHECKING, Any
 
-from landlane.domain.worker_messages import WorkComplete
-from landlane.loops.returned_saving import save_returned
+from landlane.protocol.worker.messages import WorkComplete
+from landlane.workers.returned.save import save_returned
 
 if TYPE_CHECKING:
     from pathlib import Path

@@ -11,9 +11,9 @@ from pathlib import Path
 import pytest
 
 from landlane.errors import RepositoryError
-from landlane.git import lens, snapshots
-from landlane.git.rescue_places import CLONE, MAIN, WORKTREE, Place
-from landlane.git.snapshots import (
+from landlane.git import snapshot as snapshots
+from landlane.git.private_dir import cached as lens
+from landlane.git.snapshot import (
     ADDED,
     CHANGED,
     DELETED,
@@ -25,6 +25,7 @@ from landlane.git.snapshots import (
     store_files,
     take_snapshot,
 )
+from landlane.git.untrusted_checkout import CLONE, MAIN, WORKTREE, Place
 from landlane.testing.repositories import git, make_repository
 
 FILES = {"a.txt": "a\n", "src/b.txt": "b\n", "src/c.txt": "c\n", ".gitignore": "*.log\n"}
@@ -359,8 +360,8 @@ def test_old_objects_are_swept_away_and_pictures_go_on(scene: Scene, monkeypatch
 def test_many_at_once_do_each_other_no_harm(scene: Scene) -> None:
     script = (
         "import sys\n"
-        "from landlane.git.rescue_places import Place\n"
-        "from landlane.git.snapshots import take_snapshot\n"
+        "from landlane.git.untrusted_checkout import Place\n"
+        "from landlane.git.snapshot import take_snapshot\n"
         "place = Place(root=sys.argv[1], git_dir=sys.argv[1] + '/.git', kind='main')\n"
         "for number in range(5):\n"
         "    open(f'{sys.argv[1]}/{sys.argv[2]}', 'w').write(str(number))\n"

@@ -8,10 +8,10 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from landlane.domain.claims import Taken
+from landlane.claims import take as claims
+from landlane.claims.model import Taken
 from landlane.errors import Held, LandlaneError, NotAllowed
-from landlane.flows import stashes
-from landlane.operations import claims
+from landlane.workspaces import stash as stashes
 from tests.rescue_support import git, tree_of
 from tests.workspace_support import KINDS, Yard, commit_file
 
@@ -247,7 +247,7 @@ def test_what_is_put_aside_outlives_its_workspace(yard: Yard, kind: str) -> None
     yard.close(workspace)
     yard.gc()
 
-    from landlane.flows.rescues import restore as bring_back
+    from landlane.rescue.save import restore as bring_back
 
     again = bring_back(yard.site(), yard.session(), stash, "", str(yard.repository.with_name("again")))
     assert Path(again.path, "README.md").read_text() == "put aside\n"

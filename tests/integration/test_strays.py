@@ -8,25 +8,25 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from landlane.bootstrap import House, open_house
-from landlane.doctor import examine
-from landlane.domain.workspaces import Workspace
+from landlane.app.open import House, open_house
+from landlane.claims.take import make_request, take
+from landlane.doctor.examine import examine
 from landlane.errors import Held, LandlaneError, Malformed, NotAllowed
-from landlane.flows import stray_moves
-from landlane.flows.stray_moves import locate, move_strays
-from landlane.flows.strays import STRAY, UNKNOWN, find_strays
-from landlane.operations import records
-from landlane.operations.claims import make_request, take
-from landlane.operations.journal import read_entries
-from landlane.operations.sessions import join
+from landlane.journal.read import read_entries
+from landlane.sessions.join import join
+from landlane.store import records
 from landlane.testing.repositories import git, make_repository
 from landlane.values import as_dict
+from landlane.workspaces import move_misplaced as stray_moves
+from landlane.workspaces.misplaced import STRAY, UNKNOWN, find_strays
+from landlane.workspaces.model import Workspace
+from landlane.workspaces.move_misplaced import locate, move_strays
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
-    from landlane.domain.agents import Session
-    from landlane.ports.store import Change
+    from landlane.sessions.model import Session
+    from landlane.store.interface import Change
 
 FILES = {"src/a.py": "one\ntwo\nthree\n", "src/b.py": "b\n", "run.sh": "#!/bin/sh\n"}
 

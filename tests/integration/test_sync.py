@@ -7,17 +7,18 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 
-from landlane.bootstrap import open_house
-from landlane.config import Settings
-from landlane.domain.tasks import NewTask
+from landlane.app.open import open_house
+from landlane.context import Site
+from landlane.deploys import update as updating
+from landlane.deploys.sync import sync
 from landlane.errors import LandlaneError
-from landlane.flows import updating
-from landlane.flows.site import Site
-from landlane.flows.syncing import sync
-from landlane.git.layout import HOME_POINTER
+from landlane.git.discovery import HOME_POINTER
 from landlane.git.lock import git_lock
-from landlane.operations import records, sessions
-from landlane.operations.task_adding import Added, add_task
+from landlane.sessions import join as sessions
+from landlane.settings.model import Settings
+from landlane.store import records
+from landlane.tasks.add import Added, add_task
+from landlane.tasks.model import NewTask
 from landlane.testing.repositories import git
 from landlane.values import replace
 from tests.acceptance.calling import Shell, fingerprint

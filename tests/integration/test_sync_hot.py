@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from landlane.flows.updating import update
+from landlane.deploys.update import update
 from landlane.testing.repositories import git
 from tests.landing_support import Yard
 

@@ -13,7 +13,11 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 
-from landlane.domain.worker_messages import (
+from landlane.errors import Malformed
+from landlane.processes.tree import MARK, find_members
+from landlane.processes.tree_child import WorkerChild
+from landlane.protocol.worker.conversation import Limits
+from landlane.protocol.worker.messages import (
     Heartbeat,
     Progress,
     Usage,
@@ -21,14 +25,10 @@ from landlane.domain.worker_messages import (
     WorkComplete,
     WorkFailed,
 )
-from landlane.domain.worker_talk import Limits
-from landlane.errors import Malformed
-from landlane.runners.trees import MARK, find_members
-from landlane.runners.worker_child import WorkerChild
-from landlane.runners.worker_pipe import WorkerEnd, run_worker
+from landlane.workers.run_worker import WorkerEnd, run_worker
 
 if TYPE_CHECKING:
-    from landlane.domain.fences import Tree
+    from landlane.sandbox.model import Tree
 
 EXAMPLES = Path(__file__).resolve().parents[2] / "examples" / "workers"
 PATIENT = Limits(silence_ms=30_000)
@@ -413,9 +413,7 @@ def test_no_descriptor_is_left_open(bench: Bench) -> None:
 
 def serve(body: str) -> str:
     lines = "\n".join(f"    {line}" for line in body.splitlines())
-    return (
-        f"import os, sys, time\nfrom landlane.worker import *\ndef handle(work):\n{lines}\nserve(handle)\n"
-    )
+    return f"import os, sys, time\nfrom landlane.worker import *\ndef handle(work):\n{lines}\nserve(handle)\n"
 
 
 def test_a_worker_in_python_needs_only_a_function(bench: Bench) -> None:

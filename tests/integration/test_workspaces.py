@@ -10,11 +10,11 @@ from typing import TYPE_CHECKING
 
 import pytest
 
+from landlane.claims.read import list_claims
 from landlane.errors import Held, Malformed, NotAllowed, RepositoryError
 from landlane.git.target import fetch_target, find_target
-from landlane.operations.held import list_claims
-from landlane.operations.picking import resume_task, wait_for_task
-from landlane.operations.tasks import block_task, drop_task, fail_task, get_task
+from landlane.tasks.change import block_task, drop_task, fail_task, get_task
+from landlane.tasks.pick import resume_task, wait_for_task
 from tests.rescue_support import git
 from tests.workspace_support import KINDS, Yard, add_remote, advance, commit_file
 

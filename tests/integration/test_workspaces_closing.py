@@ -15,10 +15,10 @@ from typing import TYPE_CHECKING
 import pytest
 
 from landlane.errors import Held, Malformed, NotAllowed, RepositoryError
-from landlane.flows.rescues import restore, saved_work
-from landlane.git import checkouts
-from landlane.git.removing import going_name
-from landlane.loops.settling import _close  # pyright: ignore[reportPrivateUsage]
+from landlane.git import create_checkout as checkouts
+from landlane.git.remove_checkout import going_name
+from landlane.landing.after_landing import _close  # pyright: ignore[reportPrivateUsage]
+from landlane.rescue.save import restore, saved_work
 from tests.rescue_support import git
 from tests.workspace_support import KINDS, Squatter, Yard, commit_file, is_whole
 
@@ -222,7 +222,7 @@ def test_what_cannot_be_read_is_not_deleted(yard: Yard, monkeypatch: pytest.Monk
     def refuse(*_: object, **__: object) -> str:
         raise RepositoryError("secret.txt cannot be read", code="UNREADABLE", hint="mend its permissions")
 
-    monkeypatch.setattr("landlane.flows.rescues.save_checkout", refuse)
+    monkeypatch.setattr("landlane.rescue.save.save_checkout", refuse)
     with pytest.raises(RepositoryError, match="cannot be read"):
         yard.close(workspace)
     monkeypatch.undo()
@@ -372,7 +372,7 @@ def test_what_is_written_into_a_clean_workspace_while_it_is_closed_is_saved(
         if step == "renamed" and source == workspace.path:
             write(target)
 
-    monkeypatch.setattr("landlane.git.removing.os.rename", rename)
+    monkeypatch.setattr("landlane.git.remove_checkout.os.rename", rename)
     closed = yard.close(
         workspace, on_step=lambda done: write(workspace.path) if done == step == "saved" else None
     )
@@ -436,7 +436,7 @@ def test_a_restoring_that_fails_leaves_nothing_in_the_way(
     def fail(_: str) -> None:
         raise RepositoryError("the disk is full", code="GIT_FAILED", hint="make room")
 
-    monkeypatch.setattr("landlane.flows.rescues.checkouts.write_files", fail)
+    monkeypatch.setattr("landlane.rescue.save.checkouts.write_files", fail)
     with pytest.raises(RepositoryError, match="the disk is full"):
         bring_back(yard, closed.rescue)
     monkeypatch.undo()
@@ -479,9 +479,9 @@ def leave_half_restored(yard: Yard, rescue_id: str, *, with_files: bool) -> Path
 
 SLOW_CLOSER = """
 import sys
-from landlane.bootstrap import open_house
-from landlane.flows.closing import close_workspace
-from landlane.operations.workspaces import list_workspaces
+from landlane.app.open import open_house
+from landlane.workspaces.close import close_workspace
+from landlane.workspaces.records import list_workspaces
 
 def wait_half_way(step):
     if step == "saved":

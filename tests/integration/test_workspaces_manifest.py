@@ -9,9 +9,9 @@ from typing import TYPE_CHECKING
 import pytest
 
 from landlane.errors import Held, LandlaneError
-from landlane.flows.workspace_places import shell_environment
-from landlane.operations.slots import list_slots
-from landlane.operations.tasks import block_task
+from landlane.state.slots import list_slots
+from landlane.tasks.change import block_task
+from landlane.workspaces.locate import shell_environment
 from tests.rescue_support import git
 from tests.workspace_support import KINDS, Yard
 

@@ -10,18 +10,19 @@ from typing import TYPE_CHECKING
 import pytest
 
 from landlane.errors import Held, RepositoryError
-from landlane.flows import closing, surveying
-from landlane.flows.rescues import saved_work
-from landlane.operations import workspaces as records
-from landlane.operations.tasks import block_task
+from landlane.rescue.save import saved_work
+from landlane.tasks.change import block_task
 from landlane.values import as_dict
+from landlane.workspaces import close as closing
+from landlane.workspaces import records
+from landlane.workspaces import survey as surveying
 from tests.rescue_support import git
 from tests.workspace_support import KINDS, Yard, commit_file
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
-    from landlane.domain.workspaces import Workspace
+    from landlane.workspaces.model import Workspace
 
 kinds = pytest.mark.parametrize("kind", KINDS)
 Usage = namedtuple("Usage", "total used free")

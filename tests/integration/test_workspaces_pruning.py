@@ -8,19 +8,19 @@ from typing import TYPE_CHECKING
 import pytest
 
 from landlane.errors import LandlaneError
-from landlane.flows import closing
-from landlane.flows.rescues import saved_work
-from landlane.flows.workspace_places import find_workspace
-from landlane.git.removing import remove_checkout
-from landlane.operations import workspaces as records
-from landlane.operations.tasks import drop_task
+from landlane.git.remove_checkout import remove_checkout
+from landlane.rescue.save import saved_work
+from landlane.tasks.change import drop_task
+from landlane.workspaces import close as closing
+from landlane.workspaces import records
+from landlane.workspaces.locate import find_workspace
 from tests.rescue_support import git
 from tests.workspace_support import KINDS, Squatter, Yard, add_remote, commit_file
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
-    from landlane.domain.workspaces import Workspace
+    from landlane.workspaces.model import Workspace
 
 MANY = 20
 

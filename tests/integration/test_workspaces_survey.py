@@ -11,9 +11,9 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from landlane.domain.claims import Taken
-from landlane.flows import surveying
-from landlane.operations import claims
+from landlane.claims import take as claims
+from landlane.claims.model import Taken
+from landlane.workspaces import survey as surveying
 from tests.rescue_support import git
 from tests.workspace_support import KINDS, Squatter, Yard, commit_file
 

@@ -8,8 +8,8 @@ from typing import Any
 
 import uvicorn
 
-from landlane.mcp_server.houses import Houses
-from landlane.mcp_server.http import make_app
+from landlane.mcp.http import make_app
+from landlane.mcp.open_repositories import Houses
 
 
 def main(folder: str, token: str) -> None:

@@ -8,9 +8,9 @@ from typing import TYPE_CHECKING, Any
 import pytest
 
 from landlane import __version__
-from landlane.clients.commands import sdk_release
-from landlane.mcp_server.front import Front
-from landlane.mcp_server.tool_list import INSTRUCTIONS
+from landlane.clients.hook_command import sdk_release
+from landlane.mcp.early_answers import Front
+from landlane.mcp.tool_schemas import INSTRUCTIONS
 from tests.mcp.speaking import CLIENT, ENVELOPE, MODERN, VERSIONS, Speaker
 
 if TYPE_CHECKING:
@@ -63,7 +63,7 @@ def test_an_answer_that_differs_from_the_sdks_stands_the_front_down(
     repository: Path, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
 ) -> None:
     (tmp_path / "sitecustomize.py").write_text(
-        "from landlane.mcp_server import front, tool_list\n"
+        "from landlane.mcp import early_answers as front, tool_schemas as tool_list\n"
         "front.INSTRUCTIONS = 'as another release would say it'\n",
         encoding="utf-8",
     )

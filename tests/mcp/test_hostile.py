@@ -9,8 +9,8 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
-from landlane.mcp_server.arguments import read_arguments
-from landlane.mcp_server.tool_list import BY_NAME, TOOLS
+from landlane.mcp.arguments import read_arguments
+from landlane.mcp.tool_schemas import BY_NAME, TOOLS
 from landlane.testing.repositories import make_repository
 from tests.mcp.speaking import Speaker
 from tests.mcp.test_tools import landlane

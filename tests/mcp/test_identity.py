@@ -12,13 +12,13 @@ from typing import Any
 import pytest
 
 import landlane
-from landlane.bootstrap import open_house
-from landlane.operations.sessions import join
-from landlane.operations.tool_calls import announce_call, announced_calls
+from landlane.app.open import open_house
+from landlane.sessions.join import join
+from landlane.sessions.tool_calls import announce_call, announced_calls
 from tests.mcp.speaking import Speaker
 from tests.mcp.test_tools import landlane as run
 
-LEAN = str(Path(landlane.__file__).parent / "hooks" / "lean.py")
+LEAN = str(Path(landlane.__file__).parent / "hook_entry" / "client_hook.py")
 
 
 def tell_hook(folder: Path, event: str, session: str, agent: str = "", **more: Any) -> None:

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 
-from landlane.mcp_server.tool_list import RESOURCES, TOOLS
+from landlane.mcp.tool_schemas import RESOURCES, TOOLS
 from landlane.testing.real_clients.client import NODE, clients_folder, program_of
 from landlane.testing.repositories import make_repository
 from tests.mcp.test_tools import landlane

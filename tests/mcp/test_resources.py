@@ -9,8 +9,8 @@ from typing import TYPE_CHECKING, Any
 import anyio
 
 from landlane.api import Landlane
-from landlane.mcp_server.houses import Houses
-from landlane.mcp_server.watching import Watch
+from landlane.mcp.open_repositories import Houses
+from landlane.mcp.subscriptions import Watch
 from tests.mcp.speaking import MODERN, Speaker
 from tests.mcp.test_tools import landlane
 

@@ -9,10 +9,10 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 
-from landlane.bootstrap import open_house
-from landlane.mcp_server.tool_list import INSTRUCTIONS, TOOLS
-from landlane.operations.gates import answer
-from landlane.operations.sessions import join
+from landlane.app.open import open_house
+from landlane.gates.ask import answer
+from landlane.mcp.tool_schemas import INSTRUCTIONS, TOOLS
+from landlane.sessions.join import join
 from tests.mcp.speaking import MODERN, Speaker
 
 if TYPE_CHECKING:

@@ -7,8 +7,8 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from landlane.mcp_server.jobs import Jobs
-from landlane.mcp_server.tool_list import LONGEST_WAIT_SECONDS
+from landlane.mcp.background_jobs import Jobs
+from landlane.mcp.tool_schemas import LONGEST_WAIT_SECONDS
 from tests.mcp.speaking import MODERN, Speaker
 
 if TYPE_CHECKING:

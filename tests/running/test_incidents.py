@@ -13,17 +13,17 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from landlane.domain.attempts import Attempt
-from landlane.domain.slots import SlotTaken
-from landlane.domain.worker_messages import Heartbeat, WorkAssignment
-from landlane.domain.worker_talk import Conversation, Limits
-from landlane.loops.orphaned import is_orphaned
-from landlane.operations.leases import renew_session
-from landlane.operations.sessions import join, leave, live_sessions
-from landlane.operations.slots import take_slot, wish_for
-from landlane.testing.clock import FakeClock
+from landlane.protocol.worker.conversation import Conversation, Limits
+from landlane.protocol.worker.messages import Heartbeat, WorkAssignment
+from landlane.sessions.join import join, leave, live_sessions
+from landlane.sessions.leases import renew_session
+from landlane.state.slot_kinds import SlotTaken
+from landlane.state.slots import take_slot, wish_for
+from landlane.tasks.attempts import Attempt
+from landlane.testing.fake_clock import FakeClock
 from landlane.testing.repositories import open_context
 from landlane.values import as_dict, replace
+from landlane.workers.recover_attempts import is_orphaned
 from tests.acceptance.calling import eventually
 from tests.killing_support import stop_outside_the_store
 from tests.running_support import Works
@@ -36,8 +36,8 @@ MINUTE = 60_000
 # Kills itself before or after one of the steps of a keeper.
 DYING = """
 import json, os, signal, sys
-import landlane.cli.keepers as keepers, landlane.loops.keeping as keeping
-import landlane.loops.attending as attending, landlane.loops.keeping_ends as ends
+import landlane.cli.supervisor_server as keepers, landlane.workers.supervisor as keeping
+import landlane.workers.attempt_resources as attending, landlane.workers.finish_attempt as ends
 name, when, order = sys.argv[1], sys.argv[2], json.loads(sys.argv[3])
 module = next(one for one in (keeping, ends, attending) if hasattr(one, name))
 original = getattr(module, name)
@@ -250,7 +250,7 @@ def test_work_is_never_begun_twice_by_a_crowd(works: Works) -> None:
         "orchestrator": "test",
         "is_offline": False,
     }
-    code = "import json, sys, landlane.cli.keepers as k; k._work(json.loads(sys.argv[1]), lambda told: None)"
+    code = "import json, sys, landlane.cli.supervisor_server as k; k._work(json.loads(sys.argv[1]), lambda told: None)"
     environment = {**os.environ, **works.shell.environment}
     crowd = [
         subprocess.Popen([sys.executable, "-c", code, json.dumps(order)], cwd=works.root, env=environment)

@@ -13,21 +13,21 @@ from typing import TYPE_CHECKING, Any, cast
 
 import pytest
 
-import landlane.loops.admitting as admitting
-import landlane.loops.crew as crew
-import landlane.loops.orchestrating as orchestrating
-from landlane.bootstrap import open_house
-from landlane.cli.run_view import LiveView, RunView
+import landlane.workers.admit as admitting
+import landlane.workers.orchestrator as orchestrating
+import landlane.workers.supervisor_processes as crew
+from landlane.app.open import open_house
+from landlane.cli.run_progress import LiveView, RunView
 from landlane.cli.terminal import Terminal
-from landlane.config import Settings
-from landlane.domain.worker_messages import Heartbeat, Progress
 from landlane.errors import StoreTransient
-from landlane.loops.keeping import Keeper
-from landlane.loops.orchestrating import Orchestrator
-from landlane.loops.pool_places import Glance, RunWish
-from landlane.operations.tasks import list_tasks
-from landlane.runners.foundry import Forked, Foundry, _teller  # pyright: ignore[reportPrivateUsage]
-from landlane.runners.trees import look_at
+from landlane.processes.fork_server import Forked, Foundry, _teller  # pyright: ignore[reportPrivateUsage]
+from landlane.processes.tree import look_at
+from landlane.protocol.worker.messages import Heartbeat, Progress
+from landlane.settings.model import Settings
+from landlane.tasks.change import list_tasks
+from landlane.workers.model import Glance, RunWish
+from landlane.workers.orchestrator import Orchestrator
+from landlane.workers.supervisor import Keeper
 from tests.acceptance.calling import eventually
 from tests.running_support import Works, kill_all, stop
 
@@ -38,7 +38,7 @@ if TYPE_CHECKING:
 # A keeper in which one step raises what nobody expects, or refuses.
 FAULTY = """
 import json, sys
-import landlane.cli.keepers as keepers, landlane.loops.keeping_ends as ends
+import landlane.cli.supervisor_server as keepers, landlane.workers.finish_attempt as ends
 from landlane.errors import NotAllowed
 name, what, order = sys.argv[1], sys.argv[2], json.loads(sys.argv[3])
 def step(*words, **more):
@@ -97,10 +97,10 @@ def test_what_fails_in_a_keeper_is_told_and_done_again(works: Works) -> None:
 # does what it is asked, after that, or for good.
 FORSAKEN = """
 import json, sys
-import landlane.cli.keepers as keepers, landlane.loops.keeping as keeping
-import landlane.loops.outlasting as outlasting
+import landlane.cli.supervisor_server as keepers, landlane.workers.supervisor as keeping
+import landlane.workers.store_outage as outlasting
 from landlane.errors import StoreTransient
-from landlane.store.sqlite import SqliteStore
+from landlane.store.sqlite.store import SqliteStore
 how, order = sys.argv[1], json.loads(sys.argv[2])
 outlasting.AGAIN_SECONDS = 0.01
 outlasting.MOST_AWAY_SECONDS = 0.1 if how == "always" else 60.0
@@ -194,7 +194,7 @@ def test_what_cannot_begin_is_told_and_left(works: Works, monkeypatch: pytest.Mo
     common = {"folder": str(works.root), "is_json": True}
 
     def run(before: Callable[[], object] = lambda: None) -> str:
-        foundry = Foundry([sys.executable, "-m", "landlane.cli.keepers"], str(works.root), common)
+        foundry = Foundry([sys.executable, "-m", "landlane.cli.supervisor_server"], str(works.root), common)
         orchestrator = Orchestrator(site, RunWish(workers=1), foundry, lambda *_: None)
         before()
         return dict(orchestrator.run().left)[task]
@@ -222,7 +222,7 @@ def test_a_run_waits_for_its_store(works: Works, monkeypatch: pytest.MonkeyPatch
     monkeypatch.setattr(orchestrating, "list_tasks", away_for_a_while)
     monkeypatch.chdir(works.root)
     common = {"folder": str(works.root), "is_json": True}
-    foundry = Foundry([sys.executable, "-m", "landlane.cli.keepers"], str(works.root), common)
+    foundry = Foundry([sys.executable, "-m", "landlane.cli.supervisor_server"], str(works.root), common)
     seen: list[Glance] = []
 
     site = open_house(str(works.root)).site(lambda _: None)
@@ -248,7 +248,7 @@ def test_what_others_set_free_between_two_looks_is_begun(
 
     monkeypatch.chdir(works.root)
     common = {"folder": str(works.root), "is_json": True}
-    foundry = Foundry([sys.executable, "-m", "landlane.cli.keepers"], str(works.root), common)
+    foundry = Foundry([sys.executable, "-m", "landlane.cli.supervisor_server"], str(works.root), common)
     site = open_house(str(works.root)).site(lambda _: None)
 
     assert Slow(site, RunWish(workers=1), foundry, lambda *_: None).run().done == (task,)
@@ -276,7 +276,7 @@ def test_a_keeper_has_ended_when_its_process_has_and_not_when_it_falls_silent() 
     """What is killed closes its pipe first; taken for ended then, its task would be looked for too early."""
     ours, theirs = os.pipe()
     os.set_blocking(ours, False)
-    silent = "import json, os, sys; from landlane.runners.trees import look_at; me = look_at(os.getpid());"
+    silent = "import json, os, sys; from landlane.processes.tree import look_at; me = look_at(os.getpid());"
     silent += "told = {'event': 'pid', 'pid': me.pid, 'started': me.started};"
     silent += "os.write(1, json.dumps(told).encode() + b'\\n');"
     silent += "sys.stdin.readline(); os.close(1); sys.stderr.write('closed\\n'); sys.stdin.readline()"

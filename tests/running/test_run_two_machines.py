@@ -16,7 +16,7 @@ from urllib.parse import quote
 import pytest
 from psycopg.conninfo import conninfo_to_dict
 
-from landlane.testing.postgres import PostgresServer
+from landlane.testing.postgres_server import PostgresServer
 from tests.acceptance.calling import eventually
 from tests.killing_support import git
 from tests.running_support import Works

@@ -9,9 +9,9 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from landlane.domain.fences import BUBBLEWRAP_LANDLOCK, LANDLOCK, Backend, Fence
-from landlane.runners.bubblewrap import VARIABLE
-from landlane.runners.fencing import choose_backend
+from landlane.sandbox.bubblewrap import VARIABLE
+from landlane.sandbox.model import BUBBLEWRAP_LANDLOCK, LANDLOCK, Backend, Fence
+from landlane.sandbox.start import choose_backend
 from tests.sandbox.escapes import pick_backend
 
 if TYPE_CHECKING:

@@ -17,8 +17,8 @@ import threading
 from contextlib import suppress
 from pathlib import Path
 
-from landlane.domain.fence_holding import ABI_LEAST, describe
-from landlane.domain.fences import (
+from landlane.sandbox.guarantees import ABI_LEAST, describe
+from landlane.sandbox.model import (
     ABSTRACT_SOCKETS,
     CHMOD,
     DESCRIPTORS,
@@ -37,7 +37,7 @@ from landlane.domain.fences import (
     Backend,
     Fence,
 )
-from landlane.runners.fencing import choose_backend, start_fenced
+from landlane.sandbox.start import choose_backend, start_fenced
 from landlane.values import replace, value
 
 TYPE_CHECKING = False

@@ -12,15 +12,15 @@ from urllib.parse import urlsplit
 
 import pytest
 
-from landlane.runners.fencing import start_fenced
+from landlane.sandbox.start import start_fenced
 from landlane.testing.real_clients import CLIENTS, clients_folder, program_of
 from landlane.testing.real_clients.client import HERE, NODE
-from landlane.testing.scripted_model import ScriptedModel
+from landlane.testing.scripted_model.server import ScriptedModel
 
 if TYPE_CHECKING:
     from collections.abc import Callable
 
-    from landlane.domain.fences import Backend, Fence
+    from landlane.sandbox.model import Backend, Fence
     from landlane.testing.real_clients import Client
 
 FOLDER = clients_folder()  # read now: the sealed home of a test takes the variable away

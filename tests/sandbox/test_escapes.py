@@ -12,8 +12,8 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 
-from landlane.domain.fences import BUBBLEWRAP_LANDLOCK, DESCRIPTORS, HELD, LANDLOCK
-from landlane.runners.bubblewrap import VARIABLE
+from landlane.sandbox.bubblewrap import VARIABLE
+from landlane.sandbox.model import BUBBLEWRAP_LANDLOCK, DESCRIPTORS, HELD, LANDLOCK
 from tests.sandbox.conftest import ROOT, bubblewrap_for_tests
 from tests.sandbox.escapes import ATTEMPTS, CONTROL, OLD_LANDLOCK, Attempt
 

@@ -10,8 +10,11 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from landlane.domain.fence_holding import describe
-from landlane.domain.fences import (
+from landlane.errors import Malformed, NotAllowed
+from landlane.platform.file_users_inhabitants import processes_in
+from landlane.sandbox.bubblewrap import VARIABLE
+from landlane.sandbox.guarantees import describe
+from landlane.sandbox.model import (
     CHMOD,
     FILES,
     FREE,
@@ -25,16 +28,13 @@ from landlane.domain.fences import (
     Backend,
     Fence,
 )
-from landlane.errors import Malformed, NotAllowed
-from landlane.runners.bubblewrap import VARIABLE
-from landlane.runners.fencing import choose_backend, start_fenced
-from landlane.runners.inhabitants import processes_in
+from landlane.sandbox.start import choose_backend, start_fenced
 
 if TYPE_CHECKING:
     from collections.abc import Callable
     from pathlib import Path
 
-    from landlane.runners.process import Ended
+    from landlane.processes.child import Ended
 
 LIMIT_SECONDS = 60.0
 
@@ -298,8 +298,8 @@ def test_fences_can_be_nested(backend: Backend, make_fence: Callable[..., Fence]
     inner.mkdir()
     (tmp_path / "scratch" / "inner").mkdir()
     program = f"""
-from landlane.domain.fences import Fence
-from landlane.runners.fencing import choose_backend, start_fenced
+from landlane.sandbox.model import Fence
+from landlane.sandbox.start import choose_backend, start_fenced
 inner, scratch, readable = {(str(inner), str(tmp_path / "scratch" / "inner"), str(tmp_path))!r}
 fence = Fence(writable=(inner,), scratch=scratch, readable=(readable,))
 child = start_fenced(["sh", "-c", "echo x > in; echo x > ../out"], fence, cwd=inner)

@@ -13,13 +13,13 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from landlane.runners.fencing import start_fenced
+from landlane.sandbox.start import start_fenced
 
 if TYPE_CHECKING:
     from collections.abc import Callable
 
-    from landlane.domain.fences import Backend, Fence
-    from landlane.runners.process import Ended
+    from landlane.processes.child import Ended
+    from landlane.sandbox.model import Backend, Fence
 
 LIMIT_SECONDS = 100.0
 

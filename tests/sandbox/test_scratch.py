@@ -6,7 +6,7 @@ import os
 import stat
 from typing import TYPE_CHECKING
 
-from landlane.flows.runs import SCRATCH_PREFIX, remove_scratch
+from landlane.exec.cleanup import SCRATCH_PREFIX, remove_scratch
 
 if TYPE_CHECKING:
     from pathlib import Path

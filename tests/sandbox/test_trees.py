@@ -13,13 +13,8 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from landlane.domain.agents import Process
-from landlane.domain.fence_holding import ABI_SCOPE
-from landlane.domain.fences import LANDLOCK, NONE, Backend, Fence, Tree
-from landlane.runners.confining import Confined
-from landlane.runners.fencing import choose_backend, start_fenced
-from landlane.runners.inhabitants import processes_in
-from landlane.runners.trees import (
+from landlane.platform.file_users_inhabitants import processes_in
+from landlane.processes.tree import (
     end_tree,
     find_members,
     list_processes,
@@ -27,6 +22,11 @@ from landlane.runners.trees import (
     look_at_dead,
     record_tree,
 )
+from landlane.sandbox.confined_thread import Confined
+from landlane.sandbox.guarantees import ABI_SCOPE
+from landlane.sandbox.model import LANDLOCK, NONE, Backend, Fence, Tree
+from landlane.sandbox.start import choose_backend, start_fenced
+from landlane.sessions.model import Process
 from landlane.values import as_dict, replace
 from tests.sandbox.escapes import pick_backend
 
@@ -144,9 +144,9 @@ def test_who_will_not_go_is_killed_after_the_grace(
 
 STARTER = """
 import json, sys
-from landlane.domain.fences import Backend, Fence
-from landlane.runners.confining import Confined
-from landlane.runners.fencing import start_fenced
+from landlane.sandbox.model import Backend, Fence
+from landlane.sandbox.confined_thread import Confined
+from landlane.sandbox.start import start_fenced
 from landlane.values import as_dict
 backend, fence, script, cwd = json.load(sys.stdin)
 fence = {name: tuple(item) if isinstance(item, list) else item for name, item in fence.items()}

@@ -4,17 +4,17 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from landlane.domain.worker_messages import WorkAssignment, WorkComplete, WorkFailed
-from landlane.domain.worker_talk import Limits
-from landlane.runners.fencing import start_fenced
-from landlane.runners.trees import find_members
-from landlane.runners.worker_pipe import WorkerEnd, run_worker
+from landlane.processes.tree import find_members
+from landlane.protocol.worker.conversation import Limits
+from landlane.protocol.worker.messages import WorkAssignment, WorkComplete, WorkFailed
+from landlane.sandbox.start import start_fenced
+from landlane.workers.run_worker import WorkerEnd, run_worker
 
 if TYPE_CHECKING:
     from collections.abc import Callable
 
-    from landlane.domain.fences import Backend, Fence
-    from landlane.runners.fencing import FencedChild
+    from landlane.sandbox.model import Backend, Fence
+    from landlane.sandbox.start import FencedChild
 
 DONE = '{"type":"WorkComplete","version":1,"assignment":"T7-1","summary":"done"}'
 

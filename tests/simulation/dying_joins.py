@@ -14,19 +14,24 @@ import sys
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from landlane.domain.plan_reading import read_plan
-from landlane.domain.reviews import make_step
-from landlane.domain.tasks import NewTask
-from landlane.operations import fans, picking, reviews, sessions, task_adding, tasks
-from landlane.operations.journal import read_entries
-from landlane.store.postgres import PostgresChange
-from landlane.store.sqlite import SqliteChange
+from landlane.fanout import split as fans
+from landlane.journal.read import read_entries
+from landlane.plans.parse import read_plan
+from landlane.reviews import give_verdict as reviews
+from landlane.reviews.model import make_step
+from landlane.sessions import join as sessions
+from landlane.store.postgres.store import PostgresChange
+from landlane.store.sqlite.store import SqliteChange
+from landlane.tasks import add as task_adding
+from landlane.tasks import change as tasks
+from landlane.tasks import pick as picking
+from landlane.tasks.model import NewTask
 from landlane.testing.repositories import open_context
 
 if TYPE_CHECKING:
     from collections.abc import Callable
 
-    from landlane.operations.context import Context
+    from landlane.context import Context
 
 PLAN = "- [ ] One (kind: chore)\n- [ ] Two (kind: chore)\n- [ ] Three (kind: chore)\n"
 MOST_STEPS = 200

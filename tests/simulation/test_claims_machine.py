@@ -20,22 +20,25 @@ from hypothesis import strategies as st
 from hypothesis.stateful import RuleBasedStateMachine, initialize, invariant, precondition, rule
 from hypothesis.stateful import run_state_machine_as_test as run_machine
 
-from landlane.config import Settings
-from landlane.domain.claims import EXCLUSIVE, SHARED, Refused, Taken
-from landlane.domain.patterns import Pattern, covers, overlap, parse
+from landlane.claims import read as held
+from landlane.claims import take as claims
+from landlane.claims.model import EXCLUSIVE, SHARED, Refused, Taken
 from landlane.errors import Held, LandlaneError, Stale
 from landlane.ids import new_uuid
-from landlane.operations import claims, held, journal, sessions
-from landlane.testing.clock import FakeClock
+from landlane.journal import read as journal
+from landlane.patterns.pattern import Pattern, covers, overlap, parse
+from landlane.sessions import join as sessions
+from landlane.settings.model import Settings
+from landlane.testing.fake_clock import FakeClock
 from landlane.testing.repositories import make_repository, open_context
 from landlane.values import replace, value
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable
 
-    from landlane.domain.agents import Credentials, Session
-    from landlane.operations.context import Context
-    from landlane.ports.store import Reading
+    from landlane.context import Context
+    from landlane.sessions.model import Credentials, Session
+    from landlane.store.interface import Reading
 
 MORE = int(os.environ.get("LANDLANE_SIMULATIONS", "1"))
 # Thousands of small files that nobody needs after a power cut: where there is a disk in memory, there.

@@ -9,17 +9,19 @@ from typing import TYPE_CHECKING
 import pytest
 
 from landlane.api import Landlane
-from landlane.bootstrap import open_house
-from landlane.domain.claims import Refused, Taken, epoch_of
-from landlane.operations import claims, sessions, waiting
-from landlane.testing.clock import FakeClock
-from landlane.testing.faults import Replay, all_entries
+from landlane.app.open import open_house
+from landlane.claims import take as claims
+from landlane.claims import wait as waiting
+from landlane.claims.model import Refused, Taken, epoch_of
+from landlane.sessions import join as sessions
+from landlane.testing.fake_clock import FakeClock
+from landlane.testing.store_stress import Replay, all_entries
 from tests.support import Background, wait_until
 
 if TYPE_CHECKING:
     from pathlib import Path
 
-    from landlane.domain.claims import Claim
+    from landlane.claims.model import Claim
 
 pytestmark = [pytest.mark.timeout(60)]
 

@@ -10,11 +10,11 @@ from pathlib import Path
 import pytest
 
 from landlane.api import Landlane
-from landlane.bootstrap import open_house
-from landlane.domain.claims import Taken
+from landlane.app.open import open_house
+from landlane.claims.model import Taken
 from landlane.errors import StoreError
 from landlane.store.mirror import read_journal
-from landlane.testing.faults import Replay, all_entries
+from landlane.testing.store_stress import Replay, all_entries
 
 pytestmark = [pytest.mark.timeout(90)]
 
@@ -24,8 +24,9 @@ DIED = 99
 TOOLS = """
 import os, sys
 from landlane.api import Landlane
-from landlane.store import mirror, secrets
-from landlane import bootstrap
+from landlane.store import mirror
+from landlane.sessions import secrets
+from landlane.app import open as bootstrap
 
 folder = sys.argv[1]
 
@@ -176,7 +177,7 @@ def test_a_death_right_after_a_session_began_leaves_it_to_whoever_joins_next(
     let_die(
         repository,
         """
-from landlane.operations import sessions
+from landlane.sessions import join as sessions
 sessions.join = die_after(sessions.join)
 Landlane(folder, agent="ann")
 """,
@@ -211,7 +212,7 @@ def test_a_death_in_the_very_first_command_leaves_a_repository_that_works(
     let_die(
         repository,
         f"""
-from landlane.operations import repositories
+from landlane.app import repository_record as repositories
 for home in (bootstrap, repositories):
     if hasattr(home, {point!r}):
         setattr(home, {point!r}, die)
@@ -227,7 +228,7 @@ def test_a_death_in_every_step_of_making_the_store_leaves_none_or_a_whole_one(re
     """One statement further each time, until it is through."""
     script = """
 import sqlite3
-from landlane.store import sqlite_schema
+from landlane.store.sqlite import schema as sqlite_schema
 left = int(sys.argv[2])
 class Dying(sqlite3.Connection):
     def execute(self, *arguments):
@@ -278,7 +279,7 @@ def test_a_death_while_a_restored_store_is_noticed_reissues_no_token(repository:
     let_die(
         repository,
         f"""
-from landlane.operations import repositories
+from landlane.app import repository_record as repositories
 if {step!r} == "set_aside":
     mirror.set_aside = die_after(mirror.set_aside)
 else:

@@ -14,11 +14,11 @@ from typing import TYPE_CHECKING, Any
 import pytest
 
 from landlane.api import Landlane
-from landlane.bootstrap import open_house
-from landlane.domain.claims import Taken
+from landlane.app.open import open_house
+from landlane.claims.model import Taken
 from landlane.errors import LandlaneError
 from landlane.store.mirror import read_journal
-from landlane.testing.faults import Replay, all_entries
+from landlane.testing.store_stress import Replay, all_entries
 
 if TYPE_CHECKING:
     from collections.abc import Iterator

@@ -21,17 +21,17 @@ from typing import TYPE_CHECKING, Any
 import pytest
 
 from landlane.api import Landlane
-from landlane.bootstrap import open_house
-from landlane.domain.claims import Refused, Taken, epoch_of
-from landlane.domain.journal import Entry
+from landlane.app.open import open_house
+from landlane.claims.model import Refused, Taken, epoch_of
 from landlane.errors import LandlaneError, StoreError
-from landlane.testing.clock import FakeClock
-from landlane.testing.faults import Replay, all_entries
+from landlane.store.journal_chain import Entry
+from landlane.testing.fake_clock import FakeClock
+from landlane.testing.store_stress import Replay, all_entries
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
 
-    from landlane.bootstrap import House
+    from landlane.app.open import House
 
 apsw = pytest.importorskip("apsw", reason="no apsw here: it comes with requirements/faults.txt")
 

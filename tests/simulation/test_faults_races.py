@@ -9,21 +9,23 @@ from typing import TYPE_CHECKING, Any, cast
 
 import pytest
 
-from landlane.bootstrap import open_house
-from landlane.domain.claims import Taken
+from landlane.app.open import open_house
+from landlane.claims import read as held
+from landlane.claims import take as claims
+from landlane.claims.model import Taken
 from landlane.errors import StoreTransient
-from landlane.operations import claims, held, sessions
+from landlane.sessions import join as sessions
+from landlane.sessions.secrets import SecretFiles
 from landlane.store.mirror import Mirror, read_journal
-from landlane.store.secrets import SecretFiles
-from landlane.testing.faults import Replay, all_entries
+from landlane.testing.store_stress import Replay, all_entries
 from tests.support import Background, Site, wait_until
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
     from pathlib import Path
 
-    from landlane.domain.agents import Credentials
-    from landlane.operations.context import Context
+    from landlane.context import Context
+    from landlane.sessions.model import Credentials
 
 pytestmark = [pytest.mark.timeout(60)]
 

@@ -17,9 +17,9 @@ from typing import TYPE_CHECKING, Any, TypeVar
 import pytest
 
 from landlane.api import Landlane
-from landlane.domain.claims import Refused, Taken
+from landlane.claims.model import Refused, Taken
 from landlane.errors import LandlaneError
-from landlane.testing.faults import Replay, all_entries
+from landlane.testing.store_stress import Replay, all_entries
 from tests.support import wait_until
 
 if TYPE_CHECKING:
@@ -38,7 +38,7 @@ BLOCK = "src/block.py"
 # Answers one line for each line it reads: what came back, or which error.
 SLEEPER = """
 import json, os, signal, sys
-from landlane.operations import claims
+from landlane.claims import take as claims
 from landlane.api import Landlane
 from landlane.errors import LandlaneError
 

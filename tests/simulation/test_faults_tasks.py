@@ -13,19 +13,21 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from landlane.bootstrap import open_house
-from landlane.domain.patterns import overlap, parse
+from landlane.app.open import open_house
 from landlane.errors import LandlaneError, StoreError
-from landlane.operations import picking, sessions, tasks
-from landlane.operations.checklists import import_checklist
-from landlane.testing.faults import all_entries
+from landlane.patterns.pattern import overlap, parse
+from landlane.sessions import join as sessions
+from landlane.tasks import change as tasks
+from landlane.tasks import pick as picking
+from landlane.tasks.import_checklist import import_checklist
+from landlane.testing.store_stress import all_entries
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
     from multiprocessing.context import ForkServerProcess
     from pathlib import Path
 
-    from landlane.domain.journal import Entry
+    from landlane.store.journal_chain import Entry
 
 TASKS = int(os.environ.get("LANDLANE_FAULT_TASKS", "80"))  # 500 for the whole of it
 WORKERS = int(os.environ.get("LANDLANE_FAULT_WORKERS", "8"))
@@ -83,7 +85,7 @@ class Crew:
         self._folder = str(folder)
         self._dice = dice
         self._context = multiprocessing.get_context("forkserver")
-        self._context.set_forkserver_preload(["landlane.testing.faults", "landlane.store.sqlite"])
+        self._context.set_forkserver_preload(["landlane.testing.store_stress", "landlane.store.sqlite.store"])
         self._names = 0
         self.workers: dict[str, ForkServerProcess] = {}
         self.kills = 0

@@ -12,10 +12,11 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 
-from landlane.bootstrap import open_house
-from landlane.domain.journal import Entry, check_chain
+from landlane.app.open import open_house
+from landlane.store.journal_chain import Entry, check_chain
 from landlane.store.mirror import read_journal
-from landlane.testing.faults import (
+from landlane.testing.postgres_server import PostgresServer, PostgresUnavailable
+from landlane.testing.store_stress import (
     Replay,
     Swarm,
     all_entries,
@@ -24,12 +25,11 @@ from landlane.testing.faults import (
     run_reader,
     run_verifier,
 )
-from landlane.testing.postgres import PostgresServer, PostgresUnavailable
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
-    from landlane.bootstrap import House
+    from landlane.app.open import House
 
 PROCESSES = 32
 STEPS = 40  # of each process, where they are to come to an end by themselves

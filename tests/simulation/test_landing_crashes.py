@@ -11,12 +11,12 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from landlane.flows import submitting
-from landlane.git import advancing
-from landlane.loops import settling
-from landlane.loops.waiting import eject
-from landlane.operations.journal import read_entries
-from landlane.operations.landings import get_landing, list_landings
+from landlane.journal.read import read_entries
+from landlane.landing import after_landing as settling
+from landlane.landing import move_target as advancing
+from landlane.landing import submit as submitting
+from landlane.landing.records import get_landing, list_landings
+from landlane.landing.wait import eject
 from tests.killing_support import (
     Saved,
     Yard,

@@ -14,8 +14,9 @@ from functools import cache
 from hypothesis import assume, example, given
 from hypothesis import strategies as st
 
-from landlane.domain.globs import compiled, write
-from landlane.domain.patterns import (
+from landlane.errors import PatternError
+from landlane.patterns.glob import compiled, write
+from landlane.patterns.pattern import (
     Branch,
     Pattern,
     ancestors,
@@ -28,7 +29,6 @@ from landlane.domain.patterns import (
     overlap,
     parse,
 )
-from landlane.errors import PatternError
 
 # ---------------------------------------------------------------------------- the independent matcher
 

@@ -12,12 +12,12 @@ from typing import TYPE_CHECKING, Any
 from hypothesis import HealthCheck, event, given, settings
 from hypothesis import strategies as st
 
-from landlane.git.rescue_places import CLONE, WORKTREE
-from landlane.git.rescue_taking import take_rescue
+from landlane.git.untrusted_checkout import CLONE, WORKTREE
+from landlane.rescue.take import take_rescue
 from tests.rescue_support import Scene, git, picture
 
 if TYPE_CHECKING:
-    from landlane.git.rescue_places import Place
+    from landlane.git.untrusted_checkout import Place
 
 EXAMPLES = int(os.environ.get("LANDLANE_EXAMPLES", "12"))
 MEMORY = "/dev/shm" if os.access("/dev/shm", os.W_OK) else None

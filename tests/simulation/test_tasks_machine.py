@@ -14,13 +14,16 @@ from hypothesis import strategies as st
 from hypothesis.stateful import RuleBasedStateMachine, initialize, invariant, precondition, rule
 from hypothesis.stateful import run_state_machine_as_test as run_machine
 
-from landlane.config import Settings
-from landlane.domain.patterns import overlap, parse
-from landlane.domain.tasks import NewTask, rank_of
 from landlane.errors import NotAllowed, Stale
 from landlane.ids import new_uuid
-from landlane.operations import picking, sessions, task_adding, tasks
-from landlane.testing.clock import FakeClock
+from landlane.patterns.pattern import overlap, parse
+from landlane.sessions import join as sessions
+from landlane.settings.model import Settings
+from landlane.tasks import add as task_adding
+from landlane.tasks import change as tasks
+from landlane.tasks import pick as picking
+from landlane.tasks.model import NewTask, rank_of
+from landlane.testing.fake_clock import FakeClock
 from landlane.testing.repositories import make_repository, open_context
 
 MORE = int(os.environ.get("LANDLANE_SIMULATIONS", "1"))

@@ -10,17 +10,17 @@ from typing import TYPE_CHECKING
 import pytest
 
 from landlane.errors import Held, NotAllowed
-from landlane.flows import closing
-from landlane.flows.rescues import restore, saved_work
-from landlane.git import removing
-from landlane.git.removing import going_name
+from landlane.git import remove_checkout as removing
+from landlane.git.remove_checkout import going_name
+from landlane.rescue.save import restore, saved_work
+from landlane.workspaces import close as closing
 from tests.rescue_support import git
 from tests.workspace_support import KINDS, Squatter, Yard, commit_file
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
 
-    from landlane.domain.workspaces import Workspace
+    from landlane.workspaces.model import Workspace
 
 SETTINGS = """
 [workspace]

@@ -8,7 +8,7 @@ from hypothesis import strategies as st
 
 from landlane.clock import SystemClock, duration_text, parse_duration, read_boot_id, rfc3339
 from landlane.errors import Malformed
-from landlane.testing.clock import FakeClock
+from landlane.testing.fake_clock import FakeClock
 
 
 @pytest.mark.parametrize(

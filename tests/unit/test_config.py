@@ -6,8 +6,8 @@ import tomllib
 
 import pytest
 
-from landlane.config import KNOWN, Settings, check_settings
 from landlane.errors import Malformed, SettingsError
+from landlane.settings.model import KNOWN, Settings, check_settings
 from landlane.values import as_dict
 
 

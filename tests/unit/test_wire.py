@@ -6,7 +6,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from landlane.wire import HEAD, MAGIC, MOST_BYTES, Garbled, body_length, pack, told_of, unpack
+from landlane.resident.messages import HEAD, MAGIC, MOST_BYTES, Garbled, body_length, pack, told_of, unpack
 
 words = st.lists(st.binary(max_size=20), max_size=5)
 pairs = st.dictionaries(st.binary(max_size=9), st.binary(max_size=9), max_size=4)

@@ -2,20 +2,20 @@
 
 from __future__ import annotations
 
-from landlane.cli.numbers import read_number
+from landlane.claims.model import EXCLUSIVE, SHARED, Request, check_pattern_count
+from landlane.cli.parse_number import read_number
 from landlane.cli.terminal import in_one_line
 from landlane.clock import parse_duration
-from landlane.domain.claims import EXCLUSIVE, SHARED, Request, check_pattern_count
-from landlane.domain.patterns import has_special, reads_as_name
+from landlane.patterns.pattern import has_special, reads_as_name
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from typing import Any
 
+    from landlane.claims.model import Claim, Refused
     from landlane.cli.main import Desk
-    from landlane.domain.claims import Claim, Refused
-    from landlane.domain.patterns import Pattern
-    from landlane.ports.store import Reading
+    from landlane.patterns.pattern import Pattern
+    from landlane.store.interface import Reading
 
 
 def claim(
@@ -30,7 +30,7 @@ def claim(
     note: str,
 ) -> int:
     """Take claims and show them, or show who is in the way."""
-    from landlane.operations.claims import make_request
+    from landlane.claims.take import make_request
 
     house = desk.house
     request = make_request(
@@ -44,12 +44,12 @@ def claim(
     )
     wait_ms = parse_duration(wait, what="--wait")
     if wait_ms:
-        from landlane.operations.waiting import check_can_wait
+        from landlane.claims.wait import check_can_wait
 
         check_can_wait(request)
     session = desk.session()
     outcome = _take(desk, session, request, wait_ms)
-    from landlane.views.claims import outcome_json
+    from landlane.claims.to_json import outcome_json
 
     answer, code = outcome_json(outcome, house.store)
     if not code:
@@ -70,7 +70,7 @@ def save_former_work(desk: Desk, session: Any, granted: tuple[Claim, ...]) -> di
 
     if not house.checkout.common_dir or not house.store.view(has_lapsed):
         return {}
-    from landlane.flows.takeovers import save_former_work as save
+    from landlane.claims.takeover import save_former_work as save
 
     taken = save(house.site(), session, granted)
     if taken is None:
@@ -81,11 +81,11 @@ def save_former_work(desk: Desk, session: Any, granted: tuple[Claim, ...]) -> di
 
 def _take(desk: Desk, session: Any, request: Request, wait_ms: int) -> Any:
     if wait_ms <= 0:
-        from landlane.operations.claims import take
+        from landlane.claims.take import take
 
         return take(desk.house.context, session, request)
+    from landlane.claims.wait import take_or_wait
     from landlane.cli.main import heed_signals
-    from landlane.operations.waiting import take_or_wait
 
     def on_wait(refused: Refused) -> None:
         first = refused.refused[0]
@@ -134,8 +134,8 @@ def _in_the_way(item: dict[str, Any]) -> str:
 
 def renew(desk: Desk, patterns: tuple[str, ...], literal: bool) -> int:
     """Renew leases and show until when."""
-    from landlane.operations.held import renew as renew_claims
-    from landlane.views.claims import claim_json
+    from landlane.claims.read import renew as renew_claims
+    from landlane.claims.to_json import claim_json
 
     house = desk.house
     wanted = _patterns(desk, patterns, literal) if patterns else None
@@ -159,8 +159,8 @@ def release(
     literal: bool,
 ) -> int:
     """Release claims and show which."""
+    from landlane.claims.read import release as release_claims
     from landlane.errors import Malformed
-    from landlane.operations.held import release as release_claims
 
     if bool(patterns) == all:
         raise Malformed(
@@ -189,8 +189,8 @@ _STANDINGS = {
 
 def check(desk: Desk, paths: tuple[str, ...], token: str, literal: bool) -> int:
     """Tell for each path whether this session may change it now."""
-    from landlane.operations.held import check as check_path
-    from landlane.views.claims import claim_json
+    from landlane.claims.read import check as check_path
+    from landlane.claims.to_json import claim_json
 
     house = desk.house
     number = read_number(token, "--token")
@@ -234,8 +234,8 @@ def _how_to_claim(word: str, *, is_waiting: bool) -> str:
 
 def claims(desk: Desk, paths: tuple[str, ...]) -> int:
     """List live claims."""
-    from landlane.operations.held import list_claims
-    from landlane.views.claims import claim_json
+    from landlane.claims.read import list_claims
+    from landlane.claims.to_json import claim_json
 
     house = desk.house
     desk.show_life()
@@ -250,10 +250,10 @@ def claims(desk: Desk, paths: tuple[str, ...]) -> int:
 
 def who(desk: Desk, path: str) -> int:
     """Tell who holds a path and who last changed it."""
-    from landlane.operations.held import list_claims
-    from landlane.operations.journal import last_word_on
-    from landlane.views.claims import claim_json
-    from landlane.views.journal import entry_json
+    from landlane.claims.read import list_claims
+    from landlane.claims.to_json import claim_json
+    from landlane.journal.read import last_word_on
+    from landlane.journal.to_json import entry_json
 
     house = desk.house
     desk.show_life()

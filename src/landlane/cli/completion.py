@@ -21,7 +21,7 @@ def completion(desk: Desk, shell: str) -> int:
         )
     from click.shell_completion import get_completion_class
 
-    from landlane.cli.full import build
+    from landlane.cli.click_app import build
 
     kind = get_completion_class(shell)
     assert kind is not None

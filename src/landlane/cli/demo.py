@@ -6,7 +6,7 @@ import os
 import sys
 import tempfile
 
-from landlane.cli.numbers import read_number
+from landlane.cli.parse_number import read_number
 from landlane.errors import Malformed
 
 TYPE_CHECKING = False
@@ -16,8 +16,8 @@ if TYPE_CHECKING:
 
 def demo(desk: Desk, agents: str, seed: str, tasks: str, way: str, keep: bool, recount: str) -> int:
     """Play the three ways on scratch repositories, or count anew what an earlier demo left."""
-    from landlane.demo.story import FEWEST_TASKS, MOST_TASKS
-    from landlane.demo.telling import FEWEST_AGENTS, MOST_AGENTS
+    from landlane.demo.run import FEWEST_AGENTS, MOST_AGENTS
+    from landlane.demo.sample_tasks import FEWEST_TASKS, MOST_TASKS
 
     many = _within(agents, "--agents", FEWEST_AGENTS, MOST_AGENTS)
     count = _within(tasks, "--tasks", FEWEST_TASKS, MOST_TASKS)
@@ -28,7 +28,7 @@ def demo(desk: Desk, agents: str, seed: str, tasks: str, way: str, keep: bool, r
 
 
 def _ways(text: str) -> tuple[str, ...]:
-    from landlane.demo.counting import WAYS
+    from landlane.demo.measure import WAYS
 
     if text and text not in WAYS:
         raise Malformed(
@@ -52,8 +52,8 @@ def _within(text: str, what: str, least: int, most: int) -> int:
 
 def _play(desk: Desk, *, agents: int, tasks: int, seed: int, ways: tuple[str, ...], is_kept: bool) -> int:
     from landlane.cli.main import heed_signals
-    from landlane.demo.staging import Stage
-    from landlane.demo.telling import play
+    from landlane.demo.run import play
+    from landlane.demo.scratch import Stage
 
     heed_signals()
     is_watched = not desk.terminal.is_json and sys.stderr is not None and sys.stderr.isatty()
@@ -72,7 +72,7 @@ def _play(desk: Desk, *, agents: int, tasks: int, seed: int, ways: tuple[str, ..
 
 
 def _count(desk: Desk, folder: str, *, is_kept: bool = True) -> int:
-    from landlane.demo.telling import answer_of, rows_of
+    from landlane.demo.run import answer_of, rows_of
 
     answer = answer_of(folder)
     head, rows = rows_of(answer)

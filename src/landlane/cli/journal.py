@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from landlane.cli.numbers import read_number
+from landlane.cli.parse_number import read_number
 from landlane.cli.terminal import in_one_line
 
 TYPE_CHECKING = False
@@ -14,8 +14,8 @@ if TYPE_CHECKING:
 
 def journal(desk: Desk, follow: bool, since: str, verify: bool, last: str) -> int:
     """Show the journal, follow it, or prove it."""
-    from landlane.operations.journal import last_position, read_entries
-    from landlane.views.journal import entry_json, entry_text
+    from landlane.journal.read import last_position, read_entries
+    from landlane.journal.to_json import entry_json, entry_text
 
     if verify:
         return _verify(desk)
@@ -39,8 +39,8 @@ def _follow(desk: Desk, after: int) -> int:
     import json
 
     from landlane.cli.main import heed_signals
-    from landlane.operations.journal import follow
-    from landlane.views.journal import entry_json, entry_text
+    from landlane.journal.read import follow
+    from landlane.journal.to_json import entry_json, entry_text
 
     heed_signals()
     for entry in follow(desk.house.context, after):

@@ -5,7 +5,7 @@ from __future__ import annotations
 import os
 import sys
 
-from landlane.cli.quick import read_call
+from landlane.cli.fast_parse import read_call
 from landlane.cli.terminal import Terminal, flush
 from landlane.errors import LandlaneError, RepositoryError
 
@@ -13,7 +13,7 @@ TYPE_CHECKING = False
 if TYPE_CHECKING:
     from typing import Any
 
-    from landlane.cli.spec import Command
+    from landlane.cli.specs.table import Command
 
 _SIGNALLED = 128  # what a shell adds to the number of the signal that ended a command
 _SIGINT = 2
@@ -36,7 +36,7 @@ def main(words: list[str]) -> int:
     """Run one call; tells the exit code."""
     call = read_call(words) if "_LANDLANE_COMPLETE" not in os.environ else None
     if call is None:
-        from landlane.cli.full import run_with_click
+        from landlane.cli.click_app import run_with_click
 
         return run_with_click(words)
     return run_command(*call)
@@ -48,7 +48,7 @@ def run_command(command: Command, given: dict[str, Any], desk_kind: type[Desk] |
     Behind a fence the store cannot be opened: there the resident runs it, and only its answer is shown here.
     """
     if desk_kind is None and os.environ.get("LANDLANE_RESIDENT"):
-        from landlane.cli.forwarding import forward, runs_here
+        from landlane.cli.sandboxed.forward import forward, runs_here
 
         if not runs_here(command):
             return forward(command, given)
@@ -135,7 +135,7 @@ class Desk:
 
     def open(self, *, notices_restore: bool = True) -> Any:
         """Open the repository; see `open_house`."""
-        from landlane.bootstrap import open_house
+        from landlane.app.open import open_house
 
         self._house = open_house(self.cwd, is_short_lived=True, notices_restore=notices_restore)
         return self._house
@@ -161,7 +161,7 @@ class Desk:
     def _tell_notices(self) -> None:
         """Say what the acting session must hear of; with --json `status` tells it."""
         if self._session_id and not self.terminal.is_json:
-            from landlane.operations.notices import take_notices
+            from landlane.sessions.notices import take_notices
 
             for text in take_notices(self._house.context, self._session_id):
                 self.terminal.note(f"notice: {text}")
@@ -183,8 +183,8 @@ class Desk:
 
     def caller(self) -> Any:
         """What this call says about who acts."""
-        from landlane.bootstrap import person_name
-        from landlane.operations.sessions import Caller
+        from landlane.app.open import person_name
+        from landlane.sessions.join import Caller
 
         return Caller(
             name=self._name,
@@ -205,7 +205,7 @@ class Desk:
 
     def session(self) -> Any:
         """The session that acts; begun if there is none."""
-        from landlane.operations.sessions import identify
+        from landlane.sessions.join import identify
 
         session = identify(self.house.context, self.caller()).session
         self._session_id = session.id
@@ -220,7 +220,7 @@ class Desk:
 
     def known_session(self) -> Any:
         """The session that acts, if there is one already; nothing is begun."""
-        from landlane.operations.sessions import known_session
+        from landlane.sessions.join import known_session
 
         joined = known_session(self.house.context, self.caller())
         self._session_id = joined.session.id if joined else ""

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from landlane.cli.numbers import read_number
+from landlane.cli.parse_number import read_number
 from landlane.errors import Malformed
 
 TYPE_CHECKING = False
@@ -11,7 +11,7 @@ if TYPE_CHECKING:
 
     from landlane.cli.main import Desk
 
-_SERVER = "landlane.mcp_server.command"  # a door beside this one, known by its name alone
+_SERVER = "landlane.mcp.start"  # a door beside this one, known by its name alone
 _HIGHEST_PORT = 65_535
 
 

@@ -10,34 +10,34 @@ import time
 from contextlib import contextmanager
 from functools import partial
 
-from landlane.bootstrap import House, open_house
-from landlane.cli.guests import as_guest, other_repository, run_call
+from landlane.app.open import House, open_house
+from landlane.cli.sandboxed.serve import as_guest, other_repository, run_call
 from landlane.clock import parse_duration
-from landlane.domain.agents import parse_credentials
 from landlane.errors import LandlaneError, NotAllowed
-from landlane.git.layout import find_checkout
-from landlane.loops.broker import Broker, Doors
-from landlane.loops.resident import start_resident
-from landlane.loops.resident_place import Post
-from landlane.runners.peers import is_fenced
-from landlane.wire import told_of
+from landlane.git.discovery import find_checkout
+from landlane.platform.socket_peer import is_fenced
+from landlane.resident.messages import told_of
+from landlane.resident.server import Broker, Doors
+from landlane.resident.single_instance import Post
+from landlane.resident.start import start_resident
+from landlane.sessions.model import parse_credentials
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Callable, Generator
     from typing import Any, Self
 
-    from landlane.bootstrap import AnyStore
+    from landlane.app.open import AnyStore
     from landlane.cli.main import Desk
-    from landlane.runners.peers import Peer
-    from landlane.wire import Request
+    from landlane.platform.socket_peer import Peer
+    from landlane.resident.messages import Request
 
 _QUEUE_SECONDS = 20.0  # how often to look whether somebody left entries in line
 _RUNS_SECONDS = 5.0  # how often to look whether the starter of a fenced command was killed
 _MOST_KEPT = 16  # open stores
 _WAIT_MS = 8_000  # for a busy store: a hook's caller waits not much longer
 _TEXT = ("utf-8", "replace")
-_HOOK = "landlane.hooks.answering"  # a door beside this one, known by its name alone
+_HOOK = "landlane.hook_entry.client_full_path"  # a door beside this one, known by its name alone
 
 
 def resident(desk: Desk, state: str, idle: str) -> int:
@@ -75,11 +75,17 @@ def _doors(folder: str) -> Doors:
 
 def _warm_up() -> None:
     """Load what most commands need: every child has it then."""
-    from landlane.cli.spec import COMMANDS
+    from landlane.cli.specs.table import COMMANDS
 
     wanted = {f"landlane.cli.{command.handler.partition(':')[0]}" for command in COMMANDS}
-    wanted -= {"landlane.cli.demo", "landlane.cli.setup"}
-    for name in (*sorted(wanted), "landlane.cli.guests", "landlane.store.sqlite", "json", "psycopg"):
+    wanted -= {"landlane.cli.demo", "landlane.cli.init"}
+    for name in (
+        *sorted(wanted),
+        "landlane.cli.sandboxed.serve",
+        "landlane.store.sqlite.store",
+        "json",
+        "psycopg",
+    ):
         try:
             __import__(name)
         except ImportError:  # the driver of a database that is not used here
@@ -197,7 +203,12 @@ class Houses:
 
     def _warm_up(self) -> None:
         """Load what hooks need and open a store, so that the first of them is quick, too."""
-        for name in (_HOOK, "landlane.flows.hooking", "landlane.flows.effects", "landlane.clients.claude"):
+        for name in (
+            _HOOK,
+            "landlane.hooks.dispatch",
+            "landlane.hooks.shell.effects",
+            "landlane.clients.claude.hook",
+        ):
             __import__(name)
         if os.path.exists(os.path.join(self._folder, "repository")):
             with self._lending(0, "") as open_at:
@@ -208,8 +219,8 @@ class Houses:
 
     def _look_after_queue(self) -> None:
         """Have entries run that nobody runs, each once: what stays in line then has its reasons."""
-        from landlane.loops.waiting import has_more
-        from landlane.operations.landings import list_landings
+        from landlane.landing.records import list_landings
+        from landlane.landing.wait import has_more
 
         house = open_house(_home_of(self._folder), notices_restore=False)
         try:
@@ -224,7 +235,7 @@ class Houses:
 
     def _look_after_runs(self) -> None:
         """End what goes on inside fences although its starter was killed."""
-        from landlane.flows.runs import clear_forsaken
+        from landlane.exec.cleanup import clear_forsaken
 
         if not os.path.exists(os.path.join(self._folder, "repository")):
             return

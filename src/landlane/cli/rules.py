@@ -9,7 +9,7 @@ if TYPE_CHECKING:
     from collections.abc import Mapping
 
     from landlane.cli.main import Desk
-    from landlane.domain.rules import Rules
+    from landlane.rules.model import Rules
 
 _HEX = frozenset("0123456789abcdefABCDEF")
 
@@ -17,8 +17,8 @@ _HEX = frozenset("0123456789abcdefABCDEF")
 def show(desk: Desk) -> int:
     """Show the rules, and who has not read them."""
     from landlane.errors import LandlaneError
-    from landlane.operations.rules import list_readers, see_version
-    from landlane.views.rules import rules_json
+    from landlane.rules.to_json import rules_json
+    from landlane.rules.versions import list_readers, see_version
 
     rules, file = _load(desk)
     try:
@@ -49,10 +49,10 @@ def _all_read(count: int) -> str:
 
 def acknowledge(desk: Desk, version: str) -> int:
     """Note that the caller has read the rules."""
-    from landlane.domain.rules import is_version
     from landlane.errors import Malformed, Stale
-    from landlane.operations.rules import COMMAND
-    from landlane.operations.rules import acknowledge as note
+    from landlane.rules.model import is_version
+    from landlane.rules.versions import COMMAND
+    from landlane.rules.versions import acknowledge as note
 
     rules, file = _load(desk)
     if version and not _HEX.issuperset(version):
@@ -79,8 +79,8 @@ def acknowledge(desk: Desk, version: str) -> int:
 def report(desk: Desk, since: str) -> int:
     """Show which rules are broken most."""
     from landlane.clock import parse_duration
-    from landlane.operations.rules_report import count_catches
-    from landlane.views.rules import report_json
+    from landlane.rules.report import count_catches
+    from landlane.rules.to_json import report_json
 
     length_ms = parse_duration(since, what="--since") if since else 0
     desk.show_life()
@@ -102,7 +102,7 @@ def _counted(counts: Mapping[str, int]) -> str:
 
 def _load(desk: Desk) -> tuple[Rules, str]:
     """The rules of this repository; there must be some."""
-    from landlane.flows.rules_file import load_rules, no_rules
+    from landlane.rules.file import load_rules, no_rules
 
     house = desk.house
     file = house.settings.rules_file

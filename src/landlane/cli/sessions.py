@@ -9,10 +9,10 @@ if TYPE_CHECKING:
 
 def join(desk: Desk, name: str, role: str, pid: str) -> int:
     """Begin or attach to a session and show it."""
+    from landlane.claims.to_json import joined_json
     from landlane.errors import Malformed, NotAllowed
-    from landlane.operations.sessions import forsaken_ancestor
-    from landlane.operations.sessions import join as join_session
-    from landlane.views.claims import joined_json
+    from landlane.sessions.join import forsaken_ancestor
+    from landlane.sessions.join import join as join_session
 
     if pid and not (pid.isascii() and pid.isdigit() and len(pid) < 10):
         raise Malformed(f"--pid {pid[:40]!r} is not a process id", code="BAD_NUMBER", hint="as in: --pid $$")
@@ -43,7 +43,7 @@ def join(desk: Desk, name: str, role: str, pid: str) -> int:
 
 def _is_person(desk: Desk) -> bool:
     """Whether a person chooses the role: only then may it be another than the caller or the session has."""
-    from landlane.cli.persons import why_no_person
+    from landlane.cli.person import why_no_person
     from landlane.errors import LandlaneError
 
     try:
@@ -55,7 +55,7 @@ def _is_person(desk: Desk) -> bool:
 def leave(desk: Desk) -> int:
     """End the caller's session."""
     from landlane.errors import Stale
-    from landlane.operations.sessions import leave as leave_session
+    from landlane.sessions.join import leave as leave_session
 
     session = desk.known_session()
     if session is None:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from landlane.cli.numbers import read_number
+from landlane.cli.parse_number import read_number
 from landlane.cli.terminal import in_one_line
 
 TYPE_CHECKING = False
@@ -10,7 +10,7 @@ if TYPE_CHECKING:
     from typing import Any
 
     from landlane.cli.main import Desk
-    from landlane.domain.state import State
+    from landlane.state.key_rules import State
 
 _WIDEST = 60  # of a value in a table
 
@@ -18,7 +18,7 @@ _WIDEST = 60  # of a value in a table
 def get(desk: Desk, key: str) -> int:
     """Show a key."""
     from landlane.errors import LandlaneError
-    from landlane.operations.state import get_state
+    from landlane.state.keys import get_state
 
     desk.show_life()
     state = get_state(desk.house.context, key)
@@ -35,9 +35,9 @@ def get(desk: Desk, key: str) -> int:
 
 def set_value(desk: Desk, key: str, value: str, expect: str, any: bool) -> int:
     """Set a key, or show what stands there instead."""
-    from landlane.domain.state import StateStale, parse_value
-    from landlane.operations.state import set_state
-    from landlane.views.state import stale_json
+    from landlane.state.key_rules import StateStale, parse_value
+    from landlane.state.keys import set_state
+    from landlane.state.to_json import stale_json
 
     outcome = set_state(
         desk.house.context,
@@ -59,8 +59,8 @@ def set_value(desk: Desk, key: str, value: str, expect: str, any: bool) -> int:
 
 def append(desk: Desk, key: str, value: str, **options: str) -> int:
     """Combine a value with what stands there."""
-    from landlane.domain.state import parse_value
-    from landlane.operations.state import append_state
+    from landlane.state.key_rules import parse_value
+    from landlane.state.keys import append_state
 
     state = append_state(desk.house.context, desk.session(), key, parse_value(value), reducer=options["with"])
     return _show(desk, state)
@@ -68,7 +68,7 @@ def append(desk: Desk, key: str, value: str, **options: str) -> int:
 
 def list_all(desk: Desk, prefix: str) -> int:
     """List keys."""
-    from landlane.operations.state import list_state
+    from landlane.state.keys import list_state
 
     desk.show_life()
     return _table(desk, list_state(desk.house.context, prefix), "key")
@@ -76,7 +76,7 @@ def list_all(desk: Desk, prefix: str) -> int:
 
 def history(desk: Desk, key: str) -> int:
     """List the versions of a key."""
-    from landlane.operations.state import state_history
+    from landlane.state.keys import state_history
 
     desk.show_life()
     return _table(desk, state_history(desk.house.context, key), "version")
@@ -87,7 +87,7 @@ def watch(desk: Desk, key: str, since: str, timeout: str) -> int:
     from landlane.cli.main import heed_signals
     from landlane.clock import parse_duration
     from landlane.errors import TimedOut
-    from landlane.operations.state import watch_state
+    from landlane.state.keys import watch_state
 
     seen = read_number(since, "--since")
     timeout_ms = parse_duration(timeout, what="--timeout") if timeout else None
@@ -105,7 +105,7 @@ def watch(desk: Desk, key: str, since: str, timeout: str) -> int:
 
 
 def _show(desk: Desk, state: State) -> int:
-    from landlane.views.state import state_json
+    from landlane.state.to_json import state_json
 
     text = f"{state.key} = {_shown(state.value)}  (version {state.version}, {state.agent})"
     desk.terminal.answer({"ok": True, **state_json(state)}, in_one_line(text))
@@ -113,7 +113,7 @@ def _show(desk: Desk, state: State) -> int:
 
 
 def _table(desk: Desk, states: list[State], what: str) -> int:
-    from landlane.views.state import state_json
+    from landlane.state.to_json import state_json
 
     rows = [state_json(state) for state in states]
     columns = ["key", "version", "value", "agent", "at"]

@@ -9,8 +9,8 @@ if TYPE_CHECKING:
 
 def show(desk: Desk, since: str, until: str, *, define: bool) -> int:
     """Show the numbers of a period, or what they mean."""
-    from landlane.operations.stats import period_of, stats
-    from landlane.views.stats import definitions_json, metric_row, period_words, stats_json
+    from landlane.stats.calculate import period_of, stats
+    from landlane.stats.to_json import definitions_json, metric_row, period_words, stats_json
 
     if define:
         desk.terminal.answer({"ok": True, "definitions": definitions_json()}, _definitions())
@@ -31,7 +31,7 @@ def _definitions() -> str:
     """Every number with its meaning, in lines that fit a terminal."""
     from textwrap import fill
 
-    from landlane.domain.metrics import DEFINITIONS
+    from landlane.stats.metrics import DEFINITIONS
 
     told = [
         f"{called}\n{fill(meaning, 96, initial_indent='  ', subsequent_indent='  ')}"

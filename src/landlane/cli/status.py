@@ -11,12 +11,12 @@ if TYPE_CHECKING:
 
 def status(desk: Desk) -> int:
     """Show who is here, what is held and who waits."""
-    from landlane.operations.held import list_claims
-    from landlane.operations.journal import last_position
-    from landlane.operations.notices import take_notices
-    from landlane.operations.sessions import live_sessions
-    from landlane.operations.waiting import describe_line
-    from landlane.views.claims import claim_json, session_json, waiter_json
+    from landlane.claims.read import list_claims
+    from landlane.claims.to_json import claim_json, session_json, waiter_json
+    from landlane.claims.wait import describe_line
+    from landlane.journal.read import last_position
+    from landlane.sessions.join import live_sessions
+    from landlane.sessions.notices import take_notices
 
     house = desk.house
     me, over = _who_am_i(desk)
@@ -90,12 +90,12 @@ def _tables(
 
 def _work(desk: Desk) -> tuple[list[dict[str, Any]], list[dict[str, Any]], list[dict[str, Any]]]:
     """What is worked on beside claims: workspaces, landings, slots."""
-    from landlane.operations.landings import list_landings
-    from landlane.operations.slots import list_slots
-    from landlane.operations.workspaces import list_workspaces
-    from landlane.views.landings import landing_json
-    from landlane.views.slots import slot_json
-    from landlane.views.workspaces import workspace_json
+    from landlane.landing.records import list_landings
+    from landlane.landing.to_json import landing_json
+    from landlane.state.slots import list_slots
+    from landlane.state.to_json_slots import slot_json
+    from landlane.workspaces.records import list_workspaces
+    from landlane.workspaces.to_json import workspace_json
 
     context, store = desk.house.context, desk.house.store
     workspaces = [workspace_json(one) for one in list_workspaces(context)]
@@ -107,13 +107,13 @@ class _UnderWay:
     """What runs, what waits for a person, and what was spent today."""
 
     def __init__(self, desk: Desk) -> None:
-        from landlane.operations.attempts import running_attempts
-        from landlane.operations.gates import list_gates
-        from landlane.operations.pools import pool_of
-        from landlane.operations.tasks import count_tasks
-        from landlane.operations.usage import spent_today
-        from landlane.views.attempts import attempt_json
-        from landlane.views.gates import gate_json
+        from landlane.gates.ask import list_gates
+        from landlane.gates.to_json import gate_json
+        from landlane.tasks.attempts import running_attempts
+        from landlane.tasks.change import count_tasks
+        from landlane.tasks.to_json import attempt_json
+        from landlane.tasks.worker_pool import pool_of
+        from landlane.usage.add import spent_today
 
         context = desk.house.context
         self._attempts = [attempt_json(one) for one in running_attempts(context)]
@@ -126,7 +126,7 @@ class _UnderWay:
 
     def document(self) -> dict[str, Any]:
         """As programs read it."""
-        from landlane.views.usage import dollars, total_json
+        from landlane.usage.to_json import dollars, total_json
 
         spent = total_json(self._today) | {"budget_usd": dollars(self._limit)}
         pool = {"state": self._pool.state, "paused": self._pool.paused or None}
@@ -136,7 +136,7 @@ class _UnderWay:
 
     def text(self, desk: Desk) -> list[str]:
         """As people read it: nothing of what there is nothing of."""
-        from landlane.domain.usage import money_words, total_words
+        from landlane.usage.model import money_words, total_words
 
         attempts, gates = len(self._attempts), len(self._gates)
         shown = (

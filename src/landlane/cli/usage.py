@@ -7,7 +7,7 @@ if TYPE_CHECKING:
     from typing import Any
 
     from landlane.cli.main import Desk
-    from landlane.domain.usage import Total, UsageEntry
+    from landlane.usage.model import Total, UsageEntry
 
 _GROUPS = ("task", "lineage", "agent", "client", "model", "day")
 _MOST_BYTES = 256_000_000
@@ -15,10 +15,10 @@ _MOST_BYTES = 256_000_000
 
 def show(desk: Desk, since: str, until: str, by: str) -> int:
     """Show what was spent."""
-    from landlane.domain.usage import add_up_by, total_words
     from landlane.errors import Malformed
-    from landlane.operations.usage import list_usage, totals_of
-    from landlane.views.usage import total_json, totals_json
+    from landlane.usage.add import list_usage, totals_of
+    from landlane.usage.model import add_up_by, total_words
+    from landlane.usage.to_json import total_json, totals_json
 
     if by and by not in _GROUPS:
         raise Malformed(f"--by {by[:40]!r} is unknown", code="BAD_GROUP", hint=f"one of {', '.join(_GROUPS)}")
@@ -48,7 +48,7 @@ def _counted(count: int) -> str:
 
 
 def _total_row(name: str, total: Total) -> list[str]:
-    from landlane.domain.usage import total_words
+    from landlane.usage.model import total_words
 
     missing = "+" if total.unknown_tokens else ""
     are_unknown = total.unknown_tokens == total.entries
@@ -74,12 +74,12 @@ def add(
     at: str,
 ) -> int:
     """Book what was used."""
-    from landlane.domain.agents import check_text
-    from landlane.domain.periods import read_instant
-    from landlane.domain.usage import money_words, read_money, read_tokens
     from landlane.ids import new_uuid
-    from landlane.operations.usage import book_exactly
-    from landlane.views.usage import usage_json
+    from landlane.sessions.model import check_text
+    from landlane.usage.add import book_exactly
+    from landlane.usage.model import money_words, read_money, read_tokens
+    from landlane.usage.period import read_instant
+    from landlane.usage.to_json import usage_json
 
     for text, what in ((model, "model"), (client, "client"), (agent, "agent")):
         check_text(text, what, 400)
@@ -111,9 +111,9 @@ def add(
 
 def read_in(desk: Desk, file: str) -> int:
     """Book the records of another tool."""
-    from landlane.domain.usage import total_words
-    from landlane.operations.usage_importing import import_usage
-    from landlane.views.usage import imported_json
+    from landlane.usage.import_records import import_usage
+    from landlane.usage.model import total_words
+    from landlane.usage.to_json import imported_json
 
     text = _read_file(desk, file)
     session = desk.session()
@@ -164,9 +164,9 @@ def _read_file(desk: Desk, file: str) -> str:
 
 def list_all(desk: Desk, task: str, since: str, until: str) -> int:
     """Show the bookings."""
-    from landlane.domain.usage import add_up, total_words
-    from landlane.operations.usage import list_usage
-    from landlane.views.usage import total_json, usage_json
+    from landlane.usage.add import list_usage
+    from landlane.usage.model import add_up, total_words
+    from landlane.usage.to_json import total_json, usage_json
 
     desk.show_life()
     found = list_usage(desk.house.context, _period(desk, since, until), task)
@@ -185,7 +185,7 @@ def list_all(desk: Desk, task: str, since: str, until: str) -> int:
 
 def _row(entry: UsageEntry) -> list[str]:
     from landlane.clock import rfc3339
-    from landlane.domain.usage import money_words
+    from landlane.usage.model import money_words
 
     def count(tokens: int | None) -> str:
         return "?" if tokens is None else f"{tokens:,}"
@@ -199,7 +199,7 @@ def _row(entry: UsageEntry) -> list[str]:
 
 def _period(desk: Desk, since: str, until: str) -> Any:
     """What was asked for; everything when nothing was."""
-    from landlane.operations.stats import period_of
+    from landlane.stats.calculate import period_of
 
     if not since and not until:
         return None
@@ -207,7 +207,7 @@ def _period(desk: Desk, since: str, until: str) -> Any:
 
 
 def _budgets_json(desk: Desk) -> dict[str, Any]:
-    from landlane.views.usage import dollars
+    from landlane.usage.to_json import dollars
 
     settings = desk.house.context.settings
     return {
@@ -219,8 +219,8 @@ def _budgets_json(desk: Desk) -> dict[str, Any]:
 
 def _budget_lines(desk: Desk) -> list[str]:
     """How much of the day's budget is used; the others belong to tasks and runs."""
-    from landlane.domain.usage import money_words, total_words
-    from landlane.operations.usage import spent_today
+    from landlane.usage.add import spent_today
+    from landlane.usage.model import money_words, total_words
 
     limit = desk.house.context.settings.budgets_day
     if limit is None:

@@ -23,8 +23,8 @@ def watch(desk: Desk, once: bool, interval: str, past: bool) -> int:
 
 
 def _show_past(desk: Desk) -> int:
-    from landlane.operations.events import list_events
-    from landlane.views.watching import event_json, event_line
+    from landlane.events.records import list_events
+    from landlane.events.to_json import event_json, event_line
 
     events = list_events(desk.house.context)
     lines = [event_line(event) for event in events]
@@ -38,21 +38,21 @@ def _site(desk: Desk) -> Any:
     house = desk.house
     if house.checkout.common_dir:
         return house.site()
-    from landlane.flows.site import Site
+    from landlane.context import Site
 
     return Site(context=house.context, here=house.checkout, home=house.checkout)
 
 
 def _settings(site: Any) -> Any:
     """Those of the main checkout: what an author writes into a workspace tells nobody anything."""
-    from landlane.flows.rules import of_main_checkout
+    from landlane.landing.target_settings import of_main_checkout
 
     return of_main_checkout(site)
 
 
 def _look_once(desk: Desk) -> int:
-    from landlane.loops.watching import look
-    from landlane.views.watching import event_json, event_line
+    from landlane.events.to_json import event_json, event_line
+    from landlane.events.watch import look
 
     site = _site(desk)
     found = look(site, _settings(site), _body_of(site))
@@ -70,7 +70,7 @@ def _look_once(desk: Desk) -> int:
 def _body_of(site: Any) -> Any:
     import os
 
-    from landlane.views.watching import notice_json
+    from landlane.events.to_json import notice_json
 
     name = os.path.basename(site.home.root)
 
@@ -92,9 +92,9 @@ def _troubles(found: Any) -> list[str]:
 
 def _go_on(desk: Desk, interval_ms: int) -> int:
     from landlane.cli.main import heed_signals
-    from landlane.config import read_settings
-    from landlane.loops import watching
-    from landlane.views.watching import event_json, event_line
+    from landlane.events import watch as watching
+    from landlane.events.to_json import event_json, event_line
+    from landlane.settings.model import read_settings
 
     heed_signals()
     house = desk.house

@@ -16,7 +16,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Mapping, Sequence
     from typing import Any
 
-    from landlane.domain.roles import Role
+    from landlane.roles.model import Role
 
 EDIT, SHELL, NETWORK, AGENTS, PATHS = "edit", "shell", "network", "agents", "paths"
 _KINDS = (EDIT, SHELL, NETWORK, AGENTS)

@@ -9,7 +9,7 @@ from landlane.git.run import run_in
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from landlane.git.layout import Checkout
+    from landlane.git.discovery import Checkout
 
 _MOST_KNOWN = 512
 _known: dict[tuple[str, str, str, str], str] = {}

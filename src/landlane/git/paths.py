@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import os
 
-from landlane.domain.patterns import LONGEST_TEXT, Pattern, has_special, parse, reads_as_name
 from landlane.errors import PatternError, RepositoryError
-from landlane.git.layout import Checkout, checkout_at
+from landlane.git.discovery import Checkout, checkout_at
+from landlane.patterns.pattern import LONGEST_TEXT, Pattern, has_special, parse, reads_as_name
 
 _MARKER = ":/"  # git's own sign for "from the root of the repository"
 

@@ -2,16 +2,16 @@
 
 from __future__ import annotations
 
-from landlane.domain.patterns import Pattern, parse
 from landlane.errors import Malformed
 from landlane.git.paths import pattern_from
+from landlane.patterns.pattern import Pattern, parse
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from typing import Any
 
-    from landlane.domain.numbers import NumbersFound
-    from landlane.git.layout import Checkout
+    from landlane.git.discovery import Checkout
+    from landlane.state.numbers import NumbersFound
 
 _HEX = frozenset("0123456789abcdef")
 
@@ -84,7 +84,7 @@ class GitRepository:
 
     def numbers_in(self, path: str) -> NumbersFound:
         """The numbers that stand where `path` has its `{n}`: in branches, and in working trees."""
-        from landlane.git.numbers import find_numbers  # noqa: PLC0415
+        from landlane.git.numbered_files import find_numbers  # noqa: PLC0415
 
         return find_numbers(self.checkout, path)
 

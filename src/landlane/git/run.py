@@ -7,14 +7,14 @@ import subprocess
 import time
 
 from landlane.errors import RepositoryError
-from landlane.git.hook_files import pass_for
+from landlane.git.hooks.scripts import pass_for
 from landlane.values import value
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping, Sequence
 
-    from landlane.git.layout import Checkout
+    from landlane.git.discovery import Checkout
 
 _LIMIT_SECONDS = 60.0
 _END_SECONDS = 5.0

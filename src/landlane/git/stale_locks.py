@@ -15,7 +15,7 @@ TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
 
-    from landlane.git.layout import Checkout
+    from landlane.git.discovery import Checkout
 
 _OLD_SECONDS = 3.0  # git may have taken it a moment ago, and be visible only in the next
 _LIMIT_SECONDS = 10.0

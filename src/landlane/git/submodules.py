@@ -9,7 +9,7 @@ from landlane.git.run import Output, ask, run_git
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from landlane.git.layout import Checkout
+    from landlane.git.discovery import Checkout
 
 _UPDATE_SECONDS = 1800.0
 _PREFIX = "submodule."

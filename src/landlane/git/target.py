@@ -16,9 +16,9 @@ TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
 
-    from landlane.config import Settings
-    from landlane.git.layout import Checkout
+    from landlane.git.discovery import Checkout
     from landlane.git.run import Output
+    from landlane.settings.model import Settings
 
 _OURS = "landlane/"
 _STAMP = "fetched"

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import tomllib
 
-from landlane.merge.nodes import Member, Node
+from landlane.merge.source_spans import Member, Node
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:

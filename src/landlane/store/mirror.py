@@ -13,17 +13,17 @@ import os
 import time
 
 from landlane.clock import rfc3339
-from landlane.domain.journal import as_line, from_line
 from landlane.errors import StoreError
-from landlane.store.fairness import FairLock
+from landlane.store.file_lock import FairLock
+from landlane.store.journal_chain import as_line, from_line
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Mapping
     from typing import Any
 
-    from landlane.domain.journal import Entry
-    from landlane.ports.store import Store
+    from landlane.store.interface import Store
+    from landlane.store.journal_chain import Entry
 
 JOURNAL = "journal.jsonl"
 # What is live, a file each, and the kinds of entries after which it has to be written again.

@@ -10,21 +10,21 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from landlane.bootstrap import POINTER, STORE_NAME, open_store, repository_id_of
-from landlane.config import read_settings
-from landlane.git.layout import find_checkout
+from landlane.app.open import POINTER, STORE_NAME, open_store, repository_id_of
+from landlane.app.repository_record import begin_repository
+from landlane.context import Context
+from landlane.git.discovery import find_checkout
 from landlane.git.repository import GitRepository
-from landlane.operations.context import Context
-from landlane.operations.repositories import begin_repository
-from landlane.runners.processes import MachineProcesses
-from landlane.store.secrets import SecretFiles
-from landlane.testing.clock import FakeClock
+from landlane.platform.process_identity import MachineProcesses
+from landlane.sessions.secrets import SecretFiles
+from landlane.settings.model import read_settings
+from landlane.testing.fake_clock import FakeClock
 
 if TYPE_CHECKING:
     from collections.abc import Generator, Mapping
 
     from landlane.clock import Clock
-    from landlane.config import Settings
+    from landlane.settings.model import Settings
 
 _IDENTITY = ("-c", "user.name=Landlane Tests", "-c", "user.email=tests@example.invalid")
 _GIT_SECONDS = 60.0

@@ -31,7 +31,7 @@ from typing import TYPE_CHECKING, Any
 from landlane.worker import Failure, Usage, serve
 
 if TYPE_CHECKING:
-    from landlane.domain.worker_messages import WorkAssignment, WorkComplete
+    from landlane.protocol.worker.messages import WorkAssignment, WorkComplete
     from landlane.worker import Work
 
 _NAP_SECONDS = 0.05

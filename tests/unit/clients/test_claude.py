@@ -9,10 +9,10 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from landlane.clients import claude
-from landlane.clients.claude_setup import canary, wanted
-from landlane.domain.hooking import HOLD, NOTHING, Answer, Event, Spoken, deny, is_guarded, tell
+from landlane.clients.claude import hook as claude
+from landlane.clients.claude.setup import canary, wanted
 from landlane.errors import Malformed
+from landlane.protocol.hook_events import HOLD, NOTHING, Answer, Event, Spoken, deny, is_guarded, tell
 from landlane.values import as_dict
 
 BASE = {

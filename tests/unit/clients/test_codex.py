@@ -7,10 +7,10 @@ from typing import Any
 
 import pytest
 
-from landlane.clients import codex
-from landlane.clients.codex_setup import canary, wanted
-from landlane.domain.hooking import HOLD, NOTHING, Answer, Event, Spoken, deny, is_guarded, tell
+from landlane.clients.codex import hook as codex
+from landlane.clients.codex.setup import canary, wanted
 from landlane.errors import Malformed
+from landlane.protocol.hook_events import HOLD, NOTHING, Answer, Event, Spoken, deny, is_guarded, tell
 
 BASE = {
     "session_id": "01a1e29e-e2ee-76d0-a4c5-7fa3257ddbf5",

@@ -7,9 +7,9 @@ from typing import Any
 
 import pytest
 
-from landlane.clients import copilot
-from landlane.domain import hooking as words
+from landlane.clients.copilot import hook as copilot
 from landlane.errors import Malformed
+from landlane.protocol import hook_events as words
 
 HEAD: dict[str, Any] = {"sessionId": "be7127cd", "timestamp": 1794803077332, "cwd": "/repo"}
 SUBAGENT = {

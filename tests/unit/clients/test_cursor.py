@@ -7,9 +7,9 @@ from typing import Any
 
 import pytest
 
-from landlane.clients import cursor
-from landlane.domain import hooking as words
+from landlane.clients.cursor import hook as cursor
 from landlane.errors import Malformed
+from landlane.protocol import hook_events as words
 
 HEAD: dict[str, Any] = {
     "conversation_id": "668320d2",

@@ -7,9 +7,9 @@ from typing import Any
 
 import pytest
 
-from landlane.clients import gemini
-from landlane.domain import hooking as words
+from landlane.clients.gemini import hook as gemini
 from landlane.errors import Malformed
+from landlane.protocol import hook_events as words
 
 HEAD: dict[str, Any] = {
     "session_id": "e09ad528",

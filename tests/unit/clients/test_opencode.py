@@ -7,9 +7,9 @@ from typing import Any
 
 import pytest
 
-from landlane.clients import opencode
-from landlane.domain import hooking as words
+from landlane.clients.opencode import hook as opencode
 from landlane.errors import Malformed
+from landlane.protocol import hook_events as words
 
 HEAD: dict[str, Any] = {"session_id": "ses_e1d5f250bffeZp1PnpSLejfVZg", "cwd": "/repo"}
 CHILD = {"agent_id": "ses_e1d5f0c70ffei0m7pO5hEF9FV7"}

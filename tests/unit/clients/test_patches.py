@@ -6,7 +6,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from landlane.clients.patches import patched_paths
+from landlane.clients.patch_paths import patched_paths
 from landlane.errors import Malformed
 
 MARKS = ("Add File", "Update File", "Delete File", "Move to")

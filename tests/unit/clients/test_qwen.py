@@ -7,9 +7,9 @@ from typing import Any
 
 import pytest
 
-from landlane.clients import qwen
-from landlane.domain import hooking as words
+from landlane.clients.qwen import hook as qwen
 from landlane.errors import Malformed
+from landlane.protocol import hook_events as words
 
 HEAD: dict[str, Any] = {
     "session_id": "92b6941d",

@@ -7,11 +7,11 @@ from typing import Any
 
 import pytest
 
-from landlane.clients.setups import setup_of
+from landlane.clients.setup_model import setup_of
 
 
 def command(word: str, is_guard: bool) -> str:
-    return f"landlane/hooks/lean.py {word}" + (" || exit 2" if is_guard else "")
+    return f"landlane/hook_entry/client_hook.py {word}" + (" || exit 2" if is_guard else "")
 
 
 def hooks_before(client: str) -> list[dict[str, Any]]:

@@ -6,13 +6,13 @@ import json
 
 import pytest
 
-from landlane.clients.work_account import Account
-from landlane.clients.work_events import Event, Wish
-from landlane.clients.work_failures import outcome_of, wait_told
-from landlane.clients.work_prompt import prompt_for
-from landlane.clients.working import WORKERS, client_of_worker, find_program, worker_command
-from landlane.domain.worker_messages import Usage, WorkAssignment
+from landlane.clients.as_worker.adapter import Event, Wish
+from landlane.clients.as_worker.failures import outcome_of, wait_told
+from landlane.clients.as_worker.progress import Account
+from landlane.clients.as_worker.prompt import prompt_for
+from landlane.clients.as_worker.registry import WORKERS, client_of_worker, find_program, worker_command
 from landlane.errors import LandlaneError, Malformed
+from landlane.protocol.worker.messages import Usage, WorkAssignment
 
 
 def lines(*objects: object) -> list[str]:
@@ -416,7 +416,7 @@ def test_words_of_the_starter_go_before_our_own_habits(client: str) -> None:
 
 def test_the_command_of_a_worker_names_its_client() -> None:
     command = worker_command("claude", model="opus", extra=("--foo", "--", "bar"))
-    assert command[1:4] == ("-P", "-m", "landlane.client_worker")
+    assert command[1:4] == ("-P", "-m", "landlane.clients.as_worker.main")
     assert command[4:] == ("--model", "opus", "claude", "--", "--foo", "--", "bar")
     assert client_of_worker(command) == "claude"
     assert client_of_worker(("claude", "--", "x")) == ""

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from collections import Counter
 
-from landlane.demo.counting import Move, red_ms
-from landlane.demo.story import MOST_TASKS, deal, make_tasks
+from landlane.demo.measure import Move, red_ms
+from landlane.demo.sample_tasks import MOST_TASKS, deal, make_tasks
 
 
 def test_every_task_is_dealt_to_one_agent() -> None:

@@ -6,8 +6,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from landlane.domain.agents import Credentials, check_agent_name, check_label, check_text, parse_credentials
 from landlane.errors import Malformed
+from landlane.sessions.model import Credentials, check_agent_name, check_label, check_text, parse_credentials
 
 
 @pytest.mark.parametrize("name", ["a", "Ann", "claude-1", "ann@laptop", "a.b_c", "7", "_x", "@x", "a" * 64])

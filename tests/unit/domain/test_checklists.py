@@ -6,9 +6,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from landlane.domain.checklists import as_checklist, read_checklist
-from landlane.domain.tasks import STATES, Task
 from landlane.errors import Malformed
+from landlane.tasks.checklist import as_checklist, read_checklist
+from landlane.tasks.model import STATES, Task
 
 
 def task(**facts: object) -> Task:

@@ -8,7 +8,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from landlane.domain.claims import (
+from landlane.claims.model import (
     EXCLUSIVE,
     SHARED,
     Request,
@@ -21,8 +21,8 @@ from landlane.domain.claims import (
     modes_collide,
     token_of,
 )
-from landlane.domain.patterns import Pattern, overlap, parse
 from landlane.errors import Malformed
+from landlane.patterns.pattern import Pattern, overlap, parse
 
 
 def request(*texts: str, ttl_ms: int = 60_000) -> Request:

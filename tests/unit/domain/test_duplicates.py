@@ -6,7 +6,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from landlane.domain.duplicates import Lookalike, best_first, issues_of, likeness, signs_of, words_of
+from landlane.tasks.duplicates import Lookalike, best_first, issues_of, likeness, signs_of, words_of
 
 
 def score(

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import pytest
 
-from landlane.domain.evidence import BUILT_IN, kind_of, needed
 from landlane.errors import SettingsError
+from landlane.tasks.evidence_model import BUILT_IN, kind_of, needed
 
 
 def test_a_task_that_does_not_say_is_what_it_looks_like() -> None:

@@ -6,8 +6,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from landlane.domain.fans import Branch, Fan, judge, read_policy, results_text
 from landlane.errors import Malformed
+from landlane.fanout.model import Branch, Fan, judge, read_policy, results_text
 
 STATES = ("ready", "blocked", "active", "review", "waiting_for_person", "done", "failed", "dead", "dropped")
 

@@ -4,8 +4,9 @@ from __future__ import annotations
 
 import pytest
 
-from landlane.domain.fence_holding import describe
-from landlane.domain.fences import (
+from landlane.errors import Malformed, NotAllowed
+from landlane.sandbox.guarantees import describe
+from landlane.sandbox.model import (
     BUBBLEWRAP,
     BUBBLEWRAP_LANDLOCK,
     LANDLOCK,
@@ -18,7 +19,6 @@ from landlane.domain.fences import (
     check_promises,
     require,
 )
-from landlane.errors import Malformed, NotAllowed
 
 FENCE = Fence(writable=("/w",), scratch="/s")
 BACKENDS = [

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import pytest
 
-from landlane.domain.gates import KINDS, Gate, bound_to, check_question, covers, describe, risk_of
 from landlane.errors import Malformed
+from landlane.gates.model import KINDS, Gate, bound_to, check_question, covers, describe, risk_of
 
 HEAD = "1" * 40
 

@@ -6,7 +6,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from landlane.domain.git_verbs import SAFE, SCOPED, WHOLE_TREE, judge_git
+from landlane.hooks.git_command.scope import SAFE, SCOPED, WHOLE_TREE, judge_git
 
 SAFE_CALLS = """
 status

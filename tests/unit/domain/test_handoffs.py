@@ -6,9 +6,8 @@ from typing import Any
 
 import pytest
 
-from landlane.config import Settings, check_settings
-from landlane.domain.handoff_texts import plain, tell_handoff, tell_standing
-from landlane.domain.handoffs import (
+from landlane.errors import Malformed, SettingsError
+from landlane.handoffs.model import (
     Draft,
     Handoff,
     check_draft,
@@ -21,7 +20,8 @@ from landlane.domain.handoffs import (
     read_field,
     summary_of,
 )
-from landlane.errors import Malformed, SettingsError
+from landlane.handoffs.text import plain, tell_handoff, tell_standing
+from landlane.settings.model import Settings, check_settings
 from landlane.values import as_dict, replace
 
 OWN = Settings(

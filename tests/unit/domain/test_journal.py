@@ -9,7 +9,7 @@ import pytest
 from hypothesis import assume, given
 from hypothesis import strategies as st
 
-from landlane.domain.journal import START, Entry, as_line, check_chain, encode_data, from_line, seal
+from landlane.store.journal_chain import START, Entry, as_line, check_chain, encode_data, from_line, seal
 from landlane.values import replace
 
 if TYPE_CHECKING:

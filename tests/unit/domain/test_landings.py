@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from landlane.domain.landings import OPEN, STATES, halves, holder_name, no_checks
+from landlane.landing.model import OPEN, STATES, halves, holder_name, no_checks
 
 
 @pytest.mark.parametrize(("count", "first"), [(2, 1), (3, 2), (4, 2), (5, 3), (8, 4)])

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import pytest
 
-from landlane.domain import numbers
-from landlane.domain.numbers import NumberKind, NumbersFound, state_of
+from landlane.state import numbers
+from landlane.state.numbers import NumberKind, NumbersFound, state_of
 
 
 @pytest.mark.parametrize(

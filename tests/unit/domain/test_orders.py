@@ -7,7 +7,7 @@ from itertools import permutations
 from hypothesis import given
 from hypothesis import strategies as st
 
-from landlane.domain.orders import MOST_EXACT, best_order
+from landlane.landing.suggest_order import MOST_EXACT, best_order
 
 
 def landed(order: list[str], conflicts: set[tuple[str, str]]) -> int:

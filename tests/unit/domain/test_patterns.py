@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import pytest
 
-from landlane.domain.patterns import (
+from landlane.errors import PatternError
+from landlane.patterns.pattern import (
     Branch,
     ancestors,
     below,
@@ -16,7 +17,6 @@ from landlane.domain.patterns import (
     overlap,
     parse,
 )
-from landlane.errors import PatternError
 
 
 def shape(text: str, **options: bool) -> tuple[str, list[tuple[str, str | None]]]:

@@ -7,12 +7,12 @@ from itertools import pairwise
 from hypothesis import given
 from hypothesis import strategies as st
 
-from landlane.config import Settings
-from landlane.domain.patterns import overlap, parse
-from landlane.domain.plan_checks import Around, PlanCheck, check_plan
-from landlane.domain.plan_graph import find_rings, longest_way, waves_of
-from landlane.domain.plan_reading import read_plan
-from landlane.domain.plans import PlanTask, make_plan
+from landlane.patterns.pattern import overlap, parse
+from landlane.plans.check import Around, PlanCheck, check_plan
+from landlane.plans.graph import find_rings, longest_way, waves_of
+from landlane.plans.model import PlanTask, make_plan
+from landlane.plans.parse import read_plan
+from landlane.settings.model import Settings
 
 SETTINGS = Settings(
     numbers=(("migration", {"path": "migrations/{n}_*.sql"}),),

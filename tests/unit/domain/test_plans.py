@@ -8,9 +8,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from landlane.domain.plan_reading import read_plan
-from landlane.domain.plans import FACTS, MOST_TASKS, Plan, PlanTask, money_text, new_task
 from landlane.errors import Malformed
+from landlane.plans.model import FACTS, MOST_TASKS, Plan, PlanTask, money_text, new_task
+from landlane.plans.parse import read_plan
 
 TOML = """
 title = "Dates everywhere"

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from landlane.domain.redacting import GONE, redact
+from landlane.redact import GONE, redact
 
 SECRET = "ab12" * 12
 

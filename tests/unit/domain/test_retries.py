@@ -6,9 +6,9 @@ import pytest
 from hypothesis import example, given
 from hypothesis import strategies as st
 
-from landlane.domain.pools import Pool, slowed, with_failure
-from landlane.domain.retries import AttemptEnd, Limits, Lineage, backoff_ms, judge, normalise
-from landlane.domain.tasks import Task
+from landlane.tasks.model import Task
+from landlane.tasks.retry_rules import AttemptEnd, Limits, Lineage, backoff_ms, judge, normalise
+from landlane.tasks.worker_pool import Pool, slowed, with_failure
 from landlane.values import replace
 
 NOW = 1_700_000_000_000

@@ -9,11 +9,11 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from landlane.domain.plan_reading import read_plan
-from landlane.domain.plans import new_task
-from landlane.domain.reviews import check_step, feedback_text, is_meant, judge, reconcile, step_of
-from landlane.domain.verdicts import Finding, Opinion, make_opinion, read_opinion
 from landlane.errors import Malformed
+from landlane.plans.model import new_task
+from landlane.plans.parse import read_plan
+from landlane.reviews.model import check_step, feedback_text, is_meant, judge, reconcile, step_of
+from landlane.reviews.verdict import Finding, Opinion, make_opinion, read_opinion
 
 
 def finding(text: str, path: str = "src/a.py", line: int = 1, severity: str = "minor") -> Finding:

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import pytest
 
-from landlane.config import Settings, check_settings
-from landlane.domain.patterns import parse
-from landlane.domain.roles import (
+from landlane.errors import Malformed, SettingsError
+from landlane.patterns.pattern import parse
+from landlane.roles.model import (
     BUILT_IN,
     TESTS,
     VERBS,
@@ -16,7 +16,7 @@ from landlane.domain.roles import (
     find_role,
     why_not_verb,
 )
-from landlane.errors import Malformed, SettingsError
+from landlane.settings.model import Settings, check_settings
 
 READERS = ("orchestrator", "debug", "review", "verify", "explore", "security", "research")
 

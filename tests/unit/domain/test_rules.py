@@ -6,8 +6,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from landlane.domain.instructions import AGENTS_BLOCK, BLOCK_BEGIN, BLOCK_END
-from landlane.domain.rules import (
+from landlane.managed_files.agents_md import AGENTS_BLOCK, BLOCK_BEGIN, BLOCK_END
+from landlane.rules.model import (
     LONGEST_NAME,
     RULES_TEMPLATE,
     compare,
@@ -17,7 +17,7 @@ from landlane.domain.rules import (
     rule_key,
     version_of,
 )
-from landlane.operations.catches import CLAIM_FIRST, MEMORY_FIRST, SYNC_FIRST, VERIFY_FIRST
+from landlane.rules.violations import CLAIM_FIRST, MEMORY_FIRST, SYNC_FIRST, VERIFY_FIRST
 
 SEVEN = [
     "Verify before done",

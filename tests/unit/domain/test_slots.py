@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import pytest
 
-from landlane.domain import slots
 from landlane.errors import Malformed
+from landlane.state import slot_kinds as slots
 
 KINDS = slots.known_kinds(
     (("gpu", {"capacity": 24}), ("database", {"names": ("a", "b", "c")}), ("port", {"range": (100, 103)}))

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from landlane.domain.standing import Equipment, Standpoint, next_steps, tells_of
+from landlane.status.next_steps import Equipment, Standpoint, next_steps, tells_of
 
 READY = Equipment(is_set_up=True, has_checks=True, clients=("claude",))
 ADD = "landlane task add 'what is to be done' --path PATH"

@@ -8,9 +8,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from landlane import config
-from landlane.domain import state
 from landlane.errors import Malformed, NotAllowed
+from landlane.settings import model as config
+from landlane.state import key_rules as state
 
 LIMIT = 65_536
 TEXTS = st.text(st.characters(codec="utf-8"), max_size=20)

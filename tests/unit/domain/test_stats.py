@@ -6,13 +6,13 @@ from typing import Any
 
 import pytest
 
-from landlane.domain.journal import Entry, encode_data
-from landlane.domain.metrics import DEFINITIONS, Metric, Stats
-from landlane.domain.periods import Period, read_period
-from landlane.domain.stats import measure
-from landlane.domain.usage import UsageEntry, day_of
 from landlane.errors import Malformed
-from landlane.views.stats import metric_json, picture
+from landlane.stats.calculate import measure
+from landlane.stats.metrics import DEFINITIONS, Metric, Stats
+from landlane.stats.to_json import metric_json, picture
+from landlane.store.journal_chain import Entry, encode_data
+from landlane.usage.model import UsageEntry, day_of
+from landlane.usage.period import Period, read_period
 
 DAY = 86_400_000
 NOW = 10 * DAY

@@ -8,7 +8,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from landlane.domain.tasks import (
+from landlane.errors import Malformed, NotAllowed
+from landlane.tasks.model import (
     DONE,
     DROPPED,
     OPEN,
@@ -23,7 +24,6 @@ from landlane.domain.tasks import (
     in_order,
     rank_of,
 )
-from landlane.errors import Malformed, NotAllowed
 
 HOUR = 3_600_000
 

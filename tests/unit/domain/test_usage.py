@@ -8,8 +8,10 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from landlane.config_readers import micros_from
-from landlane.domain.usage import (
+from landlane.errors import Malformed
+from landlane.settings.value_readers import micros_from
+from landlane.usage.add import totals_of
+from landlane.usage.model import (
     Total,
     UsageEntry,
     add_up,
@@ -24,8 +26,6 @@ from landlane.domain.usage import (
     total_words,
     usage_id,
 )
-from landlane.errors import Malformed
-from landlane.operations.usage import totals_of
 
 COSTS = st.one_of(st.none(), st.integers(0, 10**12))
 TASKS = st.sampled_from(["", "T1", "T2", "T3"])

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from landlane.domain.watching import (
+from landlane.events.model import (
     Event,
     Fact,
     after_failure,

@@ -9,8 +9,10 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from landlane.domain.worker_fields import CODES, MOST_LINE_BYTES, ONE_OF, TABLE, USAGE_FIELDS, Field
-from landlane.domain.worker_messages import (
+from landlane.errors import Malformed
+from landlane.protocol.worker.conversation import NEW, OVER, WORKING, Conversation, Limits, limits_of
+from landlane.protocol.worker.fields import CODES, MOST_LINE_BYTES, ONE_OF, TABLE, USAGE_FIELDS, Field
+from landlane.protocol.worker.messages import (
     CLASSES,
     Flaw,
     Heartbeat,
@@ -25,9 +27,7 @@ from landlane.domain.worker_messages import (
     read_object,
     write_line,
 )
-from landlane.domain.worker_schema import worker_schema
-from landlane.domain.worker_talk import NEW, OVER, WORKING, Conversation, Limits, limits_of
-from landlane.errors import Malformed
+from landlane.protocol.worker.schema import worker_schema
 from landlane.values import replace
 
 ASKED = WorkAssignment(

@@ -7,9 +7,9 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 
-import landlane.loops.outlasting as outlasting
+import landlane.workers.store_outage as outlasting
 from landlane.errors import StoreError, StoreTransient
-from landlane.loops.outlasting import Patience
+from landlane.workers.store_outage import Patience
 
 if TYPE_CHECKING:
     from collections.abc import Callable

@@ -6,9 +6,9 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from landlane.merge.classes import KINDS, HotClass, class_of
-from landlane.merge.hot import merge_hot, validate_hot
-from landlane.merge.results import Conflict, Merged, Regenerate
+from landlane.merge.file_kinds import KINDS, HotClass, class_of
+from landlane.merge.merge_file import merge_hot, validate_hot
+from landlane.merge.result import Conflict, Merged, Regenerate
 
 MERGED_KINDS = [kind for kind in KINDS if kind != "generated"]
 PATHS = st.sampled_from(["a.json", "a.toml", "a.txt"])

@@ -9,8 +9,8 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from landlane.merge.json_comments import COMMA, COMMENT, MARK, NotJson, extras_in, read_commented
-from landlane.merge.json_edits import MISSING, combine, take_out, values_of
+from landlane.managed_files.json_comments import COMMA, COMMENT, MARK, NotJson, extras_in, read_commented
+from landlane.managed_files.json_entries import MISSING, combine, take_out, values_of
 
 WANTED: dict[str, Any] = {
     "version": 1,

@@ -7,8 +7,8 @@ from typing import Any
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from landlane.merge.hot import merge_hot, validate_hot
-from landlane.merge.results import Conflict, Merged
+from landlane.merge.merge_file import merge_hot, validate_hot
+from landlane.merge.result import Conflict, Merged
 
 OWNERS = """\
 # Who looks at what. Keep sorted.

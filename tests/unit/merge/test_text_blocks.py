@@ -4,8 +4,16 @@ from __future__ import annotations
 
 import pytest
 
-from landlane.merge.text_blocks import HASHES, block_of, drop_block, drop_line, has_line, put_block, put_line
-from landlane.merge.toml_tables import drop_tables
+from landlane.managed_files.text_block import (
+    HASHES,
+    block_of,
+    drop_block,
+    drop_line,
+    has_line,
+    put_block,
+    put_line,
+)
+from landlane.managed_files.toml_tables import drop_tables
 
 TEXTS = ["", "# Mine\n", "# Mine", "# Mine\r\n\r\ntext\r\n", "# Mine\n\n", "\ufeff# Mine\n"]
 

@@ -7,7 +7,7 @@ import struct
 
 import pytest
 
-from landlane.runners.seccomp import Filter, compile_filter
+from landlane.sandbox.seccomp import Filter, compile_filter
 
 LOAD, AND, EQUAL, ANY_BIT, RETURN = 0x20, 0x54, 0x15, 0x45, 0x06
 ARCHITECTURES = {"x86_64": 0xC000003E, "aarch64": 0xC00000B7}

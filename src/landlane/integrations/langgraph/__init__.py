@@ -9,10 +9,10 @@ the task is not done twice.
 from __future__ import annotations
 
 try:
-    from landlane.integrations.langgraph.asking import ask_person
     from landlane.integrations.langgraph.bridge import Bridge
-    from landlane.integrations.langgraph.moves import FanOut, Finish, HandTo, Result, TryAgain
-    from landlane.integrations.langgraph.states import Coordinated, Owned
+    from landlane.integrations.langgraph.graph_state import Coordinated, Owned
+    from landlane.integrations.langgraph.interrupts import ask_person
+    from landlane.integrations.langgraph.node_returns import FanOut, Finish, HandTo, Result, TryAgain
 except ModuleNotFoundError as missing:
     if missing.name is None or missing.name.startswith("landlane"):
         raise

@@ -17,11 +17,11 @@ from langgraph.runtime import Runtime
 
 from landlane.api import Landlane
 from landlane.errors import Held, LandlaneError, Malformed
-from landlane.integrations.langgraph.asking import running
-from landlane.integrations.langgraph.branches import BranchVisit, JoinVisit, run_part, run_part_async
-from landlane.integrations.langgraph.states import owned_keys
-from landlane.integrations.langgraph.visits import Alive, Terms, Visit, plain
-from landlane.operations.task_adding import LooksAlike
+from landlane.integrations.langgraph.fan_out import BranchVisit, JoinVisit, run_part, run_part_async
+from landlane.integrations.langgraph.graph_state import owned_keys
+from landlane.integrations.langgraph.interrupts import running
+from landlane.integrations.langgraph.node_run import Alive, Terms, Visit, plain
+from landlane.tasks.add import LooksAlike
 
 Node = Callable[..., Any]
 Patterns = str | Sequence[str] | Callable[[Any], str | Sequence[str]]

@@ -1,6 +1,6 @@
 -- Migration 1 for SQLite: sessions, claims, waiters and the journal.
 --
--- Instants are whole milliseconds of the store's own clock (see store/sqlite.py), except journal.at, which is
+-- Instants are whole milliseconds of the store's own clock (see store/sqlite/store.py), except journal.at, which is
 -- the calendar's. A claim holds no end of its own: it ends ttl_ms after the later of its grant and its session's
 -- last sign of life, so that renewing a session is one small update however much it holds.
 

@@ -7,10 +7,10 @@ from landlane.testing.real_clients.client import Client, Scripts, clients_folder
 from landlane.testing.real_clients.codex import Codex
 from landlane.testing.real_clients.codex_trust import hooks_seen_by_codex, trust_hooks
 from landlane.testing.real_clients.copilot import Copilot
+from landlane.testing.real_clients.environment import Launch, Result, Running, World
 from landlane.testing.real_clients.gemini import Gemini
 from landlane.testing.real_clients.opencode import OpenCode
 from landlane.testing.real_clients.qwen import Qwen
-from landlane.testing.real_clients.world import Launch, Result, Running, World
 
 CLIENTS: dict[str, Client] = {
     client.name: client for client in (Claude(), Codex(), Gemini(), Qwen(), Copilot(), OpenCode())

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 from landlane.testing.real_clients.client import Client, at, call
 
 if TYPE_CHECKING:
-    from landlane.testing.scripted_model_wire import Turn
+    from landlane.testing.scripted_model.api_formats import Turn
 
 
 class Claude(Client):

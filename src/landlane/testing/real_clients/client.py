@@ -8,11 +8,11 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from landlane.testing.scripted_model import marker
-from landlane.testing.scripted_model_wire import Turn
+from landlane.testing.scripted_model.api_formats import Turn
+from landlane.testing.scripted_model.server import marker
 
 if TYPE_CHECKING:
-    from landlane.testing.scripted_model_wire import Json
+    from landlane.testing.scripted_model.api_formats import Json
 
 Scripts = Mapping[str, Sequence[Turn]]
 

@@ -10,7 +10,7 @@ from landlane.testing.real_clients.client import Client, call
 if TYPE_CHECKING:
     from pathlib import Path
 
-    from landlane.testing.scripted_model_wire import Json, Turn
+    from landlane.testing.scripted_model.api_formats import Json, Turn
 
 # With these on, Codex waits some seconds at its end for hosts it cannot reach.
 _OFF = ("plugins", "apps", "remote_plugin", "plugin_discovery_prefetch")

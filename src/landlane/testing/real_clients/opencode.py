@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 from landlane.testing.real_clients.client import Client, at, call
 
 if TYPE_CHECKING:
-    from landlane.testing.scripted_model_wire import Json, Turn
+    from landlane.testing.scripted_model.api_formats import Json, Turn
 
 
 class OpenCode(Client):

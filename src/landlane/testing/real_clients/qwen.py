@@ -9,7 +9,7 @@ from landlane.testing.real_clients.client import Client, at, call
 if TYPE_CHECKING:
     from pathlib import Path
 
-    from landlane.testing.scripted_model_wire import Json, Turn
+    from landlane.testing.scripted_model.api_formats import Json, Turn
 
 
 class Qwen(Client):

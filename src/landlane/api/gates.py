@@ -1,0 +1,111 @@
+"""Gates for Python agents: `Landlane.gates`. Asking is for everybody; a person answers at a terminal."""
+
+from __future__ import annotations
+
+import os
+
+from landlane.clock import parse_duration
+from landlane.errors import NotAllowed
+from landlane.gates import ask as gates
+from landlane.gates.model import APPROVAL, Gate
+from landlane.gates.subject import ask_person, ask_plainly, check_unmoved, wait_for_answer
+from landlane.platform.terminal import why_no_terminal
+
+__all__ = ["Gate", "Gates"]
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+    from landlane.app.open import House
+    from landlane.sessions.model import Session
+
+
+class Gates:
+    """Questions to a person, as one session asks them."""
+
+    def __init__(self, house: House, session: Callable[[], Session]) -> None:
+        self._house = house
+        self._session = session
+
+    def ask(
+        self, task: str, why: str, *, kind: str = APPROVAL, about: str = "", wait: str | float = 0
+    ) -> Gate:
+        """Ask about a task of one's own, which rests until the answer; look at `state` of what comes back.
+
+        `about` is a commit, a file or NAME=TEXT; without it, the head of the task's branch. Asking the same
+        again finds the same gate, so this is also how to hear the answer later, in another process.
+
+        Raises:
+            Malformed: the question cannot be kept.
+            Stale: the task is not this session's any more.
+            WaitsForPerson: another question about the task has no answer yet.
+        """
+        house, session = self._house, self._session()
+        if house.checkout.common_dir:
+            gate = ask_person(house.site(), session, task, kind, why, about)
+        else:
+            gate = ask_plainly(house.context, session, task, kind, why, about)
+        house.settle()
+        wait_ms = parse_duration(str(wait), what="wait")
+        return wait_for_answer(house.context, session, gate.id, wait_ms) if wait_ms else gate
+
+    def waiting(self) -> list[Gate]:
+        """What waits for a person, the riskiest first."""
+        return gates.list_gates(self._house.context)
+
+    def wait(self, gate: str, wait: str | float) -> Gate:
+        """The gate once it is answered, or as it stands when the time is up; waiting is a sign of life.
+
+        Raises:
+            Malformed: there is none of this id.
+        """
+        wait_ms = parse_duration(wait, what="wait") if isinstance(wait, str) else int(wait * 1000)
+        return wait_for_answer(self._house.context, self._session(), gate, wait_ms)
+
+    def answer(self, gate: str, *, approve: bool, why: str = "", head: str = "") -> Gate:
+        """Answer as the person who sits at the terminal of this process; whoever else tries is refused.
+
+        Example:
+            `Landlane().gates.answer("G1", approve=True)` in a script that a person runs.
+
+        Raises:
+            Malformed: there is none of this id, or a no has no reason.
+            NotAllowed: an agent asks, nobody is at a terminal, or the gate does not wait.
+            Stale: it is about something else by now.
+        """
+        house, session = self._house, self._session()
+        variables = [name for name in ("LANDLANE_SESSION", "LANDLANE_AGENT") if os.environ.get(name)]
+        why_not = f"{variables[0]} is for agents" if variables else why_no_terminal()
+        gates.check_person(session)
+        if why_not:
+            raise NotAllowed(
+                f"only a person at a terminal can decide this: {why_not}",
+                code="NOT_A_PERSON",
+                hint="a person runs it in a terminal of their own, that no agent was started from",
+            )
+        found = gates.get_gate(house.context, gate)
+        if approve and house.checkout.common_dir:
+            check_unmoved(house.site(), found)
+        answered = gates.answer(house.context, session, gate, approve=approve, why=why, head=head)
+        house.settle()
+        return answered
+
+    def get(self, gate: str) -> Gate:
+        """One gate, with its answer if it has one.
+
+        Raises:
+            Malformed: there is none of this id.
+        """
+        return gates.get_gate(self._house.context, gate)
+
+    def withdraw(self, gate: str, why: str = "") -> Gate:
+        """Take a question back, and go on with the task.
+
+        Raises:
+            Malformed: there is none of this id.
+            NotAllowed: it does not wait, or somebody else asked.
+        """
+        found = gates.withdraw(self._house.context, self._session(), gate, why)
+        self._house.settle()
+        return found

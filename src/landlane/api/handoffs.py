@@ -1,0 +1,127 @@
+"""Handoffs for Python agents: `Landlane.handoffs`."""
+
+from __future__ import annotations
+
+from landlane.handoffs import accept as handoffs
+from landlane.handoffs.model import ANYBODY, Draft, Handoff
+from landlane.state.steps import find_step, put_step_in
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from collections.abc import Callable, Mapping, Sequence
+    from typing import Any
+
+    from landlane.app.open import House
+    from landlane.claims.model import Refused
+    from landlane.sessions.model import Session
+    from landlane.store.interface import Change
+
+
+class Handoffs:
+    """What passes from one owner of a task to the next, as one session sees it."""
+
+    def __init__(self, house: House, session: Callable[[], Session]) -> None:
+        self._house = house
+        self._session = session
+
+    def send(
+        self,
+        task: str,
+        *,
+        to: str = ANYBODY,
+        product: str = "",
+        context: str = "",
+        constraints: Sequence[str] = (),
+        next: str = "",
+        blockers: Sequence[str] = (),
+        assumptions: Sequence[str] = (),
+        fields: Mapping[str, Any] | None = None,
+        maximum: int = 0,
+        key: str = "",
+        memo: Callable[[Handoff], str] = lambda _: "",
+    ) -> Handoff:
+        """Hand a task of one's own over: to an agent, to `role:NAME`, or to anybody.
+
+        How the task stands in git, its claims, commands and earlier attempts are taken along by themselves.
+        With a `key` it is sent once: the same key again, also in another process, gives back what was sent.
+        `memo` is kept with it in the same change; see `Landlane.steps`.
+
+        Example:
+            `ann.handoffs.send("T1", to="bob", next="mend the two failing tests", context="…")`
+
+        Raises:
+            Malformed: the handoff is not as the schema of this project wants it.
+            Stale: the task is not this session's any more.
+            WaitsForPerson: the work was handed on too often; a person decides now.
+        """
+        draft = Draft(
+            task=task,
+            to=to,
+            product=product,
+            context=context,
+            constraints=tuple(constraints),
+            next=next,
+            blockers=tuple(blockers),
+            assumptions=tuple(assumptions),
+            fields=dict(fields or {}),
+            maximum=maximum,
+        )
+        house, session = self._house, self._session()
+        done = find_step(house.context, key) if key else None
+        if done is not None and (sent := self.show(done.about)) is not None:
+            return sent
+
+        def also(tx: Change, made: Handoff) -> None:
+            if key:
+                put_step_in(tx, house.context, session, key, task=task, about=made.id, memo=memo(made))
+
+        if not house.checkout.common_dir:
+            return self._settled(handoffs.send_handoff(house.context, session, draft, also=also))
+        from landlane.handoffs.hand_over import hand_over  # noqa: PLC0415 - git, and only here
+
+        return self._settled(hand_over(house.site(), session, draft, also=also))
+
+    def accept(self, task: str, digest: str = "") -> handoffs.Accepted | Refused:
+        """Take over a handed task with its claims and its workspace, against the hash of what was read.
+
+        Raises:
+            Malformed: nothing was handed over with it.
+            Held: it is for somebody else, for now.
+            Stale: the hash is another, or somebody has accepted it.
+        """
+        outcome = handoffs.accept_handoff(self._house.context, self._session(), task, digest)
+        self._house.settle()
+        return outcome
+
+    def decline(self, task: str, why: str) -> Handoff:
+        """Refuse a handed task, with a reason: it is anybody's then.
+
+        Raises:
+            Held: it is for somebody else.
+        """
+        return self._settled(handoffs.decline_handoff(self._house.context, self._session(), task, why))
+
+    def show(self, task: str) -> Handoff | None:
+        """The newest handoff of a task, or the one of this id."""
+        return handoffs.find_handoff(self._house.context, task)
+
+    def list(self, *, everything: bool = False) -> Sequence[Handoff]:
+        """The handoffs that wait to be accepted, or all there ever were."""
+        return handoffs.list_handoffs(self._house.context, with_settled=everything)
+
+    def mine(self) -> Sequence[Handoff]:
+        """The handoffs that wait for this agent."""
+        return handoffs.handed_to(self._house.context, self._session())
+
+    def context(self, task: str) -> str:
+        """What the owner of a task should read first: what was handed over, or what its last owner left."""
+        from landlane.handoffs.hand_over import context_for  # noqa: PLC0415 - git, and only here
+        from landlane.tasks.change import get_task  # noqa: PLC0415
+
+        house = self._house
+        place = house.site() if house.checkout.common_dir else house.context
+        return context_for(place, get_task(house.context, task))
+
+    def _settled(self, handoff: Handoff) -> Handoff:
+        self._house.settle()
+        return handoff

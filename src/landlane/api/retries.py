@@ -1,0 +1,113 @@
+"""Bounded retries for Python agents: `Landlane.retries`, with the budget of a lineage and the pool."""
+
+from __future__ import annotations
+
+from landlane.clock import parse_duration
+from landlane.state.steps import find_step, put_step_in
+from landlane.tasks import retry as retries
+from landlane.tasks import worker_pool as pools
+from landlane.tasks.change import get_task, task_history
+from landlane.tasks.retry_rules import AttemptEnd, Decision, Lineage
+from landlane.tasks.worker_pool import Pool
+
+__all__ = ["Decision", "Lineage", "Pool", "Retries"]
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+    from landlane.app.open import House
+    from landlane.sessions.model import Session
+    from landlane.store.interface import Change
+
+
+class Retries:
+    """What attempts come to, and whether there is to be another one."""
+
+    def __init__(self, house: House, session: Callable[[], Session]) -> None:
+        self._house = house
+        self._session = session
+
+    def end(
+        self,
+        task: str,
+        feedback: str,
+        *,
+        code: str = "failed",
+        change: str = "",
+        took: str | float = 0,
+        cost_usd: float | None = None,
+        could_not_begin: bool = False,
+        may_retry: bool = True,
+        retry_after: str | float = 0,
+        at_once: bool = False,
+        key: str = "",
+        memo: Callable[[Decision], str] = lambda _: "",
+    ) -> Decision:
+        """An attempt is over and the task is not: retry, escalate, abort, or returned uncharged.
+
+        `change` tells one diff from another, such as its digest; `code` may be `rate_limited`, `stopped` or
+        `no_change` where that is what happened. `at_once` leaves out the back-off: nothing is broken that
+        time could mend. With a `key` the attempt ends once: the same key again gives back how it was judged.
+        `memo` is kept with it in the same change; see `Landlane.steps`.
+
+        Example:
+            `ann.retries.end("T1", "two tests fail: …", change=digest).outcome == "retry"`
+
+        Raises:
+            Stale: the task is not this session's any more.
+        """
+        house, session = self._house, self._session()
+        found = get_task(house.context, task)
+        done = find_step(house.context, key) if key else None
+        if done is not None:
+            return Decision(outcome=done.about, task=found, why=found.why)
+        how = AttemptEnd(
+            task=task,
+            attempt=found.attempt,
+            code=code,
+            feedback=feedback,
+            change=change,
+            is_progress=bool(change),
+            took_ms=_milliseconds(took),
+            cost_micros=None if cost_usd is None else round(cost_usd * 1_000_000),
+            is_infrastructure=could_not_begin,
+            may_retry=may_retry,
+            retry_after_ms=_milliseconds(retry_after),
+        )
+
+        def also(tx: Change, decision: Decision) -> None:
+            if key:
+                about, kept = decision.outcome, memo(decision)
+                put_step_in(tx, house.context, session, key, task=task, about=about, memo=kept)
+
+        decision = retries.end_attempt(
+            house.context, session, task, how, grace=found.failures + 1 if at_once else 0, also=also
+        )
+        house.settle()
+        return decision
+
+    def feedback(self, task: str) -> tuple[str, ...]:
+        """What was said of every attempt that failed, the oldest first: a retry is given all of it."""
+        failed = [one.facts() for one in task_history(self._house.context, task) if one.kind == "task.failed"]
+        return tuple(str(facts.get("feedback") or facts["why"]) for facts in failed)
+
+    def budget(self, task: str) -> Lineage:
+        """What a task has used, with its retries, children and follow-ups."""
+        return retries.lineage_of(self._house.context, get_task(self._house.context, task))
+
+    def pool(self) -> Pool:
+        """Whether workers are started, and what keeps them from it."""
+        return pools.pool_of(self._house.context)
+
+    def pause(self, why: str) -> Pool:
+        """Start no further work until somebody resumes it."""
+        return pools.pause_pool(self._house.context, self._session(), why)
+
+    def resume(self) -> Pool:
+        """Start work again."""
+        return pools.resume_pool(self._house.context, self._session())
+
+
+def _milliseconds(length: str | float) -> int:
+    return parse_duration(length) if isinstance(length, str) else round(length * 1000)

@@ -1,0 +1,204 @@
+"""The work queue for Python agents: `Landlane.tasks`."""
+
+from __future__ import annotations
+
+from landlane.clock import parse_duration
+from landlane.plans.add_tasks import Entered, enter_plan
+from landlane.plans.parse import read_plan
+from landlane.reviews.model import check_step
+from landlane.tasks import add as task_adding
+from landlane.tasks import change as tasks
+from landlane.tasks import evidence
+from landlane.tasks import import_checklist as checklists
+from landlane.tasks import pick as picking
+from landlane.tasks.model import NewTask, Task
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from collections.abc import Callable, Sequence
+
+    from landlane.app.open import House
+    from landlane.sessions.model import Session
+    from landlane.store.journal_chain import Entry
+
+
+class Tasks:
+    """Tasks of one repository, as one session sees them."""
+
+    def __init__(self, house: House, session: Callable[[], Session]) -> None:
+        self._house = house
+        self._session = session
+
+    def add(
+        self,
+        title: str,
+        *,
+        body: str = "",
+        paths: Sequence[str] = (),
+        after: Sequence[str] = (),
+        role: str = "",
+        kind: str = "",
+        output: str = "",
+        priority: int = 0,
+        max_attempts: int = 3,
+        check: str = "",
+        key: str = "",
+        labels: Sequence[str] = (),
+        parent: str = "",
+        review: int = 0,
+        reviewers: Sequence[str] = (),
+        decider: str = "",
+        next_action: str = "",
+        force: bool = False,
+    ) -> task_adding.Added | task_adding.LooksAlike:
+        """Add a task, or say which tasks look like the same work; adding a `key` again changes nothing.
+
+        Raises:
+            Malformed: a field cannot be used, or a dependency is unknown.
+        """
+        new = NewTask(
+            title=title,
+            body=body,
+            kind=kind,
+            role=role,
+            priority=priority,
+            paths=tuple(paths),
+            after=tuple(after),
+            max_attempts=max_attempts,
+            check=check,
+            output=output,
+            key=key,
+            labels=(*labels, *check_step(review, reviewers, decider)),
+            parent=parent,
+            next_action=next_action,
+        )
+        outcome = task_adding.add_task(self._house.context, self._session(), new, force=force)
+        self._house.settle()
+        return outcome
+
+    def next(
+        self, *, role: str = "", wait: str | float = 0, resume: bool = False
+    ) -> picking.Picked | picking.NothingReady:
+        """Take the best ready task whose paths are free, and its paths; or go on with the one in hand.
+
+        Raises:
+            Stale: the session is over.
+        """
+        wait_ms = parse_duration(wait, what="wait") if isinstance(wait, str) else int(wait * 1000)
+        in_hand = picking.resume_task(self._house.context, self._session()) if resume else None
+        if in_hand is not None:
+            return in_hand
+        start = self._house.witness().start
+        outcome = picking.wait_for_task(self._house.context, self._session(), role, wait_ms, start)
+        if isinstance(outcome, picking.Picked):
+            self._bring_reviewed(outcome.task)
+        self._house.settle()
+        return outcome
+
+    def _bring_reviewed(self, task: Task) -> None:
+        """Have here what another machine made and this one is to review."""
+        if task.kind == "review":
+            from landlane.landing.submit import bring_reviewed  # noqa: PLC0415 - few tasks are of that kind
+
+            bring_reviewed(self._house.context, self._house.site, task)
+
+    def take(self, task: str) -> picking.Picked | None:
+        """Take one certain task and its paths; None when it is not ready, held back, or its paths are held.
+
+        Raises:
+            Malformed: there is no such task.
+            Stale: the session is over.
+        """
+        start = self._house.witness().start()
+        outcome = picking.take_task(self._house.context, self._session(), task, start)
+        if outcome is not None:
+            self._bring_reviewed(outcome.task)
+        self._house.settle()
+        return outcome
+
+    def enter(self, plan: str, *, force: bool = False) -> Entered:
+        """Add the tasks of a plan, TOML or Markdown, that are not there yet: all of them, or none.
+
+        Example:
+            `ann.tasks.enter(Path("PLAN.md").read_text())`; then `landlane run` works it off.
+
+        Raises:
+            Malformed: the plan has problems; all of them are named.
+        """
+        entered = enter_plan(self._house.context, self._session(), read_plan(plan, ""), force=force)
+        self._house.settle()
+        return entered
+
+    def done(self, task: str, *, result: str = "") -> evidence.Concluded:
+        """Say that a task is done; tells how far it is believed, and on what evidence.
+
+        Raises:
+            Stale: the task is not this session's any more.
+        """
+        if self._house.checkout.common_dir:
+            from landlane.landing.submit import bring_task_home  # noqa: PLC0415 - git, and only here
+
+            bring_task_home(self._house.context, self._house.site, task)
+        concluded = evidence.conclude(
+            self._house.context, self._house.witness(), self._session(), task, result=result
+        )
+        self._house.settle()
+        return concluded
+
+    def fail(self, task: str, why: str, *, final: bool = False) -> Task:
+        """Give a task back with what was learned; after the last attempt it is dead.
+
+        Raises:
+            Stale: the task is not this session's any more.
+        """
+        change = evidence.change_of(self._house.context, self._house.witness(), task)
+        failed = tasks.fail_task(
+            self._house.context, self._session(), task, why, is_final=final, change=change
+        )
+        return self._settled(failed)
+
+    def block(self, task: str, why: str) -> Task:
+        """Keep a task from being offered."""
+        return self._settled(tasks.block_task(self._house.context, self._session(), task, why))
+
+    def unblock(self, task: str) -> Task:
+        """Offer a blocked task again."""
+        return self._settled(tasks.unblock_task(self._house.context, self._session(), task))
+
+    def retry(self, task: str, why: str = "") -> Task:
+        """Give a task that failed, died or got stuck another round of attempts."""
+        return self._settled(tasks.retry_task(self._house.context, self._session(), task, why))
+
+    def drop(self, task: str, why: str) -> Task:
+        """Give a task up for good."""
+        return self._settled(tasks.drop_task(self._house.context, self._session(), task, why))
+
+    def after(self, task: str, before: str) -> Task:
+        """Let a task wait for another.
+
+        Raises:
+            Malformed: they would wait for each other; the ring is named.
+        """
+        return self._settled(tasks.add_dependency(self._house.context, self._session(), task, before))
+
+    def get(self, task: str) -> Task:
+        """A task by its id."""
+        return tasks.get_task(self._house.context, task)
+
+    def list(self, *states: str) -> Sequence[Task]:
+        """All tasks, or those in these states."""
+        return tasks.list_tasks(self._house.context, states)
+
+    def history(self, task: str) -> Sequence[Entry]:
+        """Everything that happened to a task."""
+        return tasks.task_history(self._house.context, task)
+
+    def import_checklist(self, text: str, *, force: bool = False) -> checklists.Imported:
+        """Read a Markdown checklist in as tasks; reading it again adds nothing."""
+        outcome = checklists.import_checklist(self._house.context, self._session(), text, force=force)
+        self._house.settle()
+        return outcome
+
+    def _settled(self, task: Task) -> Task:
+        self._house.settle()
+        return task

@@ -1,0 +1,480 @@
+"""The only place that joins real parts: finds the repository, opens its store, and hands out a context."""
+
+from __future__ import annotations
+
+import os
+
+from landlane.context import Context
+from landlane.errors import RepositoryError, StoreError
+from landlane.files import write_whole
+from landlane.git.discovery import Checkout, find_checkout
+from landlane.git.repository import GitRepository, reads_case_insensitively
+from landlane.ids import is_uuid, new_uuid
+from landlane.platform.process_identity import MachineProcesses
+from landlane.sessions.secrets import SecretFiles
+from landlane.settings.model import FILE_NAME, read_settings
+from landlane.store.mirror import Mirror, read_tail
+from landlane.values import replace
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterator
+    from typing import Any
+
+    from landlane.clock import Clock
+    from landlane.context import Site
+    from landlane.settings.model import Settings
+    from landlane.store.journal_chain import Entry, Verdict
+    from landlane.store.postgres.store import PostgresStore
+    from landlane.store.sqlite.store import SqliteStore
+    from landlane.tasks.git_evidence import GitWitness
+
+    AnyStore = SqliteStore | PostgresStore
+
+STORE_NAME = "store.db"
+POINTER = "store-url"
+FOLLOWED = "journal.store"
+ANSWERED = "landlane-hook"  # in a checkout's git directory: hooks were answered here (see hook_entry/checkout_cache.py)
+_ID_FILE = "repository"
+_URL = ("postgresql://", "postgres://")
+
+
+class House:
+    """An open repository: its context, and the files that follow its store."""
+
+    def __init__(self, checkout: Checkout, settings: Settings, store: AnyStore, context: Context) -> None:
+        self.checkout = checkout
+        self.settings = settings
+        self.store = store
+        self.context = context
+        self.folder = checkout.state_folder
+        live = {"claims": self._live_claims, "tasks": self._live_tasks}
+        self.mirror = Mirror(self.folder, store, live)
+
+    def _live_claims(self) -> list[dict[str, Any]]:
+        from landlane.claims.read import list_claims
+        from landlane.claims.to_json import claim_json
+
+        return [claim_json(claim, self.store) for claim in list_claims(self.context)]
+
+    def _live_tasks(self) -> list[dict[str, Any]]:
+        from landlane.tasks.change import list_tasks
+        from landlane.tasks.model import OPEN
+        from landlane.tasks.to_json import task_json
+
+        return [task_json(task, self.store) for task in list_tasks(self.context, tuple(OPEN))]
+
+    def settle(self, *, wait_seconds: float = 0.0) -> None:
+        """Let the plain files, and the journal's ref if wanted, follow what was changed."""
+        added = self.mirror.sync(wait_seconds=wait_seconds)
+        if added and self.settings.journal_in_git and self.checkout.common_dir:
+            from landlane.journal.git_copy import commit_journal
+
+            commit_journal(self.checkout.home_checkout, self.mirror.journal_path)
+
+    def site(self, tell: Callable[[str], None] = lambda _: None) -> Site:
+        """Where undertakings of several steps take place.
+
+        Raises:
+            RepositoryError: there is no git here.
+        """
+        from landlane.context import Site
+
+        if not self.checkout.common_dir:
+            raise RepositoryError(
+                "this needs a git repository, and there is none here",
+                code="NO_GIT_HERE",
+                hint="run `git init`; claims, tasks and state work without it",
+            )
+        from landlane.git.shared_config import note_shape
+
+        site = Site(context=self.context, here=self.checkout, home=self.checkout.home_checkout, tell=tell)
+        if not note_shape(site.home):
+            from landlane.doctor.git import mend_flips
+
+            mend_flips(site)
+        return site
+
+    def witness(self) -> GitWitness:
+        """Who looks for the evidence of a task."""
+        from landlane.git.run import PLACES
+        from landlane.ids import short_id
+        from landlane.processes.child import Child
+        from landlane.processes.orphans import CHECKED, end_orphans
+        from landlane.tasks.evidence_model import Checked
+        from landlane.tasks.git_evidence import GitWitness
+
+        def run(command: str, folder: str, limit_seconds: float, on_tick: Callable[[], None]) -> Checked:
+            # A check acts for nobody, and on no repository but the one it stands in.
+            without = (*PLACES, "LANDLANE_SESSION", "LANDLANE_AGENT", "LANDLANE_STORE")
+            mark = {CHECKED: short_id("check")}
+            child = Child(["/bin/sh", "-c", command], cwd=folder, without=without, environment=mark)
+            try:
+                ended = child.wait(limit_seconds, on_tick)
+            finally:
+                end_orphans(CHECKED, mark[CHECKED])  # also what left the process group
+            said = ended.output + ended.trouble
+            return Checked(exit_code=ended.exit_code, output=said, is_late=ended.is_late)
+
+        def shares() -> bool:
+            from landlane.landing.after_landing import is_shared
+
+            return is_shared(self.site())
+
+        return GitWitness(self.checkout.home_checkout, run, self.settings, shares)
+
+    def verify(self) -> Verdict:
+        """Check the journal's chain, and every copy of it that is here."""
+        from landlane.journal.read import last_position, verify
+        from landlane.store.mirror import read_journal
+
+        mirrored = last_position(self.context)
+        self.settle(wait_seconds=5.0)
+        copies = [("journal.jsonl", read_journal(self.mirror.journal_path))]
+        if self.settings.journal_in_git and self.checkout.common_dir:
+            from landlane.journal.git_copy import REF, read_journal_ref
+
+            copies.append((REF, read_journal_ref(self.checkout.home_checkout)))
+        return verify(self.context, copies, mirrored=mirrored)
+
+    def close(self) -> None:
+        """Let go of everything."""
+        self.settle()
+        self.store.close()
+
+
+def open_house(
+    cwd: str,
+    *,
+    clock: Clock | None = None,
+    is_short_lived: bool = False,
+    notices_restore: bool = True,
+    most_wait_ms: int | None = None,
+    caller: int | None = None,
+    is_guest: bool = False,
+    borrow: Callable[[str, Callable[[], AnyStore]], AnyStore] | None = None,
+) -> House:
+    """Open the repository that a folder lies in, and make its state on first use.
+
+    A store that is older than the journal's copy counts as restored from a backup; who only wants to see
+    whether the two agree sets `notices_restore=False`. `most_wait_ms` is for callers whose own time is
+    shorter than what the settings allow for a busy store.
+
+    `caller` is the pid of the process on whose behalf it is opened, 0 for none. For a guest, who may write in
+    that folder but must not be trusted, settings and git's own are those of the main checkout. `borrow` gets
+    the store's key and how it is opened, and may lend one that is open.
+
+    Raises:
+        RepositoryError: there is no usable repository.
+        SettingsError: its settings cannot be used.
+        StoreError: its store cannot be opened.
+    """
+    checkout = _as_guest_sees(find_checkout(cwd)) if is_guest else find_checkout(cwd)
+    folder = checkout.state_folder
+    _make_folder(folder, checkout)
+    of_settings = checkout.home_checkout if is_guest else checkout
+    settings = _read_settings(of_settings, os.path.join(folder, "settings.cache"))
+    if most_wait_ms is not None and most_wait_ms < settings.store_wait_ms:
+        settings = replace(settings, store_wait_ms=most_wait_ms)
+    repository_id, former_id = repository_id_of(folder, settings)
+    place = store_place(checkout, settings)
+
+    def open_it() -> AnyStore:
+        return open_store(place, folder, repository_id, settings, clock=clock, is_short_lived=is_short_lived)
+
+    store = borrow(f"{repository_id} {place}", open_it) if borrow is not None else open_it()
+    try:
+        ignore_case = _ignores_case(store, checkout, settings, former_id)
+        if former_id:  # only now: a failure before would have forgotten what has to come along
+            _write_id(os.path.join(folder, _ID_FILE), repository_id)
+        context = Context(
+            store=store,
+            settings=settings,
+            repository=GitRepository(checkout, cwd, ignore_case=ignore_case),
+            processes=MachineProcesses(caller),
+            secrets=SecretFiles(folder),
+        )
+        house = House(checkout, settings, store, context)
+        if notices_restore:
+            _notice_restore(house)
+    except BaseException:
+        store.close()
+        raise
+    return house
+
+
+def _as_guest_sees(checkout: Checkout) -> Checkout:
+    """A checkout whose owner may write git's own files there: outside of the fence git must not obey them."""
+    home = checkout.home_dir
+    return Checkout(root=checkout.root, git_dir=home, common_dir=home)
+
+
+def _read_settings(checkout: Checkout, memory: str) -> Settings:
+    """The settings of a checkout; where it has no file of them, those of the main checkout."""
+    root = checkout.root
+    if checkout.git_dir != checkout.home_dir and not os.path.lexists(os.path.join(root, FILE_NAME)):
+        root = checkout.home_checkout.root
+    return read_settings(root, memory)
+
+
+def store_place(checkout: Checkout, settings: Settings) -> str:
+    """Where the store is: the environment says, else the last `store move`, else the settings, else here."""
+    place = os.environ.get("LANDLANE_STORE", "") or _pointed_to(checkout.state_folder) or settings.store_url
+    if "://" in place:
+        return place
+    # A path means the same from every folder and in every worktree: it counts from where the git folder is.
+    base = os.path.dirname(checkout.home_dir) if checkout.home_dir else checkout.root
+    return os.path.join(base, place or os.path.join(checkout.state_folder, STORE_NAME))
+
+
+def _pointed_to(folder: str) -> str:
+    """Where the last `store move` went, if there was one; not knowing it would part the state in two."""
+    path = os.path.join(folder, POINTER)
+    try:
+        with open(path, encoding="utf-8", errors="replace") as file:
+            place = file.read().strip()
+    except FileNotFoundError:
+        return ""
+    except OSError as error:
+        raise StoreError(
+            f"{path} cannot be read: {error.strerror}",
+            code="STORE_FORBIDDEN",
+            hint="it says where the store is: ask the user who moved it, or set LANDLANE_STORE",
+        ) from error
+    if "://" not in place and not os.path.isabs(place):
+        raise StoreError(
+            f"{path} does not say where the store is",
+            code="STORE_POINTER_BROKEN",
+            hint="write the store's URL or path into it; remove it only if the store was never moved",
+        )
+    return place
+
+
+def open_store(
+    place: str,
+    folder: str,
+    repository_id: str,
+    settings: Settings,
+    *,
+    clock: Clock | None = None,
+    is_short_lived: bool = False,
+    is_fresh: bool = False,
+) -> AnyStore:
+    """Open the store at a path or URL; with `is_fresh`, to bring the state along that belongs into it."""
+    if place.startswith(_URL):
+        from landlane.store.postgres.store import PostgresStore
+
+        return PostgresStore(place, repository_id, folder=folder, clock=clock, wait_ms=settings.store_wait_ms)
+    if "://" in place:
+        raise StoreError(
+            f"{place.split('://', maxsplit=1)[0]}:// is no kind of store",
+            code="STORE_UNKNOWN_KIND",
+            hint="give a path for SQLite or a postgresql:// URL",
+        )
+    from landlane.store.sqlite.store import SqliteStore
+
+    return SqliteStore(
+        sqlite_path(place),
+        repository_id,
+        clock=clock,
+        wait_ms=settings.store_wait_ms,
+        # A command ends without closing, so that it need not empty the log; the next one has to read what is
+        # left of it, so it is kept short.
+        checkpoint_pages=200 if is_short_lived else 1000,
+        is_fresh=is_fresh,
+    )
+
+
+def sqlite_path(place: str) -> str:
+    """The file that a place means: itself, or the store in a folder."""
+    path = os.path.abspath(place)
+    return os.path.join(path, STORE_NAME) if os.path.isdir(path) else path
+
+
+def _make_folder(folder: str, checkout: Checkout) -> None:
+    """Make the state folder on first use.
+
+    Raises:
+        StoreError: it is gone, although hooks were answered from it: what was held must not be forgotten.
+    """
+    marker = os.path.join(checkout.git_dir, ANSWERED)
+    if checkout.git_dir and not os.path.isdir(folder) and os.path.exists(marker):
+        raise StoreError(
+            f"the state in {folder} is gone, and with it who holds what",
+            code="STATE_GONE",
+            hint="bring the folder back from a backup; to begin anew with nothing held: landlane init",
+        )
+    try:
+        os.makedirs(folder, exist_ok=True)
+    except OSError as error:
+        raise _unwritable(folder, error) from error
+
+
+def _unwritable(path: str, error: OSError) -> StoreError:
+    return StoreError(
+        f"{path} cannot be written: {error.strerror}",
+        code="STORE_READONLY",
+        hint="make the folder landlane in the git directory writable for this user",
+    )
+
+
+def repository_id_of(folder: str, settings: Settings) -> tuple[str, str]:
+    """The repository's id, and the one it had before the settings named another.
+
+    Raises:
+        StoreError: the id cannot be kept, or what is there is none.
+    """
+    path = os.path.join(folder, _ID_FILE)
+    known = _read_id(path)
+    if settings.repository_id:
+        if not known:
+            _write_id(path, settings.repository_id)
+        return settings.repository_id, known if known != settings.repository_id else ""
+    if known:
+        return known, ""
+    # Two first commands at once: whoever links its file first has named the repository.
+    scratch = f"{path}.{os.getpid()}.{os.urandom(4).hex()}"
+    _write_id(scratch, new_uuid())
+    try:
+        os.link(scratch, path)
+    except FileExistsError:
+        pass
+    finally:
+        os.unlink(scratch)
+    found = _read_id(path)
+    if not found:
+        raise StoreError(
+            f"{path} does not hold the id of this repository",
+            code="REPOSITORY_ID_BROKEN",
+            hint="the store knows the id: sqlite3 store.db 'SELECT id FROM repositories'; write it back",
+        )
+    return found, ""
+
+
+def _read_id(path: str) -> str:
+    try:
+        with open(path, encoding="ascii", errors="replace") as file:
+            text = file.read().strip()
+    except OSError:
+        return ""
+    return text if is_uuid(text) else ""
+
+
+def _write_id(path: str, repository_id: str) -> None:
+    """Keep the id so that not even a power cut makes the repository another one."""
+    try:
+        write_whole(path, repository_id + "\n", is_durable=True)
+    except OSError as error:
+        raise _unwritable(path, error) from error
+
+
+def _ignores_case(store: AnyStore, checkout: Checkout, settings: Settings, former_id: str) -> bool:
+    """How paths are compared here: settled once for the repository, the same for all machines.
+
+    Raises:
+        StoreError: the repository's state was moved away from this store.
+    """
+    row, moved = store.view(
+        lambda reading: (
+            reading.one("repository_get"),
+            reading.one("meta_get", key=f"moved_to/{store.repository}"),
+        )
+    )
+    if moved is not None:  # even a look would tell what is no longer so
+        from landlane.store.sqlite.schema import moved_away
+
+        raise moved_away(str(store.describe()["place"]), moved[0])
+    if row is None:
+        from landlane.app.repository_record import begin_repository
+
+        ignore_case = settings.claims_ignore_case
+        if ignore_case is None:
+            ignore_case = reads_case_insensitively(checkout)
+        begin_repository(store, former_id, ignore_case=ignore_case)
+        row = store.view(lambda reading: reading.one("repository_get"))
+        assert row is not None
+    if settings.claims_ignore_case is not None and settings.claims_ignore_case != bool(row[0]):
+        from landlane.app.repository_record import change_case
+
+        change_case(store, ignore_case=settings.claims_ignore_case)
+        return settings.claims_ignore_case
+    return bool(row[0])
+
+
+def _notice_restore(house: House) -> None:
+    """Raise the epoch when the store is older than the journal file beside it: it came from a backup."""
+    tail, _ = read_tail(house.mirror.journal_path)
+    if not follows_this_store(house) or tail is None:
+        return
+    found = house.store.entries(tail.position - 1, 1)
+    if found and found[0].hash == tail.hash:
+        return
+    from landlane.app.repository_record import begin_epoch, newest_epoch
+    from landlane.store.mirror import set_aside
+
+    # The epoch first: whoever dies in between leaves a file that is noticed once more.
+    try:
+        begin_epoch(house.store, newest_epoch(_readable(house.mirror.journal_path)), "store.restored", {})
+        set_aside(house.mirror.journal_path)
+    except FileNotFoundError:
+        return  # another process noticed it first
+
+
+def _readable(journal: str) -> Iterator[Entry]:
+    """The entries of a journal file up to the first line that is none."""
+    from landlane.store.mirror import read_journal
+
+    try:
+        yield from read_journal(journal)
+    except ValueError:
+        return
+
+
+def follows_this_store(house: House) -> bool:
+    """Whether the journal file here is the copy of this very store; one of another store is kept aside."""
+    from landlane.store.mirror import set_aside
+
+    store_id = store_id_of(house.store)
+    followed = read_followed(house.folder)
+    if followed == store_id:
+        return True
+    if followed and os.path.exists(house.mirror.journal_path):
+        set_aside(house.mirror.journal_path)
+    note_followed(house.folder, store_id)
+    return not followed
+
+
+def store_id_of(store: AnyStore) -> str:
+    """What tells this store from every other."""
+    row = store.view(lambda reading: reading.one("meta_get", key="store_id"))
+    return str(row[0]) if row else ""
+
+
+def read_followed(folder: str) -> str:
+    """The id of the store that the journal file in this folder is the copy of, if it is known."""
+    try:
+        with open(os.path.join(folder, FOLLOWED), encoding="ascii", errors="replace") as file:
+            return file.read().strip()
+    except OSError:
+        return ""
+
+
+def note_followed(folder: str, store_id: str) -> None:
+    """Remember which store the journal file in this folder is the copy of."""
+    write_whole(os.path.join(folder, FOLLOWED), store_id + "\n")
+
+
+def person_name() -> str:
+    """The name of the person at the terminal, as an agent's name."""
+    name = os.environ.get("USER") or os.environ.get("LOGNAME") or ""
+    if not name:
+        import pwd
+
+        try:
+            name = pwd.getpwuid(os.getuid()).pw_name
+        except KeyError:
+            name = f"user{os.getuid()}"
+    cleaned = "".join(
+        letter if letter.isascii() and (letter.isalnum() or letter in "._@-") else "-" for letter in name
+    )
+    return cleaned.lstrip(".-")[:64] or "person"

@@ -1,0 +1,1 @@
+"""Claim paths: take, wait, renew, release, check, coverage, takeover."""

@@ -1,0 +1,106 @@
+"""Which of a session's live claims cover the paths that changed; what none covers is refused in words."""
+
+from __future__ import annotations
+
+import os
+import shlex
+
+from landlane.claims.read import check, held_by
+from landlane.errors import Held, NotAllowed, PatternError, Stale
+from landlane.patterns.pattern import covers_branch, has_special
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    from landlane.claims.model import Claim
+    from landlane.context import Context
+    from landlane.patterns.pattern import Pattern
+    from landlane.sessions.model import Session
+    from landlane.store.interface import Reading
+
+
+def cover(context: Context, session: Session, paths: Sequence[str]) -> list[Claim]:
+    """The session's live claims that cover these paths; what is free needs none.
+
+    Raises:
+        NotAllowed: one is not claimed.
+        Held: another session holds one.
+        Stale: the lease on one is over.
+    """
+    held = context.store.view(lambda reading: held_by(reading, session.id))
+    mine = [(claim, _pattern_of(context, claim)) for same in held.values() for claim in same]
+    used: dict[int, Claim] = {}
+    for path in paths:
+        wanted = _wanted(context, path)
+        covering = [claim for claim, pattern in mine if _covers(pattern, wanted)]
+        if covering:
+            newest = max(covering, key=lambda claim: claim.token)
+            used[newest.token] = newest
+        else:
+            _judge_uncovered(context, session, path, wanted)
+    return list(used.values())
+
+
+def _pattern_of(context: Context, claim: Claim) -> Pattern:
+    return context.repository.pattern_of(claim.pattern, claim.kind)
+
+
+def _wanted(context: Context, path: str) -> Pattern:
+    """What must be held to change a path: itself, or its folder where the name can be in no pattern."""
+    while True:
+        try:
+            return context.repository.pattern_of(path or ".", "literal")
+        except PatternError:
+            path = os.path.dirname(path)
+
+
+def _covers(held: Pattern, wanted: Pattern) -> bool:
+    return all(any(covers_branch(mine, one) for mine in held.branches) for one in wanted.branches)
+
+
+def _judge_uncovered(context: Context, session: Session, path: str, wanted: Pattern) -> None:
+    standing = check(context, session, wanted)
+    if standing.state in ("held", "free"):
+        return
+    holder = standing.claim
+    facts: dict[str, object] = {"path": path}
+    if holder is not None:
+        facts |= {"holder": holder.agent, "until_at": holder.until, "task": holder.task or None}
+    if lost := context.store.view(lambda reading: _lapsed(context, reading, session, wanted)):
+        now_held = f"; {holder.agent} holds {holder.pattern} now" if holder is not None else ""
+        raise Stale(
+            f"the lease of {session.agent} on {lost} is over{now_held}",
+            code="LEASE_OVER",
+            hint="look at what changed meanwhile, then claim it anew before committing anything",
+            **facts,
+        )
+    if holder is not None:
+        raise Held(
+            f"{path} is held by {holder.agent}: it is not {session.agent}'s to commit",
+            code="CLAIM_HELD",
+            hint="leave it out; `landlane claims` shows who holds what",
+            **facts,
+        )
+    raise NotAllowed(
+        f"{path} has changed, but {session.agent} holds no claim on it",
+        code="NOT_CLAIMED",
+        hint=f"if the change is yours: {_how_to_claim(context, path)}; else leave it out",
+        **facts,
+    )
+
+
+def _lapsed(context: Context, reading: Reading, session: Session, wanted: Pattern) -> str:
+    """What this agent held over this path and lost, without having taken it again."""
+    for row in reading.all("lapsed_of", agent=session.agent):
+        if _covers(context.repository.pattern_of(row[0], row[1]), wanted):
+            return str(row[0])
+    return ""
+
+
+def _how_to_claim(context: Context, path: str) -> str:
+    if os.path.islink(os.path.join(context.repository.root, path)):
+        # A link as typed means what it leads to; a glob means the link itself.
+        folder, _, name = path.rpartition("/")
+        return shlex.join(["landlane", "claim", f":/{folder}{'/' if folder else ''}[{name[0]}]{name[1:]}"])
+    return shlex.join(["landlane", "claim", f":/{path}", *(["--literal"] if has_special(path) else [])])

@@ -1,0 +1,189 @@
+"""Claims: what a grant is, when it is over, who collides with whom, and who waits for whom.
+
+A claim lives as long as its session shows signs of life: its lease counts from the later of its own grant
+and the session's last sign of life, so that one small write renews everything a session holds.
+"""
+
+from __future__ import annotations
+
+from landlane.clock import duration_text
+from landlane.errors import Malformed
+from landlane.patterns.pattern import Branch, Pattern, branches_overlap
+from landlane.values import value
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterable, Sequence
+
+EXCLUSIVE = "exclusive"
+SHARED = "shared"
+MOST_PATTERNS = 1000
+LONGEST_NOTE = 1000
+SHORTEST_TTL_MS = 1000
+_COUNTER_BITS = 32
+_LARGEST_TOKEN = 2**53 - 1
+
+
+@value
+class Request:
+    """What a session asks for in one go."""
+
+    patterns: tuple[Pattern, ...]
+    mode: str
+    ttl_ms: int
+    task: str = ""
+    note: str = ""
+    is_partial: bool = False
+
+
+@value
+class Claim:
+    """A grant that stands: who may change what, until when, under which token."""
+
+    token: int
+    pattern: str
+    kind: str
+    mode: str
+    session: str
+    agent: str
+    task: str
+    note: str
+    ttl_ms: int
+    granted_at: int
+    until: int
+
+
+@value
+class Refusal:
+    """Why one pattern was not granted: who is in the way, until when, and what to do instead."""
+
+    pattern: str
+    holder: str
+    session: str
+    held: str
+    mode: str
+    task: str
+    note: str
+    since: int
+    until: int
+    is_waiting: bool
+    hint: str
+
+
+@value
+class Taken:
+    """All that was asked for (or with `partial`, some of it) is granted."""
+
+    granted: tuple[Claim, ...]
+    refused: tuple[Refusal, ...] = ()
+
+
+@value
+class Refused:
+    """Nothing was granted. `code` says whether it is held, waited for too long, or would never end."""
+
+    refused: tuple[Refusal, ...]
+    code: str = "CLAIM_HELD"
+    cycle: tuple[str, ...] = ()
+
+
+def token_of(epoch: int, number: int) -> int:
+    """The fencing token of a grant: an epoch that a restored store raises, then a counter that only grows."""
+    token = epoch << _COUNTER_BITS | number
+    if number >= 1 << _COUNTER_BITS or token > _LARGEST_TOKEN:
+        raise OverflowError(f"no token is left in epoch {epoch}")
+    return token
+
+
+def epoch_of(token: int) -> int:
+    """The epoch that a token was given out in."""
+    return token >> _COUNTER_BITS
+
+
+def ends_at(granted_at: int, seen_at: int, ttl_ms: int) -> int:
+    """When a claim's lease is over if its session shows no further sign of life."""
+    return max(granted_at, seen_at) + ttl_ms
+
+
+def modes_collide(one: str, other: str) -> bool:
+    """Whether two overlapping claims of two sessions exclude each other."""
+    return not (one == SHARED and other == SHARED)
+
+
+def is_in_the_way(wanted: Pattern, mode: str, held: Branch, held_mode: str) -> bool:
+    """Whether a branch held (or waited for) by another session keeps this pattern from being granted."""
+    return modes_collide(mode, held_mode) and any(branches_overlap(mine, held) for mine in wanted.branches)
+
+
+def check_request(request: Request, *, max_ttl_ms: int) -> Request:
+    """The request itself when it can be judged.
+
+    Raises:
+        Malformed: there is no pattern or too many, or the lease is no sensible length of time.
+    """
+    if not request.patterns:
+        raise Malformed(
+            "no pattern to claim", code="NO_PATTERN", hint="name a path, as in: landlane claim src/api.py"
+        )
+    check_pattern_count(len(request.patterns))
+    check_ttl(request.ttl_ms, max_ttl_ms)
+    return request
+
+
+def check_pattern_count(count: int) -> None:
+    """Refuse more patterns in one call than one transaction should judge."""
+    if count > MOST_PATTERNS:
+        raise Malformed(
+            f"{count:,} patterns in one call; {MOST_PATTERNS:,} are the most",
+            code="TOO_MANY_PATTERNS",
+            hint="claim a folder or a glob that covers them, such as src/**",
+        )
+
+
+def check_ttl(ttl_ms: int, max_ttl_ms: int) -> None:
+    """Refuse a lease that is over at once or practically never."""
+    if not SHORTEST_TTL_MS <= ttl_ms <= max_ttl_ms:
+        raise Malformed(
+            f"a lease of {duration_text(ttl_ms) if ttl_ms > 0 else 'nothing'} is out of range",
+            code="TTL_OUT_OF_RANGE",
+            hint=f"ask for 1s to {duration_text(max_ttl_ms)}; any sign of life renews it, so short is fine",
+        )
+
+
+def find_cycle(start: str, blockers_of: Callable[[str], Iterable[str]]) -> tuple[str, ...]:
+    """The ring of those that wait for each other through `start`, or nothing."""
+    came_from: dict[str, str] = {}
+    to_see = [start]
+    while to_see:  # no recursion: chains can be long
+        waiter = to_see.pop()
+        for blocker in blockers_of(waiter):
+            if blocker == start:
+                return _trail(came_from, waiter, start)
+            if blocker not in came_from:
+                came_from[blocker] = waiter
+                to_see.append(blocker)
+    return ()
+
+
+def _trail(came_from: dict[str, str], last: str, start: str) -> tuple[str, ...]:
+    trail = [start, last]
+    while trail[-1] != start:
+        trail.append(came_from[trail[-1]])
+    return tuple(reversed(trail)) if last != start else (start, start)
+
+
+def areas_of(patterns: Sequence[Pattern]) -> dict[str, bool]:
+    """The places to lock before judging these patterns: key → whether alone.
+
+    Everything that can overlap a pattern lies on the way from the root to its key, or below it. Locking the
+    way shared and the key itself alone makes two requests wait for each other only if they could overlap.
+    """
+    from landlane.patterns.pattern import ancestors  # noqa: PLC0415 - only stores with such locks ask
+
+    areas: dict[str, bool] = {}
+    for pattern in patterns:
+        for branch in pattern.branches:
+            for key in ancestors(branch.key):
+                areas.setdefault(key, False)
+            areas[branch.key] = True
+    return areas

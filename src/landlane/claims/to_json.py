@@ -1,0 +1,111 @@
+"""Claims, refusals and sessions as the JSON that every door answers with."""
+
+from __future__ import annotations
+
+from landlane.claims.model import Refused
+from landlane.clock import duration_text, rfc3339
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from typing import Any
+
+    from landlane.claims.model import Claim, Refusal, Taken
+    from landlane.sessions.join import Joined
+    from landlane.sessions.model import Session
+    from landlane.store.interface import Store
+
+_MESSAGES = {
+    "CLAIM_HELD": "another session holds it",
+    "WAIT_TIMED_OUT": "it stayed held for as long as you would wait",
+    "WAIT_CYCLE": "waiting would never end: these sessions would wait for each other",
+}
+_EXITS = {"CLAIM_HELD": 3, "WAIT_TIMED_OUT": 5, "WAIT_CYCLE": 3}
+
+
+def claim_json(claim: Claim, store: Store) -> dict[str, Any]:
+    """A claim as programs read it."""
+    return {
+        "pattern": claim.pattern,
+        "kind": claim.kind,
+        "mode": claim.mode,
+        "token": claim.token,
+        "holder": claim.agent,
+        "session": claim.session,
+        "since": rfc3339(store.wall_of(claim.granted_at)),
+        "until": rfc3339(store.wall_of(claim.until)),
+        "task": claim.task or None,
+        "note": claim.note or None,
+    }
+
+
+def refusal_json(refusal: Refusal, store: Store, now: int) -> dict[str, Any]:
+    """A refusal as programs read it."""
+    return {
+        "pattern": refusal.pattern,
+        "holder": refusal.holder,
+        "session": refusal.session,
+        "held": refusal.held,
+        "mode": refusal.mode,
+        "since": rfc3339(store.wall_of(refusal.since)),
+        "age": duration_text(max(now - refusal.since, 0)),
+        "until": rfc3339(store.wall_of(refusal.until)),
+        "task": refusal.task or None,
+        "note": refusal.note or None,
+        "waiting": refusal.is_waiting,
+        "hint": refusal.hint,
+    }
+
+
+def outcome_json(outcome: Taken | Refused, store: Store) -> tuple[dict[str, Any], int]:
+    """The answer to `claim`, and the exit code that goes with it."""
+    now = store.view(lambda reading: reading.now)
+    refused = [refusal_json(refusal, store, now) for refusal in outcome.refused]
+    if not isinstance(outcome, Refused):
+        granted = [claim_json(claim, store) for claim in outcome.granted]
+        return {"ok": True, "granted": granted, "refused": refused}, 0
+    first = outcome.refused[0]
+    answer: dict[str, Any] = {
+        "ok": False,
+        "code": outcome.code,
+        "message": f"{first.pattern}: {_MESSAGES[outcome.code]}",
+        "hint": first.hint,
+        "granted": [],
+        "refused": refused,
+    }
+    if outcome.cycle:
+        answer["cycle"] = list(outcome.cycle)
+        answer["message"] += f" ({' → '.join(outcome.cycle)})"
+        answer["hint"] = f"release what {outcome.cycle[1]} waits for first, then ask again"
+    return answer, _EXITS[outcome.code]
+
+
+def session_json(session: Session, store: Store) -> dict[str, Any]:
+    """A session as programs read it, without its secret."""
+    return {
+        "agent": session.agent,
+        "id": session.id,
+        "generation": session.generation,
+        "kind": session.kind,
+        "role": session.role or None,
+        "machine": session.machine,
+        "started": rfc3339(store.wall_of(session.started_at)),
+        "seen": rfc3339(store.wall_of(session.seen_at)),
+        "until": rfc3339(store.wall_of(session.seen_at + session.lease_ms)),
+    }
+
+
+def joined_json(joined: Joined, store: Store) -> dict[str, Any]:
+    """The answer to `join`: the one place where a secret is shown."""
+    session = {**session_json(joined.session, store), "secret": joined.secret}
+    return {"ok": True, "session": session, "new": joined.is_new}
+
+
+def waiter_json(waiter: dict[str, Any], store: Store) -> dict[str, Any]:
+    """A waiter as programs read it."""
+    return {
+        "ticket": waiter["ticket"],
+        "agent": waiter["agent"],
+        "mode": waiter["mode"],
+        "patterns": waiter["patterns"],
+        "since": rfc3339(store.wall_of(waiter["since_at"])),
+    }

@@ -1,0 +1,187 @@
+"""Standing in line for claims: first come, first served over overlapping sets, and never for ever.
+
+A waiter has a ticket in the store and says every second that it is still there. It is granted its whole set
+when nothing held and no earlier ticket is in its way. Before it stands in line, the ring of who waits for
+whom is looked for; if its place would close one, it is told so at once instead.
+"""
+
+from __future__ import annotations
+
+from landlane.claims.model import Refused, Taken, areas_of, check_request, find_cycle, is_in_the_way
+from landlane.claims.take import is_over, take, take_in
+from landlane.errors import Malformed
+from landlane.patterns.pattern import Branch, Pattern
+from landlane.sessions.wait_queue import Place
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from collections.abc import Callable
+    from typing import Any
+
+    from landlane.claims.model import Request
+    from landlane.context import Context
+    from landlane.sessions.model import Session
+    from landlane.store.interface import Change, Listener, Reading
+
+_BEAT_MS = 1000
+_ALIVE_MS = 3000  # a waiter that has not been heard of for so long is passed over
+_LINE = (
+    "//waiting"  # standing in line is judged alone: two half rings must not close behind each other's back
+)
+
+
+def take_or_wait(
+    context: Context,
+    session: Session,
+    request: Request,
+    wait_ms: int,
+    on_wait: Callable[[Refused], None] | None = None,
+) -> Taken | Refused:
+    """Take claims, waiting for them at most so long; `on_wait` hears once what is waited for.
+
+    Raises:
+        Malformed: waiting for part of a set has no meaning.
+        Stale: the session is over.
+        NotAllowed: its role may not claim this.
+    """
+    if wait_ms <= 0:
+        return take(context, session, request)
+    check_can_wait(request)
+    if session.role:
+        from landlane.roles.enforce import check_claim  # noqa: PLC0415 - most have no role
+
+        check_claim(context, session, request.patterns)
+    check_request(request, max_ttl_ms=context.settings.claim_max_ttl_ms)
+    listener = context.store.listen()  # before looking, so that nothing freed in between is missed
+    try:
+        return _Place(context, session, request, listener, wait_ms, on_wait).stand()
+    finally:
+        listener.close()
+
+
+def check_can_wait(request: Request) -> None:
+    """Refuse to wait for a part of a set.
+
+    Raises:
+        Malformed: it has no meaning.
+    """
+    if request.is_partial:
+        raise Malformed(
+            "--partial takes what is free now; there is nothing to wait for",
+            code="PARTIAL_WAIT",
+            hint="leave out --partial or --wait",
+        )
+
+
+class _Place(Place):
+    """One caller's place in line for claims."""
+
+    def __init__(
+        self,
+        context: Context,
+        session: Session,
+        request: Request,
+        listener: Listener,
+        wait_ms: int,
+        on_wait: Callable[[Refused], None] | None,
+    ) -> None:
+        super().__init__(context, session, listener, wait_ms, on_wait, beat_ms=_BEAT_MS, alive_ms=_ALIVE_MS)
+        self._request = request
+        self._areas = {**areas_of(request.patterns), _LINE: True}
+
+    def judge(self, tx: Change) -> Taken | Refused:
+        outcome = take_in(tx, self.context, self.session, self._request, self.ticket)
+        if isinstance(outcome, Refused):
+            ring = _ring(tx, self.session, self._request, self.ticket)
+            if ring:
+                return Refused(refused=outcome.refused, code="WAIT_CYCLE", cycle=ring)
+        return outcome
+
+    def has_ended(self, outcome: Any) -> bool:
+        return isinstance(outcome, Taken) or bool(outcome.cycle)
+
+    def timed_out(self, outcome: Any) -> Refused:
+        return Refused(refused=outcome.refused, code="WAIT_TIMED_OUT")
+
+    def wishes(self) -> tuple[str, str, list[tuple[str, str | None, str]]]:
+        request = self._request
+        branches = [
+            (branch.key, branch.rest, pattern.text)
+            for pattern in request.patterns
+            for branch in pattern.branches
+        ]
+        return request.mode, request.task, branches
+
+    def areas(self) -> dict[str, bool]:
+        return self._areas
+
+    def ends(self, outcome: Any) -> list[int]:
+        return [refusal.until for refusal in outcome.refused if not refusal.is_waiting]
+
+    def blockers(self, reading: Reading) -> set[str]:
+        return blockers_of_request(reading, self.session.id, self._request, self.ticket)
+
+
+def blockers_of_request(reading: Reading, session: str, request: Request, ticket: int | None) -> set[str]:
+    """The sessions whose live claims or earlier tickets are in the way of a request."""
+    found: set[str] = set()
+    for pattern in request.patterns:
+        for row in reading.near("claims_near", pattern.branches, session):
+            if (
+                row[6] != session
+                and not is_over(row, reading.now)
+                and _is_between(pattern, request.mode, row, 5)
+            ):
+                found.add(row[6])
+        for row in reading.near("waiters_near", pattern.branches, session):
+            if (ticket is None or row[3] < ticket) and _is_between(pattern, request.mode, row, 6):
+                found.add(row[4])
+    return found
+
+
+def _is_between(pattern: Pattern, mode: str, row: tuple[object, ...], mode_at: int) -> bool:
+    return is_in_the_way(pattern, mode, Branch(key=str(row[0]), rest=row[1]), str(row[mode_at]))  # type: ignore[arg-type]
+
+
+def _ring(tx: Change, session: Session, request: Request, ticket: int | None) -> tuple[str, ...]:
+    """The agents that would wait for each other in a ring if this session waited, by name."""
+    names = {session.id: session.agent}
+    waiting = [row for row in tx.all("waiters_all") if row[6] > tx.now]
+    names.update({row[1]: row[2] for row in waiting})
+
+    def blockers(of: str) -> set[str]:
+        if of == session.id:
+            return blockers_of_request(tx, session.id, request, ticket)
+        found: set[str] = set()
+        for row in waiting:
+            if row[1] == of:
+                found |= _blockers_of_waiter(tx, row)
+        return found
+
+    return tuple(names.get(member, member) for member in find_cycle(session.id, blockers))
+
+
+def _blockers_of_waiter(tx: Change, waiter: tuple[object, ...]) -> set[str]:
+    branches = tuple(Branch(key=row[0], rest=row[1]) for row in tx.all("waiter_paths_of", ticket=waiter[0]))
+    from landlane.claims.model import Request  # noqa: PLC0415 - waiting in rings is rare
+
+    wanted = Pattern(text="", kind="glob", branches=branches)
+    request = Request(patterns=(wanted,), mode=str(waiter[3]), ttl_ms=0)
+    return blockers_of_request(tx, str(waiter[1]), request, int(str(waiter[0])))
+
+
+def describe_line(reading: Reading) -> list[dict[str, object]]:
+    """Who waits for what, in order, for people to look at."""
+    return [
+        {
+            "ticket": row[0],
+            "agent": row[2],
+            "mode": row[3],
+            "since_at": row[5],
+            "patterns": list(
+                dict.fromkeys(path[2] for path in reading.all("waiter_paths_of", ticket=row[0]))
+            ),
+        }
+        for row in reading.all("waiters_all")
+        if row[6] > reading.now
+    ]

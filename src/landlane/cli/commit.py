@@ -1,0 +1,40 @@
+"""The command that commits chosen paths."""
+
+from __future__ import annotations
+
+import os
+
+from landlane.cli.terminal import in_one_line
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from landlane.cli.main import Desk
+
+
+def commit(
+    desk: Desk, paths: tuple[str, ...], message: str, m: tuple[str, ...], task: str, revert: bool
+) -> int:
+    """Commit only these paths, and show what was made."""
+    from landlane.errors import Malformed
+    from landlane.workspaces.commit import commit as make_commit
+    from landlane.workspaces.commit import make_wish
+    from landlane.workspaces.to_json import commit_json
+
+    if message and m:
+        raise Malformed("the message is given twice", code="BOTH_NAMED", hint="use either -m or --message")
+    if os.environ.get("LANDLANE_RESIDENT"):
+        from landlane.cli.sandboxed.own_clone import commit_inside
+
+        return commit_inside(desk, paths, message or "\n\n".join(m), task)
+    house = desk.house
+    site = house.site(desk.terminal.note)
+    wish = make_wish(site, paths, desk.cwd, message=message or "\n\n".join(m), task=task, may_undo=revert)
+    made = make_commit(site, desk.session(), wish)
+    if made.changed_by_hooks:
+        names = in_one_line(", ".join(made.changed_by_hooks[:10]))
+        desk.terminal.note(f"changed while the hooks ran, and not committed: {names}")
+    if made.left_alone:
+        desk.terminal.note(f"left alone: {made.left_alone} other staged path(s)")
+    text = f"committed {made.commit[:12]} {made.subject}"
+    desk.terminal.answer(commit_json(made), in_one_line(text))
+    return 0

@@ -1,0 +1,102 @@
+"""The command that runs another as an agent inside its fences."""
+
+from __future__ import annotations
+
+import os
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    from landlane.cli.main import Desk
+    from landlane.cli.terminal import Terminal
+    from landlane.exec.request import Executed, Stopping
+    from landlane.sandbox.model import Held
+
+
+def execute(desk: Desk, command: tuple[str, ...], role: str, name: str, task: str) -> int:
+    """Run it to its end; ends as the command did."""
+    from landlane.cli.main import Stopped
+    from landlane.exec.execute import execute as run
+    from landlane.exec.request import Order, Stopping
+    from landlane.processes.passthrough import check_command
+    from landlane.sandbox.model import OPEN
+
+    terminal = desk.terminal
+    check_command(command, desk.cwd)
+    has_terminal = not terminal.is_json and os.isatty(0) and os.isatty(1)
+    stopping = Stopping(has_terminal=has_terminal)
+    _heed(stopping)
+    site = desk.house.site(terminal.note)
+    caller = desk.session()
+
+    def on_start(held: Sequence[Held], backend: str) -> None:
+        missing = [one.text() for one in held if one.state == OPEN]
+        terminal.note(f"fence: {backend}" + (f"; not held here: {'; '.join(missing)}" if missing else ""))
+
+    order = Order(
+        role=role,
+        command=command,
+        agent=name,
+        task=task,
+        out=2 if terminal.is_json else 1,
+        has_terminal=has_terminal,
+    )
+    done = run(site, caller, order, on_start, stopping)
+    if done.stopped_by:
+        raise Stopped(done.stopped_by)
+    code = done.exit_code if done.exit_code >= 0 else 128 - done.exit_code
+    _tell(terminal, done, role, code)
+    return code
+
+
+def _heed(stopping: Stopping) -> None:
+    """End on a signal, but never in the midst of clearing up."""
+    import signal
+
+    from landlane.cli.main import Stopped
+
+    def stop(number: int, _: object) -> None:
+        if stopping.note(number):
+            raise Stopped(number)
+
+    for number in (signal.SIGTERM, signal.SIGHUP, signal.SIGINT, signal.SIGQUIT):
+        if signal.getsignal(number) is not signal.SIG_IGN:  # nohup has its reasons
+            signal.signal(number, stop)
+
+
+def _tell(terminal: Terminal, done: Executed, role: str, code: int) -> None:
+    if terminal.is_json:
+        terminal.answer(
+            {
+                "ok": code == 0,
+                "exit": code,
+                "agent": done.agent,
+                "role": role,
+                "task": done.task or None,
+                "workspace": done.workspace or None,
+                "branch": done.branch or None,
+                "head": done.head or None,
+                "rescue": done.rescue or None,
+                "fence": done.backend,
+                "promises": [
+                    {"name": one.promise, "state": one.state, "by": one.by or None, "why": one.why or None}
+                    for one in done.held
+                ],
+                **({} if code == 0 else _failed(code)),
+            }
+        )
+        return
+    if done.head and not done.is_over:
+        terminal.note(
+            f"not landed: {done.head[:12]} on {done.branch}; to go on: "
+            f"`landlane workspace open {done.task}`, then `git merge {done.branch}` there"
+        )
+
+
+def _failed(code: int) -> dict[str, str]:
+    return {
+        "code": "COMMAND_FAILED",
+        "message": f"the command ended with exit code {code}",
+        "hint": "its output tells why; `landlane role show ROLE` tells what the fence forbids",
+    }

@@ -1,0 +1,225 @@
+"""The commands about handoffs: handoff, handoff show, handoff list, accept, decline."""
+
+from __future__ import annotations
+
+from landlane.cli.parse_number import read_number
+from landlane.cli.task import read_file
+from landlane.cli.terminal import in_one_line
+from landlane.errors import Malformed
+from landlane.handoffs.model import LONGEST_TEXT, Draft, check_receiver, read_field
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from typing import Any
+
+    from landlane.cli.main import Desk
+    from landlane.handoffs.accept import Accepted
+    from landlane.handoffs.model import Handoff
+    from landlane.store.interface import Store
+    from landlane.tasks.model import Task
+
+
+def send(
+    desk: Desk,
+    task: str,
+    to: str,
+    product: str,
+    context: str,
+    constraint: tuple[str, ...],
+    next: str,
+    blocker: tuple[str, ...],
+    assumption: tuple[str, ...],
+    field: tuple[str, ...],
+    max: str,
+) -> int:
+    """Hand a task over."""
+    from landlane.clock import rfc3339
+    from landlane.handoffs.to_json import handoff_json
+    from landlane.tasks.change import get_task
+    from landlane.tasks.to_json import task_json
+
+    check_receiver(to)
+    texts = _read_texts(product, context)
+    house = desk.house
+    draft = Draft(
+        task=task,
+        to=to,
+        product=texts[0],
+        context=texts[1],
+        constraints=constraint,
+        next=next,
+        blockers=blocker,
+        assumptions=assumption,
+        fields=dict(read_field(one, house.settings) for one in field),
+        maximum=read_number(max, "--max") or 0 if max else 0,
+    )
+    sent = _hand_over(desk, draft)
+    row = handoff_json(sent)
+    left = task_json(get_task(house.context, task), house.store)
+    lines = [f"{sent.id} hands {sent.task} to {sent.to} (handoff {sent.attempt} of {sent.maximum})"]
+    if sent.until > sent.sent_at:
+        lines.append(f"  kept for it until {rfc3339(sent.until)}; then it is anybody's")
+    if sent.taken.get("branch"):
+        lines.append(
+            f"  branch {sent.taken['branch']} at {str(sent.taken.get('head', ''))[:12] or 'nothing yet'}"
+        )
+    if sent.taken.get("rescue"):
+        lines.append(
+            f"  not committed, and saved as {sent.taken['rescue']}: {len(sent.taken['dirty'])} paths"
+        )
+    lines += [f"  not known: {in_one_line(text)}" for text in sent.taken.get("unknown", ())]
+    lines.append(f"  hash {sent.digest}")
+    desk.terminal.answer({"ok": True, "handoff": row, "task": left}, "\n".join(lines))
+    return 0
+
+
+def _read_texts(product: str, context: str) -> tuple[str, str]:
+    """Both texts; those of a caller behind a fence come together, since only there its files can be read."""
+    if not product == context == "-":
+        return read_file(product, "--product", LONGEST_TEXT), read_file(context, "--context", LONGEST_TEXT)
+    both = read_file("-", "standard input", 2 * LONGEST_TEXT + 2)
+    first, mark, second = both.partition("\0")
+    if not mark:
+        raise Malformed(
+            "standard input can be read only once",
+            code="BAD_CALL",
+            hint="give a file for --product or --context",
+        )
+    return first.removesuffix("\n"), second
+
+
+def _hand_over(desk: Desk, draft: Draft) -> Handoff:
+    house, session = desk.house, desk.session()
+    if house.checkout.common_dir:
+        from landlane.handoffs.hand_over import hand_over
+
+        return hand_over(house.site(desk.terminal.note), session, draft)
+    from landlane.handoffs.accept import send_handoff
+
+    return send_handoff(house.context, session, draft)
+
+
+def show(desk: Desk, task: str) -> int:
+    """Show a handoff whole; or what the last owner of a task left without one."""
+    from landlane.handoffs.accept import find_handoff
+    from landlane.handoffs.to_json import handoff_json, handoff_text
+
+    desk.show_life()
+    found = find_handoff(desk.house.context, task)
+    if found is None:
+        return _show_left(desk, task)
+    text = handoff_text(found, _now(desk))
+    desk.terminal.answer({"ok": True, "handoff": handoff_json(found), "context": text}, text)
+    return 0
+
+
+def _show_left(desk: Desk, task: str) -> int:
+    from landlane.handoffs.hand_over import context_for
+    from landlane.tasks.change import get_task
+
+    house = desk.house
+    place = house.site() if house.checkout.common_dir else house.context
+    left = context_for(place, get_task(house.context, task))
+    if not left:
+        raise Malformed(
+            f"nothing was handed over with {task}",
+            code="NO_HANDOFF",
+            hint=f"`landlane task show {task}` tells how it stands",
+        )
+    desk.terminal.answer({"ok": True, "handoff": None, "context": left}, left)
+    return 0
+
+
+def _now(desk: Desk) -> int:
+    store: Store = desk.house.store
+    return store.wall_of(store.view(lambda reading: reading.now))
+
+
+def list_all(desk: Desk, all: bool) -> int:
+    """List handoffs."""
+    from landlane.handoffs.accept import list_handoffs
+    from landlane.handoffs.to_json import handoff_json, handoff_row
+
+    desk.show_life()
+    found = list_handoffs(desk.house.context, with_settled=all)
+    now = _now(desk)
+    cells = [[in_one_line(cell) for cell in handoff_row(one, now)] for one in found]
+    title = f"{len(found)} handoff{'' if len(found) == 1 else 's'}"
+    table = desk.terminal.table(title, ["id", "task", "from", "to", "standing", "next"], cells)
+    desk.terminal.answer({"ok": True, "handoffs": [handoff_json(one) for one in found]}, table)
+    return 0
+
+
+def accept(desk: Desk, task: str, hash: str) -> int:
+    """Take over what was handed over, and show it."""
+    from landlane.claims.model import Refused
+    from landlane.handoffs.accept import accept_handoff
+
+    outcome = accept_handoff(desk.house.context, desk.session(), task, hash.strip())
+    if isinstance(outcome, Refused):
+        return _refuse(desk, task, outcome)
+    return _show_accepted(desk, outcome)
+
+
+def _refuse(desk: Desk, task: str, outcome: Any) -> int:
+    from landlane.claims.to_json import outcome_json
+
+    answer, code = outcome_json(outcome, desk.house.store)
+    first = answer["refused"][0]
+    answer |= {"task": None, "claims": []}
+    answer["message"] = f"{task} will change {first['pattern']}, which {first['holder']} holds"
+    desk.terminal.answer(answer, "")
+    if not desk.terminal.is_json:
+        desk.terminal.complain(answer["message"], str(answer.get("hint", "")), str(answer["code"]))
+    return code
+
+
+def _show_accepted(desk: Desk, accepted: Accepted) -> int:
+    from landlane.claims.to_json import claim_json
+    from landlane.handoffs.hand_over import context_for
+    from landlane.handoffs.to_json import handoff_json
+    from landlane.tasks.to_json import task_json
+
+    store = desk.house.store
+    task = task_json(accepted.task, store)
+    claims = [claim_json(claim, store) for claim in accepted.claims]
+    house = desk.house
+    context = context_for(house.site() if house.checkout.common_dir else house.context, accepted.task)
+    lines = [f"{task['id']} {task['title']} is yours (attempt {task['attempt']}, branch {task['branch']})"]
+    lines += [f"  claimed {in_one_line(claim['pattern'])} until {claim['until']}" for claim in claims]
+    lines += ["", context]
+    answer = {
+        "ok": True,
+        "task": task,
+        "claims": claims,
+        "handoff": handoff_json(accepted.handoff),
+        "context": context,
+    }
+    desk.terminal.answer(answer, "\n".join(lines))
+    return 0
+
+
+def what_was_left(desk: Desk, task: Task) -> dict[str, Any]:
+    """What the former owner handed over or left, as `handoff` and `context`; `lines` is it for people."""
+    from landlane.handoffs.hand_over import context_for, handed_by, traces_of
+    from landlane.handoffs.to_json import handoff_json
+
+    house = desk.house
+    place = house.site() if house.checkout.common_dir else house.context
+    context = context_for(place, task)
+    handoff = handed_by(place, task)
+    if handoff is not None:
+        return {"handoff": handoff_json(handoff), "context": context, "lines": ["", context]}
+    lines = [f"  {in_one_line(line)}" for line in traces_of(place, task)]
+    return {"handoff": None, "context": context, "lines": lines}
+
+
+def decline(desk: Desk, task: str, why: str) -> int:
+    """Give a handoff back."""
+    from landlane.handoffs.accept import decline_handoff
+    from landlane.handoffs.to_json import handoff_json
+
+    declined = decline_handoff(desk.house.context, desk.session(), task, why)
+    text = f"{declined.id} is declined: {declined.task} is anybody's now"
+    desk.terminal.answer({"ok": True, "handoff": handoff_json(declined)}, text)
+    return 0

@@ -1,0 +1,23 @@
+"""The command that answers a coding client's hook by hand."""
+
+from __future__ import annotations
+
+import os
+import sys
+
+_ANSWERING = "landlane.hook_entry.client_full_path"  # a door beside this one, known by its name alone
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from landlane.cli.main import Desk
+
+
+def hook(desk: Desk, client: str, word: str) -> int:
+    """Read what the client says, and answer as it expects."""
+    from importlib import import_module
+
+    answer = import_module(_ANSWERING).answer
+    payload = sys.stdin.buffer.read() if sys.stdin is not None else b""
+    spoken = answer(client, word, payload, os.environ)
+    desk.terminal.speak(spoken.stdout, spoken.stderr)
+    return spoken.exit_code

@@ -1,0 +1,139 @@
+"""The commands that set a repository up and look after it: init and doctor."""
+
+from __future__ import annotations
+
+import shlex
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from typing import Any
+
+    from landlane.cli.main import Desk
+    from landlane.doctor.examine import Check
+    from landlane.setup.init import Plan
+
+
+def init(
+    desk: Desk,
+    undo: bool,
+    yes: bool,
+    dry_run: bool,
+    client: tuple[str, ...],
+    no_clients: bool,
+    no_trust: bool,
+) -> int:
+    """Show the plan, ask a person at the terminal, then carry it out."""
+    from landlane.setup.init import Chosen, carry_out, plan_init, plan_undo
+
+    chosen = Chosen(clients=client, has_clients=not no_clients, has_trust=not no_trust)
+    plan = plan_undo(desk.cwd) if undo else plan_init(desk.cwd, chosen)
+    _show(desk, plan, with_diffs=dry_run)
+    answer: dict[str, Any] = {"ok": True, "changed": [], **_facts(plan)}
+    bare = _unprotected(plan)
+    if plan.is_nothing:
+        desk.terminal.answer(answer, "\n".join(["nothing to do", *bare]))
+        return 0
+    if dry_run:
+        answer |= {"plan": [path for _, path, _ in plan.lines], "steps": _steps(plan)}
+        desk.terminal.answer(answer, "\n".join(["nothing was changed (--dry-run)", *bare]))
+        return 0
+    if not yes and not desk.terminal.confirm("go ahead?"):
+        desk.terminal.answer(answer, "nothing was changed")
+        return 0
+    done = carry_out(plan)
+    for note in done.notes:
+        desk.terminal.note(f"note: {note}")
+    answer |= {"changed": list(done.changed), "notes": list(done.notes)}
+    text = "\n".join([*(f"changed {path}" for path in done.changed), *bare]) or "nothing to do"
+    if len(plan.clients) > len(plan.unprotected):
+        desk.terminal.note("`landlane doctor` proves that the hooks fire and refuse")
+    desk.terminal.answer(answer, text)
+    return 0
+
+
+def _show(desk: Desk, plan: Plan, *, with_diffs: bool) -> None:
+    for verb, path, why in plan.lines:
+        desk.terminal.note(f"  {verb:<7} {path}  {why}")
+    for left in plan.changes.left:
+        desk.terminal.note(f"  leave   {left.path}  {left.why}")
+    if plan.is_undo:
+        why = "the state stays: it holds the history of all sessions; remove it with"
+        desk.terminal.note(f"  keep    {plan.folder}  {why} rm -r {shlex.quote(plan.folder)}")
+    if with_diffs:
+        for step in plan.changes.steps:
+            if step.before is not None:
+                desk.terminal.note(_diff(step.path, step.before, step.after))
+
+
+def _unprotected(plan: Plan) -> list[str]:
+    """The loud last line: which clients may still change everything."""
+    if not plan.unprotected:
+        return []
+    from landlane.clients.setup_model import setup_of
+
+    titles = ", ".join(setup_of(name).TITLE for name, _ in plan.unprotected)
+    why = "; ".join(reason for _, reason in plan.unprotected)
+    return [f"NOT protected: {titles} ({why}). Mend that, then run `landlane init` again"]
+
+
+def _facts(plan: Plan) -> dict[str, Any]:
+    left = [{"path": one.path, "why": one.why} for one in plan.changes.left]
+    bare = [name for name, _ in plan.unprotected]
+    return {"clients": list(plan.clients), "left": left, "unprotected": bare}
+
+
+def _steps(plan: Plan) -> list[dict[str, Any]]:
+    diffs = {step.path: _diff(step.path, step.before, step.after) for step in plan.changes.steps}
+    return [
+        {"verb": verb, "path": path, "why": why, "diff": diffs.get(path)} for verb, path, why in plan.lines
+    ]
+
+
+def _diff(path: str, before: bytes | None, after: bytes | None) -> str:
+    """What changes in a file, line by line."""
+    from difflib import unified_diff
+
+    old, new = ((side or b"").decode("utf-8", "replace").splitlines() for side in (before, after))
+    return "\n".join(unified_diff(old, new, f"{path} (now)", f"{path} (then)", lineterm=""))
+
+
+def _hints(checks: list[Check]) -> list[str]:
+    """What to do, each thing once: for several rows of a client in the client's name."""
+    names: dict[tuple[str, str], list[str]] = {}
+    for one in checks:
+        if one.hint:
+            names.setdefault((one.name.partition(":")[0], one.hint), []).append(one.name)
+    return [f"hint ({rows[0] if len(rows) == 1 else whole}): {hint}" for (whole, hint), rows in names.items()]
+
+
+def doctor(desk: Desk, fix: bool) -> int:
+    """Examine the repository and show each finding."""
+    from landlane.doctor.examine import examine
+
+    checks = examine(desk.cwd, fix=fix)
+    rows = [
+        {
+            "name": one.name,
+            "ok": one.is_ok,
+            "enforced": one.is_enforced,
+            "found": one.found,
+            "hint": one.hint or None,
+        }
+        for one in checks
+    ]
+    is_well = all(one.is_ok for one in checks)
+    marks = {True: "ok", False: "TROUBLE"}
+    cells = [
+        [marks[one.is_ok], "enforced" if one.is_enforced else "unenforced", one.name, one.found]
+        for one in checks
+    ]
+    hints = _hints(checks)
+    text = desk.terminal.table("", ["", "", "check", "found"], cells) + (
+        "\n" + "\n".join(hints) if hints else ""
+    )
+    answer = {"ok": is_well, "checks": rows}
+    if not is_well:
+        worst = next(one for one in checks if not one.is_ok)
+        answer |= {"code": "UNWELL", "message": f"{worst.name}: {worst.found}", "hint": worst.hint}
+    desk.terminal.answer(answer, text.strip("\n"))
+    return 0 if is_well else 1

@@ -1,0 +1,139 @@
+"""The commands about stray work: what lies in the wrong place or was written to what another holds."""
+
+from __future__ import annotations
+
+from landlane.cli.terminal import in_one_line
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from typing import Any
+
+    from landlane.cli.main import Desk
+    from landlane.workspaces.fix_unauthorized_writes import Mended
+    from landlane.workspaces.unauthorized_writes import Breach
+
+_MOST_NAMED = 5
+
+
+def list_all(desk: Desk) -> int:
+    """List changes that lie in the wrong checkout."""
+    from landlane.workspaces.fix_unauthorized_writes import standing_breaches
+    from landlane.workspaces.misplaced import STRAY, find_strays
+
+    desk.show_life()
+    site = desk.house.site(desk.terminal.note)
+    found = find_strays(site)
+    breaches = standing_breaches(site)
+    rows: list[dict[str, Any]] = [
+        {
+            "path": one.path,
+            "checkout": one.root,
+            "state": one.state,
+            "new": one.is_new,
+            "agent": one.agent or None,
+            "workspace": one.to or None,
+            "choices": list(one.choices),
+        }
+        for one in found
+    ]
+    columns = ["path", "checkout", "state", "agent", "workspace"]
+    cells = [[str(row[column] or "") for column in columns] for row in rows]
+    strays = sum(one.state == STRAY for one in found)
+    title = f"{strays} stray change{'' if strays == 1 else 's'}"
+    text = desk.terminal.table(title, columns, cells)
+    if breaches:
+        heads = ["id", "agent", "holder", "checkout", "paths"]
+        lines = [[one.id, one.agent, one.holder, one.root, _some(one.paths)] for one in breaches]
+        text += "\n\n" + desk.terminal.table("written through a shell; undo, move or accept", heads, lines)
+    answer = {"ok": True, "strays": rows, "breaches": [_breach_json(one) for one in breaches]}
+    desk.terminal.answer(answer, text)
+    return 0
+
+
+def _some(paths: tuple[str, ...]) -> str:
+    shown = ", ".join(in_one_line(path) for path in paths[:_MOST_NAMED])
+    return f"{shown} and {len(paths) - _MOST_NAMED} more" if len(paths) > _MOST_NAMED else shown
+
+
+def _shown(path: str) -> str:
+    from landlane.git.snapshot import path_text
+
+    return path_text(path)
+
+
+def _breach_json(breach: Breach) -> dict[str, Any]:
+    from landlane.clock import rfc3339
+
+    return {
+        "id": breach.id,
+        "state": breach.state,
+        "kind": breach.kind,
+        "agent": breach.agent,
+        "holder": breach.holder or None,
+        "task": breach.task or None,
+        "checkout": breach.root,
+        "paths": list(breach.paths),
+        "blocking": breach.is_blocking,
+        "at": rfc3339(breach.at),
+        "ref": breach.ref,
+    }
+
+
+def undo(desk: Desk, id: str) -> int:
+    """Put back what was there before a shell's write."""
+    from landlane.workspaces.fix_unauthorized_writes import undo_breach
+
+    site = desk.house.site(desk.terminal.note)
+    return _tell_mended(desk, undo_breach(site, desk.known_session(), id), "put back")
+
+
+def accept(desk: Desk, id: str) -> int:
+    """Let a shell's write stand."""
+    from landlane.workspaces.fix_unauthorized_writes import accept_breach
+
+    site = desk.house.site(desk.terminal.note)
+    return _tell_mended(desk, accept_breach(site, desk.known_session(), id), "accepted")
+
+
+def _tell_mended(desk: Desk, mended: Mended, verb: str) -> int:
+    where = f"  to {mended.workspace.id} at {mended.workspace.path}" if mended.workspace else ""
+    lines = [f"{verb} {in_one_line(_shown(path))}{where}" for path in mended.paths]
+    lines = lines or ["nothing had to be changed: all of it is as it was"]
+    if verb != "accepted":
+        lines.append(f"what was written is kept: git show {mended.breach.ref}:after/PATH")
+    answer = {
+        "ok": True,
+        "breach": _breach_json(mended.breach),
+        "paths": [_shown(path) for path in mended.paths],
+        "workspace": mended.workspace.id if mended.workspace else None,
+    }
+    desk.terminal.answer(answer, "\n".join(lines))
+    return 0
+
+
+def move(desk: Desk, paths: tuple[str, ...], to: str) -> int:
+    """Move stray changes to their workspace, and tell how that is undone."""
+    from landlane.workspaces.fix_unauthorized_writes import end_moved, move_breach
+    from landlane.workspaces.move_misplaced import locate, move_strays
+
+    site = desk.house.site(desk.terminal.note)
+    session = desk.known_session()
+    if len(paths) == 1 and paths[0][:1] == "B" and paths[0][1:].isdecimal():
+        return _tell_mended(desk, move_breach(site, session, paths[0], to), "moved")
+    wanted = [locate(site, desk.cwd, path, to) for path in paths] if paths else None
+    moved = move_strays(site, session, wanted, to)
+    end_moved(site, session, [(one.stray.root, one.stray.path) for one in moved.steps])
+    rows = [
+        {
+            "path": one.stray.path,
+            "from": one.stray.root,
+            "workspace": one.workspace.id,
+            "to": one.workspace.path,
+        }
+        for one in moved.steps
+    ]
+    rescues = [{"checkout": root, "rescue": rescue} for root, rescue in moved.rescues]
+    lines = [f"moved {in_one_line(row['path'])}  to {row['workspace']} at {row['to']}" for row in rows]
+    lines += [f"to see {root} as it was: landlane rescue restore {rescue}" for root, rescue in moved.rescues]
+    desk.terminal.answer({"ok": True, "moved": rows, "rescues": rescues}, "\n".join(lines))
+    return 0

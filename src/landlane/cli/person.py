@@ -1,0 +1,48 @@
+"""Whether a person sits at the terminal: some things only a person may decide, whatever an agent's role."""
+
+from __future__ import annotations
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from landlane.cli.main import Desk
+    from landlane.sessions.model import Session
+
+
+def person_at(desk: Desk) -> Session:
+    """The person at the terminal.
+
+    Raises:
+        NotAllowed: an agent asks, or nobody is at a terminal.
+    """
+    from landlane.app.open import person_name
+    from landlane.errors import NotAllowed
+    from landlane.sessions.join import Caller, identify
+
+    who = why_no_person(desk)
+    if who:
+        raise NotAllowed(
+            f"only a person at a terminal can decide this: {who}",
+            code="NOT_A_PERSON",
+            hint="a person runs it in a terminal of their own, that no agent was started from",
+        )
+    return identify(desk.house.context, Caller(person=person_name())).session
+
+
+def why_no_person(desk: Desk) -> str:
+    """Why this call is not that of a person at a terminal; empty when it is.
+
+    Raises:
+        LandlaneError: it belongs to an agent whose session is over, or another's.
+    """
+    from landlane.platform.terminal import why_no_terminal
+    from landlane.sessions.join import known_session
+
+    caller = desk.caller()
+    known = known_session(desk.house.context, caller)
+    if caller.name or caller.session_text or caller.agent_variable:
+        return "--as, LANDLANE_SESSION and LANDLANE_AGENT are for agents"
+    if known is not None and known.session.kind != "person":
+        return f"this is the session of {known.session.agent}, an agent"
+    if known is not None and known.session.role:
+        return f"{known.session.agent} has the role {known.session.role}, and no role decides this"
+    return why_no_terminal()

@@ -1,0 +1,70 @@
+"""The commands about roles: role list, role show."""
+
+from __future__ import annotations
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from typing import Any
+
+    from landlane.cli.main import Desk
+    from landlane.roles.model import Role
+    from landlane.roles.restrictions import Line, Standing
+
+
+def list_all(desk: Desk) -> int:
+    """Show every role."""
+    from landlane.roles.model import roles_of
+    from landlane.roles.to_json import role_json
+
+    roles = roles_of(desk.house.settings)
+    rows = [[role.name, _writes(role), ", ".join(role.verbs) or "-", role.summary] for role in roles.values()]
+    table = desk.terminal.table(f"{len(roles)} roles", ["role", "writes", "may", "summary"], rows)
+    desk.terminal.answer({"ok": True, "roles": [role_json(role) for role in roles.values()]}, table)
+    return 0
+
+
+def _writes(role: Role) -> str:
+    if role.is_read_only:
+        return "nothing"
+    return ", ".join([*role.writes, *(f"not {one}" for one in role.denies)])
+
+
+def show(desk: Desk, role: str, **options: Any) -> int:
+    """Show what one role restricts here."""
+    from landlane.clients.permissions import permissions_for
+    from landlane.roles.model import find_role
+    from landlane.roles.restrictions import denied_paths, look_around, restrictions
+    from landlane.roles.to_json import restrictions_json, role_json
+
+    house = desk.house
+    client = str(options.get("for") or "")
+    found = find_role(house.settings, role)
+    denied = denied_paths(found, house.settings)
+    told = permissions_for(client, found, denied) if client else None
+    standing = look_around(house.checkout, house.checkout.home_checkout, found, client)
+    lines = restrictions(found, house.settings, client, standing)
+    answer = {"ok": True, "role": role_json(found), **restrictions_json(lines, standing, told)}
+    if client:
+        answer["client"] = client
+    desk.terminal.answer(answer, _in_words(desk, found, lines, standing, client))
+    return 0
+
+
+def _in_words(desk: Desk, role: Role, lines: list[Line], standing: Standing, client: str) -> str:
+    rows = [[one.capability, one.verdict, one.what, ", ".join(one.fences) or "-"] for one in lines]
+    title = f"{role.name}: {role.summary}" + (f" (for {client})" if client else "")
+    text = desk.terminal.table(title, ["to", "verdict", "what", "held by"], rows)
+    left = [f"{one.capability}: {one.open}" for one in lines if one.open]
+    if client:
+        left.append("client settings: they hold where it is started with them; --json shows them")
+    if client and not standing.hook:
+        left.append(
+            f"client hook: it does not stand ({standing.hook_trouble}); `landlane init --client {client}`"
+        )
+    if not client:
+        left.append("client hook: `--for CLIENT` tells whether it stands")
+    if not standing.git_hooks:
+        left.append("git hooks: they are not set up; `landlane init` does")
+    if not standing.kernel:
+        left.append("kernel: neither bubblewrap nor Landlock works here")
+    return f"{text}\n\nnot restricted:\n" + "\n".join(f"  {one}" for one in left)

@@ -1,0 +1,153 @@
+"""The commands that run tasks by workers: run, worker."""
+
+from __future__ import annotations
+
+import os
+import signal
+import sys
+
+from landlane.errors import Malformed
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from typing import Any
+
+    from landlane.cli.main import Desk
+    from landlane.workers.model import RunSummary, RunWish
+    from landlane.workers.orchestrator import Orchestrator
+
+_MOST_WORKERS = 256
+_OVER = ("done", "dropped", "dead")
+
+
+def run(
+    desk: Desk, plan: str | None, workers: str, agent: str, until_empty: bool, force: bool, offline: bool
+) -> int:
+    """Enter the plan, if there is one, and run its tasks; or all that are ready."""
+    from landlane.workers.model import RunWish
+
+    count = _count(desk, workers)
+    tasks = _enter(desk, plan, force=force) if plan else frozenset[str]()
+    wish = RunWish(workers=count, tasks=tasks, agent=agent, until_empty=until_empty, is_offline=offline)
+    return _run(desk, wish)
+
+
+def work(desk: Desk, workers: str, agent: str, until_empty: bool, offline: bool) -> int:
+    """Take tasks as they become ready."""
+    from landlane.workers.model import RunWish
+
+    count = _count(desk, workers)
+    return _run(
+        desk,
+        RunWish(workers=count, agent=agent, until_empty=until_empty, is_standing=True, is_offline=offline),
+    )
+
+
+def _count(desk: Desk, workers: str) -> int:
+    if not workers:
+        return desk.house.settings.run_workers
+    is_number = workers.isascii() and workers.isdigit() and len(workers) < 6
+    if not is_number or not 1 <= int(workers) <= _MOST_WORKERS:
+        raise Malformed(
+            f"--workers must be a number from 1 to {_MOST_WORKERS}, not {workers[:20]!r}",
+            code="OUT_OF_RANGE",
+            hint="--workers 4",
+        )
+    return int(workers)
+
+
+def _enter(desk: Desk, plan: str, *, force: bool) -> frozenset[str]:
+    """Put the tasks of a plan into the queue; each is there once, however often the plan is run."""
+    from landlane.cli.plan import read_text
+    from landlane.plans.add_tasks import enter_plan
+    from landlane.plans.parse import read_plan
+
+    read = read_plan(read_text(desk, plan), os.path.basename(plan))
+    entered = enter_plan(desk.house.context, desk.session(), read, force=force)
+    for name, similar in entered.skipped:
+        others = ", ".join(f"{one.task} ({one.reason})" for one in similar[:3])
+        desk.terminal.note(f"{name} is not added: it looks like {others}; --force adds it")
+    known = len(entered.tasks) - len(entered.added)
+    desk.terminal.note(
+        f"{len(entered.added)} task{'s' if len(entered.added) != 1 else ''} added"
+        + (f", {known} were there" if known else "")
+    )
+    return frozenset(task.id for task in entered.tasks)
+
+
+def _run(desk: Desk, wish: RunWish) -> int:
+    from landlane.cli.run_progress import show_run
+    from landlane.processes.fork_server import Foundry
+    from landlane.tasks.change import list_tasks
+    from landlane.workers.model import check_ready
+    from landlane.workers.orchestrator import Orchestrator
+    from landlane.workers.to_json import summary_json, summary_text
+
+    site = desk.house.site(desk.terminal.note)
+    desk.session()
+    tasks = [task for task in list_tasks(site.context) if not wish.tasks or task.id in wish.tasks]
+    check_ready(site, tasks, wish)
+    if not (wish.is_standing or wish.tasks) and all(task.state in _OVER for task in tasks):
+        desk.terminal.note("there is nothing to do: landlane task add 'what is to be done' --path PATH")
+    view = show_run(desk.terminal)
+    common = {"folder": desk.cwd, "is_json": desk.terminal.is_json or view.is_live}
+    foundry = Foundry([sys.executable, "-m", "landlane.cli.supervisor_server"], desk.cwd, common)
+    orchestrator = Orchestrator(site, wish, foundry, view.hear)
+    _heed(orchestrator)
+    with view:
+        summary = orchestrator.run(view.look)
+    desk.terminal.answer(
+        {"ok": _exit_code(summary) == 0, **_failed(summary), "summary": summary_json(summary)},
+        summary_text(summary),
+    )
+    return _exit_code(summary)
+
+
+def _heed(orchestrator: Orchestrator) -> None:
+    """Ctrl-C once drains, twice stops; SIGTERM and SIGHUP stop. Whoever looks is told by the view."""
+
+    def on_interrupt(_: int, __: object) -> None:
+        # Nothing is written here: the signal may have come in the middle of a line.
+        if orchestrator.is_draining:
+            orchestrator.stop()
+        else:
+            orchestrator.drain()
+
+    def on_stop(_: int, __: object) -> None:
+        orchestrator.stop()
+
+    signal.signal(signal.SIGINT, on_interrupt)
+    for number in (signal.SIGTERM, signal.SIGHUP):
+        if signal.getsignal(number) is not signal.SIG_IGN:  # nohup has its reasons
+            signal.signal(number, on_stop)
+
+
+def _exit_code(summary: RunSummary) -> int:
+    if summary.is_stopped:
+        return 1 if summary.left or summary.failed else 0
+    if summary.failed or summary.paused or summary.left:
+        return 1
+    return 7 if summary.persons else 0
+
+
+def _failed(summary: RunSummary) -> dict[str, Any]:
+    code = _exit_code(summary)
+    if code == 0:
+        return {}
+    if code == 7:
+        return {
+            "code": "WAITS_FOR_PERSON",
+            "message": f"{len(summary.persons)} tasks wait for a person",
+            "hint": "`landlane gate list` shows what is asked",
+        }
+    if summary.paused:
+        return {
+            "code": "POOL_PAUSED",
+            "message": f"the pool is paused: {summary.paused}",
+            "hint": "mend it, then run again; `landlane pool resume` where the pool was paused",
+        }
+    return {
+        "code": "TASKS_LEFT",
+        "message": f"{len(summary.failed)} tasks failed, {len(summary.left)} are left",
+        "hint": "`landlane task show T` tells why; `landlane task retry T` tries again",
+    }

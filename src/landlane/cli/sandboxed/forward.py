@@ -1,0 +1,182 @@
+"""The caller's side behind a fence: a command is said to the resident, and what it answers is shown here."""
+
+from __future__ import annotations
+
+import os
+import sys
+import time
+
+from landlane.cli.terminal import Terminal
+from landlane.errors import LandlaneError, Malformed
+from landlane.resident.messages import OUT, SOCKET, Garbled, Lost, find_socket, listen, pack, told_of
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from typing import Any
+
+    from landlane.cli.specs.table import Command
+
+_TAKE_SECONDS = 30.0  # for the resident to begin
+_MISSING_SECONDS = 10.0  # for another one to come when one was killed
+_START_SECONDS = 5.0
+_LOOK_SECONDS = 0.05
+# Read here: what a path means behind the fence is known only here.
+_FILES = ("body", "result", "file", "product", "context", "plan", "findings")
+_MOST_READ = 16 * 1024 * 1024
+TWO_FILES = b"\0"  # stands between them on standard input: no text has it
+# These need no state, or say themselves what they need of the resident.
+_RUN_HERE = ("resident", "demo", "commit", "git", "completion")
+
+
+def runs_here(command: Command) -> bool:
+    """Whether a command is done by this very process, also behind a fence."""
+    return command.path in _RUN_HERE
+
+
+def forward(command: Command, given: dict[str, Any]) -> int:
+    """Have the resident run a command, and show its answer as it comes; tells the exit code."""
+    terminal = Terminal(is_json=bool(given.get("json")))
+    try:
+        folder = os.path.abspath(given.get("repo") or "") if given.get("repo") else os.getcwd()
+        stdin = _take_in(command, given)
+        if command.path == "land" and not given.get("branch"):
+            given["branch"] = _branch_at(folder)
+        return _ask(folder, words_of(command, given), stdin)
+    except LandlaneError as error:
+        return terminal.fail(error)
+    except FileNotFoundError as error:
+        hint = "cd to a folder that is there"
+        return terminal.fail(Malformed(f"{error.strerror}", code="NO_FOLDER", hint=hint))
+    except BrokenPipeError:
+        return 1
+
+
+def words_of(command: Command, given: dict[str, Any]) -> list[str]:
+    """The words that say the same again, in a form that cannot be misread."""
+    from landlane.cli.specs.table import COMMON
+
+    words = command.path.split()
+    for option in (*COMMON, *command.options):
+        said = given.get(option.key)
+        if option.name == "--repo" or not said or said == option.start:
+            continue
+        values: tuple[object, ...] = tuple(said) if option.is_repeated else (said,)
+        words += [option.name] if option.is_flag else [f"{option.name}={text}" for text in values]
+    plain = _plain_words(command, given, is_rest=False)
+    rest = _plain_words(command, given, is_rest=True)
+    if rest:
+        return [*words, *plain, "--", *rest]
+    return [*words, "--", *plain] if plain else words
+
+
+def _plain_words(command: Command, given: dict[str, Any], *, is_rest: bool) -> list[str]:
+    wanted = [argument.key for argument in command.arguments if argument.is_rest is is_rest]
+    return [word for key in wanted for word in _words_for(given.get(key))]
+
+
+def _words_for(said: Any) -> list[str]:
+    if isinstance(said, (tuple, list)):
+        return [str(word) for word in said]  # pyright: ignore[reportUnknownVariableType, reportUnknownArgumentType]
+    return [str(said)] if said else []
+
+
+def _take_in(command: Command, given: dict[str, Any]) -> bytes:
+    """What the command reads from a file or from standard input; it is told to read the latter."""
+    keys = {one.key for one in (*command.options, *command.arguments)}
+    named = {name: str(given[name]) for name in _FILES if name in keys and given.get(name)}
+    given |= dict.fromkeys(named, "-")
+    if list(named.values()).count("-") > 1:  # which is refused there
+        return sys.stdin.buffer.read(_MOST_READ)
+    return TWO_FILES.join([_read_here(said) for said in named.values()])
+
+
+def _read_here(said: str) -> bytes:
+    if said == "-":
+        return sys.stdin.buffer.read(_MOST_READ)
+    try:
+        with open(said, "rb") as file:
+            return file.read(_MOST_READ)
+    except (OSError, ValueError) as error:
+        raise Malformed(
+            f"{said[:80]!r} cannot be read: {getattr(error, 'strerror', None) or error}",
+            code="UNREADABLE_FILE",
+            hint="give the path of a text file, or - for standard input",
+        ) from error
+
+
+def _branch_at(folder: str) -> str:
+    """The branch that one stands on: outside of the fence nobody looks into this checkout."""
+    from landlane.git.discovery import find_checkout
+
+    with open(os.path.join(find_checkout(folder).git_dir, "HEAD"), encoding="utf-8") as file:
+        named = file.readline().strip()
+    if not named.startswith("ref: refs/heads/"):
+        raise Malformed(
+            "this checkout is on no branch", code="NO_BRANCH", hint="name the branch: landlane land BRANCH"
+        )
+    return named.removeprefix("ref: refs/heads/")
+
+
+def _ask(cwd: str, words: list[str], stdin: bytes) -> int:
+    told = told_of(os.environb)
+    seen = [letter for letter, stream in ((b"o", sys.stdout), (b"e", sys.stderr)) if _is_terminal(stream)]
+    told[b"LANDLANE_EYES"] = b"".join(seen)
+    try:
+        said = [os.fsencode(word) for word in words]
+        request = pack(b"call", os.fsencode(cwd), said, told, stdin)
+        give_up_at = time.monotonic() + _MISSING_SECONDS
+        while True:
+            folder, path = _place()
+            code = listen(path, request, _TAKE_SECONDS, _show) if path else None
+            if code is not None:
+                return code
+            if time.monotonic() > give_up_at:
+                raise _nobody(path)
+            _await(folder)
+    except Lost as error:
+        raise LandlaneError(
+            f"the resident took the command and did not answer: {error}",
+            code="RESIDENT_LOST",
+            hint="look with `landlane status` whether it was done, then ask again",
+        ) from error
+    except Garbled as error:
+        raise LandlaneError(
+            f"the resident refused: {error}", code="RESIDENT_REFUSED", hint="try again in a moment"
+        ) from error
+
+
+def _place() -> tuple[str, str]:
+    """The state folder, as far as it is known, and the socket that the environment names; either will do."""
+    named = os.environ["LANDLANE_RESIDENT"]
+    if os.path.isdir(named):
+        return named, find_socket(named)
+    folder = named.removesuffix(f"/{SOCKET}") if named.endswith(f"/{SOCKET}") else ""
+    return folder, find_socket(folder) if folder else named
+
+
+def _await(folder: str) -> None:
+    """Nobody is there: outside of a fence another can be started from here, else whoever fenced us does."""
+    if folder and os.access(folder, os.W_OK):
+        from landlane.resident.start import ensure_resident
+
+        ensure_resident(folder, _START_SECONDS)
+    time.sleep(_LOOK_SECONDS)
+
+
+def _nobody(path: str) -> LandlaneError:
+    return LandlaneError(
+        f"no resident answers at {path or os.environ['LANDLANE_RESIDENT']}",
+        code="RESIDENT_GONE",
+        hint="`landlane status` outside of the fence, with the same repository, tells more",
+    )
+
+
+def _show(kind: bytes, content: bytes) -> None:
+    stream = sys.stdout if kind == OUT else sys.stderr
+    if stream is not None:  # closed by a caller that wants only the exit code
+        stream.buffer.write(content)
+        stream.flush()
+
+
+def _is_terminal(stream: Any) -> bool:
+    return stream is not None and stream.isatty()

@@ -1,0 +1,188 @@
+"""Behind a fence: commands that work on the caller's own clone, with the caller's own git, inside.
+
+What they must know of the state they ask the resident. Outside, nobody runs git in this clone: whoever works
+here may have written its settings.
+"""
+
+from __future__ import annotations
+
+import os
+import time
+
+from landlane.errors import Held, LandlaneError, Malformed, NotAllowed
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+    from typing import Any
+
+    from landlane.cli.main import Desk
+    from landlane.git.discovery import Checkout
+
+VARIABLE = "LANDLANE_RESIDENT"
+_LIMIT_SECONDS = 60.0
+_MISSING_SECONDS = 10.0  # for another resident to come when one was killed
+_LOOK_SECONDS = 0.05
+_GIT_SECONDS = 1800.0
+_MOST_AT_ONCE = 500
+_STATUS = ("status", "--porcelain=v1", "-z", "--untracked-files=all", "--no-renames")
+
+
+def commit_inside(desk: Desk, paths: Sequence[str], message: str, task: str) -> int:
+    """Commit only these paths in this clone, if the session holds all that changed in them."""
+    from landlane.cli.terminal import in_one_line
+    from landlane.git.discovery import find_checkout
+    from landlane.git.run import git_failed, run_git, told
+    from landlane.git.trailers import find_posing_line, with_trailers
+
+    if not message.strip():
+        raise Malformed("there is no message", code="NO_MESSAGE", hint="landlane commit -m 'What' PATH")
+    if find_posing_line(message):
+        raise Malformed(
+            "the message holds lines that are only for landlane to write",
+            code="MESSAGE_POSES",
+            hint="leave the lines that begin with Landlane- out: they are added",
+        )
+    here = find_checkout(desk.cwd)
+    changed = _changed(here, desk.cwd, paths)
+    trailers = _trailers(here, changed, task)
+    run = run_git("add", "--all", "--", *paths, cwd=desk.cwd, limit_seconds=_GIT_SECONDS)
+    if run.exit_code:
+        raise git_failed(("add",), run)
+    run = run_git(
+        *("commit", "--quiet", "--only", "--file=-", "--", *paths),
+        cwd=desk.cwd,
+        stdin=with_trailers(message, trailers).encode("utf-8", "surrogateescape"),
+        limit_seconds=_GIT_SECONDS,
+    )
+    if run.exit_code:
+        raise LandlaneError(
+            f"git did not commit: {(run.trouble or run.text).strip()[-400:]}",
+            code="COMMIT_FAILED",
+            hint="mend what git or a hook of yours complains about, then commit again",
+        )
+    made = told(here, "rev-parse", "HEAD").strip()
+    subject = message.strip().partition("\n")[0]
+    answer = {
+        "ok": True,
+        "commit": made,
+        "branch": told(here, "rev-parse", "--abbrev-ref", "HEAD").strip(),
+        "subject": subject,
+        "paths": changed,
+        "trailers": {
+            "agent": trailers.agent,
+            "session": trailers.session,
+            "task": trailers.task or None,
+            "tokens": list(trailers.tokens),
+        },
+        "changed_by_hooks": [],
+        "left_alone": 0,
+    }
+    desk.terminal.answer(answer, in_one_line(f"committed {made[:12]} {subject}"))
+    return 0
+
+
+def git_inside(desk: Desk, words: Sequence[str]) -> int:
+    """Hand over to git: nobody else works in this clone."""
+    from landlane.git.run import hand_over
+
+    code = hand_over(words, cwd=desk.cwd, out=2 if desk.terminal.is_json else None)
+    if desk.terminal.is_json:
+        failed = {"code": "GIT_FAILED", "message": f"git ended with {code}", "hint": "it said why on stderr"}
+        desk.terminal.answer({"ok": code == 0, "exit": code, **({} if code == 0 else failed)})
+    return code
+
+
+def _changed(here: Checkout, cwd: str, paths: Sequence[str]) -> list[str]:
+    """What differs from the last commit below these paths, as seen from the root."""
+    from landlane.git.run import git_failed, run_git
+
+    found = run_git(*_STATUS, "--", *paths, cwd=cwd)
+    if found.exit_code:
+        raise git_failed(_STATUS, found)
+    changed = [entry[3:] for entry in found.text.split("\0") if len(entry) > 3]
+    if not changed:
+        raise LandlaneError(
+            f"nothing is changed in {', '.join(paths)[:200]}",
+            code="NOTHING_TO_COMMIT",
+            hint="`git status` shows what is changed",
+        )
+    return changed
+
+
+def _trailers(here: Checkout, changed: Sequence[str], task: str) -> Any:
+    """Who commits, under which grants.
+
+    Raises:
+        Held: another session holds one of these paths.
+        NotAllowed: one is not claimed, or the role forbids it.
+    """
+    from landlane.git.trailers import Trailers
+
+    tokens: list[int] = []
+    tasks: list[str] = []
+    for start in range(0, len(changed), _MOST_AT_ONCE):
+        some = [f":/{path}" for path in changed[start : start + _MOST_AT_ONCE]]
+        told = ask_resident(here.root, ["check", "--literal", "--json", "--", *some])
+        for one in told.get("paths", ()):
+            claim: dict[str, Any] = one.get("claim") or {}
+            if one["state"] == "other":
+                raise Held(
+                    f"{one['path']} is held by {claim.get('holder')}",
+                    code="CLAIM_HELD",
+                    hint="leave it out of the commit",
+                    holder=claim.get("holder"),
+                    until=claim.get("until"),
+                )
+            if one["state"] not in ("held", "free"):
+                raise NotAllowed(
+                    f"{one['path']} is not claimed",
+                    code="NOT_CLAIMED",
+                    hint=f"claim it first: landlane claim {one['path']}",
+                )
+            if claim:
+                tokens.append(claim["token"])
+                tasks.append(claim.get("task") or "")
+    you = ask_resident(here.root, ["status", "--json"])["you"]
+    known = next((name for name in tasks if name), "") or os.environ.get("LANDLANE_TASK", "")
+    return Trailers(
+        agent=you["agent"], session=you["id"], task=task or known, tokens=tuple(dict.fromkeys(tokens))
+    )
+
+
+def ask_resident(cwd: str, words: Sequence[str]) -> dict[str, Any]:
+    """The JSON answer of a command that the resident runs for us.
+
+    Raises:
+        LandlaneError: nobody answers; or what the command itself says went wrong, `check` aside.
+    """
+    import json
+
+    from landlane.resident.messages import Garbled, Lost, ask, find_socket, pack, told_of
+
+    named = os.environ[VARIABLE]
+    path = find_socket(named) if os.path.isdir(named) else named
+    said = [os.fsencode(word) for word in words]
+    request = pack(b"call", os.fsencode(cwd), said, told_of(os.environb), b"")
+    give_up_at = time.monotonic() + _MISSING_SECONDS
+    try:
+        # Whoever fenced us starts another when one is gone.
+        while (heard := ask(path, request, _LIMIT_SECONDS)) is None and time.monotonic() < give_up_at:
+            time.sleep(_LOOK_SECONDS)
+            path = find_socket(named) if os.path.isdir(named) else named
+    except (Lost, Garbled) as error:
+        raise LandlaneError(f"the resident did not answer: {error}", code="RESIDENT_LOST") from error
+    if heard is None:
+        raise LandlaneError(
+            f"no resident answers at {path}",
+            code="RESIDENT_GONE",
+            hint="tell whoever started you: it starts by itself with the next command outside",
+        )
+    answer: dict[str, Any] = json.loads(heard[1])
+    if not answer.get("ok") and "paths" not in answer:
+        error = LandlaneError(
+            str(answer.get("message")), code=str(answer.get("code")), hint=str(answer.get("hint") or "")
+        )
+        error.exit_code = heard[0]
+        raise error
+    return answer

@@ -1,0 +1,254 @@
+"""Commands of callers behind a fence: which they may give, and running them as the session they prove to be.
+
+What is not named here is refused: a person's decisions, repairs, and whatever would run a given program or
+git outside of the fence. A guest's folder is believed only as a place for names of paths: settings, and what
+git obeys, are those of the main checkout.
+"""
+
+from __future__ import annotations
+
+import io
+import os
+import signal
+import socket
+import sys
+
+from landlane.cli.fast_parse import read_call
+from landlane.cli.main import Desk, run_command
+from landlane.cli.terminal import Terminal, flush
+from landlane.errors import LandlaneError, Malformed, NotAllowed
+from landlane.resident.messages import BEGUN, ERR, EXIT, MOST_BYTES, OUT, frame, told_of, unpack
+from landlane.sessions.client_sessions import children_of
+from landlane.sessions.model import parse_credentials
+from landlane.sessions.secrets import SecretFiles
+from landlane.values import replace
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+    from typing import Any
+
+    from landlane.cli.specs.table import Command
+    from landlane.context import Context
+    from landlane.sessions.model import Credentials, Session
+
+_CLAIMS = ("claim", "renew", "release", "check", "claims", "who", "status", "journal", "leave")
+_WORK = ("next", "done", "fail", "accept", "decline", "land", "sync", "number", "handoff", "rules", "fanout")
+_LOOKS = ("", "usage", "stats")  # the first is `landlane` without a word
+_COMMANDS = frozenset((*_CLAIMS, *_WORK, *_LOOKS))
+_NOUNS = frozenset(("task", "handoff", "state", "slot", "number", "rules", "fan", "review"))
+_GATES = ("gate list", "gate show", "gate ask", "gate withdraw")
+_VERBS = frozenset(("usage list", "queue list", "queue show", "pool show", *_GATES, "deploy history"))
+# A program given here would be run outside; a file would be read there.
+_REFUSED_OPTIONS = {
+    "check": "the command would run outside of the fence",
+    "repo": "a guest has one repository",
+}
+_REFUSED_IN = {"sync": {"update": "git would run outside of the fence, with the settings of this checkout"}}
+_FILES = ("body", "result", "file", "product", "context", "plan", "findings")
+_SHOWN = ("TERM", "NO_COLOR", "COLUMNS")
+
+
+def refusal_of(command: Command, given: Mapping[str, Any]) -> NotAllowed | None:
+    """Why a guest may not give this command so; nothing when it may.
+
+    A new command is refused until somebody has thought about it and named it above.
+    """
+    noun = command.path.partition(" ")[0]
+    is_known = command.path in _COMMANDS or command.path in _VERBS
+    if not is_known and not (" " in command.path and noun in _NOUNS):
+        return _outside_only(f"`landlane {command.path}` is not for callers behind a fence")
+    for name, why in {**_REFUSED_OPTIONS, **_REFUSED_IN.get(command.path, {})}.items():
+        if given.get(name):
+            return _outside_only(f"`landlane {command.path}` with --{name}: {why}")
+    keys = {one.key for one in (*command.options, *command.arguments)}
+    for name in _FILES:
+        if name in keys and given.get(name) not in (None, "", "-"):
+            return _outside_only(f"{given[name]!r} would be read outside of the fence")
+    return None
+
+
+def _outside_only(message: str) -> NotAllowed:
+    return NotAllowed(
+        message,
+        code="NOT_IN_SANDBOX",
+        hint="ask a person to do it outside: `landlane gate ask TASK --why …`, or whoever started you",
+    )
+
+
+def other_repository(folder: str) -> NotAllowed:
+    """A guest names a folder of another repository."""
+    return NotAllowed(
+        f"{folder[:200]} belongs to another repository",
+        code="OTHER_REPOSITORY",
+        hint="cd into your workspace",
+    )
+
+
+class _GuestSecrets(SecretFiles):
+    """Knows the secrets of one session and of its subagents; those of others cannot be had through it."""
+
+    def __init__(self, folder: str, context: Context, guest: Credentials) -> None:
+        super().__init__(folder)
+        self._context = context
+        self._guest = guest.session
+
+    def load(self, agent: str) -> Credentials | None:
+        """The secret of an agent's session, if it is the guest's own or a subagent's."""
+        found = super().load(agent)
+        if found is None or found.session == self._guest:
+            return found
+        children = self._context.store.view(lambda reading: children_of(reading, self._guest))
+        return found if any(child.id == found.session for child in children) else None
+
+
+def as_guest(context: Context, folder: str, guest: Credentials) -> Context:
+    """A context in which nobody but the guest can be acted for."""
+    return replace(context, secrets=_GuestSecrets(folder, context, guest))
+
+
+class GuestDesk(Desk):
+    """Acts as the one session whose secret was shown, in the one repository that the resident serves."""
+
+    state_folder = ""
+    _guest: Session | None = None
+
+    def begin(self) -> None:
+        """Prove who it is, whatever the command."""
+        from landlane.sessions.join import prove
+
+        shown = os.environ.get("LANDLANE_SESSION", "")
+        if not shown:
+            raise NotAllowed(
+                "the call shows no session",
+                code="NOT_YOUR_SESSION",
+                hint="behind a fence LANDLANE_SESSION=<id>:<secret> says who acts",
+            )
+        credentials = parse_credentials(shown)
+        self._guest = prove(self.house.context, credentials)
+        if self._name not in ("", self._guest.agent):
+            raise NotAllowed(
+                f"this is {self._guest.agent}, who cannot act as {self._name[:80]}",
+                code="NOT_YOUR_SESSION",
+                hint="leave out --as",
+            )
+
+    def open(self, *, notices_restore: bool = True) -> Any:
+        """Open the one repository; another is not even looked into."""
+        from landlane.app.open import open_house
+        from landlane.git.discovery import find_checkout
+
+        if os.path.realpath(find_checkout(self.cwd).state_folder) != self.state_folder:
+            raise other_repository(self.cwd)
+        self._house = open_house(
+            self.cwd, is_short_lived=True, notices_restore=notices_restore, caller=0, is_guest=True
+        )
+        shown = parse_credentials(os.environ["LANDLANE_SESSION"])
+        self._house.context = as_guest(self._house.context, self.state_folder, shown)
+        return self._house
+
+    def caller_name(self) -> str:
+        """The guest's, and no other."""
+        return self._guest.agent if self._guest else ""
+
+
+def run_call(state_folder: str, connection: int, request: int) -> None:
+    """What a child of the resident does: run one command for a caller, and answer it."""
+    with os.fdopen(request, "rb", closefd=False) as file:
+        file.seek(0)
+        _, cwd, words, environment, stdin = unpack(file.read(MOST_BYTES))
+    caller = socket.socket(fileno=os.dup(connection))
+    caller.setblocking(True)
+    caller.sendall(frame(BEGUN, b""))
+    told = {os.fsdecode(name): os.fsdecode(text) for name, text in told_of(environment).items()}
+    _take_on(told, stdin, caller)
+    _heed(caller)
+    GuestDesk.state_folder = state_folder
+    code = _run([os.fsdecode(word) for word in words], os.fsdecode(cwd))
+    flush()
+    caller.sendall(frame(EXIT, bytes([code & 255])))
+
+
+def _run(words: list[str], cwd: str) -> int:
+    terminal = Terminal(is_json="--json" in words)
+    try:
+        os.chdir(cwd)
+    except (OSError, ValueError):
+        hint = "cd into your workspace"
+        return terminal.fail(Malformed(f"there is no folder {cwd[:200]}", code="NO_FOLDER", hint=hint))
+    call = read_call(words)
+    if call is None:
+        return terminal.fail(Malformed("the words say no command", code="BAD_CALL", hint="landlane --help"))
+    command, given = call
+    refused = refusal_of(command, given)
+    if command.path == "sync" and refused is None and not _is_main_checkout(cwd):
+        refused = _outside_only("how far this checkout is behind only git in it can tell")
+        refused.hint = "git fetch, then git status, tell it inside"
+    if refused is not None:
+        return terminal.fail(refused)
+    try:
+        return run_command(command, given, GuestDesk)
+    except LandlaneError as error:
+        return terminal.fail(error)
+
+
+def _is_main_checkout(cwd: str) -> bool:
+    """Whether a folder lies where git may be run outside of the fence: not in a guest's own checkout."""
+    from landlane.git.discovery import find_checkout
+
+    try:
+        found = find_checkout(cwd)
+    except LandlaneError:
+        return True  # which says more when it is opened
+    return found.git_dir == found.home_dir
+
+
+def _take_on(told: dict[str, str], stdin: bytes, caller: socket.socket) -> None:
+    """Stand where the caller stands: of its environment only what cannot do harm."""
+    for name in [name for name in os.environ if name.startswith("LANDLANE_") or name in _SHOWN]:
+        del os.environ[name]
+    os.environ.update({name: told[name] for name in ("LANDLANE_SESSION", *_SHOWN) if name in told})
+    eyes = told.get("LANDLANE_EYES", "")
+    sys.stdin = io.TextIOWrapper(io.BytesIO(stdin), encoding="utf-8")
+    sys.stdout = _stream(_Frames(caller, OUT, is_seen="o" in eyes))
+    sys.stderr = _stream(_Frames(caller, ERR, is_seen="e" in eyes))
+
+
+def _stream(frames: _Frames) -> io.TextIOWrapper:
+    return io.TextIOWrapper(
+        io.BufferedWriter(frames, 65_536), encoding="utf-8", errors="backslashreplace", line_buffering=False
+    )
+
+
+class _Frames(io.RawIOBase):
+    """Sends what is written as frames of an answer."""
+
+    def __init__(self, caller: socket.socket, kind: bytes, *, is_seen: bool) -> None:
+        self._caller = caller
+        self._kind = kind
+        self._is_seen = is_seen
+
+    def writable(self) -> bool:
+        return True
+
+    def isatty(self) -> bool:
+        return self._is_seen
+
+    def write(self, content: Any, /) -> int:
+        said = bytes(content)
+        self._caller.sendall(frame(self._kind, said))
+        return len(said)
+
+
+def _heed(caller: socket.socket) -> None:
+    """When the caller goes away, the command ends as if it had been stopped at the terminal."""
+    import select
+    import threading
+
+    def watch() -> None:
+        poll = select.poll()
+        poll.register(caller.fileno(), select.POLLRDHUP | select.POLLHUP | select.POLLERR)
+        poll.poll()
+        os.kill(os.getpid(), signal.SIGINT)
+
+    threading.Thread(target=watch, daemon=True).start()

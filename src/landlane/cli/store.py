@@ -1,0 +1,45 @@
+"""The commands about the store: info, move, rebuild."""
+
+from __future__ import annotations
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from landlane.cli.main import Desk
+
+
+def info(desk: Desk) -> int:
+    """Show where the state lives and how much there is."""
+    from landlane.doctor.examine import describe_store
+
+    facts = describe_store(desk.house)
+    text = "\n".join(f"{key:<12} {fact}" for key, fact in facts.items())
+    desk.terminal.answer({"ok": True, "store": facts}, text)
+    return 0
+
+
+def move(desk: Desk, url: str) -> int:
+    """Carry everything over and say what was carried."""
+    from landlane.setup.move_store import move_store
+    from landlane.values import as_dict
+
+    desk.house.settle(wait_seconds=5.0)
+    moved = move_store(desk.house, url)
+    text = f"moved {moved.entries} entries, {moved.claims} claims, {moved.sessions} sessions to {moved.place}"
+    hint = f'other clones go on with what they have: commit [store] url = "{moved.place}" for them'
+    desk.terminal.answer({"ok": True, "moved": as_dict(moved), "hint": hint}, text)
+    desk.terminal.note(f"hint: {hint}")
+    return 0
+
+
+def rebuild(desk: Desk) -> int:
+    """Build the store anew from the journal's copy."""
+    from landlane.doctor.examine import rebuild_here
+    from landlane.values import as_dict
+
+    rebuilt = rebuild_here(desk.cwd)
+    text = (
+        f"rebuilt from {rebuilt.entries} entries: {rebuilt.claims} claims, {rebuilt.sessions} sessions,"
+        f" epoch {rebuilt.epoch}; the old store is kept as {rebuilt.kept or 'nothing: there was none'}"
+    )
+    desk.terminal.answer({"ok": True, "rebuilt": as_dict(rebuilt)}, text)
+    return 0

@@ -1,0 +1,105 @@
+"""The helper of a run: a program of its own that forks keepers, and whoever runs the landing queue."""
+
+from __future__ import annotations
+
+import contextlib
+import gc
+import os
+import signal
+import sys
+
+from landlane.errors import LandlaneError
+from landlane.processes.fork_server import serve_orders
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from collections.abc import Callable
+    from typing import Any
+
+    from landlane.workers.attempt_resources import Workplace
+
+    Tell = Callable[[dict[str, Any]], None]
+
+
+_LOADED = (
+    *("landlane.app.open", "landlane.workers.supervisor", "landlane.landing.wait"),
+    *("landlane.store.sqlite.store", "landlane.tasks.git_evidence", "landlane.patterns.glob"),
+)
+
+
+def main() -> None:
+    """Serve orders; what a keeper needs is loaded once."""
+    for name in _LOADED:
+        __import__(name)  # here, so that no child has to
+    gc.freeze()  # what is loaded stays: no child looks through it again, and its pages stay shared
+    serve_orders(_work)
+
+
+def _work(order: dict[str, Any], tell: Tell) -> None:
+    try:
+        place = _open_place(order["folder"], is_json=order["is_json"])
+        _do(place, order, tell)
+    except LandlaneError as error:  # such as settings that cannot be read any more
+        _note(f"{error.message} [{error.code}]", is_json=order["is_json"])
+        why = f"{error.message}. {error.hint}"
+        tell({"event": "ended", "outcome": "waits", "why": why, "code": error.code})
+
+
+def _do(place: Workplace, order: dict[str, Any], tell: Tell) -> None:
+    if order["kind"] == "land":
+        from landlane.landing.after_landing import is_shared
+        from landlane.landing.wait import run_until
+        from landlane.workers.submit_abandoned import land_approved
+        from landlane.workers.submit_abandoned_proved import submit_proved
+
+        signal.signal(signal.SIGTERM, _leave)
+        for step in (land_approved, submit_proved):
+            for line in step(place.site, place.witness, is_shared=is_shared(place.site)):
+                place.site.tell(line)
+        run_until(place.site, "run", is_drained=True)
+        return
+    from landlane.workers.agents import find_agent
+    from landlane.workers.attempt_resources import Halt, WorkOrder
+    from landlane.workers.supervisor import Keeper
+
+    halt = Halt()
+
+    def stop(_: int, __: object) -> None:
+        halt.why = halt.why or "the run was stopped"
+
+    signal.signal(signal.SIGTERM, stop)
+    wanted = WorkOrder(
+        task=order["task"],
+        agent=find_agent(place.site.settings, order["agent"]),
+        role=order["role"],
+        orchestrator=order["orchestrator"],
+        is_offline=order["is_offline"],
+    )
+    Keeper(place, wanted, tell, halt).run()
+
+
+def _leave(_: int, __: object) -> None:
+    """End at once, and end the tests that run on the way out."""
+    raise SystemExit(0)
+
+
+def _open_place(folder: str, *, is_json: bool) -> Workplace:
+    from landlane.app.open import open_house
+    from landlane.workers.attempt_resources import Workplace
+
+    os.chdir(folder)
+    house = open_house(folder, is_short_lived=False)
+    site = house.site(lambda text: _note(text, is_json=is_json))
+    return Workplace(site=site, witness=house.witness(), state=house.folder)
+
+
+def _note(text: str, *, is_json: bool) -> None:
+    if is_json or sys.stderr is None:
+        return
+    with contextlib.suppress(OSError):  # who looked is gone: the work goes on
+        sys.stderr.write(f"{text}\n")
+        sys.stderr.flush()
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,400 @@
+"""The commands about tasks: task add, list, show …, next, done, fail."""
+
+from __future__ import annotations
+
+import os
+import sys
+
+from landlane.cli.parse_number import read_number
+from landlane.cli.terminal import in_one_line
+from landlane.clock import parse_duration, rfc3339
+from landlane.errors import Malformed
+from landlane.tasks.model import LONGEST_BODY, STATES, NewTask, branch_of
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from typing import Any
+
+    from landlane.cli.main import Desk
+    from landlane.tasks.duplicates import Likeness
+    from landlane.tasks.model import Lesson, Task
+    from landlane.tasks.pick import NothingReady, Picked
+
+_LONGEST_LIST = 8_000_000
+
+
+def add(
+    desk: Desk,
+    title: str,
+    body: str,
+    path: tuple[str, ...],
+    after: tuple[str, ...],
+    role: str,
+    kind: str,
+    output: str,
+    priority: str,
+    max_attempts: str,
+    check: str,
+    key: str,
+    label: tuple[str, ...],
+    parent: str,
+    review: str,
+    reviewer: tuple[str, ...],
+    decider: str,
+    next: str,
+    force: bool,
+) -> int:
+    """Add a task, or show what looks like it."""
+    from landlane.reviews.model import check_step
+    from landlane.tasks.add import LooksAlike, add_task
+    from landlane.tasks.to_json import likeness_json, task_json
+
+    new = NewTask(
+        title=title,
+        body=read_file(body, "--body", LONGEST_BODY),
+        kind=kind,
+        role=role,
+        priority=_signed(priority, "--priority"),
+        paths=path,
+        after=after,
+        max_attempts=read_number(max_attempts or "3", "--max-attempts") or 0,
+        check=check,
+        output=output,
+        key=key,
+        labels=(*label, *check_step(read_number(review, "--review") or 0, reviewer, decider)),
+        parent=parent,
+        next_action=next,
+    )
+    house = desk.house
+    outcome = add_task(house.context, desk.session(), new, force=force)
+    if isinstance(outcome, LooksAlike):
+        return _point_out(desk, outcome.similar)
+    word = "added" if outcome.is_new else "was there already:"
+    task = task_json(outcome.task, house.store)
+    why = f", {task['why']}" if task["why"] else ""
+    similar = [likeness_json(one) for one in outcome.similar]
+    answer = {"ok": True, "task": task, "similar": similar, "new": outcome.is_new}
+    desk.terminal.answer(answer, f"{word} {task['id']} {task['title']} ({task['state']}{why})")
+    return 0
+
+
+def _point_out(desk: Desk, similar: tuple[Likeness, ...]) -> int:
+    from landlane.tasks.to_json import likeness_json
+
+    first = similar[0]
+    answer: dict[str, Any] = {
+        "ok": False,
+        "code": "TASK_SIMILAR",
+        "message": f"{first.task} looks like the same work: {first.title}",
+        "hint": f"work on {first.task}, or add it all the same with --force",
+        "similar": [likeness_json(one) for one in similar],
+    }
+    _refuse(desk, answer)
+    for one in similar:
+        desk.terminal.note(f"  {one.task} ({one.state}, {one.score:.2f}): {in_one_line(one.reason)}")
+    return 3
+
+
+def _refuse(desk: Desk, answer: dict[str, Any]) -> None:
+    desk.terminal.answer(answer, "")
+    if not desk.terminal.is_json:
+        desk.terminal.complain(answer["message"], answer["hint"], answer["code"])
+
+
+def read_file(name: str, what: str, longest: int) -> str:
+    """The text of a file, or of standard input for `-`; its last line end does not count."""
+    if not name:
+        return ""
+    most = 4 * longest + 2  # bytes of so many characters, and one more to see that there are more
+    try:
+        if name == "-":
+            raw = sys.stdin.buffer.read(most)
+        else:
+            with open(name, "rb") as file:
+                raw = file.read(most)
+        text = raw.decode("utf-8").removesuffix("\n") if len(raw) < most else ""
+    except (OSError, UnicodeDecodeError, ValueError) as error:
+        raise Malformed(
+            f"{what} {name[:80]!r} cannot be read as text: {getattr(error, 'strerror', None) or 'not UTF-8'}",
+            code="UNREADABLE_FILE",
+            hint="give the path of a text file, or - for standard input",
+        ) from error
+    if len(raw) >= most or len(text) > longest:
+        raise Malformed(
+            f"{what} {name[:80]!r} has more than {longest:,} characters",
+            code="TEXT_TOO_LONG",
+            hint="keep it shorter, and name a file for the rest",
+        )
+    return text
+
+
+def _signed(text: str, what: str) -> int:
+    if text[:1] == "-":
+        return -(read_number(text[1:], what) or 0)
+    return read_number(text, what) or 0
+
+
+def list_all(desk: Desk, state: tuple[str, ...], label: str, markdown: bool) -> int:
+    """List tasks as a table, as JSON, or as a checklist."""
+    from landlane.tasks.change import list_tasks
+    from landlane.tasks.checklist import as_checklist
+    from landlane.tasks.to_json import task_json, task_paths
+
+    for one in state:
+        if one not in STATES:
+            raise Malformed(
+                f"{one[:40]!r} is no state", code="UNKNOWN_STATE", hint=f"one of {', '.join(STATES)}"
+            )
+    house = desk.house
+    desk.show_life()
+    found = [task for task in list_tasks(house.context, state) if not label or label in task.labels]
+    if markdown and not desk.terminal.is_json:
+        desk.terminal.answer({}, as_checklist((task, task_paths(task)) for task in found).rstrip("\n"))
+        return 0
+    rows = [task_json(task, house.store) for task in found]
+    columns = ["id", "state", "owner", "priority", "attempt", "title", "why"]
+    cells = [[str(row[column] if row[column] is not None else "") for column in columns] for row in rows]
+    title = f"{len(rows)} task{'' if len(rows) == 1 else 's'}"
+    desk.terminal.answer({"ok": True, "tasks": rows}, desk.terminal.table(title, columns, cells))
+    return 0
+
+
+def import_list(desk: Desk, file: str, force: bool) -> int:
+    """Read a checklist in as tasks."""
+    from landlane.tasks.import_checklist import import_checklist
+    from landlane.tasks.to_json import likeness_json, task_json
+
+    house = desk.house
+    text = read_file(file, "the checklist", _LONGEST_LIST)
+    outcome = import_checklist(house.context, desk.session(), text, force=force)
+    added = [task_json(task, house.store) for task in outcome.added]
+    skipped: list[dict[str, Any]] = [
+        {"title": title, "similar": [likeness_json(one) for one in similar]}
+        for title, similar in outcome.skipped
+    ]
+    lines = [f"added {task['id']} {task['title']}" for task in added]
+    lines += [
+        f"skipped {one['title']}: looks like {one['similar'][0]['id']} (--force adds it)" for one in skipped
+    ]
+    answer = {"ok": True, "tasks": added, "known": outcome.known, "skipped": skipped}
+    desk.terminal.answer(answer, "\n".join(lines) or "nothing new")
+    return 0
+
+
+def show(desk: Desk, task: str) -> int:
+    """Show one task whole."""
+    from landlane.cli.task_retry import budget_of
+    from landlane.tasks.change import get_task, lessons_of, links_of
+    from landlane.tasks.on_change import settle_due
+    from landlane.tasks.to_json import task_json
+
+    house = desk.house
+    desk.show_life()
+    settle_due(house.context)
+    found = get_task(house.context, task)
+    row = task_json(found, house.store)
+    links = [{"id": other, "reason": reason} for other, reason in links_of(house.context, task)]
+    before = _before(desk, found, lessons_of(house.context, task), with_own=True)
+    lines = [f"{key:<13} {in_one_line(str(row[key]))}" for key in row if row[key] not in (None, [], "")]
+    lines += [f"looks like    {one['id']}: {in_one_line(one['reason'])}" for one in links]
+    retries, budget, others = budget_of(desk, found)
+    lines += [in_one_line(line) for line in budget]
+    lines += _told(before, "feedback      ", "work there    ")
+    lines += _told({"feedback": others, "branches": []}, "of its family ", "")
+    answer = {"ok": True, "task": row, "similar": links, **before, "retries": retries}
+    desk.terminal.answer({**answer, "family_feedback": others}, "\n".join(lines))
+    return 0
+
+
+def _before(desk: Desk, task: Task, lessons: tuple[Lesson, ...], *, with_own: bool = False) -> dict[str, Any]:
+    """What earlier attempts left: what their owners said, and the branches that are there."""
+    from landlane.tasks.to_json import lesson_json
+
+    attempts = range(1, task.attempt + with_own)
+    branches = desk.house.witness().branches_among([branch_of(task.id, number) for number in attempts])
+    return {"feedback": [lesson_json(one) for one in lessons], "branches": branches}
+
+
+def _told(before: dict[str, Any], said: str, there: str) -> list[str]:
+    lines = [
+        f"{said}attempt {one['attempt']}, {one['agent'] or 'landlane'}: {in_one_line(one['why'])}"
+        for one in before["feedback"]
+    ]
+    return lines + [f"{there}{branch}" for branch in before["branches"]]
+
+
+def after(desk: Desk, task: str, before: str) -> int:
+    """Let a task wait for another."""
+    from landlane.tasks.change import add_dependency
+
+    return answer_task(desk, add_dependency(desk.house.context, desk.session(), task, before))
+
+
+def plan(desk: Desk, task: str, paths: tuple[str, ...], force: bool) -> int:
+    """Say what a task will change, or show what looks like it."""
+    from landlane.tasks.add import LooksAlike, declare_paths
+
+    context = desk.house.context
+    patterns = [context.repository.pattern(text) for text in paths]
+    outcome = declare_paths(context, desk.session(), task, patterns, force=force)
+    if isinstance(outcome, LooksAlike):
+        return _point_out(desk, outcome.similar)
+    return answer_task(desk, outcome.task)
+
+
+def block(desk: Desk, task: str, why: str) -> int:
+    """Keep a task from being offered."""
+    from landlane.tasks.change import block_task
+
+    return answer_task(desk, block_task(desk.house.context, desk.session(), task, why))
+
+
+def unblock(desk: Desk, task: str) -> int:
+    """Offer a blocked task again."""
+    from landlane.tasks.change import unblock_task
+
+    return answer_task(desk, unblock_task(desk.house.context, desk.session(), task))
+
+
+def drop(desk: Desk, task: str, why: str) -> int:
+    """Give a task up for good."""
+    from landlane.tasks.change import drop_task
+
+    return answer_task(desk, drop_task(desk.house.context, desk.session(), task, why))
+
+
+def answer_task(desk: Desk, task: Task) -> int:
+    """Answer with a task as it is now."""
+    from landlane.tasks.to_json import task_json
+
+    row = task_json(task, desk.house.store)
+    why = f", {row['why']}" if row["why"] else ""
+    text = in_one_line(f"{row['id']} {row['title']}: {row['state']}{why}")
+    desk.terminal.answer({"ok": True, "task": row}, text)
+    return 0
+
+
+def next_one(desk: Desk, role: str, wait: str, resume: bool) -> int:
+    """Take the best task, waiting for one if asked; or go on with the one in hand."""
+    from landlane.tasks.pick import Picked, resume_task, wait_for_task
+
+    wait_ms = parse_duration(wait, what="--wait")
+    house = desk.house
+    session = desk.session()
+    in_hand = resume_task(house.context, session) if resume else None
+    if in_hand is not None:
+        return _hand_over(desk, in_hand)
+    if wait_ms:
+        from landlane.cli.main import heed_signals
+
+        heed_signals()
+    outcome = wait_for_task(house.context, session, role, wait_ms, house.witness().start)
+    if isinstance(outcome, Picked) and outcome.task.kind == "review":
+        from landlane.landing.submit import bring_reviewed
+
+        missing = bring_reviewed(house.context, lambda: house.site(desk.terminal.note), outcome.task)
+        if missing:
+            desk.terminal.note(missing)
+    return _hand_over(desk, outcome) if isinstance(outcome, Picked) else _nothing_ready(desk, outcome)
+
+
+def _hand_over(desk: Desk, picked: Picked) -> int:
+    from landlane.claims.to_json import claim_json
+    from landlane.tasks.to_json import task_json
+
+    store = desk.house.store
+    task = task_json(picked.task, store)
+    claims = [claim_json(claim, store) for claim in picked.claims]
+    before = _before(desk, picked.task, picked.lessons)
+    lines = [f"{task['id']} {task['title']} is yours (attempt {task['attempt']}, branch {task['branch']})"]
+    lines += [f"  claimed {in_one_line(claim['pattern'])} until {claim['until']}" for claim in claims]
+    answer = {"ok": True, "task": task, "claims": claims, "resumed": picked.is_resumed, **before}
+    handed: dict[str, Any] = {"handoff": None, "context": "", "lines": []}
+    if picked.task.attempt > 1 or picked.lessons:  # somebody had it before
+        from landlane.cli.handoff import what_was_left
+
+        handed = what_was_left(desk, picked.task)
+    if handed["handoff"] is None:
+        lines += _told(before, "  before: ", "  work there: ")
+    lines += [f"  next: {in_one_line(task['next_action'])}"] if task["next_action"] else []
+    lines += handed.pop("lines")
+    answer |= handed
+    if picked.claims and not picked.is_resumed:
+        from landlane.cli.claims import save_former_work
+
+        answer |= save_former_work(desk, desk.session(), picked.claims)
+    desk.terminal.answer(answer, "\n".join(lines))
+    return 0
+
+
+def _nothing_ready(desk: Desk, nothing: NothingReady) -> int:
+    names = ", ".join(nothing.held_up)
+    hint = "wait for one with --wait 10m, or add one: landlane task add 'what is to be done'"
+    if nothing.in_hand:
+        hint = f"{', '.join(nothing.in_hand)} is yours already: go on with it (landlane next --resume)"
+    held_back = [{"task": task, "until": rfc3339(until)} for task, until in nothing.held_back]
+    message = "no task is ready" + (f"; {names} wait for paths that others hold" if names else "")
+    message += "".join(f"; {one['task']} failed and is held back until {one['until']}" for one in held_back)
+    message += "".join(f"; {task} is over its budget: {why}" for task, why in nothing.over_budget)
+    answer: dict[str, Any] = {
+        "ok": False,
+        "code": "NO_TASK",
+        "message": message,
+        "hint": hint,
+        "held_back": held_back,
+        "over_budget": [{"task": task, "why": why} for task, why in nothing.over_budget],
+        "counts": nothing.counts,
+        "held_up": list(nothing.held_up),
+        "in_hand": list(nothing.in_hand),
+        "task": None,
+        "claims": [],
+    }
+    _refuse(desk, answer)
+    return 5
+
+
+def done(desk: Desk, task: str, result: str) -> int:
+    """Report a task as done and show how far it is believed."""
+    from landlane.tasks.evidence import conclude
+    from landlane.tasks.to_json import proof_json, task_json
+
+    house = desk.house
+    if house.checkout.common_dir:
+        from landlane.landing.submit import bring_task_home
+
+        bring_task_home(house.context, lambda: house.site(desk.terminal.note), task)
+    concluded = conclude(
+        house.context,
+        house.witness(),
+        desk.session(),
+        task,
+        result=_read_result(result),
+        on_step=lambda name: desk.terminal.note(f"looking at: {name}"),
+    )
+    row = task_json(concluded.task, house.store)
+    proofs = [proof_json(proof) for proof in concluded.proofs]
+    lines = [f"{row['id']} {row['title']}: {row['state']}"]
+    lines += [
+        in_one_line(f"  {'seen   ' if one['seen'] else 'MISSING'} {one['name']}: {one['found']}")
+        for one in proofs
+    ]
+    lines += [f"  hint: {in_one_line(one['hint'])}" for one in proofs if one["hint"]]
+    lines += [f"  next: {row['next_action']}"] if row["state"] == "landing" else []
+    desk.terminal.answer({"ok": True, "task": row, "evidence": proofs}, "\n".join(lines))
+    return 0
+
+
+def _read_result(name: str) -> str:
+    if name and name != "-" and not os.path.exists(name):
+        return name  # a short result may be given as it is
+    return read_file(name, "--result", LONGEST_BODY)
+
+
+def fail(desk: Desk, task: str, why: str, final: bool) -> int:
+    """Give a task back with what was learned."""
+    from landlane.tasks.change import fail_task
+    from landlane.tasks.evidence import change_of
+
+    session, house = desk.session(), desk.house
+    change = change_of(house.context, house.witness(), task)
+    return answer_task(desk, fail_task(house.context, session, task, why, is_final=final, change=change))

@@ -1,0 +1,130 @@
+"""The command `task log`: what happened to a task, and what the worker of an attempt said."""
+
+from __future__ import annotations
+
+from landlane.cli.parse_number import read_number
+from landlane.cli.terminal import in_one_line
+from landlane.errors import Malformed
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from typing import Any
+
+    from landlane.cli.main import Desk
+    from landlane.tasks.attempts import Attempt
+
+
+def log(desk: Desk, task: str, attempt: str, follow: bool) -> int:
+    """Show what happened to a task, and the log of its newest attempt or of a certain one."""
+    from landlane.journal.to_json import entry_json
+    from landlane.tasks.attempts import attempts_of
+    from landlane.tasks.change import task_history
+    from landlane.tasks.to_json import attempt_json
+
+    desk.show_life()
+    context = desk.house.context
+    entries = [entry_json(entry) for entry in task_history(context, task)]
+    attempts = attempts_of(context, task)
+    wanted = _wanted(task, attempts, attempt)
+    if follow:
+        return _follow(desk, task, wanted)
+    found = _log_of(desk, task, wanted)
+    answer = {
+        "ok": True,
+        "entries": entries,
+        "attempts": [attempt_json(one) for one in attempts],
+        "log": found,
+    }
+    desk.terminal.answer(answer, "\n".join([*map(_told, entries), *_log_text(found)]))
+    return 0
+
+
+def _told(entry: dict[str, Any]) -> str:
+    facts = entry["data"]
+    number = f"attempt {facts['attempt']}" if "attempt" in facts else ""
+    detail = facts.get("why") or facts.get("title") or number
+    told = f"{entry['at']}  {entry['kind']:<15} {entry['agent']:<12} {detail}"
+    return in_one_line(told).rstrip()
+
+
+def _wanted(task: str, attempts: list[Attempt], asked: str) -> Attempt | None:
+    """The attempt that is asked for, or the newest; nothing when nobody has worked on the task."""
+    number = read_number(asked, "--attempt")
+    if number is None:
+        return attempts[-1] if attempts else None
+    found = [one for one in attempts if one.attempt == number]
+    if not found:
+        known = ", ".join(str(one.attempt) for one in attempts) or "none yet"
+        raise Malformed(
+            f"{task} has no attempt {number} by a worker",
+            code="UNKNOWN_ATTEMPT",
+            hint=f"there are: {known}; `landlane run` makes them",
+            attempts=[one.attempt for one in attempts],
+        )
+    return found[-1]
+
+
+def _log_of(desk: Desk, task: str, attempt: Attempt | None) -> dict[str, Any] | None:
+    if attempt is None:
+        return None
+    from landlane.workers.attempt_log import read_log
+
+    house = desk.house
+    is_here = attempt.machine == house.context.processes.machine
+    found = read_log(house.folder, task, attempt.attempt)
+    return {
+        "attempt": attempt.attempt,
+        "machine": attempt.machine,
+        "is_here": is_here,
+        "lines": found.lines if found is not None else [],
+        "left_out": found.left_out if found is not None else 0,
+        "note": "" if found is not None else _why_none(is_here=is_here, machine=attempt.machine),
+    }
+
+
+def _why_none(*, is_here: bool, machine: str) -> str:
+    if not is_here:
+        return f"it ran on another machine ({machine}); its log is there, in the same repository"
+    return "nothing was kept of it: it said nothing, or its log was among the oldest and went"
+
+
+def _log_text(found: dict[str, Any] | None) -> list[str]:
+    if found is None:
+        return []
+    lines = [found["note"]] if found["note"] else found["lines"]
+    return ["", f"attempt {found['attempt']}:", *(f"  {line}" for line in lines)]
+
+
+def _follow(desk: Desk, task: str, attempt: Attempt | None) -> int:
+    """Print lines as they come, until the attempt is over: with --json, one object each."""
+    import json
+
+    from landlane.cli.main import heed_signals
+    from landlane.tasks.attempts import RUNNING, attempts_of
+    from landlane.workers.attempt_log import follow_log
+
+    if attempt is None:
+        raise Malformed(
+            f"nobody has been started on {task} yet",
+            code="UNKNOWN_ATTEMPT",
+            hint="`landlane run` starts workers; without --follow you see its history",
+            attempts=[],
+        )
+    house = desk.house
+    if attempt.machine != house.context.processes.machine:
+        raise Malformed(
+            f"attempt {attempt.attempt} of {task} runs on another machine: {attempt.machine}",
+            code="ELSEWHERE",
+            hint="follow it there, in the same repository",
+            machine=attempt.machine,
+        )
+
+    def is_over() -> bool:
+        now = [one for one in attempts_of(house.context, task) if one.id == attempt.id]
+        return not now or now[0].state != RUNNING
+
+    heed_signals()
+    for line in follow_log(house.folder, task, attempt.attempt, is_over):
+        said = {"attempt": attempt.attempt, "line": line}
+        desk.terminal.line(json.dumps(said, ensure_ascii=False) if desk.terminal.is_json else line)
+    return 0

@@ -1,0 +1,1 @@
+"""aider as a worker."""

@@ -1,0 +1,113 @@
+"""Why a client's work failed, in the words of the worker protocol: by its errors, its exit and its stderr."""
+
+from __future__ import annotations
+
+import re
+
+from landlane.clients.as_worker.adapter import clean
+from landlane.values import value
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from landlane.clients.as_worker.adapter import Adapter, Event
+
+_LIMITED = re.compile(
+    r"\b(429|529)\b|rate.?limit|too many requests|overloaded|usage.?limit|quota|resource.?exhausted"
+    r"|limit reached|capacity",
+    re.IGNORECASE,
+)
+_UNKNOWN_USER = re.compile(
+    r"\b(401|403)\b|unauthori[sz]ed|authenticat|invalid.{0,20}api.?key|api.?key.{0,30}(not valid|invalid)"
+    r"|api.?key.{0,30}(missing|required|not set)|no api.?key|not logged in"
+    r"|please (run /)?log.?in|sign.?in again|oauth token.{0,20}expired|credentials|forbidden",
+    re.IGNORECASE,
+)
+_REFUSED = re.compile(
+    r"\brefus(al|ed to)\b|content.?(policy|filter)|usage polic|prohibited.?content|violat\w+ .{0,30}polic"
+    r"|blocked.{0,30}safety|safety.{0,30}block",
+    re.IGNORECASE,
+)
+_NO_MONEY = re.compile(
+    r"max.?budget|insufficient.?(funds|credit|quota|balance)|credit balance|billing", re.IGNORECASE
+)
+_WAIT = re.compile(
+    r"(?:retry(?!ing)|try again|resets?|available again|wait)[^0-9\n]{0,30}?"
+    r"((?:\d+(?:\.\d+)?\s*(?:ms|milliseconds?|s|secs?|seconds?|m|mins?|minutes?|h|hrs?|hours?|d|days?)(?![a-z])[\s,and]*)+)",
+    re.IGNORECASE,
+)
+_PART = re.compile(r"(\d+(?:\.\d+)?)\s*(ms|milli|s|m|h|d)", re.IGNORECASE)
+_HEADER = re.compile(r"retry-after[\"']?\s*[:=]\s*[\"']?(\d+(?:\.\d+)?)", re.IGNORECASE)
+_INSTANT = re.compile(r"\|(\d{10})\b")  # a usage limit, and when it is over
+_STATUS = re.compile(r"\bstatus(?:code)?\W{1,3}([45]\d\d)\b", re.IGNORECASE)
+_SECONDS = {"ms": 0.001, "milli": 0.001, "s": 1.0, "m": 60.0, "h": 3_600.0, "d": 86_400.0}
+_LONGEST_WAIT = 31_536_000.0
+_LIMITED_STATUS = (429, 503, 529)
+_MOST_REASON = 2_000
+_MOST_READ = 4_000  # characters of an error: what matters stands at its beginning
+
+
+@value
+class Outcome:
+    """A failure as the protocol tells it."""
+
+    code: str
+    reason: str
+    retry: bool = True
+    retry_after_seconds: float | None = None
+
+
+def outcome_of(
+    adapter: Adapter, error: Event | None, exit_code: int, trouble: str, *, now: float = 0.0
+) -> Outcome:
+    """Why the work failed: by the client's last error, else by the end of its stderr.
+
+    `now` is the time of day in seconds since 1970, for clients that tell an instant.
+    """
+    said = error.text[:_MOST_READ] if error is not None else ""
+    status, word = (error.status, error.word) if error is not None else (0, "")
+    # Some clients tell only the body of the provider's answer, and its status on their stderr.
+    status = status or _status_told(said) or _status_told(trouble)
+    is_repeated = word.lower() in said.lower()
+    text = (said if is_repeated else f"{word} {said}").strip() or _last_lines(trouble)
+    reason = clean(f"{adapter.title}: {text or f'it ended with exit code {exit_code}'}"[:_MOST_REASON])
+    if _NO_MONEY.search(text):
+        return Outcome(code="failed", reason=f"{reason} (no money is left for it)", retry=False)
+    if status in (401, 403) or (not status and _UNKNOWN_USER.search(text) and not _LIMITED.search(text)):
+        return Outcome(code="failed", reason=f"{reason} (to do: {adapter.sign_in})", retry=False)
+    if is_limited(text, status):
+        return Outcome(code="rate_limited", reason=reason, retry_after_seconds=wait_told(text, now))
+    if _REFUSED.search(text):
+        return Outcome(code="refused", reason=reason, retry=False)
+    return Outcome(code="failed", reason=reason)
+
+
+def is_limited(text: str, status: int = 0) -> bool:
+    """Whether the provider wants fewer requests."""
+    return status in _LIMITED_STATUS or (not status and bool(_LIMITED.search(text)))
+
+
+def wait_told(text: str, now: float = 0.0) -> float | None:
+    """How long to wait, in seconds, if the text tells it."""
+    text = text[:_MOST_READ]
+    found = _HEADER.search(text)
+    if found:
+        return min(float(found[1]), _LONGEST_WAIT)
+    found = _INSTANT.search(text)
+    if found and now:
+        return min(max(float(found[1]) - now, 0.0), _LONGEST_WAIT)
+    found = _WAIT.search(text)
+    if not found:
+        return None
+    seconds = sum(float(number) * _SECONDS[unit.lower()] for number, unit in _PART.findall(found[1]))
+    return min(seconds, _LONGEST_WAIT)
+
+
+def _status_told(trouble: str) -> int:
+    """What the provider answered at last, by what stands on stderr."""
+    found = _STATUS.findall(trouble)
+    return int(found[-1]) if found else 0
+
+
+def _last_lines(trouble: str) -> str:
+    lines = [" ".join(line.split()) for line in trouble.splitlines() if line.strip()]
+    return " / ".join(lines[-3:])

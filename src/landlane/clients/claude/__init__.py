@@ -1,0 +1,1 @@
+"""Claude Code: tools, hooks, setup, worker."""

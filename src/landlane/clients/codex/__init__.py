@@ -1,0 +1,1 @@
+"""Codex: tools, hooks, setup, worker."""

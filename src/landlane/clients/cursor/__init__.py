@@ -1,0 +1,1 @@
+"""Cursor: tools, hooks, setup."""

@@ -1,0 +1,1 @@
+"""Gemini CLI: tools, hooks, setup, worker."""

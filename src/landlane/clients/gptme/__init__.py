@@ -1,0 +1,1 @@
+"""gptme as a worker."""

@@ -1,0 +1,1 @@
+"""opencode: tools, plugin, setup, worker."""

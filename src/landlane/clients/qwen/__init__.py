@@ -1,0 +1,1 @@
+"""Qwen Code: tools, hooks, setup, worker."""

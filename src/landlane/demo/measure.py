@@ -1,0 +1,244 @@
+"""Counting what a run of the demo left behind: all figures come from git's history and logs in its folder."""
+
+from __future__ import annotations
+
+import json
+import os
+import shutil
+import tempfile
+from fnmatch import fnmatchcase
+
+from landlane.demo.plain_agent import NAIVE, WORKTREES
+from landlane.demo.sample_project import TARGET, TEST_COMMAND, git
+from landlane.demo.scratch import STORY_FILE
+from landlane.demo.with_landlane import LANDLANE, read_journal
+from landlane.errors import Malformed
+from landlane.git.run import run_git
+from landlane.processes.child import Child
+from landlane.values import value
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from typing import Any
+
+WAYS = (NAIVE, WORKTREES, LANDLANE)
+DEFINITIONS = {
+    "tasks": "tasks of the story; those that are the same work count each",
+    "landed": "tasks whose mark `work[KEY]` stands in every one of their places in the final tree of main",
+    "lost": "tasks that were reported as finished, and whose mark is missing in one of their places in the "
+    "final tree of main and of every other branch",
+    "conflicts": "finished work that git could not merge: branches task/* that are not contained in main; "
+    "with Landlane, landings that came back with the code CONFLICT",
+    "duplicates": "files in shop/features/ of the final tree whose mark stands in another one of them, too: "
+    "of each mark, all but one",
+    "red_seconds": "seconds during which the tip of main failed check.py: from when the tip moved there to "
+    "when it moved on, or to the end of the way; the times are those of target.log",
+    "stale_deploys": "lines of deploys.log whose commit was not the tip of main when it went live, or which "
+    "took back something that was live: the commit live before is not contained in it",
+    "green_at_end": "whether check.py passes on the final tree of main",
+    "seconds": "from the start of the first agent to the end of the last deploy",
+}
+_LIMIT_SECONDS = 60.0
+
+
+@value
+class Figures:
+    """What one way came to."""
+
+    tasks: int
+    landed: int
+    lost: int
+    conflicts: int
+    duplicates: int
+    red_seconds: float
+    stale_deploys: int
+    green_at_end: bool
+    seconds: float
+
+
+@value
+class Move:
+    """The tip of the target moved: when, and to which commit."""
+
+    at: int
+    commit: str
+
+
+def recount(folder: str) -> dict[str, Figures]:
+    """The figures of every way that was gone in a folder of the demo.
+
+    Raises:
+        Malformed: this is no such folder.
+    """
+    story = read_story(folder)
+    return {way: count(folder, story, way) for way in WAYS if way in story["ways"]}
+
+
+def read_story(folder: str) -> dict[str, Any]:
+    """What was to be done, and when each way began and ended.
+
+    Raises:
+        Malformed: this is no folder of the demo.
+    """
+    try:
+        with open(os.path.join(folder, STORY_FILE), encoding="utf-8") as file:
+            return json.load(file)
+    except (OSError, ValueError) as error:
+        raise Malformed(
+            f"{folder} is not what a demo left behind: it has no {STORY_FILE}",
+            code="NO_DEMO",
+            hint="landlane demo --keep leaves a folder, and names it",
+        ) from error
+
+
+def count(folder: str, story: dict[str, Any], way: str) -> Figures:
+    """The figures of one way."""
+    place = os.path.join(folder, way)
+    root = os.path.join(place, "shop")
+    span = story["ways"][way]
+    tasks: list[dict[str, Any]] = story["tasks"]
+    final = marks_in(root, TARGET)
+    others = [marks_in(root, branch) for branch in _branches(root) if branch != TARGET]
+    finished = _finished_with(root) if way == LANDLANE else _finished_plainly(place)
+    moves = moves_of(place, root)
+    is_green = run_tests(root, [move.commit for move in moves])
+    done = [task for task in tasks if _is_in(task, final)]
+    return Figures(
+        tasks=len(tasks),
+        landed=len(done),
+        lost=sum(
+            task["id"] in finished and not any(_is_in(task, one) for one in (final, *others))
+            for task in tasks
+        ),
+        conflicts=_conflicts_with(root) if way == LANDLANE else _conflicts_plainly(root, finished),
+        duplicates=_duplicates(final),
+        red_seconds=round(red_ms(moves, is_green, span["began"], span["ended"]) / 1000, 1),
+        stale_deploys=stale_deploys(place, root, moves),
+        green_at_end=is_green[moves[-1].commit],
+        seconds=round((span["ended"] - span["began"]) / 1000, 1),
+    )
+
+
+# ------------------------------------------------------------------------------------------ what is in
+
+
+def _branches(root: str) -> list[str]:
+    return git(root, "for-each-ref", "--format=%(refname:short)", "refs/heads").split()
+
+
+def marks_in(root: str, branch: str) -> set[tuple[str, str]]:
+    """All marks in a tree: (path, key)."""
+    # Whatever git is told elsewhere about how to show what it finds.
+    plain = ("--no-color", "--no-line-number", "--no-column", "--full-name")
+    found = run_git("grep", "--fixed-strings", "-z", *plain, "work[", branch, cwd=root)
+    marks: set[tuple[str, str]] = set()
+    for line in found.text.splitlines():
+        where, _, text = line.partition("\0")
+        for piece in text.split("work[")[1:]:
+            marks.add((where.partition(":")[2], piece.partition("]")[0]))
+    return marks
+
+
+def _is_in(task: dict[str, Any], marks: set[tuple[str, str]]) -> bool:
+    return all(
+        any(key == task["key"] and fnmatchcase(path, place) for path, key in marks)
+        for place in task["places"]
+    )
+
+
+def _duplicates(marks: set[tuple[str, str]]) -> int:
+    keys = [key for path, key in marks if path.startswith("shop/features/")]
+    return len(keys) - len(set(keys))
+
+
+def _lines(path: str) -> list[list[str]]:
+    try:
+        with open(path, encoding="utf-8") as file:
+            return [line.split() for line in file if line.strip()]
+    except FileNotFoundError:
+        return []
+
+
+def _finished_plainly(place: str) -> set[str]:
+    return {words[1] for words in _lines(os.path.join(place, "finished.log"))}
+
+
+def _finished_with(root: str) -> set[str]:
+    """What workers handed in: each has been submitted to the landing queue."""
+    entries = read_journal(root)
+    keys = {one["data"]["task"]: one["data"]["key"] for one in entries if one["kind"] == "task.added"}
+    handed = [one["data"]["landing"]["task"] for one in entries if one["kind"] == "landing.submitted"]
+    return {keys[task] for task in handed if task in keys}
+
+
+def _conflicts_with(root: str) -> int:
+    bounced = [one["data"]["landing"] for one in read_journal(root) if one["kind"] == "landing.bounced"]
+    return sum("CONFLICT" in str(landing["code"]) for landing in bounced)
+
+
+def _conflicts_plainly(root: str, finished: set[str]) -> int:
+    branches = [branch for branch in _branches(root) if branch.removeprefix("task/") in finished]
+    return sum(not _contains(root, TARGET, branch) for branch in branches)
+
+
+# ------------------------------------------------------------------------------------------ the target
+
+
+def moves_of(place: str, root: str) -> list[Move]:
+    """The tips of the target in their order: each move goes on where the one before ended."""
+    first = git(root, "rev-list", "--max-parents=0", TARGET)
+    noted = {words[1]: words for words in _lines(os.path.join(place, "target.log"))}
+    moves = [Move(at=0, commit=first)]
+    while (words := noted.get(moves[-1].commit)) is not None:
+        moves.append(Move(at=max(int(words[0]), moves[-1].at), commit=words[2]))
+    if moves[-1].commit != git(root, "rev-parse", TARGET):
+        raise _damaged("target.log does not lead to the tip of main")
+    return moves
+
+
+def _damaged(why: str) -> Malformed:
+    return Malformed(why, code="NO_DEMO", hint="it was changed since: run `landlane demo --keep` again")
+
+
+def run_tests(root: str, commits: list[str]) -> dict[str, bool]:
+    """Whether the tests pass on each commit, each checked out and tried."""
+    scratch = tempfile.mkdtemp(prefix="landlane-demo-tests-")
+    tree = os.path.join(scratch, "tree")
+    passed: dict[str, bool] = {}
+    try:
+        os.mkdir(tree)
+        index = {"GIT_INDEX_FILE": os.path.join(scratch, "index")}
+        words = ("--git-dir", os.path.join(root, ".git"), "--work-tree", tree)
+        for commit in dict.fromkeys(commits):
+            done = run_git(*words, "read-tree", "-u", "--reset", commit, cwd=tree, variables=index)
+            if done.exit_code:
+                raise _damaged(f"{commit[:12]} cannot be checked out: {done.trouble[-300:]}")
+            passed[commit] = Child(TEST_COMMAND, cwd=tree).wait(_LIMIT_SECONDS).exit_code == 0
+    finally:
+        shutil.rmtree(scratch, ignore_errors=True)
+    return passed
+
+
+def red_ms(moves: list[Move], is_green: dict[str, bool], began: int, ended: int) -> int:
+    """For how long the tip failed its tests."""
+    red = 0
+    for number, move in enumerate(moves):
+        until = moves[number + 1].at if number + 1 < len(moves) else ended
+        if not is_green[move.commit]:
+            red += max(min(until, ended) - max(move.at, began), 0)
+    return red
+
+
+def stale_deploys(place: str, root: str, moves: list[Move]) -> int:
+    """How many deploys shipped something old."""
+    live = ""
+    stale = 0
+    for at, commit, *_ in _lines(os.path.join(place, "deploys.log")):
+        tip = [move.commit for move in moves if move.at <= int(at)][-1]
+        stale += commit != tip or bool(live and not _contains(root, commit, live))
+        live = commit
+    return stale
+
+
+def _contains(root: str, commit: str, other: str) -> bool:
+    return not run_git("merge-base", "--is-ancestor", other, commit, cwd=root).exit_code

@@ -1,0 +1,106 @@
+"""An agent of the demo without Landlane: does the tasks it was dealt, one after the other, and commits each.
+
+Naive, all stand in one checkout and commit whatever is there. In worktrees, each has a checkout and begins
+every task on a branch of its own.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import signal
+import sys
+import time
+
+from landlane.demo.sample_project import TARGET
+from landlane.demo.task_actions import Broken, Hands, do
+from landlane.git.run import run_git
+from landlane.processes.child import Child
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from typing import Any
+
+NAIVE, WORKTREES = "naive", "worktrees"
+READY, GO = ".ready", "go"
+_GO_PAUSE = 0.005
+_GIT_TRIES = 100
+_GIT_PAUSE = 0.05
+_DEED_TRIES = 3  # of what fails; nobody says that the next one will fail the same way
+_LIMIT_SECONDS = 60.0
+
+
+def main(order_file: str) -> None:
+    """Work off the tasks of an order."""
+    with open(order_file, encoding="utf-8") as file:
+        order: dict[str, Any] = json.load(file)
+    _wait_for_others(order_file)
+    for task in order["tasks"]:
+        if order["way"] == WORKTREES:
+            _git(order["folder"], "switch", "--quiet", "--create", f"task/{task['id']}", TARGET)
+        if not _do(order, task):
+            continue
+        _commit(order["folder"], f"{task['title']} ({task['id']})")
+        _finish(order, task)
+
+
+def _wait_for_others(order_file: str) -> None:
+    """All begin at once, however long it took to start them."""
+    with open(f"{order_file}{READY}", "w", encoding="utf-8"):
+        pass
+    go = os.path.join(os.path.dirname(order_file), GO)
+    deadline = time.monotonic() + _LIMIT_SECONDS
+    while not os.path.exists(go) and time.monotonic() < deadline:
+        time.sleep(_GO_PAUSE)
+
+
+def _do(order: dict[str, Any], task: dict[str, Any]) -> bool:
+    """Do one task; tells whether it was done."""
+    if task["agent"] == "shell":
+        words = ["sh", "tools/notes.sh", "deed", task["key"], str(task["think"])]
+        return Child(words, cwd=order["folder"]).wait(_LIMIT_SECONDS).exit_code == 0
+    for _ in range(_DEED_TRIES):
+        try:
+            do(task["key"], task["paths"], Hands(order["folder"], task["think"]))
+        except Broken:
+            continue
+        return True
+    return False
+
+
+def _commit(folder: str, message: str) -> None:
+    """Commit what is there: with many in one checkout, what others are at as well."""
+    _git(folder, "add", "--all")
+    _git(folder, "commit", "--quiet", "-m", message, "--allow-empty")
+
+
+def _git(folder: str, *words: str) -> None:
+    """Run git; while another one has the index, again."""
+    for _ in range(_GIT_TRIES):
+        if not run_git(*words, cwd=folder).exit_code:
+            return
+        time.sleep(_GIT_PAUSE)
+    raise SystemExit(f"git {words[0]} did not work")
+
+
+def _finish(order: dict[str, Any], task: dict[str, Any]) -> None:
+    line = f"{time.time_ns() // 1_000_000} {task['id']} {order['name']}\n"
+    handle = os.open(order["log"], os.O_WRONLY | os.O_APPEND | os.O_CREAT, 0o644)
+    try:
+        os.write(handle, line.encode())
+    finally:
+        os.close(handle)
+
+
+def end_in_order() -> None:
+    """Let SIGTERM end this program as an exception does, so that it ends what it has started."""
+
+    def stop(number: int, _: object) -> None:
+        raise SystemExit(128 + number)
+
+    signal.signal(signal.SIGTERM, stop)
+
+
+if __name__ == "__main__":
+    end_in_order()
+    main(sys.argv[1])

@@ -1,0 +1,102 @@
+"""The scripted person of the demo: reads the inbox and answers at a terminal of their own.
+
+Only a person at a terminal can answer a gate. So this one gets a real one, a pseudo terminal, and types the
+same commands as anybody would. What was typed and said is kept in a log.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import pty
+import select
+import sys
+import time
+
+from landlane.demo.plain_agent import end_in_order
+from landlane.demo.scratch import now_ms
+from landlane.processes.child import Child
+
+_LIMIT_SECONDS = 60.0
+_LOOK_SECONDS = 1.5  # people do not look more often
+_ANSWERS = {
+    "exchange-rates": "the rates moved: take rates/mirror-2.txt",
+    "": "I have looked at it",
+}
+
+
+def main(root: str, log: str, keys_file: str) -> None:
+    """Look into the inbox again and again, and answer what is there; SIGTERM is the end of the day."""
+    with open(keys_file, encoding="utf-8") as file:
+        keys: dict[str, str] = json.load(file)
+    person = Person(root, log)
+    demo = os.getppid()
+    while os.getppid() == demo:  # where the demo was killed, nobody will say that it is over
+        for gate in person.inbox():
+            key = keys.get(str(gate.get("title") or ""), "")
+            why = _ANSWERS.get(key, _ANSWERS[""])
+            words = ["gate", "approve", str(gate["id"])]
+            person.type(*words, *([] if str(gate["id"]).startswith("L") else ["--why", why]))
+        time.sleep(_LOOK_SECONDS)
+
+
+class Person:
+    """Somebody at a terminal in a folder."""
+
+    def __init__(self, root: str, log: str, environment: dict[str, str] | None = None) -> None:
+        self._root = root
+        self._log = log
+        self._environment = environment or {}
+
+    def inbox(self) -> list[dict[str, object]]:
+        """What waits for a person, each with the title of its task."""
+        code, said = self._run("gate", "list", "--json")
+        if code:
+            return []
+        try:
+            gates = json.loads(said[said.index("{") :])["gates"]
+        except ValueError:
+            return []
+        return [{**gate, "title": self._title(str(gate.get("task") or ""))} for gate in gates]
+
+    def _title(self, task: str) -> str:
+        code, said = self._run("task", "show", task, "--json") if task else (1, "")
+        return "" if code else str(json.loads(said[said.index("{") :])["task"]["title"])
+
+    def type(self, *words: str) -> int:
+        """Type a command, and keep what was said; tells its exit code."""
+        code, said = self._run(*words)
+        with open(self._log, "a", encoding="utf-8") as file:
+            file.write(f"{now_ms()} $ landlane {' '.join(words)}\n{said}exit {code}\n")
+        return code
+
+    def _run(self, *words: str) -> tuple[int, str]:
+        leader, follower = pty.openpty()
+        try:
+            child = Child(
+                [sys.executable, "-m", "landlane", *words],
+                cwd=self._root,
+                environment=self._environment,
+                streams=(follower, follower, follower),
+            )
+            heard = bytearray()
+            ended = child.wait(_LIMIT_SECONDS, on_tick=lambda: _hear(leader, heard))
+            _hear(leader, heard)
+        finally:
+            os.close(follower)
+            os.close(leader)
+        return ended.exit_code, heard.decode("utf-8", "replace").replace("\r\n", "\n")
+
+
+def _hear(leader: int, heard: bytearray) -> None:
+    """Take in what stands on the terminal."""
+    while select.select([leader], [], [], 0)[0]:
+        got = os.read(leader, 65_536)
+        if not got:
+            return
+        heard += got
+
+
+if __name__ == "__main__":
+    end_in_order()
+    main(*sys.argv[1:4])

@@ -1,0 +1,166 @@
+"""The third way: the same tasks in the queue for `landlane run`, a person at the gates, and safe deploys."""
+
+from __future__ import annotations
+
+import json
+import os
+import signal
+import sys
+
+from landlane.api import Landlane
+from landlane.demo.sample_project import TARGET, git, make_shop, write
+from landlane.demo.scratch import has_ended, has_moved, now_ms, wait_until
+from landlane.demo.scripted_person import Person
+from landlane.resident.messages import find_socket
+from landlane.resident.start import is_there
+from landlane.tasks.add import LooksAlike
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+    from typing import Any
+
+    from landlane.demo.sample_tasks import DemoTask
+    from landlane.demo.scratch import Stage
+    from landlane.processes.child import Child, Ended
+
+LANDLANE = "landlane"
+_LIMIT_SECONDS = 300.0
+_SERVE_SECONDS = 30.0
+_DEPLOY = ("sh", "tools/deploy.sh")
+_BEHIND = 4  # the exit code of a deploy that would ship something old
+# What of a run is told where nobody sees its picture.
+_TOLD = (" attempt ", " retry: ", " escalate: ", " done, ", "landlane: ", "hint: ")
+
+
+def run_coordinated(stage: Stage, tasks: Sequence[DemoTask], workers: int) -> dict[str, int]:
+    """Run the tasks with Landlane. Tells when it began and ended."""
+    place = stage.place(LANDLANE)
+    root = make_shop(place, workers)
+    ops = os.path.join(place, "ops")
+    git(root, "worktree", "add", "--quiet", "-b", "ops", ops, TARGET)
+    keys = os.path.join(place, "keys.json")
+    write(keys, json.dumps({task.title: task.key for task in tasks}))
+    began = now_ms()
+    _fill_queue(stage, root, tasks)
+    # Fenced workers reach the state through the resident. One of our own ends with the demo.
+    state = os.path.join(root, ".git", "landlane")
+    stage.serve("landlane", "resident", "--state", state, cwd=root)
+    # Who finds none there starts one of its own, which would go on after the demo.
+    wait_until(lambda: _is_served(state), _SERVE_SECONDS)
+    log = os.path.join(place, "person.log")
+    pat = stage.python("landlane.demo.scripted_person", root, log, keys, cwd=root)
+    run = _start_run(stage, root, place)
+    follow = _Follower(stage, os.path.join(place, "run.log"))
+    # As in the other ways: something is there, so it is deployed, from a checkout that has become old.
+    wait_until(lambda: has_moved(place) or has_ended(run), _LIMIT_SECONDS, follow.tick)
+    held_back = _deploy(stage, place, ops)
+    stage.finish(run, _LIMIT_SECONDS, follow.tick)
+    follow.tick()
+    pat.signal(signal.SIGTERM)
+    stage.finish(pat, _LIMIT_SECONDS)
+    _tell_refused(stage, held_back)
+    _tell_decided(stage, root, log)
+    Person(root, log, {"DEMO_PLACE": place, "DEMO_WHO": "pat"}).type("deploy", "prod", "--", *_DEPLOY)
+    again = _deploy(stage, place, ops)
+    if again.exit_code == _BEHIND:
+        _tell_refused(stage, again)
+        _landlane(stage, place, ops, "sync", "--update", "merge", "--as", "ops")
+        _deploy(stage, place, ops)
+    return {"began": began, "ended": now_ms()}
+
+
+def _is_served(state: str) -> bool:
+    path = find_socket(state)
+    return bool(path) and is_there(path)
+
+
+def _fill_queue(stage: Stage, root: str, tasks: Sequence[DemoTask]) -> None:
+    """Two agents plan: kim adds what lead has planned already, in other words."""
+    planned: set[str] = set()
+    with Landlane(root, agent="lead") as lead, Landlane(root, agent="kim") as kim:
+        for task in tasks:
+            planner = kim if task.key in planned else lead
+            planned.add(task.key)
+            outcome = planner.tasks.add(
+                task.title,
+                body=f"{task.key} {task.think}",
+                paths=task.paths,
+                key=task.id,
+                labels=[f"agent:{task.agent}"],
+            )
+            if isinstance(outcome, LooksAlike):
+                first = outcome.similar[0]
+                stage.say(f"  not added: {task.title!r} looks like {first.task} ({first.reason})")
+
+
+def _start_run(stage: Stage, root: str, place: str) -> Child:
+    """`landlane run` as a person starts it; who sits at a terminal sees its picture."""
+    words = [sys.executable, "-m", "landlane", "run", "--until-empty"]
+    log = os.open(os.path.join(place, "run.log"), os.O_WRONLY | os.O_CREAT | os.O_APPEND, 0o644)
+    nothing = os.open(os.devnull, os.O_RDONLY)
+    try:
+        streams = (nothing, log, 2 if stage.is_watched else log)
+        return stage.start(words, root, environment={"LANDLANE_AGENT": "lead"}, streams=streams)
+    finally:
+        os.close(log)
+        os.close(nothing)
+
+
+class _Follower:
+    """Tells what a run writes into its log, where nobody sees its picture."""
+
+    def __init__(self, stage: Stage, path: str) -> None:
+        self._stage = stage
+        self._path = path
+        self._read = 0
+
+    def tick(self) -> None:
+        """Tell the lines that have come since."""
+        if self._stage.is_watched:
+            return
+        with open(self._path, encoding="utf-8", errors="replace") as file:
+            file.seek(self._read)
+            text = file.read()
+        whole = text[: text.rfind("\n") + 1]
+        self._read += len(whole.encode())
+        for line in whole.splitlines():
+            if any(word in line for word in _TOLD):
+                self._stage.say(f"  {line}")
+
+
+def _tell_decided(stage: Stage, root: str, log: str) -> None:
+    """What came back before it could do harm, and what the person typed."""
+    for entry in read_journal(root):
+        if entry["kind"] == "landing.bounced":
+            landing = entry["data"]["landing"]
+            stage.say(f"  {landing['task']} came back: {landing['reason']}")
+    if not os.path.exists(log):
+        return  # nobody asked
+    with open(log, encoding="utf-8") as file:
+        for line in file:
+            if " $ " in line:
+                stage.say(f"  pat typed:{line.partition('$')[2].rstrip()}")
+
+
+def read_journal(root: str) -> list[dict[str, Any]]:
+    """All entries of the journal."""
+    with open(os.path.join(root, ".git", "landlane", "journal.jsonl"), encoding="utf-8") as file:
+        return [json.loads(line) for line in file if line.strip()]
+
+
+def _deploy(stage: Stage, place: str, checkout: str) -> Ended:
+    """Ask for a deploy, as the agent that does that."""
+    return _landlane(stage, place, checkout, "deploy", "prod", "--as", "ops", "--", *_DEPLOY)
+
+
+def _tell_refused(stage: Stage, ended: Ended) -> None:
+    if ended.exit_code:
+        said = ended.trouble.strip().splitlines()
+        stage.say(f"  ops was not let deploy: {said[0] if said else ended.exit_code}")
+
+
+def _landlane(stage: Stage, place: str, folder: str, *words: str) -> Ended:
+    environment = {"DEMO_PLACE": place, "DEMO_WHO": "ops"}
+    child = stage.python("landlane", *words, cwd=folder, environment=environment)
+    return stage.finish(child, _LIMIT_SECONDS)

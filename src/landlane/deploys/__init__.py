@@ -1,0 +1,1 @@
+"""Keep up with the target (sync, update) and deploy."""

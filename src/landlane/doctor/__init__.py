@@ -1,0 +1,1 @@
+"""Check that everything is in place, and repair what can be repaired."""

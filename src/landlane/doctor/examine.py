@@ -1,0 +1,375 @@
+"""The doctor: proves one thing after the other, says plainly what does not hold, and repairs what it can."""
+
+from __future__ import annotations
+
+import os
+
+from landlane.app.open import (
+    POINTER,
+    STORE_NAME,
+    House,
+    open_house,
+    repository_id_of,
+    sqlite_path,
+    store_place,
+)
+from landlane.context import Site
+from landlane.doctor.clients import look_at_clients
+from landlane.doctor.command_path import look_at_reach
+from landlane.doctor.git import look_at_locks, look_at_settings, look_at_worktrees
+from landlane.doctor.nested_worktrees import look_at_nesting
+from landlane.doctor.sandbox import look_at_kernel
+from landlane.errors import LandlaneError, Malformed, StoreCorrupt, StoreError, StoreTransient
+from landlane.exec.cleanup import look_at_runs
+from landlane.git.discovery import find_checkout
+from landlane.git.repository import reads_case_insensitively
+from landlane.patterns.pattern import parse
+from landlane.sandbox.model import check_promises
+from landlane.settings.model import read_settings
+from landlane.setup.install_git_hooks import look_at_fences
+from landlane.setup.rebuild_store import Rebuilt, rebuild_store, repair_store
+from landlane.values import value
+from landlane.workspaces.misplaced import look_at_strays
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from collections.abc import Callable
+    from typing import Any, TypeVar
+
+    from landlane.doctor.finding import Finding
+    from landlane.settings.model import Settings
+
+    T = TypeVar("T")
+
+_WAIT_MS = 5_000  # for the right to write; who calls a doctor wants to know soon what is wrong
+_NETWORK = ("nfs", "nfs4", "cifs", "smb3", "9p", "fuse.sshfs", "afs", "ceph", "glusterfs")
+
+
+@value
+class Check:
+    """One thing that was looked at. `is_enforced` tells whether it holds by itself or only by good will."""
+
+    name: str
+    is_ok: bool
+    is_enforced: bool
+    found: str
+    hint: str = ""
+
+
+def examine(cwd: str, *, fix: bool = False) -> list[Check]:
+    """All checks, in the order in which one needs the other; a broken store is repaired first if asked."""
+    checks: list[Check] = []
+    try:
+        checkout = find_checkout(cwd)
+        checks.append(_good("repository", f"{checkout.root}"))
+        _check_patterns(read_settings(checkout.root))
+        checks.append(_good("settings", "understood"))
+    except LandlaneError as error:
+        return [*checks, _bad("settings" if checks else "repository", error)]
+    try:
+        house = _open_sound(cwd) if fix else _open_writable(cwd)
+    except StoreCorrupt as error:
+        if not fix:
+            return [*checks, _bad("store", error)]
+        checks.append(_repair(cwd))
+        if not checks[-1].is_ok:
+            return checks
+        house = open_house(cwd, is_short_lived=True)
+    except LandlaneError as error:
+        return [*checks, _bad("store", error)]
+    if fix:
+        _close_secrets(house)
+    checks += [_run(name, look, house) for name, look in _LOOKS]
+    git_rows = _look_at_git_hooks(house, fix=fix)
+    return checks + _look_at_clients(house) + git_rows + _look_at_git(house, fix=fix)
+
+
+def _check_patterns(settings: Settings) -> None:
+    """Read the patterns of the settings now, or some claim would be refused for them later."""
+    for text in (*settings.claims_required, *settings.claims_free, *(settings.claims_hot or ())):
+        parse(text)
+    check_promises(settings.fences_required)
+
+
+def _open_writable(cwd: str) -> House:
+    """Open the repository, if its store can be written: behind a stopped writer each look would wait."""
+    house = open_house(cwd, is_short_lived=True, notices_restore=False, most_wait_ms=_WAIT_MS)
+    _see_that_it_is_free(house)
+    return house
+
+
+def _see_that_it_is_free(house: House) -> None:
+    try:
+        house.store.change(lambda tx: None, is_durable=False)
+    except StoreTransient:
+        house.store.close()
+        raise
+    except StoreError:
+        return  # what else is wrong with it, the looks tell
+
+
+def _open_sound(cwd: str) -> House:
+    """Open the repository, if every page of its store can be read."""
+    house = open_house(cwd, is_short_lived=True, most_wait_ms=_WAIT_MS)
+    _see_that_it_is_free(house)
+    damage = house.store.find_damage()
+    if damage:
+        house.store.close()
+        raise StoreCorrupt(damage, code="STORE_CORRUPT")
+    return house
+
+
+def _repair(cwd: str) -> Check:
+    try:
+        rebuilt = _with_place(cwd, repair_store)
+    except LandlaneError as error:
+        return _bad("rebuild", error)
+    if rebuilt is None:
+        return _good("rebuild", "another process has just repaired the store")
+    kept = f"the broken store is kept as {rebuilt.kept}" if rebuilt.kept else "nothing was left of the store"
+    difference = (
+        f"; {rebuilt.unreadable} lines of it could not be used and are kept" if rebuilt.unreadable else ""
+    )
+    return _good(
+        "rebuild",
+        f"from {rebuilt.entries} journal entries: {rebuilt.claims} claims, {rebuilt.sessions} sessions live,"
+        f" epoch {rebuilt.epoch}; {kept}{difference}",
+    )
+
+
+def rebuild_here(cwd: str) -> Rebuilt:
+    """Build the SQLite store of the repository at `cwd` anew from its journal's copy.
+
+    Raises:
+        Malformed: the state is in PostgreSQL, which has its own backups.
+        StoreCorrupt: there is no journal to build from.
+    """
+    return _with_place(cwd, rebuild_store)
+
+
+def _with_place(cwd: str, build: Callable[..., T]) -> T:
+    """Build the store of the repository at `cwd`, if it is where a store can be built."""
+    checkout = find_checkout(cwd)
+    folder = checkout.state_folder
+    settings = read_settings(checkout.root)
+    place = store_place(checkout, settings)
+    if "://" in place or sqlite_path(place) != os.path.join(folder, STORE_NAME):
+        raise Malformed(
+            "only the store beside its journal can be rebuilt from it",
+            code="STORE_ELSEWHERE",
+            hint="restore a backup of the database there",
+        )
+    repository_id, _ = repository_id_of(folder, settings)
+    ignore_case = settings.claims_ignore_case
+    if ignore_case is None:
+        ignore_case = reads_case_insensitively(checkout)
+    return build(folder, repository_id, ignore_case=ignore_case, wait_ms=settings.store_wait_ms)
+
+
+def _good(name: str, found: str, *, is_enforced: bool = True) -> Check:
+    return Check(name=name, is_ok=True, is_enforced=is_enforced, found=found)
+
+
+def _bad(name: str, error: LandlaneError) -> Check:
+    return Check(name=name, is_ok=False, is_enforced=False, found=error.message, hint=error.hint)
+
+
+def _run(name: str, look: Callable[[House], Check], house: House) -> Check:
+    try:
+        return look(house)
+    except LandlaneError as error:
+        return _bad(name, error)
+    except OSError as error:
+        return Check(name=name, is_ok=False, is_enforced=False, found=f"cannot be looked at: {error}")
+
+
+def _look_at_store(house: House) -> Check:
+    trouble = house.store.find_damage()
+    if trouble:
+        hint = "`landlane store rebuild` builds it anew from journal.jsonl"
+        return Check(name="store", is_ok=False, is_enforced=False, found=trouble, hint=hint)
+    facts = describe_store(house)
+    return _good("store", f"{facts['kind']} at {facts['place']}, sound, durable")
+
+
+def _look_at_journal(house: House) -> Check:
+    verdict = house.verify()
+    if verdict.trouble:
+        return Check(
+            name="journal",
+            is_ok=False,
+            is_enforced=False,
+            found="; ".join(verdict.trouble[:3]),
+            hint="compare with a backup or refs/landlane/journal",
+        )
+    return _good("journal", f"{verdict.entries} entries, chain whole")
+
+
+def _look_at_clock(house: House) -> Check:
+    if getattr(house.store, "url", ""):
+        return _good("clock", "leases count on the database server's clock, the same for all machines")
+    if os.path.exists("/proc/sys/kernel/random/boot_id"):
+        return _good("clock", "leases count on the boot clock, which nobody can set")
+    return Check(
+        name="clock",
+        is_ok=True,
+        is_enforced=False,
+        found="this system tells no boot id",
+        hint="a restart is recognised only to the minute",
+    )
+
+
+def _look_at_disk(house: House) -> Check:
+    kind = _file_system(house.folder)
+    if kind in _NETWORK and "://" not in getattr(house.store, "url", ""):
+        return Check(
+            name="file system",
+            is_ok=False,
+            is_enforced=False,
+            found=f"the store lies on {kind}, where locks are not reliable",
+            hint="keep the repository on a local disk, or move the state: landlane store move postgresql://…",
+        )
+    return _good("file system", kind or "unknown", is_enforced=bool(kind))
+
+
+def _file_system(folder: str) -> str:
+    best, kind = "", ""
+    try:
+        with open("/proc/self/mounts", encoding="utf-8", errors="replace") as file:
+            for line in file:
+                _, point, name, *_ = line.split(" ")
+                inside = folder == point or folder.startswith(point.rstrip("/") + "/")
+                if inside and len(point) >= len(best):
+                    best, kind = point, name
+    except OSError:
+        return ""
+    return kind
+
+
+def _look_at_command(house: House) -> Check:
+    del house
+    return _of("command", look_at_reach())
+
+
+def _look_at_secrets(house: House) -> Check:
+    paths = _secret_paths(house)
+    if not paths:
+        return _good("secrets", "none yet")
+    open_ones = [path for path in paths if os.stat(path).st_mode & 0o077]
+    if open_ones:
+        return Check(
+            name="secrets",
+            is_ok=False,
+            is_enforced=False,
+            found=f"other users can read {', '.join(open_ones[:3])}",
+            hint=f"chmod -R go= {' '.join(open_ones[:3])}, or `landlane doctor --fix`",
+        )
+    return _good("secrets", "readable by this user alone")
+
+
+def _secret_paths(house: House) -> list[str]:
+    """What nobody else may read: the secrets of sessions, and the place of the store with its password."""
+    sessions = os.path.join(house.folder, "sessions")
+    kept = [os.path.join(sessions, name) for name in os.listdir(sessions)] if os.path.isdir(sessions) else []
+    paths = [sessions, *kept, os.path.join(house.folder, POINTER)]
+    return [path for path in paths if os.path.exists(path)]
+
+
+def _close_secrets(house: House) -> None:
+    for path in _secret_paths(house):
+        mode = os.stat(path).st_mode
+        if mode & 0o077:
+            os.chmod(path, mode & 0o700)
+
+
+def _look_at_clients(house: House) -> list[Check]:
+    """The clients' hooks, and below them the fences that are not there."""
+    try:
+        rows = look_at_clients(house.context, house.checkout)
+    except (LandlaneError, OSError) as error:
+        found = error.message if isinstance(error, LandlaneError) else str(error)
+        return [Check(name="clients", is_ok=False, is_enforced=False, found=found)]
+    fenced = sorted({name.partition(":")[0] for name, one in rows if ":" in name and one.is_enforced})
+    return [*(_of(name, finding) for name, finding in rows), _fences(fenced)]
+
+
+def _look_at_git_hooks(house: House, *, fix: bool) -> list[Check]:
+    """Whether git's own hooks refuse what they should."""
+    try:
+        rows = look_at_fences(house.context, house.checkout, is_fixing=fix)
+    except (LandlaneError, OSError) as error:
+        found = error.message if isinstance(error, LandlaneError) else str(error)
+        return [Check(name="git hooks", is_ok=False, is_enforced=False, found=found)]
+    return [_of(name, finding) for name, finding in rows]
+
+
+def _fences(fenced: list[str]) -> Check:
+    """What stands between a process and a file that another session holds."""
+    hooks = f"client hooks: {', '.join(fenced)}" if fenced else "no client hook"
+    return Check(
+        name="fences",
+        is_ok=True,
+        is_enforced=False,
+        found=f"{hooks}; a program that no client starts is stopped by git's hooks at its commit, not before",
+        hint="agents without hooks must run `landlane claim` before they change a file",
+    )
+
+
+def _of(name: str, found: Finding) -> Check:
+    return Check(
+        name=name,
+        is_ok=found.is_ok,
+        is_enforced=found.is_ok and found.is_enforced,
+        found=found.found,
+        hint=found.hint,
+    )
+
+
+def _look_at_git(house: House, *, fix: bool) -> list[Check]:
+    """What all worktrees share. A setting that makes git refuse everything is mended in any case."""
+    checkout = house.checkout
+    if not checkout.common_dir:
+        return []
+    # Not by `house.site`, which would remember what it sees: who only looks leaves no trace.
+    site = Site(context=house.context, here=checkout, home=checkout.home_checkout)
+
+    def judged(name: str, look: Callable[[Site, bool], Finding]) -> Check:
+        return _of(name, look(site, fix))
+
+    return [
+        _run(name, lambda _, name=name, look=look: judged(name, look), house) for name, look in _GIT_LOOKS
+    ]
+
+
+_GIT_LOOKS: tuple[tuple[str, Callable[[Site, bool], Finding]], ...] = (
+    ("lock files", look_at_locks),
+    ("git settings", look_at_settings),
+    ("worktrees", look_at_worktrees),
+    ("nested worktrees", look_at_nesting),
+    ("stray work", look_at_strays),
+    ("kernel fence", look_at_kernel),
+    ("fenced runs", look_at_runs),
+)
+
+_LOOKS: tuple[tuple[str, Callable[[House], Check]], ...] = (
+    ("store", _look_at_store),
+    ("journal", _look_at_journal),
+    ("clock", _look_at_clock),
+    ("file system", _look_at_disk),
+    ("secrets", _look_at_secrets),
+    ("command", _look_at_command),
+)
+
+
+def describe_store(house: House) -> dict[str, Any]:
+    """Where the state lives and how much there is."""
+    store = house.store
+    counts = store.view(
+        lambda reading: {
+            "claims": (reading.one("claims_count") or (0,))[0],
+            "sessions": len(reading.all("sessions_live")),
+            "entries": (reading.one("entry_count") or (0,))[0],
+            **{key: fact for key, fact in reading.all("meta_all") if key in ("schema", "epoch", "store_id")},
+        }
+    )
+    return {**store.describe(), "repository": store.repository, "folder": house.folder, **counts}

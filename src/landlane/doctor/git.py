@@ -1,0 +1,213 @@
+"""Looking after what all worktrees share: settings that flip, entries of lost worktrees, old lock files."""
+
+from __future__ import annotations
+
+import os
+import time
+
+from landlane.doctor.finding import Finding
+from landlane.git.lock import git_lock
+from landlane.git.orphaned_worktrees import find_lock_files, find_orphans, put_aside, retire_orphan
+from landlane.git.shared_config import (
+    LIMITS,
+    find_flips,
+    mend_if_flipped,
+    missing_limits,
+    note_shape,
+    set_git_limits,
+)
+from landlane.journal.read import last_position, read_entries
+from landlane.platform.file_users import describe_process, sees_all_processes, sees_processes, who_uses
+from landlane.sessions.join import live_sessions
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from landlane.context import Context, Site
+    from landlane.git.orphaned_worktrees import LockFile
+    from landlane.platform.file_users import Use
+    from landlane.store.interface import Change
+
+_LOOK_BACK = 5000
+_OVER = ("session.left", "session.lapsed", "session.gone")
+# A lock younger than this may be one that git is just about to write to. Inside of a container the processes
+# outside of it are hidden, and one of them may hold it for as long as the slowest commit hook takes.
+_YOUNG_SECONDS, _YOUNG_IN_CONTAINER_SECONDS = 10.0, 600.0
+
+
+# ------------------------------------------------------------------------------------ who was active
+
+
+def tell_active(context: Context, at_ms: int) -> str:
+    """Who was at work at an instant of the calendar, as far as the newest stretch of the journal tells."""
+    last = ""
+    since: set[str] = set()
+    for entry in read_entries(context, max(0, last_position(context) - _LOOK_BACK)):
+        if entry.at <= at_ms:
+            last = f"{entry.agent} ({entry.session})" if entry.session else last
+        elif entry.kind in _OVER:
+            since.add(entry.agent)
+    live = {one.agent for one in live_sessions(context) if context.store.wall_of(one.started_at) <= at_ms}
+    named = ", ".join(sorted(live | since)) or "nobody"
+    return f"live then: {named}" + (f"; the last to act before: {last}" if last else "")
+
+
+# ------------------------------------------------------------------------------------------ settings
+
+
+def mend_flips(site: Site, *, is_thorough: bool = False) -> list[str]:
+    """Put right shared settings that cannot be meant; says and records which, and who was active."""
+    flips = find_flips(site.home)
+    if not flips:
+        return []
+    active = tell_active(site.context, _changed_at(os.path.join(site.common_dir, "config")))
+    mended = mend_if_flipped(site.home, is_thorough=is_thorough)
+
+    def record(tx: Change) -> None:
+        tx.record("git.mended", "", "", {"reason": "; ".join(mended), "active": active})
+
+    # What could not be mended comes again with every command: told each time, written down only when done.
+    if mended and not any(flip.is_certain or is_thorough for flip in find_flips(site.home)):
+        site.context.store.change(record)
+    told = [f"{line} ({active})" for line in mended]
+    for line in told:
+        site.tell(line)
+    return told
+
+
+def _changed_at(path: str) -> int:
+    try:
+        return int(os.stat(path).st_mtime * 1000)
+    except OSError:
+        return int(time.time() * 1000)
+
+
+def look_at_settings(site: Site, is_fixing: bool) -> Finding:
+    """The settings that all worktrees obey, and the limits that were measured."""
+    mended = mend_flips(site, is_thorough=is_fixing)
+    left = find_flips(site.home)
+    if left:
+        active = tell_active(site.context, _changed_at(os.path.join(site.common_dir, "config")))
+        hint = "`landlane doctor --fix` puts back what was there before"
+        return Finding(is_ok=False, found=f"{'; '.join(flip.told() for flip in left)} ({active})", hint=hint)
+    if is_fixing:
+        note_shape(site.home)
+        mended += [f"{line} set" for line in set_git_limits(site.home)]
+    missing = missing_limits(site.home)
+    if mended:
+        return Finding(is_ok=True, found="mended: " + "; ".join(mended), is_enforced=not missing)
+    if missing:
+        named = ", ".join(f"{name}={LIMITS[name]}" for name in missing)
+        hint = f"the first workspace sets {named}; so does `landlane doctor --fix`"
+        return Finding(
+            is_ok=True, found="as they should be; limits not set yet", hint=hint, is_enforced=False
+        )
+    return Finding(is_ok=True, found="as they should be, limits set")
+
+
+# ----------------------------------------------------------------------------------------- worktrees
+
+
+def look_at_worktrees(site: Site, is_fixing: bool) -> Finding:
+    """Entries of worktrees whose folder is gone."""
+    orphans = find_orphans(site.home)
+    gone = [one for one in orphans if not one.why_kept]
+    kept = [f"{one.name}: {one.root} is not there, but {one.why_kept}" for one in orphans if one.why_kept]
+    if not gone:
+        return Finding(is_ok=True, found="; ".join(kept) or "every entry has its folder")
+    if not is_fixing:
+        told = [
+            f"{one.name}: {one.root} is gone ({tell_active(site.context, int(one.changed_at * 1000))})"
+            for one in gone
+        ]
+        hint = "if it was moved: git worktree repair; else `landlane doctor --fix` saves and removes it"
+        return Finding(is_ok=False, found="; ".join(told + kept), hint=hint)
+    done: list[str] = []
+    with git_lock(site.common_dir, "remove entries of lost worktrees"):
+        for one in gone:
+            ref, place = retire_orphan(site.home, one)
+            saved = f"its work is kept as {ref}" if ref else "nothing of it was at stake"
+            done.append(f"removed {one.name}; {saved}; the entry is kept in {place}")
+    return Finding(is_ok=True, found="; ".join(done + kept))
+
+
+# ---------------------------------------------------------------------------------------- lock files
+
+
+def look_at_locks(site: Site, is_fixing: bool) -> Finding:
+    """Lock files of git that nobody holds any more, and those that somebody may hold."""
+    if not (locks := find_lock_files(site.common_dir)):
+        return Finding(is_ok=True, found="none")
+    if not is_fixing:
+        use = who_uses({lock.path for lock in locks}, _folders(site))
+        return _tell_locks(site, [(lock, _why_kept(lock, use)) for lock in locks])
+    done: list[str] = []
+    left: list[tuple[LockFile, str]] = []
+    # Under our own lock no command of ours makes one meanwhile.
+    with git_lock(site.common_dir, "remove old lock files"):
+        use = who_uses({lock.path for lock in locks}, _folders(site))
+        for lock in locks:
+            why = _why_kept(lock, use)
+            if why:
+                left.append((lock, why))
+            elif place := put_aside(site.common_dir, lock):
+                active = tell_active(site.context, int(lock.changed_at * 1000))
+                done.append(f"{_name(site, lock)} was forsaken and is now {place} ({active})")
+    if left:
+        finding = _tell_locks(site, left)
+        return Finding(is_ok=finding.is_ok, found="; ".join([*done, finding.found]), hint=finding.hint)
+    return Finding(is_ok=True, found="; ".join(done) or "none")
+
+
+def _folders(site: Site) -> list[str]:
+    """Where a git may stand that works on this repository."""
+    admins = os.path.join(site.common_dir, "worktrees")
+    roots = [site.home.root, site.common_dir]
+    for name in os.listdir(admins) if os.path.isdir(admins) else []:
+        try:
+            with open(
+                os.path.join(admins, name, "gitdir"), encoding="utf-8", errors="surrogateescape"
+            ) as file:
+                roots.append(os.path.dirname(os.path.realpath(file.readline().rstrip("\n"))))
+        except OSError:
+            continue
+    return roots
+
+
+def _why_kept(lock: LockFile, use: Use) -> str:
+    """Why a lock file may still be somebody's; empty when its owner is provably gone."""
+    if not sees_processes():
+        return "this system does not tell who has it open"
+    if holders := use.openers.get(lock.path):
+        return f"{describe_process(holders[0])} has it open"
+    if use.gits:
+        return f"{describe_process(use.gits[0])} works on this repository"
+    if use.hidden:
+        return f"{describe_process(use.hidden[0])} of another user may hold it"
+    young = _YOUNG_SECONDS if sees_all_processes() else _YOUNG_IN_CONTAINER_SECONDS
+    age = time.time() - lock.changed_at
+    return (
+        "" if age > young else f"it is {max(age, 0):.0f} seconds old, and less than {young:.0f} prove nothing"
+    )
+
+
+def _tell_locks(site: Site, locks: list[tuple[LockFile, str]]) -> Finding:
+    told: list[str] = []
+    for lock, why in locks:
+        active = tell_active(site.context, int(lock.changed_at * 1000))
+        told.append(f"{_name(site, lock)}: {why or 'nobody holds it any more'} ({active})")
+    is_stale = any(not why for _, why in locks)
+    if is_stale:
+        return Finding(
+            is_ok=False, found="; ".join(told), hint="`landlane doctor --fix` takes forsaken ones away"
+        )
+    # Somebody may be at work: that is no trouble, unless it lasts.
+    return Finding(
+        is_ok=True,
+        found="; ".join(told),
+        hint="if git stays refused, look again in a while",
+        is_enforced=False,
+    )
+
+
+def _name(site: Site, lock: LockFile) -> str:
+    return os.path.relpath(lock.path, site.common_dir)

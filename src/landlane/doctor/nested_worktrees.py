@@ -1,0 +1,97 @@
+"""Worktrees that other programs put inside of the repository, and the tools whose settings let them walk in.
+
+A test runner or linter that finds a second copy of the project below it runs everything twice, and mostly on
+old code. Each rule knows what one tool leaves out by itself, and where its settings say more. Settings that
+are programs are not run: a folder counts as left out when it is named in them.
+"""
+
+from __future__ import annotations
+
+import os
+
+from landlane.doctor.finding import Finding
+from landlane.doctor.nested_worktree_rules import RULES, Nest
+from landlane.git.run import run_in
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+    from landlane.context import Site
+    from landlane.doctor.nested_worktree_rules import Walker
+    from landlane.git.discovery import Checkout
+
+_DEEPEST = 4
+_MOST_FOLDERS = 20_000
+_SKIPPED = frozenset((".git", "node_modules", "target", "__pycache__", ".venv", "venv"))
+
+
+def find_nested(home: Checkout) -> list[str]:
+    """The roots of worktrees inside of the main checkout, as paths in it: known to git, or just there."""
+    found = {os.path.relpath(path, home.root) for path in _known(home)}
+    found |= {os.path.relpath(path, home.root) for path in _seen(home.root)}
+    return sorted(path for path in found if path != "." and not path.startswith(".."))
+
+
+def _known(home: Checkout) -> Iterator[str]:
+    admins = os.path.join(home.common_dir, "worktrees")
+    for name in os.listdir(admins) if os.path.isdir(admins) else []:
+        try:
+            with open(
+                os.path.join(admins, name, "gitdir"), encoding="utf-8", errors="surrogateescape"
+            ) as file:
+                marker = os.path.realpath(os.path.join(admins, name, file.readline().rstrip("\n")))
+        except OSError:
+            continue
+        if os.path.exists(marker):
+            yield os.path.dirname(marker)
+
+
+def _seen(root: str) -> Iterator[str]:
+    """Folders with a `.git` file that leads to a worktree's entry; that of a submodule leads elsewhere."""
+    left = _MOST_FOLDERS
+    for folder, names, files in os.walk(root):
+        depth = folder.count("/") - root.count("/")
+        left -= 1
+        if folder != root and ".git" in files and _is_worktree(os.path.join(folder, ".git")):
+            yield folder
+            names.clear()
+        elif depth >= _DEEPEST or left < 0:
+            names.clear()
+        else:
+            names[:] = [name for name in names if name not in _SKIPPED]
+
+
+def _is_worktree(marker: str) -> bool:
+    try:
+        with open(marker, encoding="utf-8", errors="surrogateescape") as file:
+            return "/worktrees/" in file.readline()
+    except OSError:
+        return False
+
+
+def find_walkers(home: Checkout) -> list[Walker]:
+    """The settings of tools that would walk into worktrees nested in the main checkout."""
+    nests = sorted({os.path.dirname(path) or path for path in find_nested(home)})
+    found: list[Walker] = []
+    for folder in nests:
+        # Asked for a file inside, since `name/` does not fit a folder that git cannot see to be one.
+        ignored = run_in(home, "check-ignore", "--quiet", "--", os.path.join(folder, "x")).exit_code == 0
+        nest = Nest(root=home.root, folder=folder, is_ignored=ignored)
+        found += [walker for rule in RULES for walker in rule(nest)]
+    return found
+
+
+def look_at_nesting(site: Site, is_fixing: bool) -> Finding:
+    """Worktrees inside of the main checkout, and the settings that let tools walk into them."""
+    nested = find_nested(site.home)
+    if not nested:
+        return Finding(is_ok=True, found="none inside of the main checkout")
+    walkers = find_walkers(site.home)
+    more = " …" if len(nested) > 3 else ""
+    named = f"{len(nested)} inside of the main checkout ({', '.join(nested[:3])}{more})"
+    if not walkers:
+        return Finding(is_ok=True, found=f"{named}; no tool set up here walks into them")
+    told = "; ".join(f"{one.tool} ({one.file})" for one in walkers)
+    hint = "; ".join(f"{one.file}: {one.line}" for one in walkers)
+    return Finding(is_ok=False, found=f"{named}, and these walk into them: {told}", hint=f"add to {hint}")

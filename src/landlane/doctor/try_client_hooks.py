@@ -1,0 +1,269 @@
+"""Canaries: a path that somebody holds, and a stranger who tries to change it through a client's own hook.
+
+The very command that stands in the client's settings is run as the client runs it. Both sessions are
+throw-away ones and end with the trial; only the journal tells that they were there.
+"""
+
+from __future__ import annotations
+
+import os
+import shlex
+import tempfile
+from contextlib import contextmanager
+
+from landlane.claims.model import EXCLUSIVE, Request
+from landlane.claims.take import take
+from landlane.clients.hook_command import is_ours
+from landlane.clients.setup_model import is_denied, setup_of
+from landlane.errors import LandlaneError
+from landlane.git.discovery import find_checkout
+from landlane.git.run import PLACES, run_in
+from landlane.hooks.dispatch import handle
+from landlane.ids import new_uuid, short_id
+from landlane.managed_files.json_comments import NotJson
+from landlane.managed_files.json_entries import MISSING, values_of
+from landlane.merge.value_tree import is_list, is_table
+from landlane.patterns.pattern import parse
+from landlane.processes.child import Child
+from landlane.protocol import hook_events as hooking
+from landlane.protocol.hook_events import Event
+from landlane.sessions.join import join, leave
+from landlane.values import replace, value
+from landlane.workspaces.unauthorized_writes import CLEARED, end_breach, list_breaches
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from collections.abc import Callable, Generator, Mapping
+    from typing import Any
+
+    from landlane.clients.setup_model import Canary
+    from landlane.context import Context, Site
+    from landlane.processes.child import Ended
+
+_LIMIT_SECONDS = 15.0
+_TTL_MS = 120_000
+# What a client around us may have set: the canary is nobody's child.
+_FOREIGN = ("CLAUDE", "CODEX", "GEMINI", "QWEN", "COPILOT", "OPENCODE", "CURSOR")
+_OURS = ("LANDLANE_SESSION", "LANDLANE_AGENT", "LANDLANE_TASK", "LANDLANE_WORKSPACE")
+_AFTER_WORDS = ("PostToolUse", "AfterTool", "postToolUse", "afterShellExecution", "after", "")
+_HOLDER = "canary-"
+_DESTRUCTIVE = "git reset --hard"
+_GUARD_END = "exit 2"
+
+
+@value
+class Trial:
+    """What became of an attempt: whether the client would have refused, what was said, and if rightly."""
+
+    is_denied: bool
+    said: str
+    is_understood: bool = True
+    is_told: bool = False  # it was not refused, but told of right after it
+
+
+class Stranger:
+    """A session of a client that tries what it must not; `path` is held by another one."""
+
+    def __init__(self, context: Context, root: str, client: str, path: str) -> None:
+        self.client = client
+        self.path = path
+        self._context = context
+        self._root = root
+        self._session = new_uuid()
+        self._name = short_id("canary", 6)
+        self._adapter: Any = __import__(f"landlane.clients.{client}.hook", fromlist=["read"])
+        self._known: set[str] = set()
+
+    @property
+    def guard_word(self) -> str:
+        """The word of the event that stands before an edit."""
+        return self._canary("edit", "").word
+
+    def edit(self, command: str, agent: str = "") -> Trial:
+        """Try to edit the held path."""
+        tried = self._try(command, self._canary("edit", agent))
+        return replace(tried, is_understood=self.path in tried.said or _HOLDER in tried.said)
+
+    def reset(self, command: str) -> Trial:
+        """Try to take away everybody's work through the shell."""
+        canary = self._canary("shell", "")
+        told = _replaced(canary.payload, self._written_command(canary), _DESTRUCTIVE)
+        tried = self._try(command, replace(canary, payload=told))
+        return replace(tried, is_understood=_HOLDER in tried.said or "reset" in tried.said)
+
+    def write(self, command_of: Callable[[str], str]) -> Trial:
+        """Write the held path by the shell: refused before, or told of right after it.
+
+        `command_of` gives the command for an event's word.
+        """
+        canary = self._canary("shell", "")
+        tried = self._try(command_of(canary.word), canary)
+        after = self._after(canary)
+        if tried.is_denied or after is None:
+            return replace(tried, is_understood=self.path in tried.said or _HOLDER in tried.said)
+        full = os.path.join(self._root, self.path)
+        try:
+            with open(full, "w", encoding="utf-8") as file:
+                file.write("canary\n")
+            ended = self._run(command_of(after.word), after)
+        finally:
+            if os.path.exists(full):
+                os.unlink(full)
+        is_told = self.path in ended.output + ended.trouble
+        return Trial(is_denied=is_told, said=_said(ended), is_told=is_told)
+
+    def babble(self, command: str) -> Trial:
+        """Call with what nobody can read."""
+        canary = self._canary("edit", "")
+        ended = self._start(command, b"{", canary.environment)
+        return self._judged(canary.word, ended)
+
+    def end(self) -> None:
+        """End every session that began with this one."""
+        for session in self._known:
+            event = Event(client=self.client, kind=hooking.END, session=session, cwd=self._root)
+            try:
+                handle(self._context, _no_site, event, {})
+            except LandlaneError:
+                continue
+        self._clear_breaches()
+
+    def _clear_breaches(self) -> None:
+        """What was written down of the canary's own write is nobody's business any more."""
+        home = find_checkout(self._root).home_checkout
+        for breach in list_breaches(self._context):
+            if self.path in breach.paths:
+                end_breach(self._context, None, breach.id, CLEARED)
+                run_in(home, "update-ref", "-d", breach.ref)
+
+    def _canary(self, kind: str, agent: str) -> Canary:
+        full = os.path.join(self._root, self.path)
+        return setup_of(self.client).canary(kind, self._root, full, self._session, agent)
+
+    def _written_command(self, canary: Canary) -> str:
+        return self._adapter.read(canary.word, canary.payload, canary.environment).command
+
+    def _after(self, canary: Canary) -> Canary | None:
+        """The call that follows a shell call, if this client makes one that we know."""
+        before: Event = self._adapter.read(canary.word, canary.payload, canary.environment)
+        for word in _AFTER_WORDS:
+            payload: dict[str, Any] = {**canary.payload, "tool_response": {}}
+            if "hook_event_name" in payload:
+                payload["hook_event_name"] = word or str(payload["hook_event_name"]).replace(
+                    "before", "after"
+                )
+            try:
+                event: Event = self._adapter.read(word, payload, canary.environment)
+            except LandlaneError:
+                continue
+            if event.kind == hooking.AFTER and event.tool == before.tool:
+                return replace(canary, word=word, payload=payload)
+        return None
+
+    def _try(self, command: str, canary: Canary) -> Trial:
+        return self._judged(canary.word, self._run(command, canary))
+
+    def _judged(self, word: str, ended: Ended) -> Trial:
+        is_no = not ended.is_late and is_denied(self.client, word, ended.exit_code, ended.output)
+        return Trial(is_denied=is_no, said=_said(ended))
+
+    def _run(self, command: str, canary: Canary) -> Ended:
+        import json
+
+        event: Event = self._adapter.read(canary.word, canary.payload, canary.environment)
+        self._known.add(event.session)
+        return self._start(command, json.dumps(canary.payload).encode(), canary.environment)
+
+    def _start(self, command: str, payload: bytes, environment: Mapping[str, str]) -> Ended:
+        foreign = [name for name in os.environ if name.startswith(_FOREIGN)]
+        with tempfile.NamedTemporaryFile(prefix="landlane-canary-") as file:
+            file.write(payload)
+            file.flush()
+            child = Child(
+                ["/bin/sh", "-c", 'exec /bin/sh -c "$2" <"$1"', "sh", file.name, command],
+                cwd=self._root,
+                environment={**environment, "LANDLANE_AGENT": self._name},
+                without=(*PLACES, *_OURS, *foreign),
+            )
+            return child.wait(_LIMIT_SECONDS)
+
+
+@contextmanager
+def held_path(context: Context) -> Generator[str]:
+    """A path that does not exist and that somebody holds, as long as this lasts."""
+    # With our own process, so that it does not outlive us even when we are killed.
+    ours = context.processes.current()
+    holder = join(context, short_id("canary", 6), process=ours, may_choose_role=True).session
+    try:
+        path = f".landlane-{short_id('canary', 8)}"
+        take(context, holder, Request(patterns=(parse(path),), mode=EXCLUSIVE, ttl_ms=_TTL_MS, note="doctor"))
+        yield path
+    finally:
+        leave(context, holder)
+
+
+@contextmanager
+def stranger(context: Context, root: str, client: str, path: str) -> Generator[Stranger]:
+    """A session that tries to change a held path, and is ended in any case."""
+    made = Stranger(context, root, client, path)
+    try:
+        yield made
+    finally:
+        made.end()
+
+
+def commands_in(text: str) -> list[str]:
+    """Every command of ours in a settings file, or in a plugin that holds it as a list of words."""
+    try:
+        found = values_of(text)
+    except NotJson:
+        return [shlex.join(words) for words in _lists_of_words(text)]
+    return [] if found is MISSING else [item for item in _strings(found) if is_ours(item)]
+
+
+def command_for(commands: list[str], client: str, word: str) -> str:
+    """The one that answers an event: of several, the one that refuses also when it cannot run."""
+    named = f"{client} {word}".strip()
+    fitting = [one for one in commands if named in one or (not word and client in one)]
+    guards = [one for one in fitting if _GUARD_END in one]
+    return (guards or fitting or [""])[0]
+
+
+def _strings(item: Any) -> list[str]:
+    if isinstance(item, str):
+        return [item]
+    parts = item.values() if is_table(item) else item if is_list(item) else ()
+    return [text for part in parts for text in _strings(part)]
+
+
+def _lists_of_words(text: str) -> list[list[str]]:
+    import json
+
+    found: list[list[str]] = []
+    for line in text.splitlines():
+        _, equals, rest = line.partition("= [")
+        if equals and is_ours(rest):
+            try:
+                found.append([str(word) for word in json.loads("[" + rest.rstrip(";"))])
+            except ValueError:
+                continue
+    return found
+
+
+def _replaced(item: Any, old: str, new: str) -> Any:
+    if isinstance(item, str):
+        return item.replace(old, new)
+    if is_table(item):
+        return {key: _replaced(part, old, new) for key, part in item.items()}
+    return [_replaced(part, old, new) for part in item] if is_list(item) else item
+
+
+def _said(ended: Ended) -> str:
+    if ended.is_late:
+        return f"no answer within {_LIMIT_SECONDS:g} seconds"
+    said = " ".join((ended.output + " " + ended.trouble).split())
+    return f"exit {ended.exit_code}" + (f": {said[:600]}" if said else ", and nothing was said")
+
+
+def _no_site() -> Site:
+    raise LandlaneError("not needed at the end of a session", code="NO_SITE")

@@ -1,1 +1,0 @@
-"""What things are: frozen values and the pure rules that judge them."""

@@ -1,0 +1,1 @@
+"""Watch for events and send notifications."""

@@ -1,0 +1,138 @@
+"""What a watcher sees in git: new commits on the target branch, and changed dependencies among them.
+
+Nothing is fetched and no ref is moved: the remote is only asked where its branch stands.
+"""
+
+from __future__ import annotations
+
+from landlane.errors import LandlaneError, PatternError
+from landlane.events.model import COMMITS, DEPENDENCIES, Fact, changed_manifests
+from landlane.events.records import marks_in, write_moved
+from landlane.git.run import ask, run_in
+from landlane.git.target import commits_of, find_target
+from landlane.patterns.pattern import covers_branch
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+    from typing import Any
+
+    from landlane.context import Site
+    from landlane.events.model import Event
+    from landlane.git.target import Target
+    from landlane.settings.model import Settings
+
+_ASK_SECONDS = 20.0
+_MOST_COMMITS = 20
+_SHA = 40
+
+
+def observe_target(site: Site, settings: Settings) -> list[Event]:
+    """Look where the target branch stands, and write down what came since the last look; tells that."""
+    if not site.home.common_dir:
+        return []  # no git, no target: the store is watched all the same
+    try:
+        target = find_target(site.home, settings)
+    except LandlaneError:
+        return []  # a repository without a commit has nothing to be watched
+    tip = _tip(site, target)
+    if not tip:
+        return []
+    name = f"target:{target.remote}/{target.branch}"
+    before = site.context.store.view(lambda reading: marks_in(reading, name))
+    known, read = str(before.get("tip", "")), str(before.get("read", ""))
+    is_here = _is_here(site, tip)
+    if tip == known and (tip == read or not is_here):
+        return []
+    count = int(before.get("moves", 0)) + (tip != known)
+    facts: list[Fact] = []
+    if known and tip != known:
+        facts.append(_commits(site, target, known, tip, count))
+    if read and is_here:  # what is not here yet can only be read when somebody has fetched it
+        facts += _dependencies(site, settings, target, read, tip)
+    after = {"tip": tip, "read": tip if is_here else read or known, "moves": count}
+    return write_moved(site.context, settings, name, before, after, facts)
+
+
+def _tip(site: Site, target: Target) -> str:
+    """Where the target stands, by the word of whoever has it; empty when nobody answers."""
+    if not target.remote:
+        return commits_of(site.home, [target.ref]).get(target.ref, "")
+    try:
+        found = run_in(
+            site.home, "ls-remote", "--quiet", target.remote, target.ref, limit_seconds=_ASK_SECONDS
+        )
+    except LandlaneError:
+        return ""
+    tip = found.text.split("\t")[0].strip()
+    return tip if not found.exit_code and len(tip) >= _SHA else ""
+
+
+def _is_here(site: Site, commit: str) -> bool:
+    return ask(site.home, "cat-file", "-t", commit) == "commit"
+
+
+def _commits(site: Site, target: Target, before: str, after: str, count: int) -> Fact:
+    is_here = _is_here(site, before) and _is_here(site, after)
+    listed: list[str] = []
+    number: int | None = None
+    is_rewound = False
+    if is_here:
+        listed = ask(
+            site.home, "log", f"-{_MOST_COMMITS}", "--format=%h %an: %s", f"{before}..{after}"
+        ).splitlines()
+        counted = ask(site.home, "rev-list", "--count", f"{before}..{after}")
+        number = int(counted) if counted.isdecimal() else None
+        is_rewound = bool(run_in(site.home, "merge-base", "--is-ancestor", before, after).exit_code)
+    how = "was rewound" if is_rewound else f"has {number if number is not None else 'new'} new commits"
+    how = "has 1 new commit" if number == 1 and not is_rewound else how
+    how = "has new commits" if number is None else how
+    facts = {"target": target.branch, "remote": target.remote, "before": before, "after": after}
+    return Fact(
+        kind=COMMITS,
+        about=f"{COMMITS}:{target.remote}/{target.branch}:{after}:{count}",
+        text=_printable(f"{target.branch} {how}: {before[:12]}..{after[:12]}"),
+        facts={
+            **facts,
+            "count": number,
+            "is_rewound": is_rewound,
+            "commits": [_printable(one) for one in listed],
+        },
+    )
+
+
+def _dependencies(site: Site, settings: Settings, target: Target, before: str, after: str) -> list[Fact]:
+    changed = ask(site.home, "diff", "--name-only", "--no-renames", "-z", before, after).split("\0")
+    paths = _depending(site, settings, [path for path in changed if path])
+    if not paths:
+        return []
+    named = [_printable(path) for path in paths[:50]]
+    return [
+        Fact(
+            kind=DEPENDENCIES,
+            about=f"{DEPENDENCIES}:{target.remote}/{target.branch}:{before}..{after}",
+            text=f"{target.branch} depends on other things now: {', '.join(named[:5])} changed",
+            facts={"target": target.branch, "before": before, "after": after, "paths": named},
+        )
+    ]
+
+
+def _depending(site: Site, settings: Settings, paths: Sequence[str]) -> list[str]:
+    if settings.watch_dependencies is None:
+        return changed_manifests(paths)
+    pattern_of = site.context.repository.pattern_of
+    known = [branch for text in settings.watch_dependencies for branch in pattern_of(text, "glob").branches]
+
+    def is_meant(path: str) -> bool:
+        try:
+            branches = pattern_of(path, "literal").branches
+        except PatternError:
+            return False
+        return any(covers_branch(one, branch) for branch in branches for one in known)
+
+    return [path for path in paths if is_meant(path)]
+
+
+def _printable(text: Any) -> str:
+    """What every store can hold: what is no text shows as question marks."""
+    return str(text).encode("utf-8", "surrogateescape").decode("utf-8", "replace").replace("\0", "\ufffd")

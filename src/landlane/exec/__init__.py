@@ -1,0 +1,1 @@
+"""`landlane exec`: run one command as an agent inside a sandbox."""

@@ -1,0 +1,188 @@
+"""What a run leaves, and clearing it away: processes, scratch, pins and its session; also after a crash.
+
+Every step can be done again and harms nobody else, so several may clear up after the same run at once. What
+was written in a workspace is left alone: whoever opens or prunes that one saves it first.
+"""
+
+from __future__ import annotations
+
+import os
+import shutil
+import stat
+
+from landlane.doctor.finding import Finding
+from landlane.errors import LandlaneError
+from landlane.git.lock import git_lock
+from landlane.git.run import told
+from landlane.git.target import commit_at
+from landlane.processes.tree import MARK, bears_mark, end_tree, find_members, hunt, marked_trees
+from landlane.sandbox.model import Tree
+from landlane.sessions.join import leave
+from landlane.sessions.leases import session_from
+from landlane.sessions.sandbox_runs import (
+    ENDED,
+    change_run,
+    is_at_hand,
+    is_forsaken,
+    list_ended,
+    list_running,
+    tree_of,
+)
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from collections.abc import Callable
+    from typing import Any
+
+    from landlane.context import Site
+    from landlane.sessions.sandbox_runs import Run
+
+PINS = "refs/landlane/exec/"
+SCRATCH_PREFIX = "landlane-"
+_GRACE_SECONDS = 1.0
+_QUIET_SECONDS = 0.2
+
+
+def checkout_in(scratch: str) -> str:
+    """Where the checkout of a run lies that is thrown away with its scratch."""
+    return os.path.join(scratch, "checkout")
+
+
+def clear_forsaken(site: Site) -> list[str]:
+    """End what goes on although its starter was killed, and clear away what it left; tells what was done."""
+    done: list[str] = []
+    for run in _forsaken(site):
+        try:
+            count = clear_away(site, run, why="its starter was killed")
+        except (LandlaneError, OSError) as error:
+            done.append(f"{run.id} of {run.agent}, whose starter was killed, cannot be cleared away: {error}")
+            continue
+        ended = f"{count} process{'es were' if count != 1 else ' was'} ended" if count else "none went on"
+        left = f"; its work is in {run.workspace}" if run.workspace else ""
+        done.append(f"{run.id} of {run.agent} was left by its starter: {ended}, its scratch is removed{left}")
+    return done
+
+
+def _forsaken(site: Site) -> list[Run]:
+    running = list_running(site.context)
+    return [run for run in running if is_forsaken(site.context, run, site.common_dir, os.geteuid())]
+
+
+def clear_away(site: Site, run: Run, *, why: str = "", exit_code: int | None = None) -> int:
+    """End every process of a run and its session, remove its scratch; tells how many processes there were."""
+    tree = tree_of(run)
+    count = _end_all(tree)
+    end_session_of(site, run)
+    unpin(site, run.session)
+    remove_scratch(run.scratch)
+    change_run(site.context, run, "ended", state=ENDED, why=why, exit_code=exit_code)
+    return count
+
+
+def _end_all(tree: Tree) -> int:
+    """End a tree whose starter is gone; what forks all the time may escape one look, and hardly many."""
+    count = end_tree(tree, grace_seconds=_GRACE_SECONDS) if find_members(tree) else 0
+    return count + hunt(tree, lambda one: bears_mark(one.pid, tree.id), quiet_seconds=_QUIET_SECONDS)
+
+
+def end_session_of(site: Site, run: Run) -> None:
+    """Let the session of a run leave, if it has not."""
+    row = site.context.store.view(lambda reading: reading.one("session_get", session=run.session))
+    if row is None or row[12] is not None:
+        return
+    try:
+        leave(site.context, session_from(row))
+    except LandlaneError:
+        return  # it left by itself, or lapsed
+
+
+def unpin(site: Site, session_id: str) -> None:
+    """Let go of the commit that a throw-away clone stood on."""
+    pin = PINS + session_id
+    if commit_at(site.home, pin):
+        with git_lock(site.common_dir, f"unpin {session_id}"):
+            told(site.home, "update-ref", "-d", pin)
+
+
+def remove_scratch(path: str) -> None:
+    """Remove a run's private folder, whatever modes were set in it; nothing that is not one."""
+    if not os.path.basename(path).startswith(SCRATCH_PREFIX) or not is_own_folder(path):
+        return
+
+    def make_removable(remove: Callable[..., Any], failed: str, _: object) -> None:
+        del remove
+        _make_removable(path, failed)
+
+    shutil.rmtree(path, onerror=make_removable)  # follows no link out of it
+    if os.path.lexists(path):
+        shutil.rmtree(path, ignore_errors=True)
+
+
+def is_own_folder(path: str) -> bool:
+    """Whether a folder is this user's, and no link."""
+    try:
+        found = os.lstat(path)
+    except OSError:
+        return False
+    return stat.S_ISDIR(found.st_mode) and os.geteuid() in (found.st_uid, 0)
+
+
+def _make_removable(scratch: str, path: str) -> None:
+    """Some tools write-protect what they unpack: give ourselves the right to remove it, and try again.
+
+    What the scratch lies in is not ours, and keeps its mode.
+    """
+    try:
+        _open_up(scratch, os.path.dirname(path))
+        if os.path.isdir(path) and not os.path.islink(path):
+            _open_up(scratch, path)
+            shutil.rmtree(path, ignore_errors=True)
+        elif os.path.lexists(path):
+            os.unlink(path)
+    except OSError:
+        return  # the second round, or the system's own cleaning, may do better
+
+
+def _open_up(scratch: str, folder: str) -> None:
+    """Let ourselves change a folder of the scratch; one that meanwhile leads elsewhere is left alone."""
+    top, found = os.path.realpath(scratch), os.path.realpath(folder)
+    if found == top or found.startswith(top + os.sep):
+        os.chmod(found, 0o700)
+
+
+def _surviving(site: Site) -> list[tuple[Run, int]]:
+    """Runs that are over and of which processes live all the same, with how many bear their mark."""
+    marked = marked_trees()
+    if not marked:
+        return []
+    ended = [run for run in list_ended(site.context) if run.tree["id"] in marked]
+    mine = [run for run in ended if is_at_hand(site.context, run, site.common_dir, os.geteuid())]
+    marked = marked_trees() if mine else {}  # once more: one may have ended while we looked
+    return [(run, marked[run.tree["id"]]) for run in mine if run.tree["id"] in marked]
+
+
+def _end_surviving(site: Site) -> list[str]:
+    survivors = [(run, _end_all(tree_of(run))) for run, _ in _surviving(site)]
+    return [f"{count} left of {run.id} of {run.agent}, which is over, ended" for run, count in survivors]
+
+
+def look_at_runs(site: Site, is_fixing: bool) -> Finding:
+    """Commands inside fences whose starter was killed or that left processes behind, for the doctor."""
+    done = [*clear_forsaken(site), *_end_surviving(site)] if is_fixing else []
+    left, survivors = _forsaken(site), _surviving(site)
+    found: list[str] = []
+    if left:
+        named = ", ".join(f"{run.id} of {run.agent}" for run in left[:5])
+        found.append(f"{len(left)} left by a starter that was killed: {named}")
+    if survivors:
+        named = ", ".join(f"{count} of {run.id} of {run.agent}" for run, count in survivors[:5])
+        found.append(f"processes live of runs that are over: {named}")
+    if found:
+        hint = "`landlane doctor --fix` ends what goes on of them, and removes their scratch"
+        hint = f"end them by hand: they bear {MARK} in their environment" if is_fixing else hint
+        return Finding(is_ok=False, found="; ".join([*done, *found]), hint=hint)
+    if done:
+        is_ok = not any("cannot be cleared" in line for line in done)
+        return Finding(is_ok=is_ok, found="; ".join(done), hint="" if is_ok else "end them by hand")
+    count = len(list_running(site.context))
+    return Finding(is_ok=True, found=f"{count} running, each with its starter" if count else "none")

@@ -1,0 +1,1 @@
+"""Split a task into branches and join their results."""

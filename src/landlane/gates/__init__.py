@@ -1,0 +1,1 @@
+"""Questions that only a person may answer."""

@@ -1,0 +1,356 @@
+"""What a person needs to decide: what exactly is asked about, how much it changes, and if it has moved."""
+
+from __future__ import annotations
+
+import os
+import time
+
+from landlane.deploys.records import stay_alive
+from landlane.errors import (
+    LandlaneError,
+    Malformed,
+    NotAllowed,
+    PatternError,
+    RepositoryError,
+    Stale,
+    WaitsForPerson,
+)
+from landlane.gates import ask as gates
+from landlane.gates.model import APPROVAL, DEPLOY, LONGEST_WHY, WAITING, Gate, risk_of
+from landlane.git.create_checkout import bring_back
+from landlane.git.refs import is_oid, read_refs
+from landlane.git.run import ask, run_in
+from landlane.git.target import commits_of, find_target
+from landlane.patterns.pattern import covers_branch
+from landlane.store import records
+from landlane.tasks.change import get_task
+from landlane.tasks.model import AT_WORK
+from landlane.tasks.rows import task_from
+from landlane.values import replace
+from landlane.workspaces.model import OPEN
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from collections.abc import Mapping, Sequence
+    from typing import Any
+
+    from landlane.context import Context, Site
+    from landlane.git.discovery import Checkout
+    from landlane.landing.model import Landing
+    from landlane.sessions.model import Session
+    from landlane.tasks.model import Task
+
+_NAMED = ("command", "amount", "text", "plan", "head", "commit", "hash", "key", "url")
+_MOST_PATHS = 50
+_MOST_BYTES = 64 * 1024 * 1024
+_SHA = 40
+_LOOK_SECONDS = 1.0  # on another machine nobody wakes us
+
+
+def ask_person(
+    site: Site,
+    session: Session,
+    task_id: str,
+    kind: str,
+    why: str,
+    about: str = "",
+    *,
+    is_guest: bool = False,
+) -> Gate:
+    """Ask a person about a task, with what there is to see; the task rests until the answer.
+
+    `about` is a revision, a file or NAME=TEXT; without it, the head of the task's branch. Of a guest behind a
+    fence neither the files nor the repository of its own checkout are believed.
+
+    Raises:
+        Malformed: the question cannot be kept, or nobody knows what it is about.
+        Stale: the task is not this session's any more.
+    """
+    task = get_task(site.context, task_id)
+    own, site = site.here, replace(site, here=site.home) if is_guest else site
+    _bring(site, own, task)
+    meant = about_of(site, task, about, is_guest=is_guest)
+    if is_guest and not about and not meant:
+        meant = _head_in(own, task)
+    found = evidence_for(site, task, str(meant.get("head", "")))
+    risk = _risk(site, kind, found, has_checks=bool(task.check) or None)
+    return gates.ask(site.context, session, task_id, kind, why, meant, risk=risk, evidence=found)
+
+
+def ask_plainly(context: Context, session: Session, task_id: str, kind: str, why: str, about: str) -> Gate:
+    """The same in a folder without git: it is about words, or about nothing that could move.
+
+    Raises:
+        Malformed: the question cannot be kept.
+        Stale: the task is not this session's any more.
+    """
+    name, equals, rest = about.partition("=")
+    meant = {name: rest} if equals and name in _NAMED else {"text": about}
+    return gates.ask(context, session, task_id, kind, why, meant)
+
+
+def _bring(site: Site, own: Checkout, task: Task) -> None:
+    """Bring the branch of a task here from its clone, so that a person can look at what it is about."""
+    known = site.context.store.view(lambda reading: records.by_key(reading, "workspace", task.id, OPEN))
+    try:
+        if any(one["path"] == own.root and one["branch"] == task.branch for one in known):
+            bring_back(site.home, own.root, task.branch)
+    except LandlaneError:
+        return  # a person can still decide without seeing it
+
+
+def _head_in(own: Checkout, task: Task) -> dict[str, Any]:
+    """The head of a task's branch in a guest's own clone, read from its file: no git is run there."""
+    ref = f"refs/heads/{task.branch}"
+    head = (read_refs(own.common_dir, [ref]) or {}).get(ref, "") if task.attempt else ""
+    return {"head": head, "branch": task.branch} if is_oid(head) else {}
+
+
+def wait_for_answer(context: Context, session: Session, gate_id: str, wait_ms: int) -> Gate:
+    """The gate as it stands once a person has answered it, or when the time is up; waiting shows life."""
+    give_up_at = time.monotonic() + wait_ms / 1000
+    listener = context.store.listen()  # before looking, so that no answer in between is missed
+    try:
+        while True:
+            gate = gates.get_gate(context, gate_id)
+            left = give_up_at - time.monotonic()
+            if gate.state != WAITING or left <= 0:
+                return gate
+            stay_alive(context, session)
+            listener.wait(min(left, _LOOK_SECONDS))
+    finally:
+        listener.close()
+
+
+def about_of(site: Site, task: Task | None, text: str, *, is_guest: bool = False) -> dict[str, Any]:
+    """What exactly a person is asked about.
+
+    Raises:
+        Malformed: it is no revision, no file and no NAME=TEXT.
+    """
+    places = (site.here, site.home)
+    if not text:
+        branch = task.branch if task is not None and task.attempt else ""
+        for place in places if branch else ():
+            if head := commits_of(place, [f"refs/heads/{branch}"]).get(f"refs/heads/{branch}"):
+                return {"head": head, "branch": branch}
+        return {}
+    name, equals, rest = text.partition("=")
+    if equals and name in _NAMED and rest:
+        return {name: rest}
+    path = os.path.join(site.here.root, text) if not os.path.isabs(text) else text
+    cwd = os.path.abspath(text)
+    for place in (cwd, path) if not is_guest else ():
+        if os.path.isfile(place):
+            return {
+                "file": os.path.relpath(place, site.here.root),
+                "hash": _hash_of(place),
+                "at": site.here.root,
+            }
+    for checkout in places:
+        head = ask(checkout, "rev-parse", "--verify", "--quiet", "--end-of-options", f"{text}^{{commit}}")
+        if len(head) >= _SHA:
+            is_branch = bool(commits_of(checkout, [f"refs/heads/{text}"]))
+            return {"head": head, **({"branch": text} if is_branch else {})}
+    raise Malformed(
+        f"{text[:80]!r} is no commit, no file and no NAME=TEXT",
+        code="BAD_ABOUT",
+        hint=f"--about HEAD, --about plan.toml or --about command='…'; names: {', '.join(_NAMED)}",
+    )
+
+
+def _hash_of(path: str) -> str:
+    from hashlib import sha256
+
+    try:
+        if os.path.getsize(path) > _MOST_BYTES:
+            raise Malformed(
+                f"{path} is too big to be asked about",
+                code="FILE_TOO_BIG",
+                hint="commit it, and name the commit",
+            )
+        with open(path, "rb") as file:
+            return sha256(file.read()).hexdigest()
+    except OSError as error:
+        raise Malformed(
+            f"{path} cannot be read: {error.strerror}",
+            code="FILE_UNREADABLE",
+            hint="name a file you can read",
+        ) from error
+
+
+def what_moved(site: Site, gate: Gate) -> str:
+    """What is no longer as it was when a person was asked; empty when nothing is known to have moved."""
+    about = gate.about
+    branch, head = str(about.get("branch", "")), str(about.get("head", ""))
+    if branch and head:
+        ref = f"refs/heads/{branch}"
+        places = [commits_of(place, [ref]) for place in (site.here, site.home)]
+        places += [read_refs(folder, [ref]) or {} for folder in _clones(site, gate, branch)]
+        for now in (place.get(ref, head) for place in places):
+            if now != head:
+                return f"{branch} is at {now[:12]} by now, and was at {head[:12]} when it was asked"
+    if about.get("file") and about.get("at"):
+        path = os.path.join(str(about["at"]), str(about["file"]))
+        if not os.path.isfile(path):
+            return f"{about['file']} is gone" if os.path.isdir(str(about["at"])) else ""
+        if _hash_of(path) != about.get("hash"):
+            return f"{about['file']} was changed since it was asked"
+    return ""
+
+
+def _clones(site: Site, gate: Gate, branch: str) -> list[str]:
+    """The git folders of the workspaces of a task that have its branch for themselves."""
+    known = site.context.store.view(lambda reading: records.by_key(reading, "workspace", gate.task, OPEN))
+    folders = [os.path.join(one["path"], ".git") for one in known if one["branch"] == branch]
+    return [folder for folder in folders if os.path.isdir(folder)]
+
+
+def check_unmoved(site: Site, gate: Gate) -> None:
+    """Refuse to approve what is another thing by now.
+
+    Raises:
+        Stale: it has moved.
+    """
+    if moved := what_moved(site, gate):
+        raise Stale(
+            f"{gate.id} cannot be approved: {moved}",
+            code="HEAD_MOVED",
+            hint=f"reject it with a reason, so that {gate.agent or 'its owner'} asks again about that",
+        )
+
+
+# ------------------------------------------------------------------------------------------ deploys
+
+
+def is_deploy_approved(site: Site, about: Mapping[str, Any]) -> bool:
+    """Whether a person's last word on this commit, command and target was a yes."""
+    return site.context.store.view(lambda reading: gates.find_approval(reading, DEPLOY, about)) is not None
+
+
+def ask_for_deploy(site: Site, session: Session, about: Mapping[str, Any]) -> LandlaneError:
+    """Ask a person for a deploy; tells what to say to whoever wanted it.
+
+    Its only task in hand rests meanwhile; whoever has none, or several, just has to come again.
+    """
+    why = f"deploy {about['commit'][:12]} to {about['target']}: {about['command']}"[:LONGEST_WHY]
+    context = site.context
+    rows = context.store.view(lambda reading: reading.all("tasks_of_session", session=session.id))
+    tasks = [task_from(row) for row in rows if row[4] in AT_WORK]
+    found = evidence_for(site, tasks[0] if len(tasks) == 1 else None, about["commit"])
+    risk = _risk(site, DEPLOY, found, has_checks=None)
+    if len(tasks) == 1:
+        gate = gates.ask(context, session, tasks[0].id, DEPLOY, why, about, risk=risk, evidence=found)
+    else:
+        gate = gates.ask_freely(context, session, DEPLOY, why, about, risk=risk, evidence=found)
+    if gate.state == WAITING:
+        return WaitsForPerson(
+            f"{gate.id} waits for a person: {why}",
+            code="WAITS_FOR_PERSON",
+            hint=f"a person says `landlane gate approve {gate.id}`; then give the same command again",
+            gate=gate.id,
+            head=about["commit"],
+        )
+    said = f": {gate.answer}" if gate.answer else ""
+    return NotAllowed(
+        f"{gate.id} was {gate.state} by {gate.answered_by}{said}",
+        code="GATE_REJECTED",
+        hint=f"deploy another commit; a person who thinks otherwise by now says `gate approve {gate.id}`",
+        gate=gate.id,
+    )
+
+
+# ------------------------------------------------------------------------------------------ evidence
+
+
+def evidence_for(site: Site, task: Task | None, head: str) -> dict[str, Any]:
+    """What helps a person to decide: the size of the change, its paths, and what it cost so far."""
+    found = _change(site, head) if head else {}
+    if task is not None:
+        found |= {"title": task.title, "attempt": task.attempt, "check": task.check or None}
+        found["cost"] = cost_of(site, task.lineage)
+    return found
+
+
+def cost_of(site: Site, lineage: str) -> dict[str, Any] | None:
+    """What a lineage has cost; nothing when nobody knows anything of it."""
+    from landlane.usage.budget import spent
+
+    total = site.context.store.view(lambda reading: spent(reading, lineage=lineage))
+    if not total.entries:
+        return None
+    return {"usd": total.cost_micros / 1_000_000, "is_known": total.is_known, "attempts": total.entries}
+
+
+def _change(site: Site, head: str) -> dict[str, Any]:
+    """What a commit would bring to the target: files and lines, by git's own count."""
+    try:
+        target = find_target(site.home, site.settings)
+    except LandlaneError:
+        return {}
+    refs = commits_of(site.home, [ref for ref in (target.remote_ref, target.ref) if ref])
+    tip = refs.get(target.remote_ref) or refs.get(target.ref, "")
+    for place in (site.home, site.here):
+        try:
+            listed = run_in(place, "diff", "--numstat", "--no-renames", "-z", f"{tip}...{head}")
+        except RepositoryError:
+            continue
+        if tip and not listed.exit_code:
+            counted = ask(place, "rev-list", "--count", f"{tip}..{head}")
+            return {
+                **_counted(listed.text),
+                "commits": int(counted) if counted.isdecimal() else None,
+                "base": tip,
+            }
+    return {}
+
+
+def _counted(text: str) -> dict[str, Any]:
+    rows = [line.split("\t", 2) for line in text.split("\0") if line.count("\t") >= 2]
+    paths = [path.encode("utf-8", "surrogateescape").decode("utf-8", "replace") for _, _, path in rows]
+    return {
+        "files": len(rows),
+        "added": sum(int(added) for added, _, _ in rows if added.isdecimal()),
+        "removed": sum(int(removed) for _, removed, _ in rows if removed.isdecimal()),
+        "paths": paths[:_MOST_PATHS],
+    }
+
+
+def _risk(site: Site, kind: str, found: Mapping[str, Any], *, has_checks: bool | None) -> int:
+    paths: Sequence[str] = found.get("paths", ())
+    return risk_of(
+        kind,
+        paths=paths,
+        protected=_protected(site, paths),
+        lines=found["added"] + found["removed"] if "added" in found else None,
+        has_checks=has_checks,
+    )
+
+
+def _protected(site: Site, paths: Sequence[str]) -> int:
+    """How many of these paths the settings protect, gate or call shared surface."""
+    settings, pattern_of = site.settings, site.context.repository.pattern_of
+    guarded = [
+        branch
+        for text in (*settings.landing_gate, *settings.paths_protected, *settings.claims_required)
+        for branch in pattern_of(text, "glob").branches
+    ]
+    return sum(_is_inside(site, path, guarded) for path in paths) if guarded else 0
+
+
+def _is_inside(site: Site, path: str, guarded: Sequence[Any]) -> bool:
+    try:
+        branches = site.context.repository.pattern_of(path, "literal").branches
+    except PatternError:
+        return True  # a name that no pattern can mean: better to look at it
+    return any(covers_branch(one, branch) for branch in branches for one in guarded)
+
+
+def landing_evidence(site: Site, landing: Landing) -> tuple[int, dict[str, Any]]:
+    """How much hangs on an entry that waits for a person, and what there is to see of it."""
+    found = _change(site, landing.head) or {"paths": landing.paths[:_MOST_PATHS], "files": len(landing.paths)}
+    task = get_task(site.context, landing.task) if landing.task else None
+    if task is not None:
+        found |= {"title": task.title, "attempt": landing.attempt, "cost": cost_of(site, task.lineage)}
+    checks = site.settings.landing_checks
+    return _risk(site, APPROVAL, found, has_checks=None if checks is None else bool(checks)), found

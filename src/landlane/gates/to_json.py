@@ -1,0 +1,129 @@
+"""Gates, and what else waits for a person, as the JSON and text that every door answers with."""
+
+from __future__ import annotations
+
+from landlane.clock import duration_text, rfc3339
+from landlane.gates.model import WAITING, describe
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+    from typing import Any
+
+    from landlane.gates.model import Gate
+    from landlane.landing.model import Landing
+
+
+def gate_json(gate: Gate, now: int = 0) -> dict[str, Any]:
+    """A gate as programs read it; `now` tells how long it has waited."""
+    waited = (gate.answered_at or now or gate.asked_at) - gate.asked_at
+    return {
+        "id": gate.id,
+        "kind": gate.kind,
+        "state": gate.state,
+        "why": gate.why,
+        "about": dict(gate.about),
+        "risk": gate.risk,
+        "task": gate.task or None,
+        "attempt": gate.attempt or None,
+        "agent": gate.agent or None,
+        "session": gate.session or None,
+        "evidence": dict(gate.evidence),
+        "keeps": [claim["pattern"] for claim in gate.claims] if gate.state == WAITING else [],
+        "asked_at": rfc3339(gate.asked_at),
+        "waited_seconds": max(waited, 0) // 1000,
+        "answered_at": rfc3339(gate.answered_at) if gate.answered_at else None,
+        "answered_by": gate.answered_by or None,
+        "answer": gate.answer or None,
+        "is_resumed": gate.is_resumed,
+    }
+
+
+def landing_gate_json(
+    landing: Landing, shown: Mapping[str, Any], risk: int, evidence: Mapping[str, Any], now: int
+) -> dict[str, Any]:
+    """An entry of the landing queue that waits for a person, in the same form."""
+    return {
+        "id": landing.id,
+        "kind": "landing",
+        "state": WAITING,
+        "why": landing.gate,
+        "about": {"head": landing.head, "branch": landing.branch, "target": landing.target},
+        "risk": risk,
+        "task": landing.task or None,
+        "attempt": landing.attempt or None,
+        "agent": landing.agent,
+        "session": landing.session,
+        "evidence": dict(evidence),
+        "asked_at": rfc3339(landing.submitted_at),
+        "waited_seconds": max(now - landing.submitted_at, 0) // 1000,
+        "landing": dict(shown),
+    }
+
+
+def size_text(evidence: Mapping[str, Any]) -> str:
+    """How much is changed, in a few letters; nothing when nobody knows."""
+    count = evidence.get("files")
+    if count is None:
+        return ""
+    files = f"{count} file{'' if count == 1 else 's'}"
+    return f"{files} +{evidence['added']} -{evidence['removed']}" if "added" in evidence else files
+
+
+def cost_text(evidence: Mapping[str, Any]) -> str:
+    """What it has cost so far."""
+    cost = evidence.get("cost")
+    if not cost:
+        return ""
+    return f"${cost['usd']:.2f}" if cost["is_known"] else f"at least ${cost['usd']:.2f}"
+
+
+def inbox_cells(row: Mapping[str, Any]) -> list[str]:
+    """A line of the inbox."""
+    found = row["evidence"]
+    about = f"{row['task'] or ''}".strip()
+    waited = duration_text(row["waited_seconds"] * 1000) + (" overdue" if row.get("is_overdue") else "")
+    more = [
+        str(row["risk"]),
+        row["agent"] or "",
+        about,
+        size_text(found),
+        cost_text(found),
+        waited,
+        row["why"],
+    ]
+    return [row["id"], row["kind"], *more]
+
+
+# What a question comes with: what was tried before, and what those said who do not agree.
+_TOLD = {"history": "What was said before", "said": "What the reviewers said"}
+
+
+def _indented(text: str) -> str:
+    return "\n".join(f"  {line}" for line in text.splitlines())
+
+
+def gate_text(row: Mapping[str, Any]) -> str:
+    """All of what waits, or waited, for a person to read before deciding."""
+    found = row["evidence"]
+    lines = [f"{row['id']}  {row['kind']}  {row['state']}  risk {row['risk']}", "", _indented(row["why"]), ""]
+    facts = {
+        "task": f"{row['task']} {found.get('title') or ''}".strip() if row["task"] else "",
+        "asked by": row["agent"] or "",
+        "asked": f"{row['asked_at']}, {duration_text(row['waited_seconds'] * 1000)} ago"
+        if row["state"] == WAITING
+        else row["asked_at"],
+        "about": describe(row["about"]) or "nothing that could move",
+        "changes": size_text(found),
+        "check": found.get("check") or "",
+        "cost so far": cost_text(found) or "unknown",
+        "keeps": ", ".join(row.get("keeps") or ()),
+        "answer": f"{row['state']} by {row.get('answered_by')} at {row.get('answered_at')}"
+        if row.get("answered_at")
+        else "",
+        "said": row.get("answer") or "",
+    }
+    lines += [f"  {name:<12} {text}" for name, text in facts.items() if text]
+    for name, title in _TOLD.items():
+        lines += ["", f"{title}:", _indented(str(found[name]))] if found.get(name) else []
+    return "\n".join(lines)

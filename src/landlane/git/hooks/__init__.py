@@ -1,0 +1,1 @@
+"""Our git hook scripts, and the hooks the user had before."""

@@ -1,0 +1,271 @@
+"""Our folder of git hooks: one small script for each name, which asks us and then runs the user's own hook.
+
+`core.hooksPath` leads here. Git then runs no other folder, so each script looks for the hook that would have
+run without us, at the moment it is called: what the user adds later runs, too. It gets git's own folder,
+arguments, input and environment, and its exit code counts. Our own git shows a secret and is not judged.
+"""
+
+from __future__ import annotations
+
+import os
+import stat
+import sys
+
+from landlane.files import write_whole
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+FOLDER = "githooks"
+PASS = "LANDLANE_PASS"
+CANARY = "LANDLANE_CANARY"
+UNREFUSED = 3  # what a canary hears where nothing was refused
+HOME_POINTER = "landlane-home"
+JUDGED = "landlane-judged"  # in the git directory of a checkout: the commit that pre-commit just let through
+_PASS_FILE = "git-pass"
+_COMMIT, _PUSH, _MOVE = "pre-commit", "pre-push", "reference-transaction"
+FENCED = (_COMMIT, _PUSH, _MOVE)
+_PLAIN = (
+    *("applypatch-msg", "pre-applypatch", "post-applypatch", "pre-merge-commit", "prepare-commit-msg"),
+    *("commit-msg", "post-commit", "pre-rebase", "post-checkout", "post-merge", "pre-receive", "update"),
+    *("post-receive", "post-update", "pre-auto-gc", "post-rewrite", "sendemail-validate"),
+    *("post-index-change", "p4-changelist", "p4-prepare-changelist", "p4-post-changelist", "p4-pre-submit"),
+)
+# Git does something else when these are there at all, so they are only where the user has them.
+_ONLY_WHERE_THERE = ("push-to-checkout", "proc-receive", "fsmonitor-watchman")
+
+_HEAD = """\
+#!/bin/sh
+# Written by `landlane init`. The repository's own hook of this name is run from here, so put yours
+# where it always was; `landlane init --undo` takes this away.
+state=${{0%/githooks/*}}
+own={own}/{name}
+"""
+_RUN_OWN = """\
+unset LANDLANE_PASS
+[ -x "$own" ] || exit 0
+exec "$own" "$@"
+"""
+_ASK_PASS = """\
+passes=
+if [ -n "$LANDLANE_PASS" ] && read -r pass <"$state/git-pass" && [ "$LANDLANE_PASS" = "$pass" ]; then
+    passes=1
+fi
+unset LANDLANE_PASS
+"""
+_REFUSE = """\
+refuse() {{ # 1: told already; 3: let through
+    [ "$1" = 1 ] || cat >&2 <<'END'
+landlane: {what} is refused: the check could not be run (is {python} gone?)
+hint: `landlane doctor` tells more, `landlane init` sets the hooks up anew; if Landlane is no longer
+      installed, a person ends this with: git config --unset core.hooksPath
+END
+    exit 1
+}}
+"""
+_CANARY_END = f'[ -z "$LANDLANE_CANARY" ] || exit {UNREFUSED}\n'
+_COMMIT_BODY = """\
+if [ -z "$passes" ]; then
+    {{ git diff --cached --name-only -z --no-renames --no-ext-diff --ignore-submodules=none; echo "$?"; }} |
+        {ask} pre-commit "$PPID" || refuse $?
+fi
+"""
+_PUSH_BODY = """\
+lines=
+while IFS= read -r line; do lines="$lines$line
+"; done
+if [ -z "$passes" ] && [ -n "$lines" ]; then
+    printf %s "$lines" | {ask} pre-push "$PPID" "$@" || refuse $?
+fi
+"""
+_RUN_OWN_WITH_LINES = """\
+[ -x "$own" ] || exit 0
+printf %s "$lines" | "$own" "$@"
+"""
+_MOVE_BODY = """\
+[ "$1" = prepared ] && [ -z "$passes" ] || {{ [ -x "$own" ] || exit 0; exec "$own" "$@"; }}
+lines= count=0 nl='
+'
+while [ $count -lt 20 ] && IFS= read -r line; do lines=$lines$line$nl count=$((count + 1)); done
+if [ $count = 20 ]; then more=$(cat); [ -z "$more" ] || lines=$lines$more$nl; fi
+git_dir=${{GIT_DIR:-.git}}
+is_ours() {{ # the commit that pre-commit let through a moment ago, made by the same git
+    read -r pid start ref <"$git_dir/landlane-judged" && [ "$pid" = "$PPID" ] || return 1
+    read -r facts <"/proc/$PPID/stat" || return 1
+    set -- ${{facts##*) }}
+    [ "$start" = "${{20}}" ] || return 1
+    case $lines in *' refs/heads/'*' refs/heads/'*) return 1 ;; *" $ref$nl"*) return 0 ;; esac
+    return 1
+}}
+case $lines in *' refs/heads/'*)
+    # A clone has branches of its own.
+    if [ ! -e "$git_dir/landlane-home" ] && ! is_ours 2>/dev/null; then
+        printf %s "$lines" | {ask} reference-transaction "$PPID" || refuse $?
+    fi ;;
+esac
+"""
+_BODIES = {_COMMIT: _COMMIT_BODY, _PUSH: _PUSH_BODY, _MOVE: _MOVE_BODY}
+_WHAT = {_COMMIT: "this commit", _PUSH: "this push", _MOVE: "this move of a branch"}
+
+
+def hooks_folder(common_dir: str) -> str:
+    """Where our scripts lie."""
+    return os.path.join(common_dir, "landlane", FOLDER)
+
+
+def program_path() -> str:
+    """What the scripts ask."""
+    package = os.path.dirname(os.path.dirname(os.path.dirname(os.path.abspath(__file__))))
+    return os.path.join(package, "hook_entry", "git_hook.py")
+
+
+def scripts(own: str, has_own: Sequence[str] = ()) -> dict[str, str]:
+    """Every script by its name. `own` is the user's folder as git would read it; empty: the usual one."""
+    extra = [name for name in _ONLY_WHERE_THERE if name in has_own]
+    return {name: _script(name, own) for name in (*FENCED, *_PLAIN, *extra)}
+
+
+def _script(name: str, own: str) -> str:
+    import shlex  # noqa: PLC0415 - dear, and only needed to set up
+
+    folder = shlex.quote(own.rstrip("/") or "/") if own else '"${state%/*}"/hooks'
+    head = _HEAD.format(own=folder, name=name)
+    if name not in FENCED:
+        return head + _RUN_OWN
+    facts = {
+        "ask": shlex.join([sys.executable, "-I", "-S", program_path()]),
+        "python": sys.executable,
+        "what": _WHAT[name],
+    }
+    body = _REFUSE.format(**facts) + _BODIES[name].format(**facts) + _CANARY_END
+    end = _RUN_OWN if name == _COMMIT else _RUN_OWN_WITH_LINES
+    return head + _ASK_PASS + body + end
+
+
+def names_in(folder: str) -> tuple[str, ...]:
+    """The hooks in a folder that git would run."""
+    try:
+        found = os.listdir(folder)
+    except OSError:
+        return ()
+    return tuple(name for name in found if os.access(os.path.join(folder, name), os.X_OK))
+
+
+def write_scripts(common_dir: str, own: str, root: str) -> bool:
+    """Write what is missing or outdated, and take away what is no longer ours; tells whether anything was."""
+    folder = hooks_folder(common_dir)
+    wanted = scripts(own, names_in(own_folder(common_dir, own, root)))
+    os.makedirs(folder, exist_ok=True)
+    ensure_pass(os.path.dirname(folder))
+    changed = False
+    for name, text in wanted.items():
+        path = os.path.join(folder, name)
+        if _is_as(path, text):
+            continue
+        write_whole(path, text, mode=0o755)  # git runs it for whoever works here
+        changed = True
+    for name in os.listdir(folder):
+        # One with a dot is no hook, but what another process is just writing.
+        if name not in wanted and "." not in name:
+            _remove(os.path.join(folder, name))
+            changed = True
+    return changed
+
+
+def _remove(path: str) -> None:
+    try:
+        os.unlink(path)
+    except FileNotFoundError:
+        return  # somebody else did
+
+
+def outdated_scripts(common_dir: str, own: str) -> list[str]:
+    """The fences whose script is gone, changed, or cannot be run."""
+    folder = hooks_folder(common_dir)
+    return [name for name in FENCED if not _is_as(os.path.join(folder, name), _script(name, own))]
+
+
+def _is_as(path: str, text: str) -> bool:
+    try:
+        with open(path, encoding="utf-8", errors="surrogateescape") as file:
+            return file.read() == text and os.access(path, os.X_OK)
+    except OSError:
+        return False
+
+
+def remove_scripts(common_dir: str) -> None:
+    """Take our folder away, and the secret with it."""
+    folder = hooks_folder(common_dir)
+    for name in os.listdir(folder) if os.path.isdir(folder) else []:
+        _remove(os.path.join(folder, name))
+    if os.path.isdir(folder):
+        os.rmdir(folder)
+    path = os.path.join(common_dir, "landlane", _PASS_FILE)
+    if os.path.exists(path):
+        os.unlink(path)
+
+
+def own_folder(common_dir: str, own: str, root: str) -> str:
+    """The folder that the user's own hooks lie in, seen from a checkout."""
+    return os.path.join(root, os.path.expanduser(own)) if own else os.path.join(common_dir, "hooks")
+
+
+# ------------------------------------------------------------------------------------------- our own git
+
+
+def ensure_pass(state: str) -> None:
+    """Make the secret that our own git shows to our hooks; readable by this user alone."""
+    path = os.path.join(state, _PASS_FILE)
+    if _read_pass(path):
+        return
+    import secrets  # noqa: PLC0415 - dear, and needed once
+
+    write_whole(path, secrets.token_hex(24) + "\n", mode=0o600)
+
+
+def pass_for(place: str) -> dict[str, str]:
+    """What our own git shows to our hooks in a git directory or a folder; nothing where there are none.
+
+    Read from files alone: it is asked before every git.
+    """
+    git_dir = _git_dir_of(place)
+    if not git_dir:
+        return {}
+    common = _line(os.path.join(git_dir, "commondir"))
+    common_dir = os.path.join(git_dir, common) if common else git_dir
+    home = _line(os.path.join(common_dir, HOME_POINTER)) or common_dir
+    found = _read_pass(os.path.join(home, "landlane", _PASS_FILE))
+    return {PASS: found} if found else {}
+
+
+def _git_dir_of(place: str) -> str:
+    if os.path.lexists(os.path.join(place, "HEAD")) and os.path.lexists(os.path.join(place, "objects")):
+        return place
+    if os.path.lexists(os.path.join(place, "commondir")):
+        return place
+    folder = os.path.abspath(place)
+    while True:
+        marker = os.path.join(folder, ".git")
+        try:
+            mode = os.lstat(marker).st_mode
+        except OSError:
+            if folder == os.path.dirname(folder):
+                return ""
+            folder = os.path.dirname(folder)
+            continue
+        if not stat.S_ISREG(mode):
+            return marker
+        return os.path.join(folder, _line(marker).removeprefix("gitdir: "))
+
+
+def _read_pass(path: str) -> str:
+    return _line(path)
+
+
+def _line(path: str) -> str:
+    try:
+        with open(path, encoding="utf-8", errors="surrogateescape") as file:
+            return file.readline().rstrip("\n")
+    except (OSError, ValueError):
+        return ""

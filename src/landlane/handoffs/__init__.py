@@ -1,0 +1,1 @@
+"""Hand a task from one owner to the next."""

@@ -1,0 +1,271 @@
+"""How a task stands, taken down mechanically when it is handed over: from git, the journal and the hooks.
+
+Git is asked at home: the settings of a checkout that a fenced agent may write are not obeyed.
+"""
+
+from __future__ import annotations
+
+from landlane.claims.read import live_claims
+from landlane.errors import LandlaneError, PatternError
+from landlane.handoffs.text import cut
+from landlane.patterns.pattern import covers_branch
+from landlane.sessions.client_sessions import children_of
+from landlane.sessions.command_history import commands_in
+from landlane.store import records
+from landlane.tasks.change import get_task, history_in, lessons_in
+from landlane.values import value
+from landlane.workspaces.model import CLONE, OPEN
+from landlane.workspaces.records import is_here, workspace_from
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from typing import Any
+
+    from landlane.context import Context, Site
+    from landlane.sessions.model import Session
+    from landlane.store.interface import Reading
+    from landlane.tasks.model import Task
+    from landlane.workspaces.model import Workspace
+
+_MOST_PATHS = 500
+_MOST_LESSONS = 20
+_LONGEST_WHY = 1000
+
+
+@value
+class _Ground:
+    """Where a task was worked on: a checkout, and the branch that its commits are on."""
+
+    root: str
+    branch: str
+    workspace: Workspace | None = None
+
+
+def observe(site: Site, task_id: str, session: Session | None = None) -> dict[str, Any]:
+    """How a task stands, as git, the journal and the hooks tell: nothing of it is said by its owner.
+
+    Branch, head, the paths that are changed, those of them in no commit (and a rescue that keeps them),
+    commands with their exit codes, claims, what was tried before. What cannot be told is named under
+    `unknown`; it keeps nobody from handing over.
+
+    Raises:
+        Malformed: there is no such task.
+    """
+    context = site.context
+    task = get_task(context, task_id)
+    taken: dict[str, Any] = {"machine": context.processes.machine}
+    unknown: list[str] = []
+    ground = _find_ground(site, task)
+    if ground is not None:
+        taken |= {"branch": ground.branch, "path": ground.root}
+        if ground.workspace is not None:
+            taken["workspace"] = ground.workspace.id
+        for what, look in (("commits", _look_at_commits), ("uncommitted work", _look_at_tree)):
+            try:
+                taken |= look(site, session, task, ground, taken)
+            except (LandlaneError, OSError) as error:
+                unknown.append(f"{what}: {getattr(error, 'message', error)}")
+    taken |= context.store.view(lambda reading: _from_store(reading, task))
+    if unknown:
+        taken["unknown"] = unknown
+    return taken
+
+
+def _find_ground(site: Site, task: Task) -> _Ground | None:
+    if not site.common_dir:
+        return None
+    for document in site.context.store.view(
+        lambda reading: records.by_key(reading, "workspace", task.id, OPEN)
+    ):
+        one = workspace_from(document)
+        if one.attempt == task.attempt and is_here(site.context, one, site.common_dir):
+            return _Ground(root=one.path, branch=one.branch, workspace=one)
+    return None if _is_throw_away(site, task) else _Ground(root=site.here.root, branch="")
+
+
+def _is_throw_away(site: Site, task: Task) -> bool:
+    """Whether a worker that may only look is at it: what it wrote is where it alone decides what lies there.
+
+    Its keeper saves that once nothing of the worker lives any more.
+    """
+    from landlane.sessions.sandbox_runs import list_running
+
+    return any(run.worker and run.session == task.session for run in list_running(site.context))
+
+
+def _look_at_commits(
+    site: Site, _: Session | None, task: Task, ground: _Ground, __: dict[str, Any]
+) -> dict[str, Any]:
+    """The head of the work, and what it changes beyond the target; asked of the repository at home.
+
+    The settings of a checkout that a fenced agent may write are not obeyed.
+    """
+    from landlane.git import create_checkout as checkouts
+    from landlane.git.run import ask
+
+    branch, head = ground.branch, ""
+    if ground.workspace is not None:
+        if ground.workspace.kind == CLONE:
+            checkouts.bring_back(site.home, ground.root, branch)
+        head = ask(site.home, "rev-parse", "--verify", "--quiet", f"refs/heads/{branch}^{{commit}}")
+    else:
+        branch, head = _stand(site, task, ground.root)
+    base = base_of(site, head)
+    changed = changed_beyond(site, head)[:_MOST_PATHS]
+    return {"branch": branch, "head": head, "base": base, "changed": changed}
+
+
+def base_of(site: Site, head: str) -> str:
+    """Where a commit and the target parted."""
+    from landlane.git.run import ask
+    from landlane.git.target import find_target, tip_of
+
+    return (
+        ask(site.home, "merge-base", tip_of(site.home, find_target(site.home, site.settings)), head)
+        if head
+        else ""
+    )
+
+
+def changed_beyond(site: Site, head: str) -> list[str]:
+    """The paths that a commit changes beyond the target."""
+    from landlane.git.run import ask
+
+    base = base_of(site, head)
+    if not base or base == head:
+        return []
+    listed = ask(site.home, "diff", "--name-only", "-z", "--no-renames", base, head)
+    return _text([path for path in listed.split("\0") if path])
+
+
+def _stand(site: Site, task: Task, root: str) -> tuple[str, str]:
+    """Where a checkout that is no workspace stands: the branch of the task if it is there, else its own."""
+    from landlane.git.run import ask, run_git
+    from landlane.git.untrusted_checkout import CLONE as FOREIGN
+    from landlane.rescue.save import place_of
+
+    own = ask(site.home, "rev-parse", "--verify", "--quiet", f"refs/heads/{task.branch}^{{commit}}")
+    if own:
+        return task.branch, own
+    place = place_of(site, root)
+    if place.kind == FOREIGN:
+        return "", ""
+    words = ("symbolic-ref", "--quiet", "--short", "HEAD"), ("rev-parse", "--verify", "--quiet", "HEAD")
+    found = [run_git(*one, cwd=root, git_dir=place.git_dir) for one in words]
+    branch, head = ("" if one.exit_code else one.text.strip() for one in found)
+    return branch, head
+
+
+def _look_at_tree(
+    site: Site, session: Session | None, task: Task, ground: _Ground, taken: dict[str, Any]
+) -> dict[str, Any]:
+    """What is in no commit, and a rescue of it. In a checkout that several share, only what is claimed."""
+    from landlane.git.run import ask
+    from landlane.git.snapshot import changes_between, take_snapshot
+    from landlane.git.untrusted_checkout import CLONE as FOREIGN
+    from landlane.rescue.save import forget_same, place_of, save_checkout
+
+    place = place_of(site, ground.root)
+    head = str(taken.get("head", ""))
+    if ground.workspace is None:
+        if place.kind == FOREIGN:  # its settings are whoever's who may write there
+            return {}
+        head = _stand_of(ground.root, place.git_dir)
+    tree = ask(site.home, "rev-parse", "--verify", "--quiet", f"{head}^{{tree}}") if head else ""
+    empty = ask(site.home, "hash-object", "-t", "tree", "/dev/null")
+    after = take_snapshot(site.common_dir, place)
+    dirty = [one.path for one in changes_between(site.common_dir, place, tree or empty, after)]
+    if ground.workspace is None:
+        dirty = _claimed(site.context, task, dirty)
+    if not dirty:
+        return {"dirty": [], "rescue": ""}
+    reason = f"{task.id} is handed over"
+    rescue = save_checkout(
+        site, session, ground.root, reason, workspace=ground.workspace, force=True, task=task.id
+    )
+    if rescue and ground.workspace is not None:
+        forget_same(site, rescue, ground.workspace)
+    return {"dirty": _text(dirty[:_MOST_PATHS]), "rescue": rescue}
+
+
+def save_unfinished(site: Site, session: Session, task: Task, root: str, base: str) -> str:
+    """Save what a checkout has that its commit has not; the rescue, or nothing where there is nothing.
+
+    Raises:
+        RepositoryError: it cannot be saved.
+    """
+    from landlane.git.run import ask
+    from landlane.git.snapshot import changes_between, take_snapshot
+    from landlane.rescue.save import place_of, save_checkout
+
+    place = place_of(site, root)
+    tree = ask(site.home, "rev-parse", "--verify", "--quiet", f"{base}^{{tree}}")
+    after = take_snapshot(site.common_dir, place)
+    if not tree or not any(changes_between(site.common_dir, place, tree, after)):
+        return ""
+    reason = f"{task.id} went on elsewhere"
+    return save_checkout(site, session, root, reason, force=True, task=task.id)
+
+
+def _stand_of(root: str, git_dir: str) -> str:
+    from landlane.git.run import run_git
+
+    found = run_git("rev-parse", "--verify", "--quiet", "HEAD", cwd=root, git_dir=git_dir)
+    return "" if found.exit_code else found.text.strip()
+
+
+def _claimed(context: Context, task: Task, paths: list[str]) -> list[str]:
+    """Those of these paths that the owner of the task holds."""
+
+    def look(reading: Reading) -> list[tuple[str, str]]:
+        claims = live_claims(reading.all("claims_of", session=task.session), reading.now)
+        return [(claim.pattern, claim.kind) for claim in claims if claim.task in ("", task.id)]
+
+    pattern_of = context.repository.pattern_of
+    held = [branch for text, kind in context.store.view(look) for branch in pattern_of(text, kind).branches]
+    mine: list[str] = []
+    for path in paths:
+        try:
+            (branch,) = pattern_of(path, "literal").branches
+        except PatternError:
+            continue
+        if any(covers_branch(one, branch) for one in held):
+            mine.append(path)
+    return mine
+
+
+def _from_store(reading: Reading, task: Task) -> dict[str, Any]:
+    claims = {
+        claim.token: {"pattern": claim.pattern, "mode": claim.mode}
+        for claim in live_claims(reading.all("claims_of", session=task.session), reading.now)
+        if claim.task in ("", task.id)
+    }
+    return {
+        "claims": list(claims.values()),
+        "commands": commands_in(reading, _sessions_of(reading, task)),
+        "failed": failed_in(reading, task),
+    }
+
+
+def _sessions_of(reading: Reading, task: Task) -> list[str]:
+    """The sessions that worked on this attempt, and their subagents that are still there."""
+    owners = [
+        entry.session
+        for entry in history_in(reading, task.id)
+        if entry.kind == "task.taken" and entry.facts()["attempt"] == task.attempt
+    ]
+    children = [child.id for owner in owners for child in children_of(reading, owner)]
+    return [*owners, *children]
+
+
+def failed_in(reading: Reading, task: Task) -> list[dict[str, Any]]:
+    """What earlier owners said of why they could not do it, or what they handed over."""
+    lessons = lessons_in(reading, task.id)[-_MOST_LESSONS:]
+    return [
+        {"attempt": one.attempt, "agent": one.agent, "why": cut(one.why, _LONGEST_WHY)} for one in lessons
+    ]
+
+
+def _text(paths: list[str]) -> list[str]:
+    """Paths that every store can hold: what is no text is shown."""
+    return [path.encode("utf-8", "backslashreplace").decode() for path in paths]

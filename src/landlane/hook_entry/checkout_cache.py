@@ -1,0 +1,70 @@
+"""What the quick road of a hook must know of a checkout, written down by the ordinary one.
+
+The file lies in the git directory of the checkout. It holds for the settings and the rules as they were:
+whoever finds them changed takes the ordinary road, which writes it anew.
+"""
+
+from __future__ import annotations
+
+import os
+
+from landlane.app.open import ANSWERED
+from landlane.files import stamp_of, write_whole
+from landlane.settings.model import FILE_NAME
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from landlane.app.open import House
+
+NAME = ANSWERED
+FORM = "2"
+ABSENT = "-"
+
+
+def note_facts(house: House) -> None:
+    """Write the facts, unless they stand there already."""
+    checkout = house.checkout
+    if not checkout.git_dir:
+        return
+    path = os.path.join(checkout.git_dir, NAME)
+    text = "\n".join(_facts(house)) + "\n"
+    try:
+        with open(path, encoding="utf-8") as file:
+            if file.read() == text:
+                return
+    except (OSError, ValueError):
+        pass
+    write_whole(path, text)
+
+
+def _facts(house: House) -> list[str]:
+    """One fact a line; `hook_entry/client_hook.py` reads them in this order."""
+    root = house.checkout.root
+    settings = house.settings
+    # The rules are those of the main checkout, unless it has none.
+    homes = (house.checkout.home_checkout.root, root)
+    named = [os.path.join(folder, settings.rules_file) for folder in homes]
+    rules = next((path for path in named if os.path.lexists(path)), named[0])
+    place = str(getattr(house.store, "path", ""))
+    # A checkout without settings of its own has those of the main one.
+    main_settings = os.path.join(homes[0], FILE_NAME) if homes[0] != root else ""
+    ignores_case = house.context.repository.pattern_of("A", "literal").branches[0].key != "A"
+    return [
+        FORM,
+        root,
+        _stamp(os.path.join(root, FILE_NAME)),
+        rules,
+        _stamp(rules),
+        house.store.repository,
+        place if not ignores_case else "",  # without a path: take the ordinary road
+        house.folder if not place else "",  # where a resident answers for a store that is not here
+        main_settings,
+        _stamp(main_settings) if main_settings else ABSENT,
+    ]
+
+
+def _stamp(path: str) -> str:
+    try:
+        return stamp_of(os.stat(path))
+    except OSError:
+        return ABSENT

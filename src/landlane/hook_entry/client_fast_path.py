@@ -1,0 +1,445 @@
+"""Answers a coding client's hook: the common question at once, for little more than an interpreter's start.
+
+Run as `python -I -S client_hook.py CLIENT [WORD]` with the client's JSON on its input. The common question: does
+this session hold this path now, and is the file as the session last saw it? One indexed read tells. All else
+(the first edit of a file, a shell call, the start and the end of a session, and anything unusual) takes the
+ordinary road, in this same process. The quick road only ever says yes, so the rules live in one place.
+
+Nothing is imported at first but C modules: `json`, `re`, `os` and even `sqlite3` cost more than the question.
+"""
+
+# pyright: reportMissingImports=false, reportUnknownVariableType=false, reportUnknownMemberType=false
+# pyright: reportUnknownArgumentType=false, reportAttributeAccessIssue=false, reportArgumentType=false
+# pyright: reportPrivateUsage=false, reportUnknownLambdaType=false, reportUnknownParameterType=false
+
+import sys
+from _functools import _lru_cache_wrapper
+from posix import O_NONBLOCK, O_RDONLY, _exit, environ, fstat, lstat, stat
+from posix import close as close_file
+from posix import open as open_file
+from posix import read as read_file
+from posix import write as write_file
+from time import CLOCK_BOOTTIME, clock_gettime_ns, monotonic
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from typing import Any
+
+    Json = dict[str, Any]
+
+_LIMIT_SECONDS = 20.0  # below the time that any client's settings give us
+_RESIDENT_SECONDS = 10.0  # of them; then it is asked without
+_MOST_BYTES = 64 * 1024 * 1024
+_LINK, _KIND, _FOLDER = 0o120000, 0o170000, 0o040000
+_LATE = "Landlane's hook took too long, so this is refused. Try again; `landlane doctor` tells more.\n"
+
+# client → (names of events, tool → key of its path, reading tools, keys: session, agent, event, tool, input)
+_SNAKE = ("session_id", "agent_id", "hook_event_name", "tool_name", "tool_input")
+_CLAUDE_EVENTS = {"PreToolUse": 1, "PostToolUse": 2}
+_CLIENTS = {
+    "claude": (
+        _CLAUDE_EVENTS,
+        {
+            "Edit": "file_path",
+            "Write": "file_path",
+            "MultiEdit": "file_path",
+            "NotebookEdit": "notebook_path",
+        },
+        {"Read": "file_path"},
+        _SNAKE,
+    ),
+    "codex": (_CLAUDE_EVENTS, {"apply_patch": "command"}, {}, _SNAKE),
+    "qwen": (
+        _CLAUDE_EVENTS,
+        {"edit": "file_path", "write_file": "file_path"},
+        {"read_file": "file_path"},
+        _SNAKE,
+    ),
+    "gemini": (
+        {"BeforeTool": 1, "AfterTool": 2},
+        {"replace": "file_path", "write_file": "file_path"},
+        {"read_file": "file_path"},
+        _SNAKE,
+    ),
+    "opencode": (
+        {"tool.execute.before": 1, "tool.execute.after": 2},
+        {"edit": "filePath", "write": "filePath"},
+        {"read": "filePath"},
+        _SNAKE,
+    ),
+    "copilot": (
+        {"preToolUse": 1, "postToolUse": 2},
+        {"edit": "path", "create": "path"},
+        {"view": "path"},
+        ("sessionId", "agentId", "", "toolName", "toolArgs"),
+    ),
+}
+_PATCHED = ("*** Add File: ", "*** Update File: ", "*** Delete File: ", "*** Move to: ")
+_BEFORE, _AFTER = 1, 2
+# Tools after which there is nothing to look at; after any other, known or not, the ordinary road looks.
+_HARMLESS = (
+    *("Agent", "Glob", "Grep", "LS", "NotebookRead", "Skill", "Task", "TaskCreate", "TaskList", "TaskUpdate"),
+    *("TodoWrite", "ToolSearch", "WebFetch", "WebSearch", "update_plan", "view_image", "rg", "grep", "glob"),
+    *("google_web_search", "grep_search", "list_directory", "search_file_content", "todo_write", "web_fetch"),
+)
+
+
+class _Unsure(Exception):
+    """The quick road ends here; the ordinary one goes on."""
+
+
+class _OnlyCache:
+    """`_sqlite3` asks functools for lru_cache alone; the real module costs as much as the rest of this."""
+
+    @staticmethod
+    def lru_cache(maxsize: int = 128, typed: bool = False) -> object:
+        """The C implementation behind functools.lru_cache."""
+        return lambda function: _lru_cache_wrapper(function, maxsize, typed, tuple)
+
+
+class _Plain:
+    """How `_json` shall read: the defaults of the json module, without importing it."""
+
+    strict = True
+    object_hook = object_pairs_hook = None
+    parse_float = float
+    parse_int = int
+    parse_constant = float
+
+
+def _read_json(payload: bytes) -> "Json":
+    from _json import make_scanner
+
+    text = payload.decode().strip()
+    found, end = make_scanner(_Plain)(text, 0)
+    if end != len(text) or found.__class__ is not dict:
+        raise _Unsure
+    return found
+
+
+def _connect(path: str, mode: str) -> "Any":
+    sys.modules["functools"] = _OnlyCache
+    try:
+        from _sqlite3 import connect
+    finally:
+        del sys.modules["functools"]
+    quoted = path.replace("%", "%25").replace("?", "%3f").replace("#", "%23")
+    return connect(f"file:{quoted}?mode={mode}", uri=True, timeout=1.0, isolation_level=None)
+
+
+def _now(db: "Any") -> int:
+    """The store's time; a machine that was restarted since takes the ordinary road."""
+    facts = dict(
+        db.execute("SELECT key, value FROM meta WHERE key IN ('base', 'boot_id', 'readable_by')").fetchall()
+    )
+    if facts["boot_id"] != _text_of("/proc/sys/kernel/random/boot_id") or facts["readable_by"] != "1":
+        raise _Unsure
+    return int(facts["base"]) + clock_gettime_ns(CLOCK_BOOTTIME) // 1_000_000
+
+
+def _text_of(path: str) -> str:
+    descriptor = open_file(path, O_RDONLY)
+    try:
+        return read_file(descriptor, 65536).decode().strip()
+    finally:
+        close_file(descriptor)
+
+
+def _stamp(found: "Any") -> str:
+    return f"{found.st_mtime_ns}:{found.st_ctime_ns}:{found.st_size}:{found.st_ino}"
+
+
+def _stamp_at(path: str) -> str:
+    try:
+        return _stamp(stat(path))
+    except OSError:
+        return "-"
+
+
+def _facts_for(folder: str) -> list[str]:
+    """The facts of the checkout that a folder lies in, if they still hold."""
+    while True:
+        marker = f"{folder}/.git"
+        try:
+            kind = lstat(marker).st_mode & _KIND
+            break
+        except OSError:
+            if "/" not in folder[1:]:
+                raise _Unsure from None
+            folder = folder[: folder.rindex("/")]
+    git_dir = marker
+    if kind != _FOLDER:
+        line = _text_of(marker)
+        if not line.startswith("gitdir: /"):
+            raise _Unsure
+        git_dir = line[8:]
+    facts = _text_of(f"{git_dir}/landlane-hook").split("\n")
+    if len(facts) < 10 or facts[0] != "2" or facts[1] != folder:
+        raise _Unsure
+    if _stamp_at(f"{folder}/landlane.toml") != facts[2] or _stamp_at(facts[3]) != facts[4]:
+        raise _Unsure
+    if facts[8] and _stamp_at(facts[8]) != facts[9]:
+        raise _Unsure
+    return facts
+
+
+def _inside(path: str, root: str) -> str:
+    """The path below the root, if no link and nothing odd is on the way."""
+    if not path.startswith(root + "/"):
+        raise _Unsure
+    inside = path[len(root) + 1 :]
+    at = len(root)
+    while True:
+        end = path.find("/", at + 1)
+        part = path[at + 1 : end if end > 0 else None]
+        if part in ("", ".", "..", ".git"):
+            raise _Unsure
+        step = lstat(path[:end] if end > 0 else path).st_mode & _KIND
+        if step == _LINK:
+            raise _Unsure
+        if end < 0:
+            return inside
+        if step == _FOLDER and at > len(root) - 1:
+            try:
+                lstat(f"{path[:end]}/.git")
+            except OSError:
+                at = end
+                continue
+        raise _Unsure  # a repository within the repository
+
+
+def _seen(path: str) -> tuple[str, str]:
+    """The digest and the stamp of a file, as files.py computes them."""
+    from _blake2 import blake2b
+
+    descriptor = open_file(path, O_RDONLY | O_NONBLOCK)
+    try:
+        found = fstat(descriptor)
+        if found.st_size > _MOST_BYTES:
+            raise _Unsure
+        told = blake2b(digest_size=16)
+        while block := read_file(descriptor, 1 << 20):
+            told.update(block)
+        return told.hexdigest(), _stamp(found)
+    finally:
+        close_file(descriptor)
+
+
+def _session(
+    db: "Any", repository: str, client: str, names: tuple[str, str], now: int
+) -> tuple[str, str, str]:
+    """The live session that a client's is, if its last sign of life is young enough to need no new one."""
+    row = db.execute(
+        "SELECT s.id, s.seen_at, s.shortest_ms, s.lapses_at, s.agent, c.parent FROM client_sessions c"
+        " JOIN sessions s ON s.id = c.session WHERE c.repository = ? AND c.client = ?"
+        " AND c.client_session = ? AND c.client_agent = ? AND s.ended_at IS NULL AND s.role = ''",
+        (repository, client, *names),
+    ).fetchone()
+    if row is None or row[3] <= now or now - row[1] > row[2] // 3:
+        raise _Unsure
+    return row[0], row[4], row[5]
+
+
+def _check_held(db: "Any", repository: str, session: str, inside: str, now: int) -> None:
+    """One indexed read of what this session holds on the way from the root to the path."""
+    keys = ["", inside]
+    at = inside.find("/")
+    while at >= 0:
+        keys.append(inside[:at])
+        at = inside.find("/", at + 1)
+    marks = ",".join("?" * len(keys))
+    rows = db.execute(
+        "SELECT c.rest, max(c.granted_at, s.seen_at) + c.ttl_ms"
+        " FROM claims c JOIN sessions s ON s.id = c.session"
+        f" WHERE c.repository = ? AND c.key IN ({marks}) AND c.session = ? AND s.ended_at IS NULL",
+        (repository, *keys, session),
+    ).fetchall()
+    if not any(rest is None and until > now for rest, until in rows):
+        raise _Unsure
+
+
+def _check_placed(db: "Any", repository: str, root: str, agent: str, parent: str) -> None:
+    """This checkout is no workspace of another, and the session has none beside it."""
+    from _json import encode_basestring_ascii as quoted
+
+    owner = agent.rpartition(".")[0] if parent else agent  # a subagent works where its parent does
+    rows = db.execute(
+        "SELECT instr(data, ?) > 0, instr(data, ?) > 0 OR instr(data, ?) > 0 FROM records"
+        " WHERE repository = ? AND noun = 'workspace' AND state = 'open'",
+        (f'"path":{quoted(root)}', f'"agent":{quoted(owner)}', f'"agent":{quoted(agent)}', repository),
+    ).fetchall()
+    if rows and (1, 1) not in rows and any(1 in row for row in rows):
+        raise _Unsure
+
+
+def _check_unchanged(db: "Any", session: str, path: str) -> None:
+    row = db.execute("SELECT stamp FROM reads WHERE session = ? AND path = ?", (session, path)).fetchone()
+    if row is None or row[0] != _stamp(stat(path)):
+        raise _Unsure
+
+
+def _check_no_word(db: "Any", repository: str, session: str) -> None:
+    """Nothing waits to be told."""
+    row = db.execute(
+        "SELECT 1 FROM records WHERE repository = ? AND noun = 'notice' AND key = ? AND state = ? LIMIT 1",
+        (repository, session, "new"),
+    ).fetchone()
+    if row is not None:
+        raise _Unsure
+
+
+def _remember(db: "Any", repository: str, session: str, paths: list[str]) -> None:
+    # It may be forgotten by a power cut, as a sign of life may; what others wrote before it may not.
+    db.execute("PRAGMA synchronous=NORMAL")
+    for path in paths:
+        db.execute(
+            "INSERT INTO reads (repository, session, path, digest, stamp) VALUES (?, ?, ?, ?, ?)"
+            " ON CONFLICT (session, path) DO UPDATE SET digest = excluded.digest, stamp = excluded.stamp",
+            (repository, session, path, *_seen(path)),
+        )
+
+
+def _paths_of(client: str, key: str, given: "Json", cwd: str) -> list[str]:
+    if client == "codex":
+        lines = [line for line in given[key].split("\n") if line.startswith("*** ")]
+        if any(line.startswith(("*** Add File: ", "*** Delete File: ", "*** Move to: ")) for line in lines):
+            raise _Unsure
+        found = [line[len(mark) :].strip() for line in lines for mark in _PATCHED if line.startswith(mark)]
+    else:
+        found = [given[key]]
+    if not found or any(not path or path.__class__ is not str or path.startswith("~") for path in found):
+        raise _Unsure
+    return [path if path.startswith("/") else f"{cwd}/{path}" for path in found]
+
+
+def decide(client: str, word: str, document: "Json", facts: list[str]) -> None:
+    """Return if the answer is an unconditional yes with nothing to say; raise whatever else it is."""
+    events, edits, reads, names = _CLIENTS[client]
+    when = events[document[names[2]] if names[2] else word]
+    tool = document[names[3]]
+    if not facts[6]:
+        raise _Unsure
+    key = edits.get(tool) or reads.get(tool)
+    if key is None:
+        if when != _AFTER or tool not in _HARMLESS:
+            raise _Unsure
+        paths: list[str] = []
+    else:
+        paths = _paths_of(client, key, document[names[4]], document["cwd"])
+    root, repository = facts[1], facts[5]
+    inside = [_inside(path, root) for path in paths]
+    db = _connect(facts[6], "ro" if when == _BEFORE and tool in edits else "rw")
+    now = _now(db)
+    known = (document[names[0]], document.get(names[1]) or "")
+    session, agent, parent = _session(db, repository, client, known, now)
+    if when == _AFTER:
+        _check_no_word(db, repository, session)
+        if tool in edits:
+            _remember(db, repository, session, paths)
+    elif tool in reads:
+        _remember(db, repository, session, paths)
+    else:
+        _check_placed(db, repository, root, agent, parent)
+        for name, path in zip(inside, paths, strict=True):
+            _check_held(db, repository, session, name, now)
+            _check_unchanged(db, session, path)
+
+
+def _resident_socket(folder: str) -> str:
+    """Where the resident listens that answers for a store on another machine."""
+    _find_package()
+    from landlane.resident.messages import find_socket
+
+    return find_socket(folder)
+
+
+def _ask_resident(path: str, client: str, word: str, cwd: str, payload: bytes) -> None:
+    """Let the resident answer, if it is there."""
+    _find_package()
+    from landlane.resident.messages import ask, pack, told_of
+
+    request = pack(b"hook", cwd.encode(), [client.encode(), word.encode()], told_of(environ), payload)
+    heard = ask(path, request, _RESIDENT_SECONDS)
+    if heard is not None:
+        write_all(1, heard[1])
+        write_all(2, heard[2])
+        _exit(heard[0])
+
+
+def _find_package() -> None:
+    here = __file__[: __file__.rindex("/landlane/hook_entry/")]
+    if here not in sys.path:
+        sys.path.insert(0, here)
+
+
+def _read_input() -> bytes:
+    blocks = []
+    while block := read_file(0, 1 << 20):
+        blocks.append(block)
+    return b"".join(blocks)
+
+
+def _ordinary(client: str, word: str, payload: bytes, exit_code: int, began: float) -> None:
+    """The whole package, in this process; an end of its own comes before the client's patience ends."""
+    from _thread import start_new_thread
+
+    def watch() -> None:
+        from time import sleep
+
+        sleep(max(_LIMIT_SECONDS - (monotonic() - began), 1.0))
+        write_file(2, _LATE.encode())
+        _exit(exit_code)
+
+    start_new_thread(watch, ())
+    _find_package()
+    from landlane.hook_entry.client_full_path import answer
+
+    variables = {
+        name.decode("utf-8", "surrogateescape"): text.decode("utf-8", "surrogateescape")
+        for name, text in environ.items()
+    }
+    spoken = answer(client, word, payload, variables)
+    write_all(1, spoken.stdout.encode("utf-8", "replace"))
+    write_all(2, spoken.stderr.encode("utf-8", "replace"))
+    _exit(spoken.exit_code)
+
+
+def write_all(descriptor: int, left: bytes) -> None:
+    """Write all of it: a pipe may take less at a time."""
+    while left:
+        left = left[write_file(descriptor, left) :]
+
+
+def main() -> None:
+    """Answer, and end without the interpreter's tear-down."""
+    client, word = sys.argv[1], sys.argv[2] if len(sys.argv) > 2 else ""
+    began = monotonic()
+    exit_code = 2  # what cannot even be read is refused
+    payload = b""
+    try:
+        payload = _read_input()
+        document = _read_json(payload)
+        if client in _CLIENTS:
+            events, _, _, names = _CLIENTS[client]
+            when = events.get(document.get(names[2]) if names[2] else word)
+            exit_code = 0 if when != _BEFORE else 2
+        if socket := environ.get(b"LANDLANE_RESIDENT", b"").decode():  # behind a fence: nothing else is there
+            _ask_resident(socket, client, word, document.get("cwd") or "", payload)
+        cwd = document["cwd"]
+        facts = _facts_for(cwd) if b"LANDLANE_STORE" not in environ and not cwd.endswith("/") else []
+        if facts and facts[7] and not socket:
+            _ask_resident(_resident_socket(facts[7]), client, word, cwd, payload)
+        decide(client, word, document, facts)
+        _exit(0)
+    except Exception:  # noqa: BLE001 - whatever it was, the ordinary road will tell
+        pass
+    try:
+        _ordinary(client, word, payload, exit_code, began)
+    except BaseException as error:  # noqa: BLE001 - an internal error is a refusal
+        said = f"Landlane's hook failed ({error.__class__.__name__}: {error}), so this is refused.\n"
+        write_all(2, said.encode("utf-8", "replace"))
+        _exit(exit_code)
+
+
+if __name__ == "__main__":
+    main()

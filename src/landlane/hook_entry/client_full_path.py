@@ -1,0 +1,200 @@
+"""The ordinary road of a hook: reads what a client says, asks, and answers in the client's own form.
+
+Whatever goes wrong on the way is a refusal where the client is about to change something. Elsewhere it is
+silence: a session whose start could not be told of must still be able to look around.
+"""
+
+from __future__ import annotations
+
+import os
+import sys
+
+from landlane.errors import LandlaneError, Malformed, RepositoryError, StoreError
+from landlane.git.discovery import find_checkout
+from landlane.hooks.edit import real_path
+from landlane.protocol.hook_events import AFTER, DENY, NOTHING, SHELL, Spoken, deny, is_guarded
+from landlane.settings.model import FILE_NAME
+from landlane.values import replace
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from collections.abc import Callable, Mapping
+    from typing import Any
+
+    from landlane.app.open import House
+    from landlane.protocol.hook_events import Answer, Event
+
+_LARGEST = 64 * 1024 * 1024
+_WAIT_MS = 8_000  # for a busy store: the client, too, waits for us
+_NO_REPOSITORY = ("NO_REPOSITORY", "NO_FOLDER")
+# Where a client says its project is; a tool may stand in a folder elsewhere.
+_PROJECTS = ("CLAUDE_PROJECT_DIR", "GEMINI_PROJECT_DIR", "COPILOT_PROJECT_DIR", "QWEN_PROJECT_DIR")
+_REFUSED = "Landlane cannot tell whether this is safe, so it is refused: "
+
+
+def answer(
+    client: str,
+    word: str,
+    payload: bytes,
+    environment: Mapping[str, str],
+    *,
+    open_at: Callable[[str], House] | None = None,
+) -> Spoken:
+    """Answer one call of a hook. `open_at` opens the repository of a folder, if not in the usual way."""
+    if client == "git":
+        from landlane.hook_entry.git_full_path import answer_for_guest
+
+        return answer_for_guest(word, payload, environment, open_at or open_usual)
+    try:
+        adapter = _adapter(client)
+    except LandlaneError as error:
+        return Spoken(exit_code=2, stderr=f"{error.message}; {error.hint}")
+    try:
+        document = _document(payload)
+        event: Event = adapter.read(word, document, environment)
+        if event.kind == AFTER and event.tool == SHELL:
+            from landlane.clients.exit_code import exit_code_of
+
+            event = replace(event, exit_code=exit_code_of(event, document))
+    except Exception as error:  # noqa: BLE001 - what cannot be read cannot be judged
+        return adapter.refuse(word, f"{_REFUSED}its input cannot be read ({_said(error)})")
+    return adapter.say(event, _judge(event, environment, open_at or open_usual))
+
+
+def _adapter(client: str) -> Any:
+    from landlane.clients.setup_model import NAMES
+
+    if client not in NAMES:
+        raise Malformed(
+            f"{client[:40]!r} is no client that Landlane knows",
+            code="UNKNOWN_CLIENT",
+            hint=f"one of {', '.join(NAMES)}",
+        )
+    return __import__(f"landlane.clients.{client}.hook", fromlist=["read"])
+
+
+def _document(payload: bytes) -> dict[str, Any]:
+    import json
+
+    if len(payload) > _LARGEST:
+        raise Malformed("the input is too large", code="HOOK_INPUT", hint="")
+    found = json.loads(payload or b"{}")
+    if not isinstance(found, dict):
+        raise Malformed("the input is no JSON object", code="HOOK_INPUT", hint="")
+    return found  # pyright: ignore[reportUnknownVariableType]
+
+
+def _judge(event: Event, environment: Mapping[str, str], open_at: Callable[[str], House]) -> Answer:
+    try:
+        # In no repository there is nothing to guard.
+        answers = [_ask(open_at(folder), event, environment) for folder in _folders(event, environment)]
+    except Exception as error:  # noqa: BLE001 - an internal error is a refusal, whatever it was
+        return deny(f"{_REFUSED}{_said(error)}") if is_guarded(event) else NOTHING
+    refused = [answer for answer in answers if answer.verdict == DENY]
+    return next(iter(refused + [answer for answer in answers if answer.text] + answers), NOTHING)
+
+
+def _ask(house: House, event: Event, environment: Mapping[str, str]) -> Answer:
+    from landlane.hooks.dispatch import handle
+
+    try:
+        return handle(house.context, house.site, event, environment)
+    finally:
+        _settle(house)
+
+
+def _folders(event: Event, environment: Mapping[str, str]) -> list[str]:
+    """Where the repositories lie that an event concerns: those of its files, else the one it stands in."""
+    stand = _standpoint(event, environment)
+    home = find_checkout(stand).state_folder if stand else ""
+    found: dict[str, str] = {}
+    for path in event.paths:
+        folder = _existing(real_path(event, path).partition("/.git/")[0])
+        try:
+            state = find_checkout(folder).state_folder
+        except RepositoryError:
+            continue  # nobody's; or too broken to hold anything, as whoever stands in it is told
+        if state == home or _is_known(folder):
+            found.setdefault(state, stand if state == home else folder)
+    return list(found.values()) or ([stand] if stand else [])
+
+
+def _standpoint(event: Event, environment: Mapping[str, str]) -> str:
+    """The folder that the tool stands in, or else the client's project; empty when both are in no repository.
+
+    In a repository that Landlane does not know, say a submodule, it is the one around it that it does.
+    """
+    projects = [environment[name] for name in _PROJECTS if environment.get(name)]
+    for folder in (event.cwd, *projects):  # a client that does not say has started us where it is
+        if found := _known_around(_existing(os.path.abspath(folder))):
+            return found
+    return ""
+
+
+def _known_around(folder: str) -> str:
+    inner = ""
+    while True:
+        try:
+            root = find_checkout(folder).root
+        except RepositoryError as error:
+            if error.code not in _NO_REPOSITORY and not inner:
+                raise
+            return inner
+        if _is_known(folder):
+            return folder
+        inner = inner or folder
+        folder = os.path.dirname(root)
+        if folder == root:
+            return inner
+
+
+def _is_known(folder: str) -> bool:
+    """Whether Landlane was set up in the repository of a folder, or has been at work there."""
+    found = find_checkout(folder)
+    return os.path.isdir(found.state_folder) or os.path.exists(os.path.join(found.root, FILE_NAME))
+
+
+def _existing(folder: str) -> str:
+    """The folder, or the nearest one above it that is there: a tool may stand where nothing is any more."""
+    while not os.path.isdir(folder) and folder != os.path.dirname(folder):
+        folder = os.path.dirname(folder)
+    return folder
+
+
+def open_usual(folder: str) -> House:
+    """Open the repository that a folder lies in; a hook starts without the installed packages."""
+    from landlane.app.open import open_house
+
+    try:
+        return open_house(folder, is_short_lived=True, most_wait_ms=_WAIT_MS)
+    except StoreError as error:
+        if error.code != "POSTGRES_MISSING" or not sys.flags.no_site:
+            raise
+    # A hook starts without the installed packages. The next one is answered by a resident that has them.
+    import site
+
+    from landlane.resident.start import start_broker
+
+    site.main()
+    house = open_house(folder, is_short_lived=True, most_wait_ms=_WAIT_MS)
+    if not os.environ.get("LANDLANE_STORE"):
+        start_broker(find_checkout(folder).state_folder)
+    return house
+
+
+def _settle(house: House) -> None:
+    """Let the plain files follow, and the next hook know what it needs; the next one catches up."""
+    from landlane.hook_entry.checkout_cache import note_facts
+
+    try:
+        house.settle()
+        note_facts(house)
+    except (LandlaneError, OSError, ValueError):
+        return
+
+
+def _said(error: Exception) -> str:
+    """An error as a model reads it."""
+    if isinstance(error, LandlaneError):
+        return f"{error.message}. {error.hint}." if error.hint else f"{error.message}."
+    return f"{type(error).__name__}: {error}. Tell the person at the terminal to run `landlane doctor`."

@@ -1,0 +1,11 @@
+"""What a client names as its hook: runs client_fast_path.py, which, other than this, is compiled only once."""
+
+# pyright: reportMissingImports=false, reportUnknownMemberType=false
+
+import sys
+
+sys.path.insert(0, __file__[: -len("/client_hook.py")])
+import client_fast_path as lean_road
+
+del sys.path[0]
+lean_road.main()

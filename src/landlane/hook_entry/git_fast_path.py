@@ -1,0 +1,174 @@
+"""Answers a hook of git: the common commit at once, for little more than an interpreter's start.
+
+Run as `python -I -S git_hook.py HOOK PID [WORD…]` by the scripts of git/hooks/scripts.py, with what concerns the
+hook on its input; PID is that of the calling git. The common commit: nobody but the caller holds anything
+on the way to the paths, no claim is needed, and nothing else stands against it. All else takes the ordinary
+road. The quick road only ever says yes, so the rules live in one place.
+
+Exit codes: 0 goes on, 1 is refused with the reason on stderr. Any other is a failure, which refuses, too.
+"""
+
+# pyright: reportMissingImports=false, reportUnknownVariableType=false, reportUnknownMemberType=false
+# pyright: reportUnknownArgumentType=false, reportUnknownParameterType=false
+
+import sys
+from posix import _exit, environ, getcwd, getppid, readlink  # pyright: ignore[reportPrivateUsage]
+
+import client_fast_path as lean_road
+from client_fast_path import write_all
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from typing import Any
+
+_LIMIT_SECONDS = 30.0
+_LATE = "landlane: refused: the check took too long\nhint: try again; `landlane doctor` tells what is slow\n"
+_MOST_PATHS = 200
+_MOST_PARENTS = 64
+_FACTS = "landlane-githook"
+_JUDGED = "landlane-judged"
+_HEADS = "ref: refs/heads/"
+_ORDINARY = (b"LANDLANE_OVERRIDE", b"LANDLANE_STORE", b"LANDLANE_RESIDENT", b"LANDLANE_CANARY")
+
+
+class _Unsure(Exception):
+    """The quick road ends here; the ordinary one goes on."""
+
+
+def _quick(pid: str, payload: bytes) -> None:
+    """Return if this commit is fine without a doubt; raise whatever else it is."""
+    if any(name in environ for name in _ORDINARY):
+        raise _Unsure
+    git_dir = environ.get(b"GIT_DIR", b".git").decode()
+    facts = lean_road._text_of(f"{git_dir}/{_FACTS}").split("\n")  # pyright: ignore[reportPrivateUsage]
+    form, root, settings, stamp, at_home, stamp_at_home, repository, store, target = facts
+    stamp_at = lean_road._stamp_at  # pyright: ignore[reportPrivateUsage]
+    if form != "1" or root != getcwd() or stamp_at(settings) != stamp or stamp_at(at_home) != stamp_at_home:
+        raise _Unsure
+    *paths, code = payload.decode().split("\0")
+    head = lean_road._text_of(f"{git_dir}/HEAD")  # pyright: ignore[reportPrivateUsage]
+    branch = head[len(_HEADS) :] if head.startswith(_HEADS) else ""
+    if code.strip() != "0" or len(paths) > _MOST_PATHS or not branch or branch == target:
+        raise _Unsure
+    db = lean_road._connect(store, "ro")  # pyright: ignore[reportPrivateUsage]
+    mine = _session(db, repository)
+    _check_place(db, repository, root, mine)
+    _check_nothing_against(db, repository, mine)
+    keys = {""}
+    for path in paths:
+        keys.add(path)
+        at = path.find("/")
+        while at >= 0:
+            keys.add(path[:at])
+            at = path.find("/", at + 1)
+    marks = ",".join("?" * len(keys))
+    rows = db.execute(
+        f"SELECT DISTINCT session FROM claims WHERE repository = ? AND key IN ({marks})",  # noqa: S608 - marks
+        (repository, *keys),
+    ).fetchall()
+    if any(row[0] != mine for row in rows):
+        raise _Unsure
+    note_judged(git_dir, pid, branch)
+
+
+def _session(db: "Any", repository: str) -> str:
+    """The live session of the nearest registered parent process; empty when there is none."""
+    chain: list[tuple[int, int]] = []
+    pid = getppid()
+    while pid > 0 and len(chain) < _MOST_PARENTS:
+        facts = lean_road._text_of(f"/proc/{pid}/stat").rpartition(") ")[2].split(" ")  # pyright: ignore[reportPrivateUsage]
+        chain.append((pid, int(facts[19])))
+        pid = int(facts[1])
+    boot_id = lean_road._text_of("/proc/sys/kernel/random/boot_id")  # pyright: ignore[reportPrivateUsage]
+    rows = db.execute(
+        "SELECT p.pid, p.started, p.session, s.ended_at, s.role FROM processes p"
+        " JOIN sessions s ON s.id = p.session WHERE p.repository = ? AND p.boot_id = ? AND p.namespace = ?",
+        (repository, boot_id, readlink("/proc/self/ns/pid")),
+    ).fetchall()
+    known = {(row[0], row[1]): row[2:] for row in rows}
+    for one in chain:
+        if one in known:
+            session, ended_at, role = known[one]
+            if ended_at is not None or role:
+                raise _Unsure
+            return session
+    return ""
+
+
+def _check_place(db: "Any", repository: str, root: str, mine: str) -> None:
+    """In a workspace the quick road is for its owner alone."""
+    rows = db.execute(
+        "SELECT data FROM records WHERE repository = ? AND noun = 'workspace' AND state = 'open'",
+        (repository,),
+    ).fetchall()
+    for row in rows:
+        if root in row[0]:
+            one = lean_road._read_json(row[0].encode())  # pyright: ignore[reportPrivateUsage]
+            if one["path"] == root and one["session"] != mine:
+                raise _Unsure
+
+
+def _check_nothing_against(db: "Any", repository: str, mine: str) -> None:
+    """No stray write waits to be put right, the store is here, and no caller could have a role."""
+    questions = [
+        "SELECT 1 FROM records WHERE repository = ? AND noun = 'breach' AND state = 'open' LIMIT 1",
+        "SELECT 1 FROM meta WHERE key = 'moved_to/' || ? LIMIT 1",
+    ]
+    if not mine:
+        questions.append(
+            "SELECT 1 FROM sessions WHERE repository = ? AND ended_at IS NULL AND role <> '' LIMIT 1"
+        )
+    for question in questions:
+        if db.execute(question, (repository,)).fetchone() is not None:
+            raise _Unsure
+
+
+def note_judged(git_dir: str, pid: str, branch: str) -> None:
+    """Let the hook that sees the branch move know that this commit was judged, and made by which git."""
+    from posix import O_CREAT, O_TRUNC, O_WRONLY, close, open
+
+    started = lean_road._text_of(f"/proc/{pid}/stat").rpartition(") ")[2].split(" ")[19]  # pyright: ignore[reportPrivateUsage]
+    file = open(f"{git_dir}/{_JUDGED}", O_WRONLY | O_CREAT | O_TRUNC, 0o644)
+    try:
+        write_all(file, f"{pid} {started} refs/heads/{branch}\n".encode())
+    finally:
+        close(file)
+
+
+def _ordinary(hook: str, pid: str, words: list[str], payload: bytes) -> None:
+    """The whole package, in this process, with an end of its own: git waits for us."""
+    from _thread import start_new_thread
+
+    def watch() -> None:
+        from time import sleep
+
+        sleep(_LIMIT_SECONDS)
+        write_all(2, _LATE.encode())
+        _exit(1)
+
+    start_new_thread(watch, ())
+    lean_road._find_package()  # pyright: ignore[reportPrivateUsage]
+    from landlane.hook_entry.git_full_path import answer_here
+
+    code, said = answer_here(hook, pid, words, payload)
+    write_all(2, said.encode("utf-8", "replace"))
+    _exit(code)
+
+
+def main() -> None:
+    """Answer, and end without the interpreter's tear-down."""
+    try:
+        hook, pid, *words = sys.argv[1:]
+        payload = lean_road._read_input()  # pyright: ignore[reportPrivateUsage]
+        if hook == "pre-commit":
+            try:
+                _quick(pid, payload)
+                _exit(0)
+            except Exception:  # noqa: BLE001 - whatever it was, the ordinary road will tell
+                pass
+        _ordinary(hook, pid, words, payload)
+    except BaseException as error:  # noqa: BLE001 - an internal error is a refusal
+        said = f"landlane: refused: the check failed ({error.__class__.__name__}: {error})\n"
+        said += "hint: `landlane doctor` tells more; `landlane init` sets the hooks up anew\n"
+        write_all(2, said.encode("utf-8", "replace"))
+        _exit(1)

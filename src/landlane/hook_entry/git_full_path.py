@@ -1,0 +1,367 @@
+"""The ordinary road of a hook of git: gathers what git is about to do, has it judged, and says the outcome.
+
+Behind a fence the resident judges: what has to be asked of git is gathered here, inside, and told to it.
+"""
+
+from __future__ import annotations
+
+import os
+
+from landlane.errors import LandlaneError, Malformed, RepositoryError
+from landlane.files import write_whole
+from landlane.git.discovery import Checkout, find_checkout
+from landlane.git.hooks.scripts import CANARY, JUDGED
+from landlane.git.run import PLACES, ask, run_git
+from landlane.values import value
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from collections.abc import Callable, Mapping
+
+    from landlane.app.open import House
+    from landlane.context import Site
+    from landlane.hooks.commit_push import Caller
+    from landlane.protocol.hook_events import Spoken
+
+_COMMIT, _PUSH, _MOVE = "pre-commit", "pre-push", "reference-transaction"
+_WHAT = {_COMMIT: "this commit", _PUSH: "this push", _MOVE: "this"}
+_HEADS = "refs/heads/"
+_CLIENTS = ("CLAUDECODE", "CODEX_SANDBOX", "GEMINI_CLI", "QWEN_CODE", "OPENCODE", "CURSOR_AGENT")
+_RESIDENT_SECONDS = 20.0
+_FACTS = "landlane-githook"
+
+
+@value
+class Asked:
+    """What a hook asks, so told that nobody needs to ask git again: branches as `ref new kind`."""
+
+    hook: str
+    words: tuple[str, ...] = ()
+    paths: tuple[str, ...] = ()
+    branch: str = ""
+    moves: tuple[tuple[str, str, str], ...] = ()
+
+    def packed(self) -> bytes:
+        """As bytes for the resident."""
+        lines = [" ".join(move) for move in self.moves]
+        parts = ["\n".join(self.words), self.branch, "\n".join(lines), *self.paths]
+        return "\0".join(parts).encode("utf-8", "surrogateescape")
+
+
+def _unpacked(hook: str, payload: bytes) -> Asked:
+    words, branch, lines, *paths = payload.decode("utf-8", "surrogateescape").split("\0")
+    moves: list[tuple[str, str, str]] = []
+    for line in lines.split("\n") if lines else []:
+        ref, new, kind = line.split(" ")
+        moves.append((ref, new, kind))
+    return Asked(
+        hook=hook,
+        words=tuple(words.split("\n")) if words else (),
+        paths=tuple(paths),
+        branch=branch,
+        moves=tuple(moves),
+    )
+
+
+# ---------------------------------------------------------------------------------------------- gathering
+
+
+def answer_here(hook: str, pid: str, words: list[str], payload: bytes) -> tuple[int, str]:
+    """Answer one call of a hook: the exit code, and what is said on stderr."""
+    try:
+        here, index = _stand(hook)
+        if here is None:
+            return 0, ""
+        asked = _gather(here, index, hook, words, payload)
+        if hook == _MOVE and (here.home or not asked.moves):
+            return 0, ""
+        if os.environ.get("LANDLANE_RESIDENT"):
+            return _ask_resident(here, asked)
+        return _judge_here(here, asked, pid)
+    except LandlaneError as error:
+        return 1, _refused(hook, error)
+
+
+def _stand(hook: str) -> tuple[Checkout | None, str]:
+    """The checkout that git works in, and its index; none for a bare repository that has no worktree."""
+    cwd = os.getcwd()
+    named = os.environ.get("GIT_DIR", "")
+    index = os.environ.get("GIT_INDEX_FILE", "")
+    index = os.path.abspath(index) if index else ""
+    git_dir = os.path.realpath(named) if named else ""
+    if hook == _MOVE and git_dir and (cwd + "/").startswith(git_dir + "/"):  # something is pushed to here
+        cwd = _a_root_of(git_dir)
+        if not cwd:
+            return None, ""
+    elif named:
+        try:
+            return find_checkout(cwd), index
+        finally:
+            _forget_places()
+    _forget_places()
+    return find_checkout(cwd), index
+
+
+def _forget_places() -> None:
+    """What git said about its own call must not lead the gits that we start astray."""
+    for name in PLACES:
+        os.environ.pop(name, None)
+
+
+def _a_root_of(git_dir: str) -> str:
+    """A checkout of the repository in a git directory."""
+    if os.path.basename(git_dir) == ".git":
+        return os.path.dirname(git_dir)
+    from landlane.git.remove_checkout import worktree_entries
+
+    linked = os.path.join(git_dir, "gitdir")
+    if os.path.exists(linked):
+        with open(linked, encoding="utf-8", errors="surrogateescape") as file:
+            return os.path.dirname(file.readline().rstrip("\n"))
+    home = Checkout(root=git_dir, git_dir=git_dir, common_dir=git_dir)
+    return next((root for _, root in worktree_entries(home) if os.path.isdir(root)), "")
+
+
+def _gather(here: Checkout, index: str, hook: str, words: list[str], payload: bytes) -> Asked:
+    text = payload.decode("utf-8", "surrogateescape")
+    if hook == _COMMIT:
+        *paths, code = text.split("\0")
+        if code.strip() != "0":
+            raise RepositoryError(
+                "git cannot tell what is staged", code="GIT_FAILED", hint="try `git status`"
+            )
+        return Asked(hook=hook, paths=_own_paths(here, index, paths), branch=_branch_of(here))
+    rows = [line.split(" ") for line in text.split("\n") if line]
+    if hook == _PUSH:
+        moves = tuple((ref, new, _kind(here, old, new)) for _, new, ref, old in rows)
+        return Asked(hook=hook, words=tuple(words), moves=moves)
+    if hook != _MOVE:
+        raise Malformed(f"no hook of ours is called {hook[:40]!r}", code="HOOK_INPUT", hint="")
+    return Asked(hook=hook, moves=tuple((row[2], row[1], "-") for row in rows if row[2].startswith(_HEADS)))
+
+
+def _own_paths(here: Checkout, index: str, paths: list[str]) -> tuple[str, ...]:
+    """What is staged; of a merge only what is in neither of its sides: the rest was committed before."""
+    merged = os.path.join(here.git_dir, "MERGE_HEAD")
+    if not os.path.exists(merged):
+        return tuple(paths)
+    words = ("diff", "--cached", "--name-only", "-z", "--no-renames", "--no-ext-diff", "MERGE_HEAD")
+    variables = {"GIT_INDEX_FILE": index} if index else {}
+    found = run_git(*words, cwd=here.root, git_dir=here.git_dir, variables=variables)
+    if found.exit_code:
+        return tuple(paths)
+    changed = set(found.text.split("\0"))
+    return tuple(path for path in paths if path in changed)
+
+
+def _branch_of(here: Checkout) -> str:
+    from landlane.hooks.commit_push import head_of
+
+    branch = head_of(here.git_dir)
+    if branch != ".invalid":
+        return branch
+    return ask(here, "symbolic-ref", "--quiet", "--short", "HEAD")
+
+
+def _kind(here: Checkout, old: str, new: str) -> str:
+    if not old.strip("0"):
+        return "new"
+    if not new.strip("0"):
+        return "-"
+    found = run_git("merge-base", "--is-ancestor", old, new, cwd=here.root, git_dir=here.git_dir)
+    return "forced" if found.exit_code else "-"
+
+
+# ------------------------------------------------------------------------------------------------ judging
+
+
+def _judge_here(here: Checkout, asked: Asked, pid: str) -> tuple[int, str]:
+    from landlane.hook_entry.client_full_path import open_usual
+
+    house = open_usual(here.root)
+    code, said = _judge(house, here, asked, os.environ, is_packing=_is_packing(pid))
+    if asked.hook == _COMMIT:
+        if not code and asked.branch:
+            _note_judged(here, pid, asked.branch)
+        _note_facts(house, here)
+    return code, said
+
+
+def _judge(
+    house: House, here: Checkout, asked: Asked, environment: Mapping[str, str], *, is_packing: bool = False
+) -> tuple[int, str]:
+    from landlane.context import Site
+    from landlane.hooks import commit_push as git_fences
+
+    # Not by `house.site`, which may start git on what this git holds locks of.
+    site = Site(context=house.context, here=here, home=here.home_checkout)
+    caller = _caller(house, environment)
+    is_canary = bool(environment.get(CANARY))
+    try:
+        try:
+            _ask_fences(site, caller, asked, is_packing=is_packing)
+        except LandlaneError as error:
+            reason = environment.get("LANDLANE_OVERRIDE", "").strip()
+            if not reason:
+                raise
+            git_fences.override(site, caller, reason, asked.hook, error)
+            return 0, f"landlane: overridden and written down: {error.message}\n"
+    except LandlaneError as error:
+        if not is_canary:
+            git_fences.note_refusal(house.context, caller.session, error)
+        return 1, _refused(asked.hook, error, is_person=not caller.why_no_person)
+    return 0, ""
+
+
+def _ask_fences(site: Site, caller: Caller, asked: Asked, *, is_packing: bool) -> None:
+    from landlane.hooks.commit_push import Move, Pushed, judge_commit, judge_moves, judge_push
+
+    if asked.hook == _COMMIT:
+        judge_commit(site, caller, asked.paths, asked.branch)
+    elif asked.hook == _PUSH:
+        remote = asked.words[0] if asked.words else ""
+        pushed = [
+            Pushed(ref=ref, new=new, is_new=kind == "new", is_forced=kind == "forced")
+            for ref, new, kind in asked.moves
+        ]
+        judge_push(site, caller, remote, pushed)
+    else:
+        moves = [Move(ref=ref, new=new) for ref, new, _ in asked.moves]
+        judge_moves(site, caller, moves, is_packing=is_packing)
+
+
+def _caller(house: House, environment: Mapping[str, str]) -> Caller:
+    """Who runs git. An agent whose session is over is an agent all the same, who holds nothing."""
+    from landlane.app.open import person_name
+    from landlane.hooks.commit_push import Caller
+    from landlane.sessions import join as sessions
+
+    shown = environment.get("LANDLANE_SESSION", "")
+    named = environment.get("LANDLANE_AGENT", "")
+    person = person_name()
+    who = sessions.Caller(session_text=shown, agent_variable=named, person=person)
+    try:
+        joined = sessions.known_session(house.context, who)
+    except LandlaneError as error:
+        return Caller(session=None, name=named or "an agent", why_no_person=error.message)
+    session = joined.session if joined else None
+    why = ""
+    if shown or named:
+        why = "LANDLANE_SESSION and LANDLANE_AGENT are for agents"
+    elif session is not None and session.kind != "person":
+        why = f"this is the session of {session.agent}, an agent"
+    elif client := next((name for name in _CLIENTS if name in environment), ""):
+        why = f"this runs in a coding client: {client} is set"
+    return Caller(session=session, name=session.agent if session else named or person, why_no_person=why)
+
+
+def _is_packing(pid: str) -> bool:
+    """Whether the git that called is one that only packs branches."""
+    try:
+        with open(f"/proc/{pid}/cmdline", "rb") as file:
+            words = file.read().split(b"\0")
+    except OSError:
+        return False
+    return os.path.basename(words[0]) == b"git" and b"pack-refs" in words[1:2]
+
+
+def _refused(hook: str, error: LandlaneError, *, is_person: bool = False) -> str:
+    said = f"landlane: {_WHAT.get(hook, 'this')} is refused: {error.message}\n"
+    if error.hint:
+        said += f"hint: {error.hint}\n"
+    if is_person:
+        said += 'hint: you can override it with a reason, which is kept: LANDLANE_OVERRIDE="why" git …\n'
+    return said
+
+
+def _note_judged(here: Checkout, pid: str, branch: str) -> None:
+    """As git_fast_path.py does it: the hook that sees the branch move need not ask again."""
+    try:
+        with open(f"/proc/{pid}/stat", encoding="utf-8", errors="replace") as file:
+            started = file.read().rpartition(") ")[2].split(" ")[19]
+        with open(os.path.join(here.git_dir, JUDGED), "w", encoding="utf-8") as file:
+            file.write(f"{pid} {started} {_HEADS}{branch}\n")
+    except (OSError, IndexError):
+        return
+
+
+def _note_facts(house: House, here: Checkout) -> None:
+    """What the quick road must know, as it holds for these settings; it only knows the simple cases."""
+    from landlane.context import Site
+    from landlane.files import stamp_of
+    from landlane.hooks.commit_push import guarded_target, likely_target
+    from landlane.protocol.hook_events import STRICT
+    from landlane.settings.model import FILE_NAME
+
+    def stamp(path: str) -> str:
+        try:
+            return stamp_of(os.stat(path))
+        except OSError:
+            return "-"
+
+    path = os.path.join(here.git_dir, _FACTS)
+    own, at_home = (os.path.join(root, FILE_NAME) for root in (here.root, here.home_checkout.root))
+    settings = house.settings
+    store = str(getattr(house.store, "path", ""))
+    ignores_case = house.context.repository.pattern_of("A", "literal").branches[0].key != "A"
+    site = Site(context=house.context, here=here, home=here.home_checkout)
+    facts = ["1", here.root, own, stamp(own), at_home, stamp(at_home), house.store.repository, store, ""]
+    known = "\n".join(facts)
+    is_simple = store and not (ignores_case or settings.claims_required or settings.hooks_policy == STRICT)
+    try:
+        if os.path.exists(path):
+            with open(path, encoding="utf-8", errors="surrogateescape") as file:
+                if is_simple and file.read().startswith(known):
+                    return
+        if not is_simple:
+            if os.path.exists(path):
+                os.unlink(path)
+            return
+        # Settings that wait to be committed may guard the target the moment they are.
+        waits = settings.landing_checks is not None
+        target = likely_target(site) if waits else guarded_target(site)
+        write_whole(path, known + (target.branch if target else "-"))
+    except OSError:
+        return
+
+
+# ---------------------------------------------------------------------------------------------- the resident
+
+
+def _ask_resident(here: Checkout, asked: Asked) -> tuple[int, str]:
+    """Let the resident judge; without it nothing can be judged behind a fence."""
+    from landlane.resident.messages import ask as ask_at
+    from landlane.resident.messages import pack, told_of
+
+    environment = {os.fsencode(name): os.fsencode(text) for name, text in os.environ.items()}
+    words = [b"git", asked.hook.encode()]
+    request = pack(b"hook", os.fsencode(here.root), words, told_of(environment), _with_root(here, asked))
+    heard = ask_at(os.environ["LANDLANE_RESIDENT"], request, _RESIDENT_SECONDS)
+    if heard is None:
+        raise RepositoryError(
+            "the resident does not answer, and behind the fence nobody else can judge",
+            code="NO_RESIDENT",
+            hint="try again; outside, `landlane doctor` tells more",
+        )
+    return heard[0], heard[2].decode("utf-8", "replace")
+
+
+def _with_root(here: Checkout, asked: Asked) -> bytes:
+    return os.fsencode(here.root) + b"\0" + asked.packed()
+
+
+def answer_for_guest(
+    hook: str, payload: bytes, environment: Mapping[str, str], open_at: Callable[[str], House]
+) -> Spoken:
+    """Judge for a caller behind a fence, as the resident does: what its git says is believed of its clone."""
+    from landlane.protocol.hook_events import Spoken
+
+    try:
+        root, _, rest = payload.partition(b"\0")
+        house = open_at(os.fsdecode(root))
+        here = find_checkout(os.fsdecode(root))
+        told = {name: text for name, text in environment.items() if name != "LANDLANE_OVERRIDE"}
+        code, said = _judge(house, here, _unpacked(hook, rest), told)
+    except LandlaneError as error:
+        code, said = 1, _refused(hook, error)
+    return Spoken(exit_code=code, stderr=said)

@@ -1,0 +1,1 @@
+"""What a session is shown when it starts."""

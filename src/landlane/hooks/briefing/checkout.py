@@ -1,0 +1,100 @@
+"""How the checkout stands at the start of a session: behind the target or not, and what is in no commit."""
+
+from __future__ import annotations
+
+from landlane.claims.model import EXCLUSIVE
+from landlane.claims.read import list_claims
+from landlane.errors import PatternError, RepositoryError
+from landlane.git.run import run_in
+from landlane.git.target import commits_of, find_target
+from landlane.patterns.pattern import covers_branch
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from landlane.context import Site
+    from landlane.git.discovery import Checkout
+    from landlane.sessions.model import Session
+
+LIMIT_SECONDS = 4.0  # of one git: a start must not wait for a tree that takes minutes to read
+_MOST_NAMED = 8
+_STATUS = (
+    "status",
+    "--porcelain=v1",
+    "-z",
+    "--ignore-submodules=all",
+    "--no-renames",
+)
+
+
+def tell_base(site: Site) -> str:
+    """How far the checkout is behind the target, as far as that is known without asking the remote."""
+    target = find_target(site.home, site.settings)
+    # Where the target counts: the remote's copy as it was last seen, and what waits here to be pushed.
+    refs = [ref for ref in (target.remote_ref, target.ref) if ref]
+    known = commits_of(site.home, refs)
+    behind = 0
+    for tip in dict.fromkeys(known.values()):
+        found = run_in(site.here, "rev-list", "--count", f"HEAD..{tip}", limit_seconds=LIMIT_SECONDS)
+        if found.exit_code:  # a clone that has not fetched it
+            return (
+                f"{target.branch} has moved since this checkout was made: `landlane sync` before you begin."
+            )
+        behind = max(behind, int(found.text or 0))
+    if not behind:
+        return ""
+    commits = "commit" if behind == 1 else "commits"
+    return (
+        f"Your base is stale: this checkout is {behind} {commits} behind {target.branch}. Bring it up to "
+        "date before you change anything: `landlane sync --update merge`."
+    )
+
+
+def changed_paths(checkout: Checkout, *, is_whole: bool = False) -> list[str]:
+    """The paths that are changed or new in a checkout, within a short time.
+
+    A folder of which all is new is one path that ends with `/`, unless `is_whole`.
+
+    Raises:
+        RepositoryError: git cannot tell, or not in time.
+    """
+    untracked = f"--untracked-files={'all' if is_whole else 'normal'}"
+    found = run_in(checkout, *_STATUS, untracked, limit_seconds=LIMIT_SECONDS)
+    if found.exit_code:
+        raise RepositoryError(
+            f"git status failed: {found.trouble[-200:]}", code="GIT_FAILED", hint="see `git status`"
+        )
+    return [entry[3:] for entry in found.text.split("\0") if len(entry) > 3]
+
+
+def tell_uncommitted(site: Site, session: Session) -> str:
+    """What lies in this checkout in no commit, and whose it is as far as claims tell."""
+    changed = changed_paths(site.here)
+    if not changed:
+        return ""
+    claims = [
+        (claim, site.context.repository.pattern_of(claim.pattern, claim.kind).branches)
+        for claim in list_claims(site.context)
+        if claim.mode == EXCLUSIVE
+    ]
+    owners: dict[str, list[str]] = {}
+    for path in changed:
+        try:
+            (branch,) = site.context.repository.pattern_of(path.rstrip("/"), "literal").branches
+        except PatternError:  # a name that is no text cannot be claimed
+            owners.setdefault("", []).append(path)
+            continue
+        holder = next(
+            (claim for claim, held in claims if any(covers_branch(one, branch) for one in held)), None
+        )
+        mine = holder is not None and holder.session == session.id
+        owners.setdefault("you" if mine else holder.agent if holder is not None else "", []).append(path)
+    lines = [f"- {whose or 'nobody holds'}: {_some(paths)}" for whose, paths in sorted(owners.items())]
+    return (
+        "Uncommitted in this checkout; leave alone what is not yours, and neither revert nor commit it:\n"
+        + "\n".join(lines)
+    )
+
+
+def _some(paths: list[str]) -> str:
+    more = f" and {len(paths) - _MOST_NAMED} more" if len(paths) > _MOST_NAMED else ""
+    return ", ".join(path.encode("utf-8", "backslashreplace").decode() for path in paths[:_MOST_NAMED]) + more

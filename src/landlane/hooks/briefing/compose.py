@@ -1,0 +1,204 @@
+"""What a session is told at its start: who it is, how things are done here, and what goes on around it.
+
+Every part stands for itself: one that fails is one line of the briefing, and the session starts all the same.
+Nothing here asks a remote, and every git has a short time limit.
+"""
+
+from __future__ import annotations
+
+import os
+
+from landlane.claims.read import held_by, list_claims
+from landlane.doctor.command_path import hard_to_reach
+from landlane.errors import LandlaneError
+from landlane.gates.records import list_gates
+from landlane.handoffs.hand_over import context_for, tell_waiting
+from landlane.hooks.briefing.checkout import tell_base, tell_uncommitted
+from landlane.hooks.briefing.memory import tell_memory
+from landlane.protocol.hook_events import CHILD_START, STRICT, WATCH
+from landlane.rules.show_to_session import tell_rules_safely
+from landlane.sessions.join import live_sessions
+from landlane.sessions.model import HOLDERS
+from landlane.tasks.change import lessons_of
+from landlane.tasks.rows import pattern_pairs, task_from
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+    from landlane.context import Site
+    from landlane.protocol.hook_events import Event
+    from landlane.sessions.model import Session
+    from landlane.tasks.model import Task
+
+RESUMED = frozenset({"resume"})
+COMPACTED = frozenset({"compact"})
+_LONGEST = 9500  # characters: of more than 10,000 some clients show only the beginning
+_MOST_OTHERS = 10
+_MOST_PATTERNS = 5
+_MOST_TASKS = 3
+_LONGEST_BODY = 600
+_LONGEST_WHY = 400
+_LONGEST_LEFT = 4000
+
+_POLICIES = {
+    STRICT: "An edit of a path that you have not claimed before is refused: `landlane claim PATH` first.",
+    WATCH: "Edits are not refused here, only reported; claim what you change all the same.",
+}
+_AUTO = "Editing a free path claims it for you; a path that another session holds is refused."
+_SHARED = (
+    "Others may work in this same checkout. If a build or a test fails in a file that you did not touch, "
+    "wait half a minute and try again, three times, before you mend it: its owner may be in the middle of a "
+    "change. Commit only your own paths: `landlane commit -m MESSAGE PATH…`; no `git add -A`, `stash`, "
+    "`reset`, `clean` or `checkout` of a branch here."
+)
+
+
+def brief(site: Site, session: Session, event: Event) -> str:
+    """What the model is told at the start of a session, or when it goes on after a pause.
+
+    One that resumes has kept what it heard: it is told what it holds and what is new. After its memory was
+    compacted, the rules are told again, too; the memory files are named.
+    """
+    is_resumed = event.source in RESUMED
+    is_short = is_resumed or event.source in COMPACTED or event.kind == CHILD_START
+    parts: list[tuple[str, Callable[[], str]]] = [
+        ("who you are", lambda: _who(site, session, event)),
+        ("the rules", lambda: tell_rules_safely(site, session, is_reminder=is_resumed)),
+        ("your task", lambda: _tasks(site, session)),
+        ("what you asked a person", lambda: _asked(site, session)),
+        ("what is handed to you", lambda: _handed(site, session)),
+        ("what you hold", lambda: _own_claims(site, session)),
+        ("the others", lambda: _others(site, session)),
+        ("your base", lambda: tell_base(site)),
+        ("uncommitted work", lambda: tell_uncommitted(site, session)),
+        ("the shared checkout", lambda: "" if is_resumed else _shared(site)),
+    ]
+    told = [text for what, tell in parts if (text := _safely(what, tell))]
+    # Last, and in what room is left: a client that cuts what is too long cuts here.
+    room = max(_LONGEST - sum(map(len, told)), site.settings.memory_max_bytes)
+    memory = _safely("memory", lambda: tell_memory(site, room, is_short=is_short))
+    return "\n\n".join([*told, *([memory] if memory else [])])
+
+
+def _safely(what: str, tell: Callable[[], str]) -> str:
+    try:
+        return tell()
+    except LandlaneError as error:
+        return f"({what} cannot be told: {error.message})"
+    except Exception as error:  # noqa: BLE001 - no part may keep a session from starting
+        return f"({what} cannot be told: {type(error).__name__}: {error})"
+
+
+def _who(site: Site, session: Session, event: Event) -> str:
+    role = f", role {session.role}" if session.role else ""
+    kind = " (a subagent)" if event.agent else ""
+    policy = _POLICIES.get(site.settings.hooks_policy, _AUTO)
+    return (
+        f"Landlane keeps several agents on this repository out of each other's way. You are "
+        f"{session.agent}{kind}, session {session.id}{role}. {policy} Commands that you type are yours "
+        "already; no name is needed: `landlane claim PATH`, `landlane release PATH`, `landlane claims`, "
+        "`landlane next`, `landlane done TASK`. A refusal names who holds a path and what to do next; do "
+        f"not go round it.{_reach()}"
+    )
+
+
+def _reach() -> str:
+    """How to call us in a shell that does not search where we are installed."""
+    import shlex
+
+    path = hard_to_reach()
+    return f" If `landlane` is not found, call it as {shlex.quote(path)}." if path else ""
+
+
+def _tasks(site: Site, session: Session) -> str:
+    rows = site.context.store.view(lambda reading: reading.all("tasks_of_session", session=session.id))
+    tasks = [task_from(row) for row in rows]
+    if not tasks:
+        return ""
+    told = [_task(site, task) for task in tasks[:_MOST_TASKS]]
+    more = [f"and {len(tasks) - _MOST_TASKS} more: `landlane task list`"] if len(tasks) > _MOST_TASKS else []
+    return "\n\n".join([*told, *more])
+
+
+def _asked(site: Site, session: Session) -> str:
+    return "\n".join(
+        f"{gate.task} rests until a person has answered {gate.id} ({_cut(gate.why, _LONGEST_WHY)}). Its "
+        "paths are kept for you; do not work on it meanwhile. "
+        f"`landlane gate show {gate.id}` tells whether there is an answer."
+        for gate in list_gates(site.context)
+        if gate.session == session.id and gate.task
+    )
+
+
+def _task(site: Site, task: Task) -> str:
+    paths = [text for text, _ in pattern_pairs(task.stored_paths)]
+    lines = [f"Your task {task.id} ({task.state}, attempt {task.attempt}): {task.title}"]
+    if task.body.strip():
+        lines.append(_cut(task.body.strip(), _LONGEST_BODY, f"`landlane task show {task.id}` shows the rest"))
+    if paths:
+        lines.append(f"Paths: {_some(paths)}")
+    if task.check:
+        lines.append(f"It is checked by: {task.check}")
+    if task.next_action:
+        lines.append(f"Next: {_cut(task.next_action, _LONGEST_WHY)}")
+    if task.why:
+        lines.append(f"Why it stands as it does: {_cut(task.why, _LONGEST_WHY)}")
+    lessons = [one for one in lessons_of(site.context, task.id) if one.why != task.why]
+    if task.attempt > 1 or lessons:
+        left = context_for(site, task)
+        return "\n".join([*lines, _cut(left, _LONGEST_LEFT, f"`landlane handoff show {task.id}`")])
+    return "\n".join(lines)
+
+
+def _handed(site: Site, session: Session) -> str:
+    return "\n\n".join(tell_waiting(site.context, session, is_start=True))
+
+
+def _own_claims(site: Site, session: Session) -> str:
+    held = site.context.store.view(lambda reading: held_by(reading, session.id))
+    patterns = [claim.pattern for same in held.values() for claim in same]
+    return f"You hold: {_some(patterns)}." if patterns else ""
+
+
+def _others(site: Site, session: Session) -> str:
+    claims = list_claims(site.context)
+    others = [one for one in live_sessions(site.context) if one.id != session.id and one.kind not in HOLDERS]
+    # Those who hold something first: they can be in the way.
+    held = {one.id: [claim for claim in claims if claim.session == one.id] for one in others}
+    others.sort(key=lambda one: (not held[one.id], one.agent))
+    queued = [claim for claim in claims if claim.session not in held and claim.session != session.id]
+    if not others and not queued:
+        return "Nobody else is here now."
+    lines = ["Here besides you:"]
+    for one in others[:_MOST_OTHERS]:
+        tasks = sorted({claim.task for claim in held[one.id] if claim.task})
+        what = (
+            f"holds {_some([claim.pattern for claim in held[one.id]])}" if held[one.id] else "holds nothing"
+        )
+        lines.append(f"- {one.agent} {what}{f' for {_some(tasks)}' if tasks else ''}")
+    if len(others) > _MOST_OTHERS:
+        lines.append(f"- and {len(others) - _MOST_OTHERS} more: `landlane status`")
+    if queued:
+        lines.append(f"- on its way to land: {_some([claim.pattern for claim in queued])}")
+    return "\n".join(lines)
+
+
+def _shared(site: Site) -> str:
+    from landlane.workspaces.other_sessions import open_workspaces
+
+    here = os.path.realpath(site.here.root)
+    is_own = any(os.path.realpath(one["path"]) == here for one in open_workspaces(site))
+    return "" if is_own else _SHARED
+
+
+def _some(names: list[str]) -> str:
+    names = list(dict.fromkeys(names))
+    more = f" and {len(names) - _MOST_PATTERNS} more" if len(names) > _MOST_PATTERNS else ""
+    return ", ".join(names[:_MOST_PATTERNS]) + more
+
+
+def _cut(text: str, most: int, rest: str = "") -> str:
+    if len(text) <= most:
+        return text
+    return f"{text[:most].rstrip()} … ({rest or 'cut'})"

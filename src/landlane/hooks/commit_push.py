@@ -1,0 +1,404 @@
+"""What git's hooks judge: a commit by its paths, a push and any move of a branch by whose work they touch.
+
+The hooks know which session calls git, as the commands do. What they refuse is written down; a person may
+override with a reason, which is written down as well.
+"""
+
+from __future__ import annotations
+
+import os
+
+from landlane.claims.model import SHARED
+from landlane.claims.read import check
+from landlane.clock import rfc3339
+from landlane.errors import Held, LandlaneError, NotAllowed, PatternError, RepositoryError, StoreError
+from landlane.git.run import ask, run_in
+from landlane.git.target import commits_of, find_target
+from landlane.protocol.hook_events import STRICT
+from landlane.rules.violations import CLAIM_FIRST, note_catch
+from landlane.settings.model import FILE_NAME, read_settings
+from landlane.values import value
+from landlane.workspaces.other_sessions import is_owner, open_workspaces, others_anywhere
+from landlane.workspaces.unauthorized_writes import list_breaches
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    from landlane.context import Context, Site
+    from landlane.git.target import Target
+    from landlane.patterns.pattern import Pattern
+    from landlane.sessions.model import Session
+
+FENCE = "git hook"
+LAND_FIRST = "land through the queue"
+GUARD_CODES = frozenset({"TARGET_GUARDED"})
+NOT_OTHERS_WORK = "leave the work of others alone"
+_HEADS = "refs/heads/"
+_ROLE_FORBIDS = "ROLE_FORBIDS"
+_MOST_NAMED = 5
+_MOST_KEPT = 50
+
+
+@value
+class Caller:
+    """Who runs git: a session, or a person without one. `why_no_person` is empty for a person."""
+
+    session: Session | None
+    name: str
+    why_no_person: str = ""
+
+
+@value
+class Move:
+    """A branch that is about to be moved: to another commit, or to nothing."""
+
+    ref: str
+    new: str
+
+    @property
+    def is_deletion(self) -> bool:
+        """Whether it will be gone."""
+        return is_zero(self.new)
+
+    @property
+    def branch(self) -> str:
+        """Its name as people say it."""
+        return self.ref.removeprefix(_HEADS)
+
+
+@value
+class Pushed:
+    """A branch of a remote that is about to be moved or made; `is_forced`: what is there would be lost."""
+
+    ref: str
+    new: str
+    is_new: bool = False
+    is_forced: bool = False
+
+
+def is_zero(oid: str) -> bool:
+    """Whether it is the name that git gives to nothing."""
+    return not oid.strip("0")
+
+
+# ------------------------------------------------------------------------------------------------- commits
+
+
+def judge_commit(site: Site, caller: Caller, paths: Sequence[str], branch: str) -> None:
+    """Refuse a commit of paths that are another's, need a claim, or are not for the caller's role.
+
+    Raises:
+        Held: another session holds one.
+        NotAllowed: a claim is missing, the role forbids it, or the branch moves through the queue alone.
+    """
+    session = caller.session
+    if session is not None and session.role:
+        from landlane.roles.enforce import check_paths, check_verb  # every import here slows a commit
+
+        check_verb(site.context, session, "commit", fence=FENCE)
+        check_paths(site.context, session, paths, fence=FENCE)
+    if session is not None and list_breaches(site.context):
+        from landlane.workspaces.fix_unauthorized_writes import refuse_breached
+
+        refuse_breached(site, session, paths, site.here.root)
+    if caller.why_no_person or others_anywhere(site, session):  # a person without company is free
+        _judge_paths(site, caller, paths)
+    check_branch(site, branch)
+
+
+def check_branch(site: Site, branch: str) -> None:
+    """Refuse a commit on the branch that only the queue moves. A clone has branches of its own.
+
+    Raises:
+        NotAllowed: it is that branch.
+    """
+    target = guarded_target(site) if branch and not site.here.home else None
+    if target is not None and branch == target.branch:
+        raise _past_the_queue(target, f"a commit on {target.branch}")
+
+
+def _judge_paths(site: Site, caller: Caller, paths: Sequence[str]) -> None:
+    context = site.context
+    kin = _children(context, caller.session)
+    foreign: list[str] = []
+    first = None
+    missing: list[str] = []
+    for path in paths:
+        standing = check(context, caller.session, _pattern(context, path))
+        claim = standing.claim
+        if standing.state == "other" and claim is not None and claim.mode != SHARED:
+            if claim.session not in kin:
+                foreign.append(path)
+                first = first or claim
+        elif standing.state == "required" or (
+            standing.state == "unclaimed" and context.settings.hooks_policy == STRICT
+        ):
+            missing.append(path)
+    if first is not None:
+        until = rfc3339(context.store.wall_of(first.until))
+        task = f" for task {first.task}" if first.task else ""
+        raise Held(
+            f"{_some(foreign)} {_is(foreign)} held by {first.agent}{task} until {until}",
+            code="CLAIM_HELD",
+            hint=f"leave it out: git restore --staged -- {foreign[0]}; `landlane claims` shows whose it is",
+            path=foreign[0],
+            paths=foreign[:_MOST_KEPT],
+            holder=first.agent,
+            until_at=first.until,
+        )
+    if missing:
+        raise NotAllowed(
+            f"{_some(missing)} {_is(missing)} not claimed, and changing {_it(missing)} needs a claim",
+            code="NOT_CLAIMED",
+            hint=f"if the change is yours: landlane claim :/{missing[0]}; else git restore --staged it",
+            path=missing[0],
+            paths=missing[:_MOST_KEPT],
+        )
+
+
+def _children(context: Context, session: Session | None) -> set[str]:
+    """The sessions of the caller's own subagents, for whom it runs git."""
+    if session is None:
+        return set()
+    from landlane.sessions.client_sessions import children_of
+
+    return {one.id for one in context.store.view(lambda reading: children_of(reading, session.id))}
+
+
+def _pattern(context: Context, path: str) -> Pattern:
+    while True:
+        try:
+            return context.repository.pattern_of(path or ".", "literal")
+        except PatternError:
+            path = os.path.dirname(path)
+
+
+# --------------------------------------------------------------------------------------------------- moves
+
+
+def judge_moves(site: Site, caller: Caller, moves: Sequence[Move], *, is_packing: bool) -> None:
+    """Refuse what moves the target past the queue, or takes away what others work on.
+
+    Git runs this for packing as well, when a branch leaves its own file but stays where it is: with
+    `is_packing` a deletion is none where the packed branches say the same.
+
+    Raises:
+        NotAllowed: a move is not the caller's to make.
+    """
+    now = commits_of(site.home, [move.ref for move in moves])
+    real = [move for move in moves if _is_real(site, move, now.get(move.ref, ""), is_packing=is_packing)]
+    target = guarded_target(site) if real else None
+    for move in real:
+        was = now[move.ref]
+        if target is not None and move.ref == target.ref and not _has_landed(site, target, was, move.new):
+            verb = "deleting" if move.is_deletion else "moving"
+            raise _past_the_queue(target, f"{verb} {target.branch}")
+        if move.is_deletion or not _contains(site, move.new, was):
+            _check_nobody_on(site, caller, move.branch, "delete" if move.is_deletion else "rewind")
+
+
+def _is_real(site: Site, move: Move, was: str, *, is_packing: bool) -> bool:
+    if not was or was == move.new:
+        return False
+    if not move.is_deletion:
+        return True
+    if is_packing or not os.path.exists(os.path.join(site.common_dir, "packed-refs.lock")):
+        # A real deletion of what is packed holds the lock on the packed branches at this moment.
+        return _packed_value(site.common_dir, move.ref) != was
+    return True
+
+
+def _packed_value(common_dir: str, ref: str) -> str:
+    try:
+        with open(
+            os.path.join(common_dir, "packed-refs"), encoding="utf-8", errors="surrogateescape"
+        ) as file:
+            for line in file:
+                if line.endswith(f" {ref}\n"):
+                    return line.partition(" ")[0]
+    except OSError:
+        return ""
+    return ""
+
+
+def guarded_target(site: Site) -> Target | None:
+    """The branch that only the queue moves: once it has settings itself that say `[landing] checks`.
+
+    What lies in a checkout does not count. So the first such settings can be committed by hand, and nobody
+    opens the door by changing a file.
+    """
+    target = likely_target(site)
+    if target is None:
+        return None
+    known = commits_of(site.home, [ref for ref in (target.remote_ref, target.ref) if ref])
+    tip = known.get(target.remote_ref, "") or known.get(target.ref, "")
+    if not tip or "checks" not in ask(site.home, "cat-file", "blob", f"{tip}:{FILE_NAME}"):
+        return None  # without reading it as TOML, which costs more than all the rest
+    from landlane.landing.target_settings import committed_at
+
+    found = committed_at(site.home, tip)
+    return target if found is not None and found.landing_checks is not None else None
+
+
+def likely_target(site: Site) -> Target | None:
+    """The branch that work lands on, by the settings of the main checkout; nothing where there is none."""
+    is_main = site.here.root == site.home.root
+    settings = site.settings if is_main else read_settings(site.home.root)
+    try:
+        return find_target(site.home, settings)
+    except RepositoryError:
+        return None
+
+
+def _has_landed(site: Site, target: Target, was: str, new: str) -> bool:
+    """Whether the branch here only follows what has landed at the remote."""
+    if not target.remote or is_zero(new):
+        return False
+    there = commits_of(site.home, [target.remote_ref]).get(target.remote_ref, "")
+    return bool(there) and _contains(site, new, was) and _contains(site, there, new)
+
+
+def _contains(site: Site, commit: str, older: str) -> bool:
+    """Whether a commit has another behind it; of what is just being received, git tells it as well."""
+    return not run_in(site.home, "merge-base", "--is-ancestor", older, commit).exit_code
+
+
+def _past_the_queue(target: Target, what: str) -> NotAllowed:
+    return NotAllowed(
+        f"{what} goes past the landing queue, which alone moves {target.branch}",
+        code="TARGET_GUARDED",
+        hint="commit on a branch of your own (git switch -c NAME), then run `landlane land` there",
+        branch=target.branch,
+        rule=LAND_FIRST,
+    )
+
+
+def _check_nobody_on(site: Site, caller: Caller, branch: str, verb: str) -> None:
+    """Refuse to delete or rewind a branch that somebody else stands on."""
+    for one in open_workspaces(site):
+        if one.get("branch") == branch:
+            if caller.session is not None and is_owner(one, caller.session):
+                return
+            raise _in_use(
+                f"{branch} is the branch of {one['agent']}'s workspace for task {one['task']}", branch, verb
+            )
+    from landlane.git.remove_checkout import worktree_entries
+
+    for git_dir, root in [(site.common_dir, site.home.root), *worktree_entries(site.home)]:
+        if os.path.realpath(root) != os.path.realpath(site.here.root) and head_of(git_dir) == branch:
+            raise _in_use(f"{branch} is checked out at {root}", branch, verb)
+
+
+def head_of(git_dir: str) -> str:
+    """The branch that a checkout stands on, as its file says; empty when it stands on none."""
+    try:
+        with open(os.path.join(git_dir, "HEAD"), encoding="utf-8", errors="surrogateescape") as file:
+            line = file.readline().rstrip("\n")
+    except OSError:
+        return ""
+    branch = line.removeprefix(f"ref: {_HEADS}")
+    return branch if branch != line else ""
+
+
+def _in_use(what: str, branch: str, verb: str) -> NotAllowed:
+    return NotAllowed(
+        f"{what}: it is not yours to {verb}",
+        code="BRANCH_OF_ANOTHER",
+        hint="leave the branch to whoever works on it; `landlane workspaces` and `git worktree list` tell",
+        branch=branch,
+        rule=NOT_OTHERS_WORK,
+    )
+
+
+# -------------------------------------------------------------------------------------------------- pushes
+
+
+def judge_push(site: Site, caller: Caller, remote: str, pushed: Sequence[Pushed]) -> None:
+    """Refuse what moves the remote's target past the queue, or takes away what others work on.
+
+    Raises:
+        NotAllowed: a push is not the caller's to make.
+    """
+    if caller.session is not None and caller.session.role:
+        from landlane.roles.enforce import check_verb
+
+        check_verb(site.context, caller.session, "commit", fence=FENCE)
+    target = guarded_target(site)
+    for one in pushed:
+        if one.is_new:
+            continue
+        counts = target is not None and remote in (target.remote, "home" if site.here.home else target.remote)
+        if target is not None and counts and one.ref == target.ref:
+            raise _past_the_queue(target, f"pushing to {target.branch} of {remote}")
+        if one.ref.startswith(_HEADS) and (is_zero(one.new) or one.is_forced):
+            verb = "delete" if is_zero(one.new) else "overwrite"
+            _check_nobody_on(site, caller, one.ref.removeprefix(_HEADS), verb)
+
+
+# ------------------------------------------------------------------------------------- refusal and override
+
+
+def override(site: Site, caller: Caller, reason: str, hook: str, error: LandlaneError) -> None:
+    """Let a person go on in spite of a refusal, and write down who did and why.
+
+    Raises:
+        NotAllowed: it is no person who asks.
+    """
+    if caller.why_no_person:
+        raise NotAllowed(
+            f"{error.message}; only a person can override that: {caller.why_no_person}",
+            code="OVERRIDE_REFUSED",
+            hint="ask the person at the terminal, or do what the refusal says",
+            **{key: fact for key, fact in error.facts.items() if key in ("path", "paths", "branch", "rule")},
+        ) from error
+    session = caller.session
+    facts: dict[str, object] = {
+        "reason": _as_text(reason)[:500],
+        "by": caller.name,
+        "fence": FENCE,
+        "hook": hook,
+        "what": _as_text(f"{error.code}: {error.message}")[:200],
+    }
+    if named := _named(error):
+        facts["paths"] = [_as_text(path) for path in named]
+    if error.facts.get("branch"):
+        facts["branch"] = _as_text(str(error.facts["branch"]))
+    who = (session.agent, session.id) if session is not None else (caller.name, "")
+    site.context.change(lambda tx: tx.record("fence.overridden", *who, facts))
+
+
+def note_refusal(context: Context, session: Session | None, error: LandlaneError) -> None:
+    """Write down what was refused; the refusal matters more than its entry."""
+    if error.code == _ROLE_FORBIDS:
+        return  # written down where it was found
+    rule = str(error.facts.get("rule") or CLAIM_FIRST)
+    what = _as_text(f"{error.code}: {error.message}")
+    paths = tuple(_as_text(path) for path in _named(error))
+    try:
+        note_catch(context, session, rule=rule, fence=FENCE, what=what, paths=paths)
+    except StoreError:
+        return
+
+
+def _named(error: LandlaneError) -> list[str]:
+    named = error.facts.get("paths") or [error.facts.get("path") or ""]
+    return [str(path) for path in named if path][:_MOST_KEPT]
+
+
+def _as_text(name: str) -> str:
+    """A name that every store can hold: bytes that are no text are shown escaped."""
+    return name.encode("utf-8", "backslashreplace").decode()
+
+
+def _some(paths: Sequence[str]) -> str:
+    more = f" and {len(paths) - _MOST_NAMED} more" if len(paths) > _MOST_NAMED else ""
+    return ", ".join(paths[:_MOST_NAMED]) + more
+
+
+def _is(paths: Sequence[str]) -> str:
+    return "is" if len(paths) == 1 else "are"
+
+
+def _it(paths: Sequence[str]) -> str:
+    return "it" if len(paths) == 1 else "them"

@@ -1,0 +1,219 @@
+"""What happens when a coding client calls its hook, event by event."""
+
+from __future__ import annotations
+
+from landlane.errors import LandlaneError, RepositoryError, Stale
+from landlane.hooks.edit import check_edit, note_edit, note_named
+from landlane.hooks.event_session import caller_of, known_caller, was_given
+from landlane.hooks.shell.late_effects import hold_for, settle_child, settle_earlier
+from landlane.protocol import hook_events as hooking
+from landlane.protocol.hook_events import HOLD, NOTHING, Answer, deny, is_own_tool, tell
+from landlane.sessions.client_sessions import children_of, end_child
+from landlane.sessions.file_versions import forget
+from landlane.sessions.join import leave
+from landlane.sessions.notices import add_notice
+from landlane.sessions.notices_telling import take_untold
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from collections.abc import Callable, Mapping
+
+    from landlane.context import Context, Site
+    from landlane.hooks.event_session import CallerOfHook
+    from landlane.protocol.hook_events import Event
+    from landlane.sessions.model import Session
+
+_BETWEEN = "\n\n"
+_AGAIN = ("resume", "compact", "clear")
+_LATE = "From here on Landlane watches over what you change in this repository."
+
+
+def handle(
+    context: Context, find_site: Callable[[], Site], event: Event, environment: Mapping[str, str]
+) -> Answer:
+    """Answer one event. `find_site` opens what needs git; where there is none, edits alone are judged.
+
+    Raises:
+        LandlaneError: it could not be judged; whoever asked refuses what is guarded.
+    """
+    try:
+        return _handle(context, find_site, event, environment)
+    except RepositoryError as error:
+        if error.code != "NO_GIT_HERE":
+            raise
+        return NOTHING
+
+
+def _handle(
+    context: Context, find_site: Callable[[], Site], event: Event, environment: Mapping[str, str]
+) -> Answer:
+    if event.kind == hooking.END:
+        return _end(context, event, environment)
+    if event.kind == hooking.CHILD_STOP:
+        return _end_child(context, find_site, event)
+    if event.kind == hooking.SETTINGS:
+        return _judge_settings(find_site, event)
+    if event.kind == hooking.OTHER_KIND:
+        return NOTHING
+    caller = caller_of(context, event, environment)
+    earlier = settle_earlier(context, find_site, caller.session, event)
+    if event.kind == hooking.BEFORE:
+        if caller.is_new:  # its start was not heard of: the quick road must not pass by its briefing
+            context.change(lambda tx: add_notice(tx, caller.session.id, _LATE))
+        return _before(context, find_site, caller.session, event)
+    told = [_AT[event.kind](context, find_site, caller, event)] if event.kind in _AT else []
+    if event.kind == hooking.STOP:
+        return hold_for(context, caller.session, event, told[0], earlier)
+    texts = [text for text in (earlier, *(answer.text for answer in told)) if text]
+    if event.kind in (hooking.PROMPT, hooking.AFTER):
+        texts += [text for text in (_brief_once(find_site, caller, event),) if text]
+        texts += _messages(find_site, caller.session)
+    return tell(_BETWEEN.join(texts))
+
+
+def _before(context: Context, find_site: Callable[[], Site], session: Session, event: Event) -> Answer:
+    if event.tool == hooking.EDIT:
+        return check_edit(context, session, event)
+    if event.tool == hooking.READ:
+        note_edit(context, session, event)  # before it is read: what comes in between is noticed, not missed
+        return NOTHING
+    if event.tool == hooking.SHELL:
+        from landlane.hooks.shell.effects import before_shell
+
+        answer = before_shell(find_site(), session, event)
+        if answer.verdict != hooking.DENY:
+            note_named(context, session, event)
+        return answer
+    if is_own_tool(event.tool_name):
+        from landlane.sessions.tool_calls import announce_call
+
+        # The server sees one process for a client and all its subagents: this tells it who is calling.
+        announce_call(context, session.id, event.call, event.tool_name)
+    return NOTHING
+
+
+def _start(context: Context, find_site: Callable[[], Site], caller: CallerOfHook, event: Event) -> Answer:
+    from landlane.hooks.briefing.compose import brief
+
+    site = find_site()
+    if not _note_briefed(site.context, caller.session) and event.source not in _AGAIN:
+        return NOTHING  # a client that calls several hooks at once told it with another
+    return tell(brief(site, caller.session, event))
+
+
+def _after(context: Context, find_site: Callable[[], Site], caller: CallerOfHook, event: Event) -> Answer:
+    if event.tool == hooking.EDIT:
+        if not event.source:  # an edit that failed has shown nobody what the file holds
+            note_edit(context, caller.session, event)
+    elif event.tool == hooking.SHELL:
+        from landlane.hooks.shell.effects import after_shell
+        from landlane.sessions.command_history import note_command
+
+        note_command(context, caller.session.id, event.command, event.exit_code)
+        return after_shell(find_site(), caller.session, event)
+    return NOTHING
+
+
+def _brief_once(find_site: Callable[[], Site], caller: CallerOfHook, event: Event) -> str:
+    """The briefing, for a session that has not had it: its client tells of no start, or began earlier."""
+    from landlane.hooks.briefing.compose import brief
+
+    site = find_site()
+    if not _note_briefed(site.context, caller.session):
+        return ""
+    return brief(site, caller.session, event)
+
+
+def _note_briefed(context: Context, session: Session) -> bool:
+    """Note that a session has had its briefing; tells whether it had not before."""
+    return bool(take_untold(context, session.id, f"briefing-{session.id}", ["told"]))
+
+
+def _stop(context: Context, find_site: Callable[[], Site], caller: CallerOfHook, event: Event) -> Answer:
+    """At the end of a turn: point out what is left, once. Holding again and again would never end."""
+    if event.is_again or event.is_background or not context.settings.hooks_end_reminder:
+        return NOTHING
+    from landlane.hooks.session_end import leftovers, should_point_out
+
+    text = leftovers(find_site(), caller.session)
+    if text and should_point_out(context, caller.session, text):
+        return Answer(verdict=HOLD, text=text)
+    return NOTHING
+
+
+_AT: dict[str, Callable[[Context, Callable[[], Site], CallerOfHook, Event], Answer]] = {
+    hooking.START: _start,
+    hooking.CHILD_START: _start,
+    hooking.AFTER: _after,
+    hooking.STOP: _stop,
+}
+
+
+def _messages(find_site: Callable[[], Site], session: Session) -> list[str]:
+    from landlane.hooks.messages import due_messages
+
+    return due_messages(find_site(), session)
+
+
+def _end(context: Context, event: Event, environment: Mapping[str, str]) -> Answer:
+    """The client ends: so do its subagents, and then the session itself, unless its starter gave it one."""
+    session = known_caller(context, event)
+    if session is None:
+        return NOTHING
+    for child in context.store.view(lambda reading: children_of(reading, session.id)):
+        forget(context, child.id)
+        try:
+            end_child(context, child, session.id)
+        except Stale:
+            continue  # it has just ended by itself
+    # What it has read is kept: it may be resumed, and still believe it.
+    if was_given(session, environment):
+        return NOTHING
+    row = context.store.view(lambda reading: reading.one("parent_of", session=session.id))
+    if row is not None:  # it worked for a person, who has what it holds from now on
+        end_child(context, session, row[0])
+    else:
+        leave(context, session)
+    return NOTHING
+
+
+def _end_child(context: Context, find_site: Callable[[], Site], event: Event) -> Answer:
+    child = known_caller(context, event) if event.agent else None
+    if child is None:
+        return NOTHING
+    row = context.store.view(lambda reading: reading.one("parent_of", session=child.id))
+    settle_child(context, find_site, child, row[0] if row else "", event)
+    forget(context, child.id)
+    end_child(context, child, row[0] if row else "")
+    return NOTHING
+
+
+def _judge_settings(find_site: Callable[[], Site], event: Event) -> Answer:
+    """Refuse settings under which the client would not ask us any more."""
+    import os
+
+    from landlane.clients.setup_model import Place, setup_of
+
+    try:
+        root = find_site().here.root
+    except LandlaneError:
+        return NOTHING
+    place = Place(
+        root=root,
+        home=os.path.expanduser("~"),
+        search_path=os.environ.get("PATH", ""),
+        environment=dict(os.environ),
+    )
+    for trouble in setup_of(event.client).troubles(place, _run_nothing):
+        if trouble.is_open:
+            return deny(
+                f"These settings would switch Landlane off: {trouble.what}. They are not taken over. "
+                "A person can end it: `landlane init --undo`."
+            )
+    return NOTHING
+
+
+def _run_nothing(words: list[str]) -> str:
+    """A hook has no time to ask programs; what the files say is enough."""
+    del words
+    return ""

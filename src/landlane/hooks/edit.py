@@ -1,0 +1,322 @@
+"""Before an edit: whether this session may change these files now, looked at and taken in one step."""
+
+from __future__ import annotations
+
+import os
+
+from landlane.claims.model import EXCLUSIVE, SHARED, Refused
+from landlane.claims.read import check, list_claims
+from landlane.claims.take import ancestors_of, make_request, take
+from landlane.clock import duration_text, rfc3339
+from landlane.errors import PatternError, RepositoryError
+from landlane.files import GONE, look_at
+from landlane.git.discovery import find_checkout
+from landlane.patterns.pattern import covers_branch
+from landlane.protocol.hook_events import NOTHING, STRICT, WATCH, deny, tell
+from landlane.rules.violations import CLAIM_FIRST, STAY_IN_ROLE, note_catch
+from landlane.sessions.file_versions import all_seen, last_seen, remember
+from landlane.values import replace, value
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    from landlane.claims.model import Refusal
+    from landlane.context import Context
+    from landlane.patterns.pattern import Pattern
+    from landlane.protocol.hook_events import Answer, Event
+    from landlane.sessions.model import Session
+    from landlane.store.interface import Reading
+
+_FENCE = "client hook"
+_MOST_WORDS = 100  # of a line of shell; a longer one is no longer looked through for names
+_ELSEWHERE = ("PATH_OUTSIDE", "PATH_IN_OTHER_REPOSITORY")
+_SCRATCH = "/landlane-"  # in the path of every scratch of a run
+
+
+@value
+class Target:
+    """A file that is about to be changed: its real place, and what all worktrees call it."""
+
+    path: str
+    pattern: Pattern
+
+    @property
+    def name(self) -> str:
+        """As it is claimed."""
+        return self.pattern.text
+
+
+def check_edit(context: Context, session: Session, event: Event) -> Answer:
+    """Whether an edit may go ahead; with the policy `auto` what is free is taken for the session."""
+    targets, forbidden = _targets(context, event)
+    targets = [target for target in targets if not in_own_scratch(context, session, target.path)]
+    outside = _outside_of_role(context, session, targets)
+    problem = forbidden or outside or _misplaced(context, session, targets)
+    if not problem:
+        # Taken before it is compared: nobody can change it in between, and who is late hears who was first.
+        problem = _judge(context, session, targets) or _outdated(context, session, targets)
+    if not problem:
+        return NOTHING
+    paths = tuple(target.name for target in targets)
+    rule = STAY_IN_ROLE if problem == outside else CLAIM_FIRST
+    note_catch(context, session, rule=rule, fence=_FENCE, what=problem.partition("\n")[0], paths=paths)
+    if context.settings.hooks_policy == WATCH:
+        return tell(
+            "Landlane let this edit pass, because its policy here is only to watch. Anywhere else it would "
+            f"say: {problem}"
+        )
+    return deny(problem)
+
+
+def note_edit(context: Context, session: Session, event: Event) -> None:
+    """After an edit or a read: this is what the session has seen."""
+    targets, _ = _targets(context, event)
+    remember(context, session.id, {target.path: look_at(target.path) for target in targets})
+
+
+def note_named(context: Context, session: Session, event: Event) -> None:
+    """Before a shell call: a file that it names is read with it, as far as we can tell.
+
+    Some clients have no other way to read, and must be able to do what `_outdated` asks for.
+    """
+    if not event.command:
+        return
+    seen = all_seen(context, session.id)
+    paths = {path for path in seen if os.path.basename(path) in event.command}
+    named = {path: look_at(path) for path in (*paths, *_named_files(context, event))}
+    unknown = {path: now for path, now in named.items() if path not in seen or now[0] != seen[path][0]}
+    remember(context, session.id, unknown)
+
+
+def _named_files(context: Context, event: Event) -> list[str]:
+    """The files of this repository that stand in a line of shell, in whichever folder it goes to."""
+    from landlane.hooks.shell.command_line import read_line
+
+    line = read_line(event.command)
+    words = [word for word in dict.fromkeys(line.words) if word and not word.startswith("-")]
+    found: list[str] = []
+    for folder in ("", *line.folders):
+        for word in words[:_MOST_WORDS]:
+            path = os.path.join(folder, word)
+            if "\0" not in path and os.path.isfile(real_path(event, path)):
+                found += [one.path for one in _targets(context, replace(event, paths=(path,)))[0]]
+    return found
+
+
+def real_path(event: Event, path: str) -> str:
+    """Where a path of a tool's input really leads."""
+    home = os.path.join(event.cwd, "~")  # some clients know what it stands for; few folders are called so
+    if path.startswith(f"{home}/") and not os.path.isdir(home):
+        path = path[len(home) - 1 :]
+    return os.path.realpath(os.path.join(event.cwd, os.path.expanduser(path)))
+
+
+def _targets(context: Context, event: Event) -> tuple[list[Target], str]:
+    """The files of this repository that an event names, and why one of them is nobody's to edit."""
+    targets: dict[str, Target] = {}
+    for path in event.paths:
+        real = real_path(event, path)
+        try:
+            pattern = context.repository.pattern(real, is_literal=True)
+        except PatternError as error:
+            if error.code in _ELSEWHERE:
+                continue
+            return list(targets.values()), f"{error.message}. {_sentence(error.hint)}"
+        if os.path.isdir(real):
+            return list(targets.values()), f"{path} is a folder, not a file. Name the file that you mean."
+        targets[real] = Target(path=real, pattern=pattern)
+    return list(targets.values()), ""
+
+
+def in_own_scratch(context: Context, session: Session, path: str) -> bool:
+    """Whether a path lies in the scratch of the session's own run: what is there is thrown away with it."""
+    if _SCRATCH not in path:
+        return False
+    from landlane.sessions.sandbox_runs import list_running
+
+    kin = {session.id, *context.store.view(lambda reading: ancestors_of(reading, session.id))}
+    runs = [run for run in list_running(context) if not kin.isdisjoint((run.session, run.worker))]
+    own = [f"{os.path.realpath(run.scratch)}/" for run in runs]
+    return os.path.realpath(path).startswith(tuple(own))
+
+
+def _outside_of_role(context: Context, session: Session, targets: Sequence[Target]) -> str:
+    """Why the role of this session does not let it change one of these files."""
+    if not session.role:
+        return ""
+    from landlane.roles.enforce import may_write
+
+    for target in targets:
+        reason = may_write(context, session, target.name.removeprefix("./"))
+        if reason:
+            return (
+                f"{reason[:1].upper()}{reason[1:]}. Do not change it, neither with an edit nor through the "
+                "shell: it would not land. Report what has to change, or hand it to an agent whose role may: "
+                "`landlane task add … --role R`. What you may do: "
+                f"`landlane role show {session.role}`."
+            )
+    return ""
+
+
+def _misplaced(context: Context, session: Session, targets: Sequence[Target]) -> str:
+    """Why a file lies in the wrong checkout for this session: in another's workspace, or beside its own."""
+    from landlane.store import records
+
+    machine = context.processes.machine
+    found = context.store.view(lambda reading: records.all_of(reading, "workspace", ("open",)))
+    workspaces = {one["path"]: one for one in found if one["machine"] == machine}
+    if not workspaces:
+        return ""
+    agents = _with_parents(context, session)
+    own = [path for path, one in workspaces.items() if one["agent"] in agents]
+    for target in targets:
+        root = _root_of(target.path)
+        if root in own or not root:
+            continue
+        there = workspaces.get(root)
+        if there is not None:
+            return (
+                f"{target.path} lies in the workspace of {there['agent']} (task {there['task']}). "
+                "Do not change anything there; work in your own checkout. If you are meant to work there, "
+                f"somebody has to start you as {there['agent']}: LANDLANE_AGENT={there['agent']}."
+            )
+        if own:
+            return (
+                f"{target.path} lies outside your workspace. You work in {own[-1]}: "
+                f"edit {os.path.join(own[-1], target.name)} instead."
+            )
+    return ""
+
+
+def _with_parents(context: Context, session: Session) -> set[str]:
+    """The names of a session and of those whose subagent it is: it works where they do."""
+
+    def look(reading: Reading) -> set[str]:
+        found = [reading.one("session_get", session=one) for one in ancestors_of(reading, session.id)]
+        return {session.agent, *(row[1] for row in found if row is not None)}
+
+    return context.store.view(look)
+
+
+def _root_of(path: str) -> str:
+    folder = os.path.dirname(path)
+    while folder and not os.path.isdir(folder):
+        folder = os.path.dirname(folder)
+    try:
+        return find_checkout(folder).root
+    except RepositoryError:
+        return ""
+
+
+def _outdated(context: Context, session: Session, targets: Sequence[Target]) -> str:
+    """Why an edit would build on a version that is gone."""
+    for target in targets:
+        seen = last_seen(context, session.id, target.path)
+        now = look_at(target.path)
+        if seen is None or now[0] == seen[0]:
+            continue
+        if now == GONE:
+            remember(context, session.id, {target.path: now})
+            return (
+                f"{target.name} was removed since you last read it. Find out why "
+                f"(`git log -- {target.name}`); if it is to be there, write it again."
+            )
+        return (
+            f"{target.name} has changed since you last read it: your edit would be based on an old version. "
+            f"Read it again (`cat {target.name}` will do), then make your change to what it says now."
+        )
+    return ""
+
+
+def _judge(context: Context, session: Session, targets: Sequence[Target]) -> str:
+    """Take what is free, or say why not; nothing is said when all of it is the session's now."""
+    policy = context.settings.hooks_policy
+    wanted: dict[str, list[Pattern]] = {EXCLUSIVE: [], SHARED: []}
+    for target in targets:
+        standing = check(context, session, target.pattern)
+        if standing.state in ("held", "free"):
+            continue
+        mode = SHARED if _is_hot(context, target.pattern) else EXCLUSIVE
+        is_in_the_way = standing.claim is not None and EXCLUSIVE in (mode, standing.claim.mode)
+        if standing.claim is not None and is_in_the_way and policy != "auto":
+            return _held_text(
+                context, target.name, standing.claim.agent, standing.claim.task, standing.claim.until
+            )
+        if policy == STRICT and not _is_parents(context, session, target.pattern):
+            return (
+                f"{target.name} is not claimed, and this repository wants a claim before a change. "
+                f"Run `landlane claim {target.name}` first, then edit."
+            )
+        wanted[mode].append(target.pattern)
+    if policy == WATCH:
+        return ""
+    for mode, patterns in wanted.items():
+        refused = _take(context, session, tuple(patterns), mode) if patterns else None
+        if refused is not None:
+            return _refused_text(context, refused)
+    return ""
+
+
+def _is_parents(context: Context, session: Session, pattern: Pattern) -> bool:
+    """Whether somebody whose subagent this session is has claimed a path for all of them."""
+    kin = context.store.view(lambda reading: ancestors_of(reading, session.id))
+    return any(
+        covers_branch(mine, wanted)
+        for claim in (list_claims(context, (pattern,)) if kin else ())
+        if claim.session in kin
+        for mine in context.repository.pattern_of(claim.pattern, claim.kind).branches
+        for wanted in pattern.branches
+    )
+
+
+def _take(context: Context, session: Session, patterns: tuple[Pattern, ...], mode: str) -> Refusal | None:
+    request = make_request(context, patterns, mode=mode, task=task_of(context, session), note="edited")
+    outcome = take(context, session, request)
+    return outcome.refused[0] if isinstance(outcome, Refused) else None
+
+
+def task_of(context: Context, session: Session) -> str:
+    """The task that the session is at work on, if it is exactly one."""
+    rows = context.store.view(lambda reading: reading.all("tasks_of_session", session=session.id))
+    return rows[0][0] if len(rows) == 1 else ""
+
+
+def _is_hot(context: Context, pattern: Pattern) -> bool:
+    settings = context.settings
+    hot = (*(settings.claims_hot or ()), *(text for text, _ in settings.hot))
+    classes = [branch for text in hot for branch in context.repository.pattern_of(text, "glob").branches]
+    return all(any(covers_branch(one, branch) for one in classes) for branch in pattern.branches)
+
+
+def _refused_text(context: Context, refusal: Refusal) -> str:
+    if refusal.is_waiting:
+        return (
+            f"{refusal.pattern} is free, but {refusal.holder} has been waiting for it. "
+            f"Work on something else, or stand in line: `landlane claim {refusal.pattern} --wait 10m`."
+        )
+    return _held_text(context, refusal.pattern, refusal.holder, refusal.task, refusal.until)
+
+
+def _held_text(context: Context, name: str, holder: str, task: str, until: int) -> str:
+    """Who holds it, for what and how long, and what to do instead, in words that a model can follow."""
+
+    def look(reading: Reading) -> tuple[int, str]:
+        row = reading.one("task_get", task=task) if task else None
+        return reading.now, str(row[1]) if row else ""
+
+    now, title = context.store.view(look)
+    for_what = f" for task {task}" + (f' ("{title}")' if title else "") if task else ""
+    end = rfc3339(context.store.wall_of(until))
+    left = duration_text(max(until - now, 0) // 1000 * 1000)
+    return (
+        f"{name} is held by {holder}{for_what} until {end} ({left} from now, longer if {holder} works on). "
+        "Do not change it, neither with an edit nor through the shell.\n"
+        "Do one of these instead: work on files that nobody holds (`landlane claims` lists what is held); "
+        "take another task (`landlane next`); or, if your work cannot go on without this file, "
+        f"wait for it: `landlane claim {name} --wait 10m`."
+    )
+
+
+def _sentence(text: str) -> str:
+    return f"{text[:1].upper()}{text[1:]}." if text else ""

@@ -1,0 +1,1 @@
+"""Which git commands would touch the work of other sessions."""

@@ -1,0 +1,174 @@
+"""Messages between turns: what a session must hear of with its next tool result, each of them once.
+
+Notices are left by those who change something under a session: a landing, an answered gate. What is handed
+to a session is found by its name, so that no message about it can be lost. Leases are looked
+at here. Every call of a hook is a sign of life, which renews; so a lease ends under a living session only
+where its calls are further apart than the lease is long, and that is what it has to hear of.
+"""
+
+from __future__ import annotations
+
+from landlane.claims.model import ends_at
+from landlane.claims.read import list_claims, live_claims
+from landlane.clock import duration_text, rfc3339
+from landlane.errors import LandlaneError
+from landlane.handoffs.transfer import waiting_in
+from landlane.journal.read import parse_leniently
+from landlane.rules.file import load_rules, load_version
+from landlane.rules.versions import acknowledgement_in, current_in, is_about_change, see_version
+from landlane.sessions.notices import has_notices, take_notices
+from landlane.sessions.notices_telling import take_untold
+from landlane.values import value
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from landlane.claims.model import Claim
+    from landlane.context import Site
+    from landlane.sessions.model import Session
+    from landlane.store.interface import Reading, Row
+
+_LEFT = 5  # a lease is about to lapse when less than the fifth part of it is left
+_MOST_NAMED = 5
+_OLD_MS = 86_400_000
+
+
+@value
+class _Sight:
+    """What one look at the store tells."""
+
+    has_notices: bool
+    told_version: str
+    current_version: str
+    lapsed: tuple[Row, ...]
+    lapsing: tuple[Claim, ...]
+    going: tuple[str, ...]  # tasks and slots that would have gone with the session
+    has_handoffs: bool  # somebody hands something over, to this session or another
+
+
+def due_messages(site: Site, session: Session) -> list[str]:
+    """What the session must hear of now; the session is as it was before this call renewed its leases."""
+    sight = site.context.store.view(lambda reading: _look(reading, session))
+    notices = take_notices(site.context, session.id) if sight.has_notices else []
+    messages = [text for text in notices if not is_about_change(text)]
+    messages += _about_leases(site, session, sight)
+    messages += _about_rules(site, session, sight)
+    if sight.has_handoffs:
+        from landlane.handoffs.hand_over import tell_waiting
+
+        messages += tell_waiting(site.context, session)
+    return messages
+
+
+def _look(reading: Reading, session: Session) -> _Sight:
+    known = acknowledgement_in(reading, session.id)
+    lapsed = reading.all("lapsed_of", agent=session.agent)
+    left = session.lapses_at - reading.now
+    is_near = left * _LEFT < session.shortest_ms
+    claims = reading.all("claims_of", session=session.id) if is_near or lapsed else []
+    held = {row[3] for row in claims}
+    return _Sight(
+        has_notices=bool(has_notices(reading, session.id)),
+        told_version=known.told if known is not None else "",
+        current_version=current_in(reading),
+        lapsed=tuple(row for row in lapsed if row[0] not in held and row[5] > reading.now - _OLD_MS),
+        lapsing=tuple(_lapsing(claims, session, reading.now)) if is_near else (),
+        going=tuple(_going(reading, session)) if is_near else (),
+        has_handoffs=bool(waiting_in(reading)),
+    )
+
+
+def _lapsing(rows: list[Row], session: Session, now: int) -> list[Claim]:
+    """The claims that would soon have ended, had the session stayed silent."""
+    return [
+        claim
+        for claim in live_claims(rows, now)
+        if (ends_at(claim.granted_at, session.seen_at, claim.ttl_ms) - now) * _LEFT < claim.ttl_ms
+    ]
+
+
+def _going(reading: Reading, session: Session) -> list[str]:
+    """What ends with the session itself, where that was about to lapse."""
+    if (session.seen_at + session.lease_ms - reading.now) * _LEFT >= session.lease_ms:
+        return []
+    tasks = [f"task {row[0]}" for row in reading.all("tasks_of_session", session=session.id)]
+    return tasks + [f"slot {row[2]} {row[3]}" for row in reading.all("slots_of", session=session.id)]
+
+
+def _about_rules(site: Site, session: Session, sight: _Sight) -> list[str]:
+    file = site.settings.rules_file
+    try:
+        version = load_version(site.here, site.home, file)
+        if not version or version == sight.told_version == sight.current_version:
+            return []
+        from landlane.rules.show_to_session import tell_change
+
+        text = tell_change(site, session)
+        rules = load_rules(site.here, site.home, file)
+        if rules is not None:  # the others must hear of it, even if this session need not
+            see_version(site.context, session, rules, file=file)
+    except LandlaneError:
+        return []  # a file that is broken just now: it was told at the start, or is when it can be read
+    return [text] if text else []
+
+
+def _about_leases(site: Site, session: Session, sight: _Sight) -> list[str]:
+    messages: list[str] = []
+    if sight.lapsed:
+        messages += _about_lapsed(site, session, sight.lapsed)
+    if sight.lapsing:
+        by_token = {str(claim.token): claim for claim in sight.lapsing}
+        new = take_untold(site.context, session.id, f"lapsing/{session.id}", list(by_token))
+        if new:
+            messages.append(_lapsing_text([by_token[token] for token in new]))
+    if sight.going:
+        new = take_untold(site.context, session.id, f"going/{session.id}", sight.going)
+        if new:
+            messages.append(
+                f"Your session was about to lapse, and {_some(new)} with it; this call renewed it. Any "
+                f"landlane command is a sign of life: give one within {duration_text(session.lease_ms)}."
+            )
+    return messages
+
+
+def _about_lapsed(site: Site, session: Session, lapsed: tuple[Row, ...]) -> list[str]:
+    by_token = {str(row[4]): row for row in lapsed}
+    new = take_untold(site.context, session.id, f"lapsed/{session.agent}", list(by_token))
+    lines: list[str] = []
+    for token in new[:_MOST_NAMED]:
+        pattern, kind, _, _, _, ended_at = by_token[token]
+        since = rfc3339(site.context.store.wall_of(ended_at))
+        lines.append(f"{pattern} (since {since}{_held_now(site, session, pattern, kind)})")
+    if not lines:
+        return []
+    more = f" and {len(new) - len(lines)} more" if len(new) > len(lines) else ""
+    told = (
+        f"Your lease is over on {', '.join(lines)}{more}: you were silent for too long. Look at what changed "
+        "there meanwhile and claim it again (`landlane claim PATH`) before you change or commit it."
+    )
+    return [told]
+
+
+def _held_now(site: Site, session: Session, text: str, kind: str) -> str:
+    pattern = parse_leniently(site.context, text, kind)
+    others = [
+        claim
+        for claim in (list_claims(site.context, (pattern,)) if pattern is not None else [])
+        if claim.session != session.id
+    ]
+    return f", {others[0].agent} holds {others[0].pattern} now" if others else ""
+
+
+def _lapsing_text(claims: list[Claim]) -> str:
+    named = _some([f"{one.pattern} ({duration_text(one.ttl_ms)})" for one in claims])
+    import shlex
+
+    again = shlex.join(["landlane", "claim", claims[0].pattern, "--ttl", "2h"])
+    return (
+        f"Your lease on {named} was about to lapse; this call renewed it. If your next step takes "
+        f"long, take a longer one first: `{again}`. Release what you need no more."
+    )
+
+
+def _some(names: list[str]) -> str:
+    more = f" and {len(names) - _MOST_NAMED} more" if len(names) > _MOST_NAMED else ""
+    return ", ".join(names[:_MOST_NAMED]) + more

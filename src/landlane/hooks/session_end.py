@@ -1,0 +1,126 @@
+"""What a session would leave behind if it ended now: uncommitted work, tasks, what is handed to it, claims.
+
+It is pointed out once. Whoever was told and ends all the same has decided so: asking again and again would
+keep a client from ever ending.
+"""
+
+from __future__ import annotations
+
+import os
+import shlex
+
+from landlane.claims.read import held_by
+from landlane.errors import LandlaneError, PatternError
+from landlane.git.discovery import checkout_at
+from landlane.handoffs.accept import handed_to
+from landlane.handoffs.model import ANYBODY
+from landlane.hooks.briefing.checkout import changed_paths
+from landlane.ids import digest
+from landlane.patterns.pattern import covers_branch
+from landlane.sessions.notices_telling import take_untold
+from landlane.tasks.model import ACTIVE
+from landlane.tasks.rows import task_from
+from landlane.workspaces.other_sessions import open_workspaces
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    from landlane.claims.model import Claim
+    from landlane.context import Context, Site
+    from landlane.git.discovery import Checkout
+    from landlane.sessions.model import Session
+    from landlane.store.interface import Reading, Row
+
+_MOST_NAMED = 10
+_MOST_CHECKOUTS = 4
+_LINE = "- "
+
+
+def leftovers(site: Site, session: Session) -> str:
+    """What is left to do, one line for each thing, with the commands that do it; empty when nothing is."""
+
+    def look(reading: Reading) -> tuple[list[Claim], list[Row]]:
+        held = held_by(reading, session.id)
+        tasks = reading.all("tasks_of_session", session=session.id)
+        return [claim for same in held.values() for claim in same], tasks
+
+    claims, rows = site.context.store.view(look)
+    tasks = [task for task in map(task_from, rows) if task.state == ACTIVE]
+    handed = [one for one in handed_to(site.context, session) if one.to != ANYBODY]
+    if not claims and not tasks and not handed:
+        return ""
+    uncommitted = _uncommitted(site, session, claims)
+    parts: list[str] = []
+    for root, paths in uncommitted:
+        where = "" if root == site.here.root else f" in {root}"
+        parts += [f"{_LINE}not committed{where}: {path}" for path in paths[:_MOST_NAMED]]
+        parts += _more(paths)
+        words = ["landlane", "commit", "-m", "What and why", *(f":/{path}" for path in paths[:_MOST_NAMED])]
+        there = "" if root == site.here.root else f"cd {shlex.quote(root)} && "
+        parts.append(f"  commit it: {there}{shlex.join(words)}")
+    for task in tasks[:_MOST_NAMED]:
+        parts.append(f"{_LINE}not reported: {task.id} {task.title[:100]}")
+        parts.append(f"  if it is done: landlane done {task.id}; if not: landlane fail {task.id} --why WHY")
+    for one in handed[:_MOST_NAMED]:
+        parts.append(f"{_LINE}handed to you by {one.sender}: {one.task} ({one.id})")
+        parts.append(f"  take it: landlane accept {one.task}; or: landlane decline {one.task} --why WHY")
+    patterns = list(dict.fromkeys(claim.pattern for claim in claims))
+    if patterns:
+        parts += [f"{_LINE}still held: {pattern}" for pattern in patterns[:_MOST_NAMED]]
+        parts += _more(patterns)
+        parts.append("  what you need no more: landlane release PATH, or landlane release --all")
+    return "Before you end, Landlane sees this left. Finish it, or end again to leave it so.\n" + "\n".join(
+        parts
+    )
+
+
+def _more(names: Sequence[str]) -> list[str]:
+    return [f"  and {len(names) - _MOST_NAMED} more"] if len(names) > _MOST_NAMED else []
+
+
+def _uncommitted(site: Site, session: Session, claims: Sequence[Claim]) -> list[tuple[str, list[str]]]:
+    """What is in no commit of the paths that the session holds, checkout by checkout."""
+    pattern_of = site.context.repository.pattern_of
+    held = [branch for claim in claims for branch in pattern_of(claim.pattern, claim.kind).branches]
+    if not held:
+        return []
+    found: list[tuple[str, list[str]]] = []
+    for checkout in _checkouts(site, session):
+        try:
+            changed = changed_paths(checkout, is_whole=True)
+        except (LandlaneError, OSError):
+            continue  # one that cannot be looked at quickly enough keeps nobody from ending
+        mine: list[str] = []
+        for path in changed:
+            try:
+                (branch,) = pattern_of(path.rstrip("/"), "literal").branches
+            except PatternError:
+                continue
+            if any(covers_branch(one, branch) for one in held):
+                mine.append(path)
+        if mine:
+            found.append((checkout.root, mine))
+    return found
+
+
+def _checkouts(site: Site, session: Session) -> list[Checkout]:
+    """Where the session works: here, and in the workspaces that are its own."""
+    found = {os.path.realpath(site.here.root): site.here}
+    for one in open_workspaces(site):
+        root = os.path.realpath(one["path"])
+        if one["session"] != session.id or root in found or len(found) >= _MOST_CHECKOUTS:
+            continue
+        try:
+            checkout = checkout_at(root)
+        except LandlaneError:
+            continue
+        if checkout is not None:
+            found[root] = checkout
+    return list(found.values())
+
+
+def should_point_out(context: Context, session: Session, text: str) -> bool:
+    """Whether something in these leftovers is new to the session; with the asking it has been told."""
+    items = [digest(line)[:16] for line in text.split("\n") if line.startswith(_LINE)]
+    return bool(take_untold(context, session.id, f"parting/{session.id}", items)) if items else False

@@ -1,0 +1,1 @@
+"""What a shell command changed, and whose that was."""

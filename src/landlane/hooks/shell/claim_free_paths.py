@@ -1,0 +1,98 @@
+"""What a shell call changed and nobody holds: taken for the session, or reported, as the policy says."""
+
+from __future__ import annotations
+
+from landlane.claims.take import make_request, take
+from landlane.git.private_dir.cached import head_of
+from landlane.git.snapshot import differing_from_head, path_text
+from landlane.hooks.edit import task_of
+from landlane.hooks.shell.changes import place_at
+from landlane.hooks.shell.ownership import mode_for
+from landlane.hooks.shell.report import FENCE, first_of, for_task, names_of
+from landlane.protocol.hook_events import STRICT, WATCH
+from landlane.rules.violations import CLAIM_FIRST, note_catch
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    from landlane.claims.model import Refusal
+    from landlane.context import Site
+    from landlane.hooks.shell.ownership import Effect
+    from landlane.sessions.model import Session
+
+_MOST_TAKEN = 400  # paths that one call takes; more is a folder's worth, and somebody should say which
+
+
+def settle_unclaimed(site: Site, session: Session, effects: Sequence[Effect]) -> list[str]:
+    """Take what nobody holds for the session, or report it, as the policy says."""
+    policy = site.settings.hooks_policy
+    if not effects or policy == WATCH:
+        return []
+    effects = _uncommitted(site, effects)
+    if not effects:
+        return []
+    names = names_of(effects)
+    if policy == STRICT:
+        note_catch(
+            site.context,
+            session,
+            rule=CLAIM_FIRST,
+            fence=FENCE,
+            what="changed through the shell without a claim",
+            paths=tuple(path_text(one.path) for one in effects),
+        )
+        text = (
+            f"Your shell command changed {names}, which you have not claimed, and this repository wants a "
+            f"claim before a change. Claim it now (`landlane claim {first_of(effects)}`), or take the "
+            "change back; unclaimed changes are not committed."
+        )
+        return [text]
+    if len(effects) > _MOST_TAKEN:
+        text = (
+            f"Your shell command changed {len(effects):,} files that nobody holds: {names}. They were not "
+            "claimed one by one. If you go on with them, claim their folder: `landlane claim FOLDER/`."
+        )
+        return [text]
+    return _take(site, session, effects)
+
+
+def _uncommitted(site: Site, effects: Sequence[Effect]) -> list[Effect]:
+    """Without what is as committed: a pull or an undo leaves nothing to be claimed."""
+    found: list[Effect] = []
+    for root in dict.fromkeys(one.root for one in effects):
+        here = [one for one in effects if one.root == root]
+        place = place_at(site, root)
+        head = head_of(site.common_dir, place)
+        if head and here[0].tree:
+            dirty = differing_from_head(site.common_dir, place, here[0].tree, head)
+            here = [one for one in here if one.path in dirty]
+        found += here
+    return found
+
+
+def _take(site: Site, session: Session, effects: Sequence[Effect]) -> list[str]:
+    context = site.context
+    by_mode: dict[str, list[Effect]] = {}
+    for one in effects:
+        if one.pattern is None or not one.is_claimable:
+            continue
+        by_mode.setdefault(mode_for(context, one.pattern), []).append(one)
+    refused: list[Refusal] = []
+    for mode, some in by_mode.items():
+        patterns = tuple(one.pattern for one in some if one.pattern is not None)
+        request = make_request(
+            context,
+            patterns,
+            mode=mode,
+            task=task_of(site.context, session),
+            note="changed through the shell",
+            is_partial=True,
+        )
+        refused += take(context, session, request).refused
+    return [
+        f"Your shell command changed {one.pattern}, which {one.holder} "
+        f"{'has been waiting for' if one.is_waiting else 'holds'}{for_task(one.task)}. "
+        f"Do not go on with it: {one.hint}."
+        for one in refused
+    ]

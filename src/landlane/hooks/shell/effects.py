@@ -1,0 +1,314 @@
+"""What a shell call of a coding client really changed, and whether it was the session's to change.
+
+Before a call, git verbs that would hit everybody in a shared checkout are refused, and the checkout is
+pictured. After it, what differs is judged: what another holds, or what lies outside of the session's role or
+workspace, is kept as a breach, told to the model at once, and can be undone or moved with one command. What
+is free is taken for the session, or reported, as the policy says. Only contents count: a file whose times
+alone have changed is as it was.
+"""
+
+from __future__ import annotations
+
+import os
+
+from landlane.clients.patch_paths import patched_paths
+from landlane.errors import Held, Malformed, NotAllowed
+from landlane.files import look_at
+from landlane.git.snapshot import changes_between, last_snapshot
+from landlane.hooks.edit import check_edit, in_own_scratch
+from landlane.hooks.git_command.guard import check_git
+from landlane.hooks.shell.changes import (
+    NO_WINDOW,
+    Window,
+    close_window,
+    move_window,
+    open_window,
+    place_at,
+    survey_scene,
+    window_from,
+)
+from landlane.hooks.shell.claim_free_paths import settle_unclaimed
+from landlane.hooks.shell.command_line import MOST_TEXT, read_line
+from landlane.hooks.shell.ignored_changes import without_mended, without_moves
+from landlane.hooks.shell.ownership import (
+    OWN,
+    UNCLAIMED,
+    judge_changes,
+    names_file,
+    remembered_as,
+    surely_ours,
+    with_suspects,
+    without_the_holders_own,
+)
+from landlane.hooks.shell.report import FENCE, report_breaches
+from landlane.ids import short_id
+from landlane.protocol.hook_events import (
+    AFTER,
+    BEFORE,
+    DENY,
+    EDIT,
+    NOTHING,
+    PROMPT,
+    SHELL,
+    STOP,
+    WATCH,
+    deny,
+    tell,
+)
+from landlane.roles.enforce import may_write as why_not_written
+from landlane.rules.violations import CLAIM_FIRST, note_catch
+from landlane.sessions.file_versions import remember
+from landlane.sessions.tool_calls import (
+    ToolCall,
+    begin_call,
+    end_call,
+    last_look,
+    note_look,
+    open_call,
+    open_calls,
+)
+from landlane.values import replace
+from landlane.workspaces.unauthorized_writes import HELD, ROLE, STRAY
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    from landlane.context import Site
+    from landlane.git.snapshot import Changed
+    from landlane.hooks.shell.command_line import ShellLine
+    from landlane.protocol.hook_events import Answer, Event
+    from landlane.sessions.model import Session
+
+_MOST_READ = 500
+
+
+def may_write(site: Site, session: Session, path: str) -> str:
+    """Why the role of a session forbids to change a path; empty when it may."""
+    return why_not_written(site.context, session, path)
+
+
+# ------------------------------------------------------------------------------------------ before
+
+
+def before_shell(site: Site, session: Session, event: Event) -> Answer:
+    """Refuse what would hit the work of others; else remember what is there before the call.
+
+    Refused are git verbs, and patches that a client applies as an edit of its own.
+
+    Raises:
+        LandlaneError: it cannot be judged, or the checkout cannot be looked at.
+    """
+    if in_own_scratch(site.context, session, site.here.root):
+        return NOTHING  # nobody else works there, and the kernel keeps it from everywhere else
+    line = read_line(event.command)
+    refusal = _refuse_git(site, session, event, line)
+    if refusal and site.settings.hooks_policy != WATCH:
+        return deny(f"{refusal} Nothing of the command was run.")
+    patched = _judge_patches(site, session, event, line)
+    if patched.verdict == DENY:
+        return patched
+    window = open_window(site, session, event, line)
+    begin_call(site.context, session.id, event.call or short_id("c"), site.here.root, window.to_text())
+    if refusal:
+        return tell(
+            "Landlane let this command pass and only noted it, because its policy here is to watch. "
+            f"Anywhere else it would refuse it and say: {refusal}"
+        )
+    return patched
+
+
+def _judge_patches(site: Site, session: Session, event: Event, line: ShellLine) -> Answer:
+    """A patch in a line of shell is an edit: some clients apply it themselves, and tell of no end."""
+    answer = NOTHING
+    base = event.cwd or site.here.root
+    for patch in line.patches:
+        if patch.is_elsewhere:  # no telling which files it means; what it changes here is seen afterwards
+            continue
+        try:
+            # Of a long line only the beginning was read; a path too many is harmless.
+            paths = patched_paths(event.command if len(event.command) > MOST_TEXT else patch.text)
+        except Malformed:
+            continue
+        folder = os.path.normpath(os.path.join(base, *(os.path.expanduser(one) for one in patch.folders)))
+        edit = replace(event, tool=EDIT, cwd=folder, paths=tuple(path for path in paths if "\0" not in path))
+        judged = check_edit(site.context, session, edit)
+        if judged.verdict == DENY:
+            return judged
+        answer = judged if judged != NOTHING else answer
+    return answer
+
+
+def _refuse_git(site: Site, session: Session, event: Event, line: ShellLine) -> str:
+    """Why a git command in the line must not be run now, and what to run instead."""
+    base = event.cwd or site.here.root
+    for call in line.git_calls:
+        if call.is_elsewhere:  # no telling where; what it changes here is seen afterwards
+            continue
+        folder = os.path.normpath(os.path.join(base, *(os.path.expanduser(one) for one in call.folders)))
+        try:
+            check_git(site, session, folder, call.words)
+        except (NotAllowed, Held) as error:
+            note_catch(site.context, session, rule=CLAIM_FIRST, fence=FENCE, what=error.message)
+            hint = f"{error.hint[:1].upper()}{error.hint[1:]}." if error.hint else ""
+            return f"{error.message}. {hint}"
+    return ""
+
+
+# ------------------------------------------------------------------------------------------ after
+
+
+def after_shell(site: Site, session: Session, event: Event) -> Answer:
+    """Look at what the call changed; what was not the session's to change is kept and told."""
+    if in_own_scratch(site.context, session, site.here.root):
+        return NOTHING
+    call, window = _find_window(site, session, event)
+    if call is not None and not window.is_background:
+        end_call(site.context, session.id, call.call)
+    if window == NO_WINDOW:
+        return NOTHING
+    between = _background_changes(site, session, window)
+    changes, now = close_window(site, session, window)
+    _move_on(site, session, now)
+    _note_last_look(site, session, now)
+    since = call.began_at if call is not None else None
+    # What a command in the background may have done before this one began: there is no being sure of it.
+    texts = _judge_all(site, session, between, window, event.command, None) if between else []
+    texts += _judge_all(site, session, changes, window, event.command, since) if changes else []
+    return tell("\n\n".join(texts))
+
+
+def _judge_all(
+    site: Site,
+    session: Session,
+    changes: Sequence[tuple[str, Changed, str]],
+    window: Window,
+    command: str,
+    since: int | None,
+    *,
+    is_late: bool = False,
+) -> list[str]:
+    """Judge changes, and tell of them. `is_late`: time has passed, so it is sure only of what it names."""
+    scene = survey_scene(site, session)
+    effects = judge_changes(site, scene, changes, may_write)
+    foreign = [one for one in effects if one.kind in (HELD, STRAY, ROLE)]
+    texts: list[str] = []
+    foreign = without_mended(site, scene, without_moves(site, foreign, window)) if foreign else []
+    if foreign:
+        others = without_the_holders_own(site, foreign)
+        unnamed = [one for one in others if is_late and not names_file(command, one.path)]
+        guilty = with_suspects(site, scene, [one for one in others if one not in unnamed], command, since)
+        guilty += with_suspects(site, scene, unnamed, command, None)
+        texts += report_breaches(site, scene, guilty)
+    ours = [one for one in effects if one.kind in (OWN, UNCLAIMED)]
+    ours = surely_ours(site, scene, ours, command, None if is_late else since) if ours else []
+    texts += settle_unclaimed(site, session, [one for one in ours if one.kind == UNCLAIMED])
+    seen = {remembered_as(one): look_at(one.full_path) for one in ours[:_MOST_READ]}
+    remember(site.context, session.id, {path: one for path, one in seen.items() if path})
+    return texts
+
+
+def _background_changes(site: Site, session: Session, window: Window) -> list[tuple[str, Changed, str]]:
+    """What changed between the last look and this call while a command of the session ran on behind it."""
+    root = site.here.root
+    found: list[tuple[str, Changed, str]] = []
+    for one in open_calls(site.context, session.id):
+        before = window_from(one.snapshot)
+        is_behind = before.is_background and one.root == root and not window.is_background
+        if is_behind and root in before.trees and root in window.trees:
+            changes = changes_between(
+                site.common_dir, place_at(site, root), before.trees[root], window.trees[root]
+            )
+            found = [(root, change, window.trees[root]) for change in changes]
+    return found
+
+
+def _move_on(site: Site, session: Session, now: Window) -> None:
+    """From now on the commands that still run are watched from here: nothing is told twice."""
+    for one in open_calls(site.context, session.id):
+        window = window_from(one.snapshot)
+        moved = move_window(window, now)
+        if moved != window:
+            begin_call(site.context, session.id, one.call, one.root, moved.to_text())
+
+
+def _note_last_look(site: Site, session: Session, now: Window) -> None:
+    """Remember how it was when a call had ended: something of it may still run, and write later."""
+    text, _ = last_look(site.context, session.id)
+    before = window_from(text)
+    if before.is_leaving:  # what an earlier call left running is still looked for
+        command = f"{before.command}\n{now.command}"
+        trees, heads = {**before.trees, **now.trees}, {**before.heads, **now.heads}
+        files = {**before.files, **now.files}
+        now = replace(now, trees=trees, heads=heads, files=files, command=command, is_leaving=True)
+    note_look(site.context, session.id, now.to_text())
+
+
+def _find_window(site: Site, session: Session, event: Event) -> tuple[ToolCall | None, Window]:
+    """What was there before: by the call's id, by the newest call that is open, or by the last picture."""
+    context = site.context
+    call = open_call(context, session.id, event.call) or open_call(context, session.id, "")
+    if call is not None:
+        return call, window_from(call.snapshot)
+    tree = last_snapshot(site.common_dir, place_at(site, site.here.root))
+    return None, Window(trees={site.here.root: tree}, files={}) if tree else NO_WINDOW
+
+
+# ------------------------------------------------------------------------------------------ later
+
+
+def settle_open(site: Site, session: Session, event: Event) -> str:
+    """Judge what calls did of which no end was told, or which left something running; tells what was found.
+
+    A call that has not ended may run beside this event: it is watched on from here, until its turn is over.
+    """
+    if event.kind == AFTER and event.tool == SHELL:
+        return ""  # what it looks at itself includes this
+    is_over = event.kind in (PROMPT, STOP)
+    texts = _settle_calls(site, session, event)
+    if is_over or (event.kind == BEFORE and event.tool == SHELL):
+        texts += _settle_late(site, session, is_stop=event.kind == STOP)
+    return "\n\n".join(texts)
+
+
+def _settle_calls(site: Site, session: Session, event: Event) -> list[str]:
+    texts: list[str] = []
+    is_over = event.kind in (PROMPT, STOP)
+    for call in reversed(open_calls(site.context, session.id)):  # the oldest first: it saw the most
+        current = open_call(site.context, session.id, call.call)
+        if current is None:
+            continue
+        window = window_from(current.snapshot)
+        if current.root != site.here.root:  # single files were kept through the lens of that checkout
+            window = replace(window, files={})
+        if (is_over and not window.is_background) or window.is_patch or window == NO_WINDOW:
+            end_call(site.context, session.id, call.call)
+        if window == NO_WINDOW:
+            continue
+        changes, now = close_window(site, session, window)
+        _move_on(site, session, now)
+        _note_last_look(site, session, now)
+        if changes:
+            # Nobody knows when it ended: by the next prompt others have had all the time in the world.
+            is_late = window.is_background or window.is_patch or event.kind == PROMPT
+            since = current.began_at
+            texts += _judge_all(site, session, changes, window, window.command, since, is_late=is_late)
+    return texts
+
+
+def _settle_late(site: Site, session: Session, *, is_stop: bool) -> list[str]:
+    """What changed since the last call had ended. At the end of a turn it is looked at in any case."""
+    text, since = last_look(site.context, session.id)
+    window = window_from(text)
+    if window == NO_WINDOW or not (is_stop or window.is_leaving):
+        return []
+    if site.here.root not in window.trees:
+        window = replace(window, files={})
+    changes, now = close_window(site, session, window)
+    # With nothing left running, what changes while nobody is at work is none of the session's business.
+    note_look(site.context, session.id, now.to_text() if window.is_leaving else "")
+    if not changes:
+        return []
+    if window.is_leaving:
+        return _judge_all(site, session, changes, window, window.command, since, is_late=True)
+    return _judge_all(site, session, changes, window, "", None)

@@ -1,0 +1,62 @@
+"""At each event: what earlier shell calls of the session did unheard, judged and told as soon as may be."""
+
+from __future__ import annotations
+
+from landlane.errors import LandlaneError
+from landlane.protocol.hook_events import AFTER, BEFORE, HOLD, PROMPT, SHELL, STOP, Answer
+from landlane.sessions.notices import add_notice
+from landlane.sessions.tool_calls import open_calls
+from landlane.values import replace
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+    from landlane.context import Context, Site
+    from landlane.protocol.hook_events import Event
+    from landlane.sessions.model import Session
+
+
+def settle_earlier(context: Context, find_site: Callable[[], Site], session: Session, event: Event) -> str:
+    """What calls did of which no end was told, or that left something running.
+
+    Before a tool it is kept, and told with what the tool answers.
+    That it cannot be looked at now keeps nobody from going on: it is looked at with the next event.
+    """
+    if event.kind not in (BEFORE, AFTER, PROMPT, STOP):
+        return ""
+    is_looked_for = event.kind in (PROMPT, STOP) or event.tool == SHELL
+    if not is_looked_for and not open_calls(context, session.id):
+        return ""
+    from landlane.hooks.shell.effects import settle_open
+
+    try:
+        text = settle_open(find_site(), session, event)
+    except LandlaneError:
+        return ""
+    if text and event.kind == BEFORE:
+        _leave_word(context, session.id, text)
+    return text
+
+
+def settle_child(
+    context: Context, find_site: Callable[[], Site], child: Session, parent: str, event: Event
+) -> None:
+    """A subagent ends: its parent hears what it left."""
+    text = settle_earlier(context, find_site, child, replace(event, kind=STOP))
+    if text and parent:
+        _leave_word(context, parent, f"{child.agent}, your subagent, was told on its way out: {text}")
+
+
+def hold_for(context: Context, session: Session, event: Event, answer: Answer, text: str) -> Answer:
+    """The end of a turn, held once for what was found; who may not be held hears it with the next event."""
+    if not text:
+        return answer
+    if event.is_again or event.is_background or not context.settings.hooks_end_reminder:
+        _leave_word(context, session.id, text)
+        return answer
+    return Answer(verdict=HOLD, text="\n\n".join(one for one in (text, answer.text) if one))
+
+
+def _leave_word(context: Context, session: str, text: str) -> None:
+    context.change(lambda tx: add_notice(tx, session, text))

@@ -1,0 +1,269 @@
+"""Judging what a shell call changed: whose the paths are, and whether it was this call.
+
+A path is judged by its claim and by the checkout it lies in. Whether the holder wrote it itself is told by
+what the holder is known to have written (`reads`); its hook may be a moment behind, so it is waited for.
+"""
+
+from __future__ import annotations
+
+import os
+import time
+
+from landlane.claims.model import EXCLUSIVE, SHARED
+from landlane.claims.read import list_claims
+from landlane.errors import PatternError
+from landlane.files import look_at
+from landlane.patterns.pattern import covers_branch
+from landlane.sessions.file_versions import last_seen
+from landlane.sessions.tool_calls import calls_during
+from landlane.values import replace, value
+from landlane.workspaces.unauthorized_writes import HELD, ROLE, STRAY
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from collections.abc import Callable, Sequence
+
+    from landlane.claims.model import Claim
+    from landlane.context import Context, Site
+    from landlane.git.snapshot import Changed
+    from landlane.hooks.shell.changes import Scene
+    from landlane.patterns.pattern import Pattern
+    from landlane.sessions.model import Session
+    from landlane.sessions.tool_calls import ToolCall
+
+OWN = "own"
+FREE = "free"
+UNCLAIMED = "unclaimed"
+
+_WAIT_SECONDS = 0.7  # for the holder's own hook to say that it wrote it
+_TICK_SECONDS = 0.05
+_MOST_AT_ONCE = 200  # paths whose claims are asked for one by one
+
+
+@value
+class Effect:
+    """A changed path and what it means. `is_sure`: nobody else is known to have been at work there."""
+
+    root: str
+    change: Changed
+    tree: str
+    kind: str
+    pattern: Pattern | None = None
+    claim: Claim | None = None
+    owner: str = ""
+    owner_session: str = ""
+    reason: str = ""
+    is_sure: bool = True
+    suspects: tuple[str, ...] = ()
+    is_claimable: bool = True
+
+    @property
+    def path(self) -> str:
+        """From the root of its checkout."""
+        return self.change.path
+
+    @property
+    def full_path(self) -> str:
+        """Where it lies."""
+        return os.path.join(self.root, self.change.path)
+
+    @property
+    def holder(self) -> str:
+        """Whose it is, as far as that is known."""
+        return self.claim.agent if self.claim is not None else self.owner
+
+    @property
+    def holder_session(self) -> str:
+        """The session whose it is."""
+        return self.claim.session if self.claim is not None else self.owner_session
+
+
+def judge_changes(
+    site: Site,
+    scene: Scene,
+    changes: Sequence[tuple[str, Changed, str]],
+    may_write: Callable[[Site, Session, str], str],
+) -> list[Effect]:
+    """What each change means, before it is asked who made it."""
+    patterns = [pattern_of(site.context, change.path) for _, change, _ in changes]
+    claims = _claims_near(site.context, patterns)
+    return [
+        _judge(site, scene, changed, pattern, claims, may_write)
+        for changed, pattern in zip(changes, patterns, strict=True)
+    ]
+
+
+def _judge(
+    site: Site,
+    scene: Scene,
+    changed: tuple[str, Changed, str],
+    pattern: Pattern,
+    claims: Sequence[tuple[Claim, Pattern]],
+    may_write: Callable[[Site, Session, str], str],
+) -> Effect:
+    root, change, tree = changed
+    covering = [claim for claim, held in claims if _covers(held, pattern)]
+    others = [
+        claim
+        for claim in covering
+        if claim.session != scene.session.id and claim.session not in scene.kin and claim.mode == EXCLUSIVE
+    ]
+    is_mine = any(claim.session == scene.session.id or claim.session in scene.kin for claim in covering)
+    plain = Effect(
+        root=root,
+        change=change,
+        tree=tree,
+        pattern=pattern,
+        kind=UNCLAIMED,
+        is_claimable=_is_claimable(site.context, change.path),
+    )
+    if others:
+        return replace(plain, kind=HELD, claim=others[0])
+    reason = may_write(site, scene.session, change.path)
+    if reason:
+        return replace(plain, kind=ROLE, reason=reason)
+    if scene.is_outside(root):
+        owner = scene.owner_of(root) or {"agent": "", "session": ""}
+        return replace(plain, kind=STRAY, owner=owner["agent"], owner_session=owner["session"])
+    if is_mine:
+        return replace(plain, kind=OWN)
+    return replace(plain, kind=FREE) if _is_free(site.context, pattern) else plain
+
+
+def pattern_of(context: Context, path: str) -> Pattern:
+    """What must be held to change a path: itself, or its folder where the name can be in no pattern."""
+    while True:
+        try:
+            return context.repository.pattern_of(path or ".", "literal")
+        except PatternError:
+            path = os.path.dirname(path)
+
+
+def _is_claimable(context: Context, path: str) -> bool:
+    """Whether a path can be named in a claim; of others only the folder can be held."""
+    try:
+        context.repository.pattern_of(path, "literal")
+    except PatternError:
+        return False
+    return True
+
+
+def _claims_near(context: Context, patterns: Sequence[Pattern]) -> list[tuple[Claim, Pattern]]:
+    near = list_claims(context, patterns if len(patterns) <= _MOST_AT_ONCE else ())
+    known = {claim.token: claim for claim in near}
+    return [(claim, context.repository.pattern_of(claim.pattern, claim.kind)) for claim in known.values()]
+
+
+def _covers(held: Pattern, wanted: Pattern) -> bool:
+    return all(any(covers_branch(mine, one) for mine in held.branches) for one in wanted.branches)
+
+
+def _is_free(context: Context, pattern: Pattern) -> bool:
+    return _is_listed(context, context.settings.claims_free, pattern)
+
+
+def mode_for(context: Context, pattern: Pattern) -> str:
+    """How a path is taken: what is of a hot class is shared."""
+    settings = context.settings
+    hot = (*(settings.claims_hot or ()), *(text for text, _ in settings.hot))
+    return SHARED if _is_listed(context, hot, pattern) else EXCLUSIVE
+
+
+def _is_listed(context: Context, listed: Sequence[str], pattern: Pattern) -> bool:
+    known = [branch for text in listed for branch in context.repository.pattern_of(text, "glob").branches]
+    return bool(known) and all(
+        any(covers_branch(one, branch) for one in known) for branch in pattern.branches
+    )
+
+
+def remembered_as(effect: Effect) -> str:
+    """How a file is called among what sessions have seen; empty for a name that is no text."""
+    path = os.path.realpath(effect.full_path)
+    return path if path == path.encode("utf-8", "replace").decode() else ""
+
+
+# ------------------------------------------------------------------------------------------ who did it
+
+
+def without_the_holders_own(site: Site, effects: Sequence[Effect]) -> list[Effect]:
+    """Leave out what the holder wrote itself; its hook is given a moment to say so."""
+    open_ones = list(effects)
+    give_up_at = time.monotonic() + _WAIT_SECONDS
+    while True:
+        open_ones = [one for one in open_ones if not _is_holders_own(site.context, one)]
+        if time.monotonic() >= give_up_at or not any(one.holder_session for one in open_ones):
+            return open_ones
+        _pause()
+
+
+def _pause() -> None:
+    time.sleep(_TICK_SECONDS)
+
+
+def _is_holders_own(context: Context, effect: Effect) -> bool:
+    path = remembered_as(effect)
+    if not effect.holder_session or not path:
+        return False
+    seen = last_seen(context, effect.holder_session, path)
+    return seen is not None and seen[0] == look_at(effect.full_path)[0]
+
+
+def with_suspects(
+    site: Site, scene: Scene, effects: Sequence[Effect], command: str, since: int | None
+) -> list[Effect]:
+    """Say of each whether it must have been this call, by who else had a command running there meanwhile.
+
+    The holder's own is reason enough to doubt. Anybody else's is, unless this command names the file. When
+    there is no telling since when (`since` is nothing), nothing is sure.
+    """
+    if since is None:
+        return [_doubted(one, ()) for one in effects]
+    calls = _calls_beside(site, scene, effects, since)
+    found: list[Effect] = []
+    for one in effects:
+        is_named = names_file(command, one.path)
+        doubtful = [
+            call.agent for call in calls[one.root] if call.session == one.holder_session or not is_named
+        ]
+        found.append(_doubted(one, tuple(dict.fromkeys(doubtful))) if doubtful else one)
+    return found
+
+
+def surely_ours(
+    site: Site, scene: Scene, effects: Sequence[Effect], command: str, since: int | None
+) -> list[Effect]:
+    """Those that this call made: it names the file, or nobody else had a command running there meanwhile."""
+    calls = _calls_beside(site, scene, effects, since) if since is not None else {}
+    return [
+        one for one in effects if names_file(command, one.path) or (since is not None and not calls[one.root])
+    ]
+
+
+def _calls_beside(
+    site: Site, scene: Scene, effects: Sequence[Effect], since: int
+) -> dict[str, list[ToolCall]]:
+    """The calls of others that ran in each of the checkouts since an instant."""
+    return {
+        root: [
+            call
+            for call in calls_during(site.context, root, since)
+            if call.session != scene.session.id and call.session not in scene.kin
+        ]
+        for root in {one.root for one in effects}
+    }
+
+
+def names_file(command: str, path: str) -> bool:
+    """Whether a command's text has the name of a file in it, not only as a part of another name."""
+    name = os.path.basename(path)
+    at = command.find(name)
+    while at >= 0:
+        around = command[at - 1 : at] + command[at + len(name) : at + len(name) + 1]
+        if not any(letter.isalnum() or letter in "_-" for letter in around):
+            return True
+        at = command.find(name, at + 1)
+    return False
+
+
+def _doubted(effect: Effect, suspects: tuple[str, ...]) -> Effect:
+    return replace(effect, is_sure=False, suspects=suspects)

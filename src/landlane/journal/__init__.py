@@ -1,0 +1,1 @@
+"""Read, follow, verify and copy the journal."""

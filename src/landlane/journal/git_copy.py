@@ -1,0 +1,95 @@
+"""The journal under version control: one commit on a ref of its own whenever it has grown."""
+
+from __future__ import annotations
+
+from landlane.git.run import run_in
+from landlane.store.journal_chain import from_line
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+    from landlane.git.discovery import Checkout
+    from landlane.store.journal_chain import Entry
+
+REF = "refs/landlane/journal"
+_CHUNK = 1000  # entries in one file: a commit rewrites only the newest
+
+
+def commit_journal(checkout: Checkout, journal_path: str) -> bool:
+    """Commit what the journal file has more than the ref; tells whether there was anything.
+
+    Two processes may do so at once: the ref is moved only from where it was read, and the loser's entries are
+    in the winner's commit or in the next.
+    """
+    have = _last_position(checkout)
+    chunks = _chunks_behind(journal_path, have)
+    if not chunks:
+        return False
+    tip = run_in(checkout, "rev-parse", "--verify", "--quiet", REF).text.strip()
+    # Without --force, fast-import moves the ref forward only: a rival's newer commit makes it refuse.
+    made = run_in(checkout, "fast-import", "--quiet", "--done", stdin=_import_script(tip, chunks))
+    return made.exit_code == 0
+
+
+def _chunks_behind(journal_path: str, have: int) -> dict[str, list[str]]:
+    """The chunk files that hold entries behind a position, whole."""
+    first = have // _CHUNK * _CHUNK
+    chunks: dict[str, list[str]] = {}
+    newest = have
+    try:
+        with open(journal_path, encoding="utf-8") as file:
+            for number, line in enumerate(file, start=1):
+                if number > first and line.endswith("\n"):
+                    chunks.setdefault(_chunk_name((number - 1) // _CHUNK), []).append(line)
+                    newest = number
+    except OSError:
+        return {}
+    return chunks if newest > have else {}
+
+
+def _chunk_name(index: int) -> str:
+    return f"journal/{index * _CHUNK + 1:09d}.jsonl"
+
+
+def _last_position(checkout: Checkout) -> int:
+    names = _chunk_names(checkout)
+    lines = _lines(checkout, names[-1]) if names else []
+    return from_line(lines[-1]).position if lines else 0
+
+
+def _chunk_names(checkout: Checkout) -> list[str]:
+    return sorted(run_in(checkout, "ls-tree", "--name-only", REF, "journal/").text.split())
+
+
+def _lines(checkout: Checkout, name: str) -> list[str]:
+    # Not splitlines(): a note may hold characters that Unicode, too, calls a line's end.
+    return run_in(checkout, "show", f"{REF}:{name}").text.removesuffix("\n").split("\n")
+
+
+def _import_script(tip: str, chunks: dict[str, list[str]]) -> bytes:
+    newest = from_line(list(chunks.values())[-1][-1])
+    message = f"journal: up to entry {newest.position}\n".encode()
+    lines = [
+        f"commit {REF}".encode(),
+        f"committer Landlane <landlane@localhost> {newest.at // 1000} +0000".encode(),
+        f"data {len(message)}".encode(),
+        message,
+    ]
+    if tip:
+        lines.append(f"from {tip}".encode())
+    for name, content in chunks.items():
+        data = "".join(content).encode("utf-8")
+        lines += [f"M 100644 inline {name}".encode(), f"data {len(data)}".encode(), data]
+    return b"\n".join(lines) + b"\ndone\n"
+
+
+def read_journal_ref(checkout: Checkout) -> Iterator[Entry]:
+    """All entries that were committed.
+
+    Raises:
+        ValueError: a line is not one of ours.
+    """
+    for name in _chunk_names(checkout):
+        for line in _lines(checkout, name):
+            yield from_line(line)

@@ -1,0 +1,1 @@
+"""The landing queue: submit, batch, combine, check, move the target, clean up."""

@@ -1,0 +1,269 @@
+"""What follows a landing: its workspace is closed, its pin taken away, perhaps a task for the whole opened.
+
+A workspace and a branch can only be seen to where they lie. So each clone does what follows for what was
+submitted in it, with its next command about workspaces or the queue, whoever moved the target.
+"""
+
+from __future__ import annotations
+
+import os
+import time
+
+from landlane.errors import LandlaneError, RepositoryError
+from landlane.git import create_checkout as checkouts
+from landlane.git.run import run_in
+from landlane.git.target import commit_at, commits_of, fetch_target, find_target
+from landlane.landing import move_target as advancing
+from landlane.landing import records as operations
+from landlane.landing.forward_checkouts import follow_locally, forward_checkouts
+from landlane.landing.model import BOUNCED, EJECTED, LANDED
+from landlane.platform.file_users_inhabitants import processes_in
+from landlane.tasks.attempts import attempts_of
+from landlane.tasks.change import list_tasks
+from landlane.tasks.model import LANDING, REPORTED, REVIEW, WAITING, branch_of
+from landlane.workspaces import records as workspace_operations
+from landlane.workspaces.close import close_workspace, is_checked_out
+from landlane.workspaces.model import CLOSING
+from landlane.workspaces.model import OPEN as WORKSPACE_OPEN
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from collections.abc import Collection
+
+    from landlane.context import Site
+    from landlane.git.target import Target
+    from landlane.landing.model import Landing
+    from landlane.settings.model import Settings
+    from landlane.workspaces.model import Workspace
+
+_MOST_NAMED = 100  # landings in one task for the whole
+_LONGEST_NAME = 300
+_CLOSING_SECONDS = 15.0  # that another process may need to close a workspace
+_LOOK_SECONDS = 0.05
+_SHARED_STATES = (REPORTED, REVIEW, LANDING, WAITING)  # of tasks whose work another machine may go on with
+
+
+def is_shared(site: Site) -> bool:
+    """Whether several clones may work on one store: it is a server's, or does not lie in this clone."""
+    store = site.context.store
+    path = os.path.realpath(getattr(store, "path", ""))
+    return bool(getattr(store, "url", "")) or not path.startswith(os.path.realpath(site.common_dir) + "/")
+
+
+def is_from_here(site: Site, landing: Landing) -> bool:
+    """Whether an entry was submitted in this very clone on this very machine."""
+    return landing.machine == site.context.processes.machine and landing.home == site.common_dir
+
+
+def is_checkout_root(folder: str) -> bool:
+    """Whether a folder is the root of a checkout; one that is not on this machine is believed to be."""
+    return os.path.lexists(os.path.join(folder, ".git")) or not os.path.isdir(folder)
+
+
+def settle_here(site: Site) -> None:
+    """Do what is left to do here after landings that others made; for commands that come along."""
+    if any(is_from_here(site, one) for one in operations.list_unsettled(site.context)):
+        settle_landed(site, find_target(site.home, site.settings))
+    _unshare_over(site)
+
+
+def settle_landed(site: Site, target: Target) -> None:
+    """Do what follows for everything that has landed and was submitted here; all of it can be done again."""
+    settled: list[Landing] = []
+    notes: dict[str, list[str]] = {}
+    give_up_at = time.monotonic() + _CLOSING_SECONDS  # for all of them: who runs the queue has a lease
+    for landing in operations.list_unsettled(site.context):
+        if landing.target != target.branch or not is_from_here(site, landing):
+            continue
+        if not _follow(site, target, landing):
+            break  # the remote cannot be asked now: another time
+        notes[landing.id] = _close_workspaces(site, landing, give_up_at)
+        _drop_branch(site, landing)
+        settled.append(landing)
+    if settled:
+        in_use = {one.head for one in operations.list_landings(site.context)}
+        heads = [one.head for one in settled if one.head not in in_use]
+        advancing.unpin(site.home, target, *heads, is_shared=is_shared(site), is_over=True)
+        operations.settle(site.context, [(one.id, notes[one.id]) for one in settled])
+
+
+def _follow(site: Site, target: Target, landing: Landing) -> bool:
+    """Have here what another machine landed, and let the checkouts of the target follow."""
+    home = site.home
+    if not target.remote or advancing.is_in(home, landing.commit, target.ref):
+        return True
+    if not advancing.is_in(home, landing.commit, target.remote_ref) and fetch_target(home, target):
+        return False
+    tip = commit_at(site.home, target.remote_ref)
+    for note in forward_checkouts(site.home, target, "", tip):
+        site.tell(note)
+    follow_locally(site.home, target, tip)
+    return True
+
+
+def _close_workspaces(site: Site, landing: Landing, give_up_at: float) -> list[str]:
+    """Close the workspace that the work was done in, unless somebody is still in it."""
+    notes: list[str] = []
+    for one in workspace_operations.list_workspaces(site.context):
+        is_ours = one.branch == landing.branch and one.state in (WORKSPACE_OPEN, CLOSING)
+        if is_ours and workspace_operations.is_here(site.context, one, site.common_dir):
+            notes.append(_close(site, one, give_up_at))
+    return notes
+
+
+def _close(site: Site, workspace: Workspace, give_up_at: float) -> str:
+    """Close a workspace, or see another to the end of it: who waited for a landing finds it gone."""
+    seen: Workspace | None = workspace
+    while seen is not None and seen.state in (WORKSPACE_OPEN, CLOSING):
+        try:
+            if not _is_being_closed(site, seen):  # else the processes in it may be those that close it
+                inside = [pid for pid, _ in processes_in(seen.path, with_own_line=True) if pid != os.getpid()]
+                if inside:
+                    return f"{seen.id} stays open: process {inside[0]} is in it"
+                closed = close_workspace(site, None, seen, force=True)
+                saved = f", the rest of it saved as {closed.rescue}" if closed.rescue else ""
+                return f"{seen.id} is closed{saved}"
+            trouble = "another process is closing it"
+        except (LandlaneError, OSError) as error:
+            if getattr(error, "code", "") != "WORKSPACE_BUSY":
+                return f"{seen.id} stays: {error}"
+            trouble = str(error)
+        if time.monotonic() >= give_up_at:
+            return f"{seen.id} stays: {trouble}"
+        time.sleep(_LOOK_SECONDS)
+        seen = workspace_operations.find(site.context, workspace.id)
+    return f"{workspace.id} is closed"
+
+
+def _is_being_closed(site: Site, workspace: Workspace) -> bool:
+    """Whether somebody is at it who lives: another process, or another thread of this one."""
+    if workspace.state != CLOSING:
+        return False
+    is_own = workspace_operations.is_own(site.context, workspace)
+    return is_own or not workspace_operations.is_forsaken(site.context, workspace)
+
+
+def _drop_branch(site: Site, landing: Landing) -> None:
+    """Delete a branch that was made for a worker without a workspace, once all that is on it has landed."""
+    ref = f"refs/heads/{landing.branch}"
+    is_tasks = landing.task and landing.branch == branch_of(landing.task, landing.attempt)
+    if not is_tasks or commit_at(site.home, ref) != landing.head:
+        return
+    is_workers = any(one.attempt == landing.attempt for one in attempts_of(site.context, landing.task))
+    has_workspace = any(
+        one.branch == landing.branch for one in workspace_operations.list_workspaces(site.context)
+    )
+    if is_workers and not has_workspace and not is_checked_out(site.home, landing.branch):
+        checkouts.drop_branch(site.home, landing.branch, landing.head)
+
+
+def let_go(site: Site, target: Target, landing: Landing) -> None:
+    """Take the pin of an ended entry away, unless another entry has the same head.
+
+    What did not land is kept on the remote until the clone that it came from has seen to its branch.
+    """
+    if any(one.head == landing.head for one in operations.list_landings(site.context)):
+        return
+    is_here = is_from_here(site, landing)
+    if is_here and landing.state != LANDED:
+        keep_branch(site, landing)
+    is_remote_ours = is_shared(site) and (is_here or landing.state == LANDED)
+    advancing.unpin(site.home, target, landing.head, is_shared=is_remote_ours, is_over=True)
+
+
+def keep_branch(site: Site, landing: Landing) -> None:
+    """A branch that somebody deleted meanwhile comes back with what was submitted."""
+    ref = f"refs/heads/{landing.branch}"
+    there = run_in(site.home, "rev-parse", "--verify", "--quiet", f"{ref}^{{commit}}")
+    if is_from_here(site, landing) and there.exit_code:
+        run_in(site.home, "update-ref", ref, landing.head, "0" * len(landing.head))
+
+
+def tidy_pins(site: Site, target: Target) -> None:
+    """Put right what was cut off between a pin and its entry: one without the other, either way."""
+    kept = set(advancing.pinned(site.home))
+    entries = operations.list_landings(site.context)
+    left = sorted(kept - {one.head for one in entries})
+    # Mostly nothing is left: then what has ended, which is more every day, need not be read.
+    over = operations.list_landings(site.context, (BOUNCED, EJECTED, LANDED)) if left else []
+    ended = {one.head: one for one in over}
+    for head in left:
+        if head in ended:
+            let_go(site, target, ended[head])
+        else:  # whoever submitted it was killed before it was entered
+            advancing.unpin(site.home, target, head, is_shared=is_shared(site))
+    for one in entries:
+        if one.head not in kept and is_from_here(site, one):
+            try:
+                advancing.pin(site.home, target, one.head, is_shared=is_shared(site))
+            except LandlaneError as error:
+                site.tell(error.message)
+    _unshare_over(site)
+    if is_shared(site) and target.remote:
+        _share_again(site, target, {one.head for one in entries})
+
+
+def _unshare_over(site: Site) -> None:
+    """Let go of what was proved here and shared, and has landed since or gone back."""
+    shared = advancing.shared(site.home) if is_shared(site) else []
+    if not shared:
+        return
+    tasks = list_tasks(site.context, _SHARED_STATES)
+    # What is being proved just now is shared before its task has a head.
+    tips = commits_of(site.home, [f"refs/heads/{one.branch}" for one in tasks])
+    gone = set(shared) - {one.head for one in tasks} - set(tips.values())
+    if not gone:
+        return
+    for landing in operations.list_landings(site.context, (LANDED,)):
+        if landing.head in gone:
+            _drop_branch(site, landing)  # another machine landed what was made here
+    advancing.unshare(site.home, find_target(site.home, site.settings), *sorted(gone))
+
+
+def _share_again(site: Site, target: Target, entered: Collection[str]) -> None:
+    """Share what was proved here while the remote could not be reached."""
+    shared = {*advancing.shared(site.home), *entered}
+    left = [one for one in list_tasks(site.context, (REVIEW, LANDING)) if one.head and one.head not in shared]
+    tips = commits_of(site.home, [f"refs/heads/{one.branch}" for one in left])
+    for one in left:
+        if tips.get(f"refs/heads/{one.branch}") != one.head:
+            continue
+        try:
+            if not advancing.share(site.home, target, one.head):
+                return  # the remote is still not to be reached; whoever comes next tries again
+        except RepositoryError:
+            return
+
+
+def integrate(site: Site, target: Target, settings: Settings) -> None:
+    """Open a task for what only shows when everything is together; the settings are the target's."""
+    from landlane.tasks.add import add_task
+    from landlane.tasks.model import NewTask
+
+    wanted = settings.landing_integrate
+    if wanted is None:
+        return
+    context = site.context
+    if wanted["after"] == "wave" and any(
+        one.target == target.branch for one in operations.list_landings(context)
+    ):
+        return
+    landed = operations.list_unintegrated(context, target.branch)
+    if not landed:
+        return
+    tip = operations.get_queue(context, target.branch).tip
+    # Where it was asked for only lately, all that ever landed is new to it: the latest matter.
+    latest = landed[-_MOST_NAMED:]
+    named = "\n".join(f"- {one.id} {one.branch}: {one.subject}"[:_LONGEST_NAME] for one in latest)
+    more = f"\nand {len(landed) - len(latest)} more before them" if len(landed) > len(latest) else ""
+    new = NewTask(
+        title=f"{wanted['title']} ({tip[:12]})",
+        body=f"What landed on {target.branch}:\n{named}{more}\n",
+        role=str(wanted.get("role", "")),
+        check=str(wanted.get("check", "")),
+        key=f"integrate/{tip}",
+        labels=("integration",),
+    )
+    # The task first: found again by its key, it is not opened twice if we die in between.
+    add_task(context, None, new, force=True)
+    operations.mark_integrated(context, [one.id for one in landed])

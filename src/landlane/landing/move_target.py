@@ -1,0 +1,267 @@
+"""Moving the target branch: only forward, only from the tip that was tested, and never between.
+
+Here, git itself makes sure that a runner that was overtaken moves nothing: it moves the branch and looks at
+a ref of its own in one transaction, and whoever takes over removes that ref first. A remote has no such ref:
+a push that arrives after its runner was given up still moves the branch, to what was tested there.
+"""
+
+from __future__ import annotations
+
+from landlane.errors import RepositoryError
+from landlane.git.ancestry import is_ancestor
+from landlane.git.lock import git_lock
+from landlane.git.remove_checkout import worktree_entries
+from landlane.git.run import ask, run_in
+from landlane.git.stale_locks import wait_for_refs
+from landlane.git.target import commit_at
+from landlane.values import value
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from collections.abc import Callable, Sequence
+
+    from landlane.git.discovery import Checkout
+    from landlane.git.target import Target
+
+MOVED = "moved"
+ELSEWHERE = "elsewhere"  # the target is not where it was tested from
+REFUSED = "refused"
+UNKNOWN = "unknown"  # nobody can tell whether it was moved
+_PUSH_SECONDS = 600.0
+_PINS = "refs/landlane/landing/"
+_SHARED = "refs/landlane/proved/"
+_FENCES = "refs/landlane/moving/"
+
+
+@value
+class Advanced:
+    """What became of a move."""
+
+    state: str
+    trouble: str = ""
+
+
+def pin_ref(commit: str) -> str:
+    """The ref that keeps what was submitted, whatever becomes of its branch."""
+    return _PINS + commit
+
+
+def shared_ref(commit: str) -> str:
+    """The ref by which other machines have what was proved on one, until it has landed or is over."""
+    return _SHARED + commit
+
+
+def fence_ref(target: Target, token: int) -> str:
+    """The ref that one run of the queue moves the target by; it also keeps what is about to land."""
+    return f"{_FENCES}{target.branch}/{token}"
+
+
+def raise_fence(home: Checkout, fence: str, after: str) -> None:
+    """Say what is about to be moved to; before that is written down, so that only the living get that far.
+
+    Raises:
+        RepositoryError: git refuses.
+    """
+    found = run_in(home, "update-ref", fence, after)
+    if found.exit_code:
+        raise RepositoryError(
+            f"{fence} cannot be written: {found.trouble[-300:]}",
+            code="GIT_FAILED",
+            hint="look for a full disk, and run `git fsck`",
+        )
+
+
+def clear_way(home: Checkout, target: Target) -> None:
+    """Wait for whoever writes the refs that a landing needs; what a killed git left there is removed.
+
+    Raises:
+        RepositoryError: somebody does not end.
+    """
+    refs = [ref for ref in (target.ref, target.remote_ref) if ref]
+    with git_lock(home.common_dir, f"clear the way to {target.branch}"):
+        wait_for_refs(home, refs, [root for _, root in worktree_entries(home)])
+
+
+def drop_fences(home: Checkout, target: Target, keep: str = "") -> None:
+    """Take the right to move the target from everybody, but for the one who has this fence."""
+    for ref in ask(home, "for-each-ref", "--format=%(refname)", _FENCES + target.branch).splitlines():
+        if ref != keep:
+            drop_fence(home, ref)
+
+
+def drop_fence(home: Checkout, fence: str) -> None:
+    """Give up the right to move the target."""
+    run_in(home, "update-ref", "-d", fence)
+
+
+def advance(
+    home: Checkout,
+    target: Target,
+    before: str,
+    after: str,
+    why: str,
+    *,
+    fence: str = "",
+    on_tick: Callable[[], None] | None = None,
+) -> Advanced:
+    """Move the target from one commit to a later one, or tell why it is not moved.
+
+    With a remote the remote's branch is moved, by a push that holds only if it is still where it was.
+    """
+    if not is_ancestor(home, before, after):
+        return Advanced(state=REFUSED, trouble=f"{after[:12]} does not contain {before[:12]}")
+    if target.remote:
+        return _push(home, target, before, after, on_tick)
+    with git_lock(home.common_dir, f"land on {target.branch}", on_tick=on_tick):
+        now = commit_at(home, target.ref)
+        if now == after:
+            return Advanced(state=MOVED)
+        if now != before:
+            return Advanced(state=ELSEWHERE, trouble=f"{target.branch} is at {now[:12]} by now")
+        wanted = f"update {target.ref} {after} {before}\n" + (f"verify {fence} {after}\n" if fence else "")
+        found = run_in(home, "update-ref", "-m", why, "--stdin", stdin=wanted.encode())
+        if not found.exit_code:
+            return Advanced(state=MOVED)
+        return Advanced(state=where_is(home, target, before, after).state, trouble=found.trouble[-500:])
+
+
+def _push(
+    home: Checkout, target: Target, before: str, after: str, on_tick: Callable[[], None] | None
+) -> Advanced:
+    found = run_in(
+        home,
+        *("push", "--quiet", "--porcelain", "--atomic", f"--force-with-lease={target.ref}:{before}"),
+        *("--no-recurse-submodules", target.remote, f"{after}:{target.ref}"),
+        limit_seconds=_PUSH_SECONDS,
+        on_tick=on_tick,
+    )
+    if not found.exit_code:
+        run_in(home, "update-ref", target.remote_ref, after)
+        return Advanced(state=MOVED)
+    asked = where_is(home, target, before, after)
+    said = (found.trouble or found.text).strip()[-500:]
+    return Advanced(state=asked.state, trouble=said or asked.trouble)
+
+
+def where_is(home: Checkout, target: Target, before: str, after: str) -> Advanced:
+    """Whether a move that may have been cut off was made: the one who has the branch is asked."""
+    if not target.remote:
+        now = commit_at(home, target.ref)
+    else:
+        found = run_in(home, "ls-remote", "--quiet", target.remote, target.ref, limit_seconds=_PUSH_SECONDS)
+        if found.exit_code:
+            return Advanced(state=UNKNOWN, trouble=found.trouble[-500:])
+        now = found.text.split("\t")[0].strip()
+    if now == after:
+        return Advanced(state=MOVED)
+    if now == before:
+        return Advanced(state=REFUSED)
+    if target.remote and now and ask(home, "cat-file", "-t", now) != "commit":
+        run_in(home, "fetch", "--quiet", "--no-tags", "--no-write-fetch-head", target.remote, target.ref)
+    contains = now and is_in(home, after, now)
+    return Advanced(state=MOVED if contains else ELSEWHERE, trouble=f"{target.branch} is at {now[:12]}")
+
+
+def is_in(home: Checkout, commit: str, tip: str) -> bool:
+    """Whether a tip contains a commit; one that is not here at all is in nothing."""
+    return is_ancestor(home, commit, tip)
+
+
+def pin(home: Checkout, target: Target, commit: str, *, is_shared: bool) -> None:
+    """Keep a submitted commit; with several machines, also where the others can fetch it.
+
+    Raises:
+        RepositoryError: the remote does not take it.
+    """
+    run_in(home, "update-ref", pin_ref(commit), commit)
+    if is_shared and target.remote:
+        found = run_in(
+            home,
+            *("push", "--quiet", "--no-verify", target.remote, f"{commit}:{pin_ref(commit)}"),
+            limit_seconds=_PUSH_SECONDS,
+        )
+        if found.exit_code:
+            raise RepositoryError(
+                f"{target.remote} does not take the branch: {found.trouble[-300:]}",
+                code="PUSH_REFUSED",
+                hint="other machines could not see it; mend the connection and land again",
+            )
+
+
+def pinned(home: Checkout) -> list[str]:
+    """The submitted commits that are kept here."""
+    return ask(home, "for-each-ref", "--format=%(objectname)", _PINS).splitlines()
+
+
+def unpin(home: Checkout, target: Target, *commits: str, is_shared: bool, is_over: bool = False) -> None:
+    """Let go of submitted commits that have landed or gone back; the remote first, as we find ours again.
+
+    What `is_over` need not be shared as proved, either.
+    """
+    kept = set(pinned(home)) if len(commits) > 1 else set(commits)
+    gone = [commit for commit in dict.fromkeys(commits) if commit in kept]
+    refs = [pin_ref(commit) for commit in gone]
+    if is_over and is_shared and target.remote:
+        refs += [shared_ref(commit) for commit in gone]
+    _drop(home, target, refs, is_shared=is_shared)
+
+
+def _drop(home: Checkout, target: Target, refs: Sequence[str], *, is_shared: bool) -> None:
+    if not refs:
+        return
+    if is_shared and target.remote:
+        found = run_in(
+            home,
+            *("push", "--quiet", "--no-verify", target.remote, *(f":{ref}" for ref in refs)),
+            limit_seconds=_PUSH_SECONDS,
+        )
+        if found.exit_code:  # by what is left here of those that are shared, it is tried again
+            refs = [ref for ref in refs if not ref.startswith(_SHARED)]
+    if not refs:
+        return
+    if len(refs) == 1:
+        run_in(home, "update-ref", "-d", refs[0])
+    else:
+        run_in(home, "update-ref", "--stdin", stdin="".join(f"delete {ref}\n" for ref in refs).encode())
+
+
+def share(home: Checkout, target: Target, commit: str, on_tick: Callable[[], None] | None = None) -> bool:
+    """Whether other machines can fetch a commit that was proved here; the ref here says that they can."""
+    found = run_in(
+        home,
+        *("push", "--quiet", "--no-verify", target.remote, f"{commit}:{shared_ref(commit)}"),
+        limit_seconds=_PUSH_SECONDS,
+        on_tick=on_tick,
+    )
+    if not found.exit_code:
+        run_in(home, "update-ref", shared_ref(commit), commit)
+    return not found.exit_code
+
+
+def shared(home: Checkout) -> list[str]:
+    """The commits that this clone has shared."""
+    return ask(home, "for-each-ref", "--format=%(objectname)", _SHARED).splitlines()
+
+
+def unshare(home: Checkout, target: Target, *commits: str) -> None:
+    """Let go of proved commits that no other machine needs any more."""
+    _drop(home, target, [shared_ref(commit) for commit in commits], is_shared=True)
+
+
+def bring_in(home: Checkout, target: Target, commit: str, *, is_entered: bool = True) -> bool:
+    """Whether a commit is here, fetched if need be; git keeps what it fetched for long enough.
+
+    What was submitted has a pin; what was only proved, and is not entered yet, was shared.
+    """
+    for ref in (pin_ref(commit),) if is_entered else (shared_ref(commit), pin_ref(commit)):
+        if ask(home, "cat-file", "-t", commit) == "commit":
+            return True
+        if not target.remote:
+            return False
+        run_in(
+            home,
+            *("-c", "transfer.fsckObjects=true", "fetch", "--quiet", "--no-tags", "--no-write-fetch-head"),
+            *(target.remote, ref),
+            limit_seconds=_PUSH_SECONDS,
+        )
+    return ask(home, "cat-file", "-t", commit) == "commit"

@@ -1,0 +1,329 @@
+"""Submitting a branch to the landing queue: evidence seen, head pinned, claims handed to the entry."""
+
+from __future__ import annotations
+
+import re
+
+from landlane.errors import LandlaneError, Malformed, NotAllowed, RepositoryError
+from landlane.git import create_checkout as checkouts
+from landlane.git import trial_merge as trials
+from landlane.git.ancestry import merge_base
+from landlane.git.run import ask, run_in
+from landlane.git.target import commit_at, fetch_target, find_target
+from landlane.landing import move_target as advancing
+from landlane.landing.combine import class_for, hot_classes
+from landlane.landing.enqueue import Submission, submit
+from landlane.landing.model import LANDED
+from landlane.landing.records import list_landings
+from landlane.landing.role_check import check_author, unidentified_commits
+from landlane.landing.target_settings import gate_for, settings_at
+from landlane.patterns.pattern import covers_branch
+from landlane.reviews.give_verdict import commit_under_review
+from landlane.rules.violations import CLAIM_CODES, CLAIM_FIRST, Watched
+from landlane.tasks.change import get_task
+from landlane.tasks.evidence import conclude
+from landlane.tasks.model import DONE, LANDING, REPORTED, REVIEW
+from landlane.values import as_dict, replace, value
+from landlane.workspaces.fix_unauthorized_writes import refuse_breached
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from collections.abc import Callable, Sequence
+
+    from landlane.context import Context, Site
+    from landlane.git.target import Target
+    from landlane.landing.model import Landing
+    from landlane.sessions.model import Session
+    from landlane.settings.model import Settings
+    from landlane.tasks.evidence_model import Witness
+    from landlane.tasks.model import Task
+
+_TASK_BRANCH = re.compile(r"landlane/(?P<task>[^/]+)-\d+/work")
+
+
+@value
+class Submitted:
+    """An entry, and whether it is new."""
+
+    landing: Landing
+    is_new: bool
+
+
+def submit_branch(
+    site: Site, session: Session, witness: Witness, branch: str, task_id: str, *, is_shared: bool
+) -> Submitted:
+    """Enter a branch into the queue.
+
+    Raises:
+        RepositoryError: there is no such branch, or it shares nothing with the target.
+        NotAllowed: it is empty, its evidence is missing, or it changes what its author does not hold or
+            its role may not change.
+    """
+    target = find_target(site.home, site.settings)
+    named = (branch or _current_branch(site)).removeprefix("refs/heads/")
+    if named == target.branch:
+        raise _target_itself(site, named)
+    _bring_home(site, named)
+    task = task_id or _task_of(named)
+    head = _bring_proved(site, task, named, commit_at(site.home, f"refs/heads/{named}"))
+    if not head:
+        raise RepositoryError(
+            f"there is no branch {named[:200]!r}",
+            code="UNKNOWN_BRANCH",
+            hint="`git branch` shows those there are",
+        )
+    trouble = fetch_target(site.home, target)
+    if trouble:
+        site.tell(f"{target.remote} cannot be reached now ({trouble}); the queue will ask again")
+    try:
+        wish = _describe(site, session, target, named, head, task)
+    except NotAllowed as error:
+        landed = _landed_before(site, target, named, head) if error.code == "EMPTY_BRANCH" else None
+        if landed is None:
+            raise
+        return Submitted(landing=landed, is_new=False)
+    refuse_breached(site, session, wish.paths)
+    _tell_of_rest(site, named)
+    if task:
+        _see_evidence(site, session, witness, task, head)
+    advancing.pin(site.home, target, head, is_shared=is_shared)
+    try:
+        with Watched(
+            context=site.context, session=session, rule=CLAIM_FIRST, fence="land", codes=CLAIM_CODES
+        ):
+            landing, is_new = submit(site.context, session, wish, site.wall_ms())
+    except LandlaneError:
+        if not any(one.head == head for one in list_landings(site.context)):
+            advancing.unpin(site.home, target, head, is_shared=is_shared)
+        raise
+    return Submitted(landing=landing, is_new=is_new)
+
+
+def _target_itself(site: Site, branch: str) -> NotAllowed:
+    hint = "commit on a branch of your own: landlane workspace open TASK, or git switch -c BRANCH"
+    if not site.settings.target:
+        hint += "; if work should land elsewhere, say so under [landing] target in landlane.toml"
+    return NotAllowed(f"{branch} is the target branch itself", code="TARGET_ITSELF", hint=hint)
+
+
+def _landed_before(site: Site, target: Target, branch: str, head: str) -> Landing | None:
+    """The entry with which exactly this has landed, if it is on the target: asking again is no mistake."""
+    for one in reversed(list_landings(site.context, (LANDED,))):
+        is_same = (one.branch, one.head, one.target) == (branch, head, target.branch)
+        if is_same and advancing.is_in(site.home, one.commit, target.remote_ref or target.ref):
+            return one
+    return None
+
+
+def _current_branch(site: Site) -> str:
+    branch = ask(site.here, "symbolic-ref", "--quiet", "--short", "HEAD")
+    if not branch:
+        raise Malformed(
+            "this checkout is on no branch", code="NO_BRANCH", hint="name the branch: landlane land BRANCH"
+        )
+    return branch
+
+
+def _tell_of_rest(site: Site, branch: str) -> None:
+    """Say that what is in no commit stays out; whoever forgot it can still eject the entry."""
+    if ask(site.here, "symbolic-ref", "--quiet", "--short", "HEAD") != branch:
+        return
+    rest = [line[3:] for line in ask(site.here, "status", "--porcelain").splitlines()]
+    if rest:
+        named = ", ".join(rest[:3]) + (f" and {len(rest) - 3} more" if len(rest) > 3 else "")
+        site.tell(f"only what is committed is submitted; not {named}")
+
+
+def _task_of(branch: str) -> str:
+    found = _TASK_BRANCH.fullmatch(branch)
+    return found["task"] if found else ""
+
+
+def _bring_home(site: Site, branch: str) -> None:
+    """What was committed in a clone must be here before it can land."""
+    from landlane.workspaces.model import CLONE
+    from landlane.workspaces.records import is_here, list_workspaces
+
+    if site.here.home:
+        checkouts.bring_back(site.home, site.here.root, branch)
+        return
+    for one in list_workspaces(site.context):
+        if one.branch == branch and one.kind == CLONE and is_here(site.context, one, site.common_dir):
+            checkouts.bring_back(site.home, one.path, branch)
+
+
+def is_within_reach(site: Site, head: str, *, is_offline: bool = False) -> bool:
+    """Whether a proved commit is here: what another machine proved is fetched from where it was shared."""
+    target = find_target(site.home, site.settings)
+    return advancing.bring_in(
+        site.home, replace(target, remote="") if is_offline else target, head, is_entered=False
+    )
+
+
+def why_out_of_reach(site: Site, head: str) -> str:
+    """Why a proved commit cannot be landed from here; empty when it can. Nobody is to blame for that."""
+    try:
+        return "" if is_within_reach(site, head) else "it lands from where it is"
+    except RepositoryError as error:
+        return error.message
+
+
+def bring_reviewed(context: Context, find_site: Callable[[], Site], task: Task) -> str:
+    """Fetch the commit that a reviewer's task is about, if another machine made it; tells what is missing."""
+    try:
+        head = commit_under_review(context, task)
+        if not head or is_within_reach(find_site(), head):
+            return ""
+    except LandlaneError as error:
+        return error.message  # the task is taken all the same
+    return f"{head[:12]}, which {task.id} is about, is not here: review it where it was made"
+
+
+def _bring_proved(site: Site, task_id: str, branch: str, head: str) -> str:
+    """The head of a branch. One that was proved on another machine is made here as it was proved there."""
+    if head or not task_id:
+        return head
+    try:
+        task = get_task(site.context, task_id)
+    except Malformed:
+        return ""
+    is_meant = task.state in (REPORTED, LANDING) and task.branch == branch and task.head
+    if not is_meant or not is_within_reach(site, task.head):
+        return ""
+    run_in(site.home, "update-ref", f"refs/heads/{branch}", task.head, "0" * len(task.head))
+    return commit_at(site.home, f"refs/heads/{branch}")
+
+
+def bring_task_home(context: Context, find_site: Callable[[], Site], task_id: str) -> None:
+    """Fetch what was committed for a task in clones on this machine, so that it can be seen as evidence.
+
+    Raises:
+        RepositoryError: what is there does not hash to what it says.
+    """
+    from landlane.workspaces.model import CLONE
+    from landlane.workspaces.records import is_here, list_workspaces
+
+    clones = [one for one in list_workspaces(context) if one.task == task_id and one.kind == CLONE]
+    site = find_site() if clones else None
+    for one in clones:
+        if site is not None and is_here(context, one, site.common_dir):
+            checkouts.bring_back(site.home, one.path, one.branch)
+
+
+def _see_evidence(site: Site, session: Session, witness: Witness, task_id: str, head: str) -> None:
+    """The task must be proved on exactly this head.
+
+    Raises:
+        NotAllowed: something is missing, and is named.
+    """
+    concluded = conclude(
+        site.context, witness, session, task_id, on_step=lambda name: site.tell(f"evidence: {name}")
+    )
+    task = concluded.task
+    if task.state == DONE and not task.head:
+        return
+    missing = next((proof for proof in concluded.proofs if not proof.is_seen), None)
+    if task.state == REVIEW:
+        raise NotAllowed(
+            f"{task_id} cannot land before its review: {task.why}",
+            code="REVIEW_OPEN",
+            hint=task.next_action or f"`landlane task show {task_id}` tells more",
+            task=task_id,
+        )
+    if missing is not None or task.state not in (LANDING, DONE):
+        found = missing.found if missing else f"it is {task.state}"
+        raise NotAllowed(
+            f"{task_id} is not proved: {found}",
+            code="EVIDENCE_MISSING",
+            hint=missing.hint if missing else f"`landlane task show {task_id}` tells more",
+            task=task_id,
+        )
+    if task.head and task.head != head:
+        raise NotAllowed(
+            f"{task_id} was proved at {task.head[:12]}, and the branch is at {head[:12]}",
+            code="EVIDENCE_MISSING",
+            hint=f"landlane done {task_id}, then land again",
+        )
+
+
+def _describe(site: Site, session: Session, target: Target, branch: str, head: str, task: str) -> Submission:
+    """What the queue has to know of a branch, judged by the rules of the target."""
+    home = site.home
+    tip = commit_at(home, target.remote_ref or target.ref)
+    if not tip:
+        raise RepositoryError(
+            f"{target.remote} has no {target.branch} yet, and that is where work lands",
+            code="NO_TARGET",
+            hint=f'git push {target.remote} {target.branch}; or [landing] remote = "none" to land here',
+        )
+    settings = settings_at(site, target, tip)
+    base = merge_base(home, tip, head)
+    if not base:
+        raise RepositoryError(
+            f"{branch} has no common ancestor with {target.branch}",
+            code="NO_COMMON_ANCESTOR",
+            hint=f"begin it from {target.branch}, and bring the work there",
+        )
+    paths = [as_text(path) for path in trials.changed_between(home, base, head)]
+    if not paths:
+        what = "has all of it already" if base == head else "would not change by it"
+        raise NotAllowed(
+            f"{branch} brings nothing: {target.branch} {what}",
+            code="EMPTY_BRANCH",
+            hint="commit the work there first: landlane commit",
+        )
+    check_author(site, session, settings, base, head)
+    if not task:
+        _check_reviewed(site, settings, paths)
+    classes = hot_classes(settings)
+    return Submission(
+        branch=branch,
+        head=head,
+        target=target.branch,
+        paths=tuple(paths),
+        hot=frozenset(path for path in paths if class_for(site, classes, path)),
+        subject=as_text(ask(home, "show", "-s", "--format=%s", head))[:200],
+        author=as_dict(trials.author_of(home, head)),
+        machine=site.context.processes.machine,
+        home=site.common_dir,
+        task=task,
+        gate=gate_for(site, settings, paths),
+        free=settings.claims_free,
+        unidentified=tuple(unidentified_commits(site, tip, head)),
+    )
+
+
+def _check_reviewed(site: Site, settings: Settings, paths: Sequence[str]) -> None:
+    """Refuse what changes paths that need a review, without a task that could be reviewed."""
+    pattern_of = site.context.repository.pattern_of
+    asked = [(text, one) for text in settings.review_paths for one in pattern_of(text, "glob").branches]
+    for path in paths if asked else ():
+        (branch,) = pattern_of(path, "literal").branches
+        rule = next((text for text, one in asked if covers_branch(one, branch)), "")
+        if rule:
+            raise NotAllowed(
+                f"{path} is not changed without a review ([review] paths has {rule}), and there is no task",
+                code="REVIEW_NEEDED",
+                hint=f"landlane task add 'what it is about' --path {path}; take it, and land its branch",
+                paths=[path],
+            )
+
+
+def as_text(name: str) -> str:
+    """A name or message as text; bytes that are none are replaced: only a wider claim covers such a path."""
+    return name.encode("utf-8", "surrogateescape").decode("utf-8", "replace")
+
+
+def stat_of(site: Site, head: str) -> str:
+    """What a commit would bring to the target, file by file; nothing when git cannot tell."""
+    target = find_target(site.home, site.settings)
+    tip = commit_at(site.home, target.remote_ref or target.ref)
+    places = (site.home, site.here)
+    return next((said for place in places if (said := ask(place, "diff", "--stat", f"{tip}...{head}"))), "")
+
+
+def show_commits(site: Site, landing: Landing) -> str:
+    """What an entry would bring, for a person who decides."""
+    target = find_target(site.home, site.settings)
+    tip = commit_at(site.home, target.remote_ref or target.ref)
+    return run_in(site.home, "diff", "--stat", f"{tip}...{landing.head}").text.rstrip()

@@ -1,0 +1,220 @@
+"""Whoever waits for the queue runs it: sees one entry through, drains it, or serves it as long as asked."""
+
+from __future__ import annotations
+
+import time
+
+from landlane.errors import LandlaneError, NotAllowed, Stale, TimedOut
+from landlane.git.target import commit_at, fetch_target, find_target
+from landlane.landing import records as operations
+from landlane.landing.after_landing import let_go
+from landlane.landing.model import EJECTED, OPEN, QUEUED, TESTING
+from landlane.landing.outcomes import bounce
+from landlane.landing.queue import LEASE_MS, QueueRunner, drain, queue_name, remote_gone, start_running
+from landlane.sessions.leases import touch
+from landlane.sessions.runner_lease import RunnerBusy, RunnerLease, end_runner, wait_for_runner
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from collections.abc import Callable, Collection
+
+    from landlane.context import Site
+    from landlane.landing.model import Landing, Queue
+    from landlane.sessions.model import Session
+
+_LONGEST_PAUSE = 60.0
+_IDLE_SECONDS = 2.0
+_LOOK_SECONDS = 0.5
+
+
+def see_through(
+    site: Site, session: Session, landing_id: str, on_stage: Callable[[str], None]
+) -> tuple[Landing, LandlaneError | None]:
+    """Run the queue until an entry has ended, or watch whoever runs it; tells why it stopped early."""
+    shown = ""
+
+    def look() -> Landing:
+        nonlocal shown
+        found = operations.get_landing(site.context, landing_id)
+        stage = found.stage or found.state
+        if stage != shown:
+            on_stage(stage)
+            shown = stage
+        return found
+
+    while True:
+        landing = look()
+        if landing.state not in OPEN or landing.state == "held":
+            return landing, None
+        runner = start_running(site, session, lambda _: _stay(site, session, look))
+        if isinstance(runner, RunnerBusy):
+            operations.wait_until(
+                site.context,
+                lambda: look().state not in OPEN,
+                lambda: _stay(site, session, look),
+                _LOOK_SECONDS,
+            )
+            continue
+        try:
+            stop = drain(runner, lambda: look().state not in OPEN)
+        except Stale:
+            continue  # overtaken: whoever did goes on with it
+        finally:
+            runner.close()
+        landing = look()
+        if stop is not None or landing.state in OPEN:
+            return landing, stop or _nothing_to_do(landing)
+
+
+def _stay(site: Site, session: Session, look: Callable[[], Landing]) -> None:
+    """Waiting is a sign of life, if the session still lives; the entry does not depend on it."""
+    look()
+    try:
+        touch(site.context.store, session)
+    except LandlaneError:
+        return
+
+
+def _nothing_to_do(landing: Landing) -> LandlaneError:
+    return LandlaneError(
+        f"{landing.id} is still {landing.state}: {landing.reason or 'its commits are not here'}",
+        code=landing.code or "NOT_LANDED",
+        hint="`landlane queue list` shows what it waits for",
+    )
+
+
+def has_more(site: Site, seen: Collection[str] = ()) -> bool:
+    """Whether entries stand in line that a runner has not seen; whoever lets go of the queue looks once more.
+
+    Who submitted them meanwhile found the queue being run, and left them to whoever ran it.
+    """
+    target = find_target(site.home, site.settings)
+    found = operations.list_landings(site.context, (QUEUED,))
+    return any(one.target == target.branch and one.id not in seen for one in found)
+
+
+def run_until(site: Site, who: str, *, is_drained: bool, wait_ms: int = 0) -> LandlaneError | None:
+    """Run the queue until nothing is left to do, or until a signal; tells why it stopped early."""
+    seen: set[str] = set()
+    pause = _IDLE_SECONDS
+    while True:
+        target = find_target(site.home, site.settings)
+        lease = wait_for_runner(
+            site.context, who, queue_name(target.branch), LEASE_MS, wait_ms if is_drained else 10**9
+        )
+        if isinstance(lease, RunnerBusy):
+            if wait_ms:
+                return TimedOut(
+                    f"{lease.agent} runs the queue", code="QUEUE_BUSY", hint="wait longer", holder=lease.agent
+                )
+            site.tell(f"{lease.agent} runs the queue already")
+            return None
+        runner = QueueRunner(site, who, lease, target)
+        try:
+            stop = drain(runner)
+        except Stale as error:
+            stop = error
+        finally:
+            runner.close()
+        is_blind = stop is not None and not runner.seen  # it could not even look: another try ends the same
+        seen |= runner.seen
+        if is_drained and (is_blind or not has_more(site, seen)):
+            return stop
+        if stop is not None:
+            site.tell(f"{stop.message} ({stop.hint})")
+        if not is_drained:
+            pause = min(pause * 2, _LONGEST_PAUSE) if stop is not None else _IDLE_SECONDS
+            _rest(site, seen, pause)
+
+
+def _rest(site: Site, seen: Collection[str], seconds: float) -> None:
+    """Let some time pass, or until something new stands in line: what stopped us will not end in a moment."""
+    until = time.monotonic() + seconds
+    while time.monotonic() < until and not has_more(site, seen):
+        operations.wait_until(site.context, lambda: False, lambda: None, _IDLE_SECONDS)
+        time.sleep(0.01)
+
+
+def eject(site: Site, session: Session, landing_id: str, why: str) -> Landing:
+    """Take an entry out of the queue: its author may, and anybody once the author has gone.
+
+    Raises:
+        NotAllowed: it is another's, or it is being moved onto the target just now.
+    """
+    landing = operations.get_landing(site.context, landing_id)
+    target = find_target(site.home, site.settings)
+    is_theirs = landing.session == session.id or landing.agent == session.agent
+    if not is_theirs and session.kind != "person" and _is_alive(site, landing.session):
+        raise NotAllowed(
+            f"{landing_id} is {landing.agent}'s",
+            code="NOT_YOURS",
+            hint=f"ask {landing.agent}, or a person at a terminal",
+            holder=landing.agent,
+        )
+    lease = None
+    if landing.state == TESTING:  # whoever tests it must have let go, or its landing could be on its way
+        got = wait_for_runner(site.context, session, queue_name(target.branch), LEASE_MS, 10_000)
+        if isinstance(got, RunnerBusy):
+            raise NotAllowed(
+                f"{landing_id} is being tested by {got.agent}",
+                code="LANDING_BUSY",
+                hint="wait for the verdict, or end that process",
+                holder=got.agent,
+            )
+        lease = got
+    try:
+        return _eject(site, session, landing_id, why, lease)
+    finally:
+        if lease is not None:
+            end_runner(site.context, lease)
+
+
+def _is_alive(site: Site, session: str) -> bool:
+    look = site.context.store.view
+    found, now = look(lambda reading: (reading.one("session_get", session=session), reading.now))
+    return found is not None and found[12] is None and found[9] + found[7] > now
+
+
+def _eject(site: Site, session: Session, landing_id: str, why: str, lease: RunnerLease | None) -> Landing:
+    target = find_target(site.home, site.settings)
+    queue = operations.get_queue(site.context, target.branch)
+    entries = queue.move.get("entries")
+    if isinstance(entries, list) and landing_id in entries:
+        raise NotAllowed(
+            f"{landing_id} is on its way onto {target.branch}",
+            code="LANDING_BUSY",
+            hint="`landlane queue run --drain` settles it",
+        )
+    ended = bounce(
+        site.context,
+        lease,
+        landing_id,
+        reason=f"{session.agent}: {why}",
+        code="EJECTED",
+        hint="",
+        wall_ms=site.wall_ms(),
+        state=EJECTED,
+    )
+    let_go(site, target, ended)
+    return ended
+
+
+def resume(site: Site, session: Session, why: str) -> Queue:
+    """Go on after a pause, from where the target is now.
+
+    Raises:
+        RepositoryError: the remote cannot be asked.
+    """
+    target = find_target(site.home, site.settings)
+    trouble = fetch_target(site.home, target)
+    if trouble:
+        raise remote_gone(target, trouble)
+    tip = commit_at(site.home, target.remote_ref or target.ref)
+    site.context.change(
+        lambda tx: tx.record(
+            "queue.resuming", session.agent, session.id, {"target": target.branch, "tip": tip, "why": why}
+        )
+    )
+    return operations.change_queue(
+        site.context, None, target.branch, "resumed", state="running", reason="", code="", tip=tip
+    )

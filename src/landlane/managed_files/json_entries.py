@@ -1,0 +1,209 @@
+"""Bringing entries of ours into a JSON file of somebody else, and taking them out again.
+
+Both work by small steps on the text: one part is added, replaced or dropped, then the text is read anew,
+until nothing is left to do. What is not ours keeps every byte.
+"""
+
+from __future__ import annotations
+
+from landlane.managed_files.json_comments import NotJson, read_commented
+from landlane.managed_files.json_splice import add_part, drop_part, newline_of, replace_part, whole_text
+from landlane.merge.value_tree import is_list, is_table
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from collections.abc import Callable
+    from typing import Any
+
+    from landlane.merge.source_spans import Node, Source
+
+    IsOurs = Callable[[str], bool]
+
+MISSING: Any = object()  # where the original had nothing at all
+_MOST_STEPS = 2000
+
+
+def combine(text: str, wanted: Any, is_ours: IsOurs) -> str:
+    """The text with what is wanted in it.
+
+    Tables are joined key by key. In lists, old entries of ours are replaced where they stand, and new ones
+    added at the end. Anything else is set only where nothing is.
+
+    Raises:
+        NotJson: it cannot be read, or holds something else where a table or list has to be.
+    """
+    if not text.strip("\ufeff \t\r\n"):
+        return text[: text.startswith("\ufeff")] + whole_text(wanted, newline_of(text))
+    return _repeat(text, lambda source: _bring(source, source.root, wanted, is_ours, ""))
+
+
+def take_out(text: str, wanted: Any, original: Any, is_ours: IsOurs) -> str:
+    """The text without what `combine` brought in; `original` are the values from before, or MISSING.
+
+    Raises:
+        NotJson: it cannot be read.
+    """
+    return _repeat(text, lambda source: _remove(source, source.root, wanted, original, is_ours))
+
+
+def values_of(text: str) -> Any:
+    """The values of a JSON text with comments; MISSING for a blank one.
+
+    Raises:
+        NotJson: it cannot be read.
+    """
+    return read_commented(text).root.value if text.strip("\ufeff \t\r\n") else MISSING
+
+
+def _repeat(text: str, step: Callable[[Source], str | None]) -> str:
+    for _ in range(_MOST_STEPS):
+        changed = step(read_commented(text))
+        if changed is None:
+            return text
+        text = changed
+    raise NotJson("it has more entries than can be followed")
+
+
+# ------------------------------------------------------------------------------------------- bringing in
+
+
+def _bring(source: Source, node: Node, wanted: Any, is_ours: IsOurs, name: str) -> str | None:
+    if is_table(wanted):
+        if not is_table(node.value):
+            raise NotJson(f"{name or 'the whole'} is no table")
+        return _bring_table(source, node, wanted, is_ours)
+    if is_list(wanted):
+        if not is_list(node.value):
+            raise NotJson(f"{name} is no list")
+        return _bring_list(source, node, wanted, is_ours)
+    return None
+
+
+def _bring_table(source: Source, node: Node, wanted: dict[str, Any], is_ours: IsOurs) -> str | None:
+    members = {member.key: member for member in node.members}
+    for key, item in wanted.items():
+        if key not in members:
+            return add_part(source, node, key, item)
+        changed = _bring(source, members[key].node, item, is_ours, key)
+        if changed is not None:
+            return changed
+    return _remove_strangers(source, node, wanted, is_ours)
+
+
+def _bring_list(source: Source, node: Node, wanted: list[Any], is_ours: IsOurs) -> str | None:
+    mixed = _unmix(source, node, is_ours)
+    if mixed is not None:
+        return mixed
+    there = [index for index, item in enumerate(node.items) if _share(item.value, is_ours)[0]]
+    ours = [item for item in wanted if _share(item, is_ours)[0]]
+    for index, item in zip(there, ours, strict=False):
+        if node.items[index].value != item:
+            return replace_part(source, node.items[index], item)
+    if len(there) > len(ours):
+        return drop_part(source, node, there[len(ours)])
+    for item in (*ours[len(there) :], *(one for one in wanted if one not in ours)):
+        if item not in node.value:
+            return add_part(source, node, None, item)
+    return None
+
+
+def _share(item: Any, is_ours: IsOurs) -> tuple[int, int]:
+    """How many entries of an item are ours, and how many are not."""
+    groups = [one for one in item.values() if _is_group(one)] if is_table(item) else []
+    if groups:
+        counts = [_share(entry, is_ours) for group in groups for entry in group]
+        return sum(count[0] for count in counts), sum(count[1] for count in counts)
+    return (1, 0) if _mentions(item, is_ours) else (0, 1)
+
+
+def _is_group(item: Any) -> bool:
+    return is_list(item) and bool(item) and all(is_table(one) for one in item)
+
+
+def _mentions(item: Any, is_ours: IsOurs) -> bool:
+    if isinstance(item, str):
+        return is_ours(item)
+    if is_table(item):
+        return any(_mentions(one, is_ours) for one in item.values())
+    return is_list(item) and any(_mentions(one, is_ours) for one in item)
+
+
+# ------------------------------------------------------------------------------------------- taking out
+
+
+def _remove(source: Source, node: Node, wanted: Any, original: Any, is_ours: IsOurs) -> str | None:
+    if is_table(wanted) and is_table(node.value):
+        return _remove_members(source, node, wanted, original, is_ours)
+    if is_list(wanted) and is_list(node.value):
+        return _remove_items(source, node, wanted, original, is_ours)
+    return None
+
+
+def _remove_members(
+    source: Source, node: Node, wanted: dict[str, Any], original: Any, is_ours: IsOurs
+) -> str | None:
+    before = original if is_table(original) else {}
+    for index, member in enumerate(node.members):
+        if member.key not in wanted:
+            continue
+        item = wanted[member.key]
+        was = before.get(member.key, MISSING)
+        changed = _remove(source, member.node, item, was, is_ours)
+        if changed is not None:
+            return changed
+        is_container = is_table(item) or is_list(item)
+        is_leftover = not member.node.value if is_container else member.node.value == item
+        if was is MISSING and is_leftover:
+            return drop_part(source, node, index)
+    return _remove_strangers(source, node, wanted, is_ours)
+
+
+def _remove_strangers(source: Source, node: Node, wanted: dict[str, Any], is_ours: IsOurs) -> str | None:
+    """Drop entries of ours under keys that are not wanted any more, as an earlier release wrote them."""
+    for index, member in enumerate(node.members):
+        if member.key in wanted or not is_list(member.node.value):
+            continue
+        shares = [_share(item, is_ours) for item in member.node.value]
+        if shares and all(ours and not others for ours, others in shares):
+            return drop_part(source, node, index)
+        changed = _drop_first_of_ours(source, member.node, is_ours)
+        if changed is not None:
+            return changed
+    return None
+
+
+def _remove_items(
+    source: Source, node: Node, wanted: list[Any], original: Any, is_ours: IsOurs
+) -> str | None:
+    changed = _drop_first_of_ours(source, node, is_ours)
+    if changed is not None:
+        return changed
+    before = original if is_list(original) else []
+    for index, item in enumerate(node.items):
+        if item.value in wanted and item.value not in before:
+            return drop_part(source, node, index)
+    return None
+
+
+def _drop_first_of_ours(source: Source, node: Node, is_ours: IsOurs) -> str | None:
+    mixed = _unmix(source, node, is_ours)
+    if mixed is not None:
+        return mixed
+    for index, item in enumerate(node.items):
+        if _share(item.value, is_ours)[0]:
+            return drop_part(source, node, index)
+    return None
+
+
+def _unmix(source: Source, node: Node, is_ours: IsOurs) -> str | None:
+    """Take an entry of ours out of a group that also holds somebody else's."""
+    for item in node.items:
+        ours, others = _share(item.value, is_ours)
+        if not ours or not others:
+            continue
+        for member in item.members:
+            if _is_group(member.node.value):
+                changed = _drop_first_of_ours(source, member.node, is_ours)
+                if changed is not None:
+                    return changed
+    return None

@@ -1,0 +1,191 @@
+"""The record of what init changed: written before the first change, so that a crash anywhere can be undone.
+
+It lies in the state folder, beside it the files as they were, byte for byte. An entry tells the content of a
+file before us and each content we gave it; by these one sees later whether somebody else changed it.
+"""
+
+from __future__ import annotations
+
+import fcntl
+import json
+import os
+import time
+from contextlib import contextmanager
+
+from landlane.errors import LandlaneError, TimedOut
+from landlane.files import write_whole
+from landlane.managed_files.user_files import fingerprint, read_bytes, refused, remove_file, sync_folder
+from landlane.values import as_dict, value
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from collections.abc import Generator
+    from typing import Any
+
+_FOLDER = "init"
+_RECORD = "record.json"
+_LOCK = "init.lock"
+_VERSION = 1
+_WAIT_SECONDS = 30.0
+_LOOK_AGAIN_SECONDS = 0.05
+
+
+@value
+class Entry:
+    """One file that was written: as it was, as we left it, and what of it is ours."""
+
+    path: str
+    root: str
+    existed: bool
+    mode: int
+    before: str
+    after: tuple[str, ...]
+    form: str
+    content: Any
+    folders: tuple[str, ...] = ()
+
+
+@value
+class Record:
+    """Every file that init wrote in this repository, and the clients it was told to set up."""
+
+    entries: tuple[Entry, ...] = ()
+    clients: tuple[str, ...] = ()
+
+    def entry_of(self, path: str) -> Entry | None:
+        """What was done to a file."""
+        return next((entry for entry in self.entries if entry.path == path), None)
+
+
+def load_record(state: str) -> Record:
+    """What was written down; an empty record when nothing was.
+
+    Raises:
+        LandlaneError: it cannot be read.
+    """
+    path = os.path.join(state, _FOLDER, _RECORD)
+    found = read_bytes(path)
+    if found is None:
+        return Record()
+    try:
+        known = json.loads(found)
+        if known["version"] != _VERSION:
+            raise ValueError(f"it has version {known['version']}")
+        return Record(entries=tuple(_entry(one) for one in known["entries"]), clients=tuple(known["clients"]))
+    except (ValueError, KeyError, TypeError) as error:
+        raise LandlaneError(
+            f"the record of what init wrote cannot be read: {error}",
+            code="INIT_RECORD_UNREADABLE",
+            hint=f"use the release that wrote it, or move {path} away; the files as they were lie beside it",
+        ) from error
+
+
+def _entry(facts: dict[str, Any]) -> Entry:
+    lists: dict[str, Any] = {key: tuple(facts[key]) for key in ("after", "folders")}
+    return Entry(**{**facts, **lists})
+
+
+def save_record(state: str, record: Record, *, keeps_backups: bool = False) -> None:
+    """Write the record, durably and whole; an empty one leaves nothing behind but backups still of use.
+
+    Raises:
+        LandlaneError: the system refuses; the old record stands.
+    """
+    folder = os.path.join(state, _FOLDER)
+    path = os.path.join(folder, _RECORD)
+    if not record.entries and not record.clients:
+        remove_file(path)
+        if not keeps_backups:
+            _forget_backups(folder)
+        return
+    document = {
+        "version": _VERSION,
+        "clients": list(record.clients),
+        "entries": [as_dict(entry) for entry in record.entries],
+    }
+    _write(path, json.dumps(document, indent=1).encode())
+
+
+def keep_backup(state: str, content: bytes) -> str:
+    """Put a content away, durably; tells the name by which `backup` finds it."""
+    name = fingerprint(content)
+    path = os.path.join(state, _FOLDER, name)
+    if not os.path.exists(path):
+        _write(path, content)
+    return name
+
+
+def backup(state: str, name: str) -> bytes:
+    """A content that was put away.
+
+    Raises:
+        LandlaneError: it is not there any more, or was changed.
+    """
+    path = os.path.join(state, _FOLDER, name)
+    found = read_bytes(path)
+    if found is None or fingerprint(found) != name:
+        raise LandlaneError(
+            f"the copy of a file that init changed is gone: {path}",
+            code="BACKUP_GONE",
+            hint="take our entries out by hand: they name hook_entry/client_hook.py",
+        )
+    return found
+
+
+@contextmanager
+def init_lock(state: str) -> Generator[None]:
+    """Be the only one that changes what init wrote in this repository.
+
+    Raises:
+        TimedOut: another one is at it all the time.
+    """
+    try:
+        os.makedirs(state, exist_ok=True)
+        file = os.open(os.path.join(state, _LOCK), os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o666)
+    except OSError as error:
+        raise refused(state, error.strerror or str(error)) from error
+    try:
+        give_up_at = time.monotonic() + _WAIT_SECONDS
+        while not _try_lock(file):
+            if time.monotonic() >= give_up_at:
+                raise TimedOut(
+                    "another init is at work in this repository",
+                    code="INIT_BUSY",
+                    hint="wait until it has ended, then try again",
+                )
+            time.sleep(_LOOK_AGAIN_SECONDS)
+        yield
+    finally:
+        os.close(file)  # and with it the lock
+
+
+def _try_lock(file: int) -> bool:
+    try:
+        fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
+    except BlockingIOError:
+        return False
+    return True
+
+
+def _write(path: str, content: bytes) -> None:
+    """Write a file that only this user reads: settings may hold keys."""
+    try:
+        os.makedirs(os.path.dirname(path), mode=0o700, exist_ok=True)
+        write_whole(path, content, mode=0o600, is_durable=True)
+        sync_folder(os.path.dirname(path))
+    except OSError as error:
+        raise refused(path, error.strerror or str(error)) from error
+
+
+def _forget_backups(folder: str) -> None:
+    """Remove the copies of files that are back in place; everything in here was put here by us."""
+    try:
+        names = os.listdir(folder)
+    except OSError:
+        return
+    for name in names:
+        remove_file(os.path.join(folder, name))
+    try:
+        os.rmdir(folder)
+    except OSError:
+        return

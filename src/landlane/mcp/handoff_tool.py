@@ -1,0 +1,55 @@
+"""The tool `handoff`, and what other tools tell of handoffs: what waits, and what was left before."""
+
+from __future__ import annotations
+
+from landlane.handoffs.accept import handed_to, send_handoff
+from landlane.handoffs.hand_over import context_for
+from landlane.handoffs.hand_over import hand_over as send_with_state
+from landlane.handoffs.model import ANYBODY, Draft
+from landlane.handoffs.to_json import handoff_json
+from landlane.tasks.change import get_task
+from landlane.tasks.to_json import task_json
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from typing import Any
+
+    from landlane.mcp.tools import Call
+    from landlane.sessions.model import Session
+    from landlane.tasks.pick import Picked
+
+_SHOWN = ("id", "to", "until", "hash", "taken")
+
+
+def hand_over(
+    call: Call, task: str, context: str, to: str = "", fields: Any = None, **said: Any
+) -> dict[str, Any]:
+    """Hand the caller's task over with what it says; without a receiver, to anybody."""
+    house = call.house
+    draft = Draft(
+        task=task, to=to or ANYBODY, context=context, fields=fields if fields is not None else {}, **said
+    )
+    if house.checkout.common_dir:
+        sent = send_with_state(house.site(), call.session, draft)
+    else:
+        sent = send_handoff(house.context, call.session, draft)
+    row = handoff_json(sent)
+    left = task_json(get_task(house.context, task), house.store)
+    return {"ok": True, "task": left, "handoff": {name: row[name] for name in _SHOWN}}
+
+
+def waiting_for(call: Call, me: Session) -> list[str]:
+    """The handoffs that wait for the caller."""
+    return [
+        f"{one.sender} hands {one.task} to you ({one.id}, hash {one.digest[:12]}): next takes it over"
+        for one in handed_to(call.house.context, me)
+        if one.to != ANYBODY
+    ]
+
+
+def left_before(call: Call, picked: Picked) -> str:
+    """What the former owner handed over or left: read first."""
+    if picked.task.attempt < 2 and not picked.lessons:
+        return ""
+    house = call.house
+    return context_for(house.site() if house.checkout.common_dir else house.context, picked.task)

@@ -1,0 +1,190 @@
+"""Serving over streamable HTTP: every request shows the token of its session, and comes from where it may.
+
+The token is what `LANDLANE_SESSION` holds, the id and the secret of a session. Host and Origin are checked
+by the SDK, against pages in a browser that reach for loopback; the token is checked here, before anything
+else is looked at. What is refused is written into the journal, told together when there is much of it.
+"""
+
+from __future__ import annotations
+
+import json
+import socket
+import threading
+import time
+from typing import TYPE_CHECKING, Any
+
+import anyio.to_thread
+import uvicorn
+from mcp.server.transport_security import TransportSecuritySettings
+
+from landlane.errors import LandlaneError, Malformed, NotAllowed
+from landlane.mcp.server import LandlaneServer, client_name, quiet_logging
+from landlane.mcp.tool_caller import Starter
+from landlane.mcp.tools import failure
+from landlane.rules.violations import note_catch
+from landlane.sessions.join import prove
+from landlane.sessions.model import parse_credentials
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+    from starlette.types import ASGIApp, Message, Receive, Scope, Send
+
+    from landlane.mcp.open_repositories import Houses
+    from landlane.sessions.model import Credentials
+
+PATH = "/mcp"
+_SHOWN = "landlane.credentials"
+_LOOPBACK = ("127.0.0.1", "localhost", "[::1]")
+_BEARER = "bearer "
+_MOST_BYTES = 1024 * 1024
+_TELL_SECONDS = 60.0
+_MOST_OWNERS = 10_000
+_RULE = "show the token of your session"
+
+
+def make_app(houses: Houses, host: str = "127.0.0.1") -> ASGIApp:
+    """The whole server as an ASGI application."""
+    quiet_logging()
+
+    def starter_of(context: Any) -> Starter:
+        return Starter(client=client_name(context), shown=context.request.scope[_SHOWN])
+
+    names = _LOOPBACK if host in ("127.0.0.1", "::1", "localhost") else (*_LOOPBACK, _bracketed(host))
+    security = TransportSecuritySettings(
+        allowed_hosts=[f"{name}:*" for name in names],
+        allowed_origins=[f"http://{name}:*" for name in names],
+    )
+    server = LandlaneServer(houses, starter_of)
+    inner = server.sdk.streamable_http_app(
+        streamable_http_path=PATH, transport_security=security, host=host, max_request_body_size=_MOST_BYTES
+    )
+    return _Guard(inner, houses)
+
+
+def _bracketed(host: str) -> str:
+    return f"[{host}]" if ":" in host else host
+
+
+class _Guard:
+    """Lets only those in who prove a session; a connection of the older era belongs to whom it began with."""
+
+    def __init__(self, inner: ASGIApp, houses: Houses) -> None:
+        self._inner = inner
+        self._houses = houses
+        self._owners: dict[str, str] = {}
+        self._refused = _Refused(houses)
+
+    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
+        if scope["type"] != "http":
+            await self._inner(scope, receive, send)
+            return
+        headers = {name.decode("latin-1"): text.decode("latin-1") for name, text in scope["headers"]}
+        try:
+            shown = await anyio.to_thread.run_sync(self._prove, headers)
+        except LandlaneError as error:
+            where = scope.get("client")
+            await anyio.to_thread.run_sync(self._refused.note, where[0] if where else "", error)
+            await _refuse(send, 404 if error.code == "NOT_YOUR_CONNECTION" else 401, error)
+            return
+        scope[_SHOWN] = shown
+
+        async def noting(message: Message) -> None:
+            if message["type"] == "http.response.start":
+                self._note_owner(message, shown)
+            await send(message)
+
+        await self._inner(scope, receive, noting)
+
+    def _prove(self, headers: dict[str, str]) -> Credentials:
+        token = headers.get("authorization", "")
+        if not token.lower().startswith(_BEARER):
+            raise NotAllowed(
+                "the request shows no token",
+                code="NO_TOKEN",
+                hint="send Authorization: Bearer <id>:<secret>, as `landlane join NAME --json` answers",
+            )
+        try:
+            shown = parse_credentials(token[len(_BEARER) :].strip())
+        except Malformed as error:
+            raise NotAllowed(
+                "the token is not of the form id:secret", code="BAD_TOKEN", hint=error.hint
+            ) from None
+        with self._houses.borrow() as house:
+            prove(house.context, shown)
+        connection = headers.get("mcp-session-id", "")
+        if self._owners.get(connection, shown.session) != shown.session:
+            raise NotAllowed(
+                "this connection began with another session's token",
+                code="NOT_YOUR_CONNECTION",
+                hint="open a connection of your own: initialize without Mcp-Session-Id",
+            )
+        return shown
+
+    def _note_owner(self, message: Message, shown: Credentials) -> None:
+        for name, text in message.get("headers", ()):
+            if name.lower() == b"mcp-session-id":
+                if len(self._owners) >= _MOST_OWNERS:
+                    self._owners.pop(next(iter(self._owners)))
+                self._owners.setdefault(text.decode("latin-1"), shown.session)
+
+
+async def _refuse(send: Send, status: int, error: LandlaneError) -> None:
+    body = json.dumps(failure(error)).encode()
+    headers = [(b"content-type", b"application/json"), (b"www-authenticate", b'Bearer realm="landlane"')]
+    await send({"type": "http.response.start", "status": status, "headers": headers})
+    await send({"type": "http.response.body", "body": body})
+
+
+class _Refused:
+    """Writes down who was refused; the same again within a minute is counted and told later."""
+
+    def __init__(self, houses: Houses) -> None:
+        self._houses = houses
+        self._guard = threading.Lock()
+        self._seen: dict[tuple[str, str], tuple[float, int]] = {}
+
+    def note(self, address: str, error: LandlaneError) -> None:
+        """One more that was refused."""
+        now = time.monotonic()
+        key = (address, error.code)
+        with self._guard:
+            told_at, count = self._seen.get(key, (float("-inf"), 0))
+            if now - told_at < _TELL_SECONDS:
+                self._seen[key] = (told_at, count + 1)
+                return
+            if len(self._seen) >= _MOST_OWNERS:
+                self._seen.clear()
+            self._seen[key] = (now, 0)
+        more = f", and {count} more since the last entry" if count else ""
+        try:
+            with self._houses.borrow() as house:
+                what = f"{error.code}: {error.message} (from {address or 'unknown'}{more})"
+                note_catch(house.context, None, rule=_RULE, fence="mcp", what=what)
+                house.settle()
+        except LandlaneError:
+            return  # a store that cannot be written refuses all the same
+
+
+def serve_http(houses: Houses, host: str, port: int, tell: Callable[[str], None]) -> None:
+    """Serve until a signal.
+
+    Raises:
+        LandlaneError: the address cannot be had.
+    """
+    family = socket.AF_INET6 if ":" in host else socket.AF_INET
+    listening = socket.socket(family, socket.SOCK_STREAM)
+    listening.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
+    try:
+        listening.bind((host, port))
+        listening.listen(128)  # whoever connects from now on is answered, if only in a moment
+    except OSError as error:
+        listening.close()
+        raise LandlaneError(
+            f"{host}:{port} cannot be listened on: {error.strerror or error}",
+            code="ADDRESS_IN_USE",
+            hint="choose another with --port, or 0 for any free one",
+        ) from error
+    config = uvicorn.Config(make_app(houses, host), log_level="critical", lifespan="on", access_log=False)
+    tell(f"serving http://{_bracketed(host)}:{listening.getsockname()[1]}{PATH}")
+    uvicorn.Server(config).run(sockets=[listening])

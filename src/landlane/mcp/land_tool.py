@@ -1,0 +1,93 @@
+"""Landing through a tool: submitted, run in the background, and watched for as long as the client waits."""
+
+from __future__ import annotations
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from typing import Any
+
+    from landlane.context import Site
+    from landlane.landing.model import Landing
+    from landlane.mcp.tools import Call
+
+_LOOK_SECONDS = 0.5
+
+
+def land(call: Call, branch: str, task: str) -> dict[str, Any]:
+    """Submit a branch, or find it in the queue, and tell how far it is after the wait."""
+    from landlane.landing.after_landing import is_shared
+    from landlane.landing.submit import submit_branch
+    from landlane.tasks.change import get_task
+
+    house = call.house
+    site, session = house.site(call.tell), call.session
+    if task and not branch:  # the server may stand in another checkout than the work was done in
+        branch = get_task(house.context, task).branch
+    submitted = submit_branch(site, session, house.witness(), branch, task, is_shared=is_shared(site))
+    landing = submitted.landing
+    if landing.state in ("queued", "testing"):
+        _have_it_run(call, site)
+        if call.wait_seconds:
+            landing = _watch(call, site, landing.id)
+    return _told(landing, submitted.is_new)
+
+
+def _have_it_run(call: Call, site: Site) -> None:
+    """Leave it to the resident; the work goes on when this call, or the whole client, has ended."""
+    from landlane.resident.start import start_resident
+
+    off = "" if site.settings.landing_resident else "the settings let nothing run the queue in the background"
+    trouble = off or start_resident(site)
+    if trouble:
+        call.tell(f"{trouble}; `landlane queue run --drain` lands it")
+
+
+def _watch(call: Call, site: Site, landing_id: str) -> Landing:
+    import time
+
+    from landlane.landing.model import OPEN
+    from landlane.landing.records import get_landing
+
+    give_up_at = time.monotonic() + call.wait_seconds
+    listener = site.context.store.listen()
+    shown = ""
+    try:
+        while True:
+            landing = get_landing(site.context, landing_id)
+            stage = landing.stage or landing.state
+            if stage != shown:
+                call.tell(f"{landing_id}: {stage}")
+                shown = stage
+            is_over = landing.state not in OPEN or landing.state == "held"
+            if is_over or time.monotonic() >= give_up_at or call.is_given_up():
+                return landing
+            listener.wait(_LOOK_SECONDS)
+    finally:
+        listener.close()
+
+
+def _told(landing: Landing, is_new: bool) -> dict[str, Any]:
+    from landlane.landing.to_json import landing_json
+
+    row = {key: item for key, item in landing_json(landing).items() if item not in (None, [], {})}
+    found: dict[str, Any] = {"ok": True, "landing": row, "new": is_new}
+    if landing.state in ("queued", "testing"):
+        hint = "it is on its way: call land again with wait to hear how it went"
+        return {**found, "hint": hint}
+    if landing.state == "landed":
+        return found
+    if landing.state == "held":
+        return {
+            **found,
+            "ok": False,
+            "code": "WAITS_FOR_PERSON",
+            "message": f"{landing.id} {landing.reason}",
+            "hint": f"only a person can decide: landlane gate approve {landing.id}. Go on with other work.",
+        }
+    return {
+        **found,
+        "ok": False,
+        "code": landing.code or "BOUNCED",
+        "message": f"{landing.id} {landing.state}: {landing.reason}",
+        "hint": landing.advice or "mend it, commit, and land it again",
+    }

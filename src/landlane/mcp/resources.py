@@ -1,0 +1,86 @@
+"""What can be read without a tool: the rules, the open tasks, the claims and the newest entries."""
+
+from __future__ import annotations
+
+import json
+
+from landlane.errors import Malformed
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from collections.abc import Callable
+    from typing import Any
+
+    from landlane.app.open import House
+
+_NEWEST = 100
+
+# The entries of the journal after which a resource reads differently.
+_CHANGED_BY = {"claim": "claims", "session": "claims", "task": "tasks", "rules": "rules"}
+
+
+def read_resource(house: House, uri: str) -> tuple[str, str]:
+    """The text of a resource, and its kind.
+
+    Raises:
+        Malformed: there is none of that name.
+        LandlaneError: it cannot be read now.
+    """
+    name = uri.removeprefix("landlane://")
+    if name == "rules":
+        return _rules(house), "text/markdown"
+    read = _READ.get(name) if uri.startswith("landlane://") else None
+    if read is None:
+        raise Malformed(
+            f"there is no resource {uri[:80]!r}",
+            code="UNKNOWN_RESOURCE",
+            hint=f"one of {', '.join(f'landlane://{one}' for one in ('rules', *_READ))}",
+        )
+    return json.dumps(read(house), ensure_ascii=False), "application/json"
+
+
+def changed_by(kind: str) -> list[str]:
+    """The resources that an entry of this kind changes."""
+    name = _CHANGED_BY.get(kind.partition(".")[0])
+    return ["landlane://journal", *([f"landlane://{name}"] if name else [])]
+
+
+def _rules(house: House) -> str:
+    from landlane.rules.file import load_text, no_rules
+
+    file = house.settings.rules_file
+    text = load_text(house.checkout, house.checkout.home_checkout, file)
+    if text is None:  # it is listed, so it can be read: nobody is surprised by a repository without rules
+        missing = no_rules(file)
+        return f"{missing.message}. {missing.hint}.\n"
+    return text
+
+
+def _tasks(house: House) -> dict[str, Any]:
+    from landlane.tasks.change import list_tasks
+    from landlane.tasks.model import OPEN
+    from landlane.tasks.to_json import task_json
+
+    return {"tasks": [task_json(task, house.store) for task in list_tasks(house.context, tuple(OPEN))]}
+
+
+def _claims(house: House) -> dict[str, Any]:
+    from landlane.claims.read import list_claims
+    from landlane.claims.to_json import claim_json
+
+    return {"claims": [claim_json(claim, house.store) for claim in list_claims(house.context)]}
+
+
+def _journal(house: House) -> dict[str, Any]:
+    from landlane.journal.read import last_position, read_entries
+    from landlane.journal.to_json import entry_json
+
+    after = max(0, last_position(house.context) - _NEWEST)
+    return {"entries": [entry_json(entry) for entry in read_entries(house.context, after)]}
+
+
+_READ: dict[str, Callable[[House], dict[str, Any]]] = {
+    "tasks": _tasks,
+    "claims": _claims,
+    "journal": _journal,
+}

@@ -1,0 +1,251 @@
+"""The server on the official SDK: tools, resources, subscriptions and progress, for both eras of it."""
+
+from __future__ import annotations
+
+import json
+import logging
+from contextlib import asynccontextmanager
+from functools import partial
+from typing import TYPE_CHECKING, Any
+
+import anyio
+import anyio.from_thread
+import anyio.to_thread
+import mcp_types as types
+from mcp.server.lowlevel import Server
+from mcp.server.lowlevel.server import NotificationOptions
+from mcp.server.subscriptions import InMemorySubscriptionBus, ListenHandler, ResourceUpdated
+from mcp.shared.exceptions import MCPError
+
+from landlane import __version__
+from landlane.errors import LandlaneError
+from landlane.mcp.background_jobs import Jobs
+from landlane.mcp.resources import read_resource
+from landlane.mcp.subscriptions import Watch
+from landlane.mcp.tool_caller import Starter
+from landlane.mcp.tool_schemas import INSTRUCTIONS, LONGEST_WAIT_SECONDS, NAME, RESOURCES, TOOLS
+from landlane.mcp.tools import Call, answer, failure
+from landlane.values import replace
+
+if TYPE_CHECKING:
+    from collections.abc import AsyncGenerator, Callable, Mapping
+
+    from mcp.server.context import ServerRequestContext
+    from mcp.server.models import InitializationOptions
+
+    from landlane.mcp.open_repositories import Houses
+
+    Context = ServerRequestContext[Any, Any]
+
+_BEAT_SECONDS = 5.0
+_MOST_CALLS = 64
+_SUBSCRIBERS = 256
+
+
+class LandlaneServer:
+    """One server: what it serves, and who is subscribed to what."""
+
+    def __init__(self, houses: Houses, starter_of: Callable[[Context], Starter]) -> None:
+        """`starter_of` tells what is known of a caller before its call is looked at."""
+        self._houses = houses
+        self._starter_of = starter_of
+        self._jobs = Jobs()
+        self._limiter: anyio.CapacityLimiter | None = None
+        self._bus = InMemorySubscriptionBus()
+        self._subscribed: dict[str, dict[int, Any]] = {}
+        self._watch = Watch(houses, self._publish)
+        tools = [types.Tool.model_validate(tool) for tool in TOOLS]
+        resources = [types.Resource.model_validate(one) for one in RESOURCES]
+        self.sdk: Server[Any] = Server(
+            NAME,
+            version=__version__,
+            instructions=INSTRUCTIONS,
+            lifespan=self._lifespan,
+            on_list_tools=partial(_listed, types.ListToolsResult(tools=tools)),
+            on_call_tool=self._call,
+            on_list_resources=partial(_listed, types.ListResourcesResult(resources=resources)),
+            on_list_resource_templates=partial(
+                _listed, types.ListResourceTemplatesResult(resource_templates=[])
+            ),
+            on_read_resource=self._read,
+            on_subscribe_resource=self._subscribe,
+            on_unsubscribe_resource=self._unsubscribe,
+            on_subscriptions_listen=self._listen,
+        )
+        self._listening = ListenHandler(self._bus)
+
+    @property
+    def options(self) -> InitializationOptions:
+        """How it introduces itself in the older era."""
+        return self.sdk.create_initialization_options(NotificationOptions())
+
+    @asynccontextmanager
+    async def _lifespan(self, _: Server[Any]) -> AsyncGenerator[dict[str, Any]]:
+        self._limiter = anyio.CapacityLimiter(_MOST_CALLS)
+        try:
+            yield {}
+        finally:
+            self._watch.close()
+
+    # ------------------------------------------------------------------------------------------------- tools
+
+    async def _call(self, context: Context, params: types.CallToolRequestParams) -> types.CallToolResult:
+        given = params.arguments or {}
+        given_up = anyio.Event()
+        waiting = _Waiting(context)
+        starter = self._starter_of(context)
+        work = partial(self._answer, starter, params.name, given, _meta_of(context), waiting, given_up)
+        found: dict[str, Any] = {}
+        async with anyio.create_task_group() as side:
+            side.start_soon(waiting.beat)
+            try:
+                found = await anyio.to_thread.run_sync(work, abandon_on_cancel=True, limiter=self._limiter)
+            finally:
+                given_up.set()
+                side.cancel_scope.cancel()
+        text = json.dumps(found, ensure_ascii=False)
+        return types.CallToolResult(
+            content=[types.TextContent(type="text", text=text)],
+            structured_content=found,
+            is_error=not found["ok"],
+        )
+
+    def _answer(
+        self,
+        starter: Starter,
+        name: str,
+        given: Mapping[str, Any],
+        meta: Mapping[str, Any],
+        waiting: _Waiting,
+        given_up: anyio.Event,
+    ) -> dict[str, Any]:
+        """What a tool answers; runs in a thread, since the operations are not made for an event loop."""
+        try:
+            with self._houses.borrow() as house:
+                return answer(
+                    Call(
+                        house=house,
+                        houses=self._houses,
+                        jobs=self._jobs,
+                        starter=starter,
+                        tool=name,
+                        given=given,
+                        meta=meta,
+                        tell=waiting.tell,
+                        is_given_up=given_up.is_set,
+                    )
+                )
+        except LandlaneError as error:
+            return failure(error)
+
+    # --------------------------------------------------------------------------------------------- resources
+
+    async def _read(self, _: Context, params: types.ReadResourceRequestParams) -> types.ReadResourceResult:
+        uri = str(params.uri)
+
+        def read() -> tuple[str, str]:
+            with self._houses.borrow() as house:
+                return read_resource(house, uri)
+
+        try:
+            text, kind = await anyio.to_thread.run_sync(read, limiter=self._limiter)
+        except LandlaneError as error:
+            code = types.INVALID_PARAMS if error.code == "UNKNOWN_RESOURCE" else types.INTERNAL_ERROR
+            raise MCPError(code, f"{error.message} ({error.code}). {error.hint}", {"uri": uri}) from error
+        content = types.TextResourceContents(uri=uri, mime_type=kind, text=text)
+        return types.ReadResourceResult(contents=[content])
+
+    async def _subscribe(self, context: Context, params: types.SubscribeRequestParams) -> types.EmptyResult:
+        uri = str(params.uri)
+        known = self._subscribed.setdefault(uri, {}) if uri in _URIS else {}
+        if uri not in _URIS or len(known) >= _SUBSCRIBERS:
+            raise MCPError(types.INVALID_PARAMS, f"there is no resource {uri[:80]!r}", {"uri": uri})
+        known[id(context.session)] = context.session
+        await self._watch.start()
+        return types.EmptyResult()
+
+    async def _unsubscribe(
+        self, context: Context, params: types.UnsubscribeRequestParams
+    ) -> types.EmptyResult:
+        self._subscribed.get(str(params.uri), {}).pop(id(context.session), None)
+        return types.EmptyResult()
+
+    async def _listen(
+        self, context: Context, params: types.SubscriptionsListenRequestParams
+    ) -> types.SubscriptionsListenResult:
+        await self._watch.start()
+        return await self._listening(context, params)
+
+    async def _publish(self, uri: str) -> None:
+        """Tell everybody who asked for it that a resource reads differently now."""
+        await self._bus.publish(ResourceUpdated(uri=uri))
+        for key, session in list(self._subscribed.get(uri, {}).items()):
+            try:
+                await session.send_resource_updated(uri)
+            except Exception:  # noqa: BLE001 - whoever went away without a word is forgotten
+                self._subscribed[uri].pop(key, None)
+
+
+_URIS = frozenset(str(one["uri"]) for one in RESOURCES)
+
+
+async def _listed(result: Any, context: Context, params: Any) -> Any:
+    """A list that never changes while the server runs."""
+    del context, params
+    return result
+
+
+def _meta_of(context: Context) -> dict[str, Any]:
+    found: Any = context.meta
+    return dict(found) if found else {}
+
+
+class _Waiting:
+    """Progress of one call: what it waits for is told at once, and again every few seconds."""
+
+    def __init__(self, context: Context) -> None:
+        self._context = context
+        self._text = ""
+        self._has_news = anyio.Event()
+        self._steps = 0
+
+    def tell(self, text: str) -> None:
+        """Say what is waited for; called in the thread of the call."""
+        self._text = text
+        try:
+            anyio.from_thread.run_sync(self._has_news.set)
+        except RuntimeError:  # a job that outlives its call has nobody to tell
+            return
+
+    async def beat(self) -> None:
+        """Report for as long as the call takes; nothing is sent to a client that did not ask for it."""
+        while True:
+            with anyio.move_on_after(_BEAT_SECONDS):
+                await self._has_news.wait()
+            self._has_news = anyio.Event()
+            if self._text:
+                self._steps += 1
+                await self._context.session.report_progress(self._steps, None, self._text)
+
+
+def starter_for(starter: Starter) -> Callable[[Context], Starter]:
+    """For a server that one client started: what we were started with, and what the client calls itself."""
+
+    def of(context: Context) -> Starter:
+        return replace(starter, client=client_name(context) or starter.client)
+
+    return of
+
+
+def client_name(context: Context) -> str:
+    """What a client calls itself, in either era."""
+    params = context.session.client_params
+    return params.client_info.name if params is not None else ""
+
+
+def quiet_logging() -> None:
+    """The SDK logs to stderr, which clients show to people as trouble."""
+    logging.getLogger("mcp").setLevel(logging.CRITICAL)
+
+
+__all__ = ["LONGEST_WAIT_SECONDS", "LandlaneServer", "client_name", "quiet_logging", "starter_for"]

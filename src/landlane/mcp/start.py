@@ -1,0 +1,45 @@
+"""What `landlane mcp` starts: the server on standard input and output, or over HTTP."""
+
+from __future__ import annotations
+
+from landlane.clients.hook_command import sdk_release
+from landlane.errors import LandlaneError
+from landlane.mcp.open_repositories import Houses
+from landlane.mcp.tool_caller import Starter
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+
+def serve_client(folder: str, name: str, session: str) -> None:
+    """Serve the client that started us, until it closes its end.
+
+    Raises:
+        LandlaneError: the SDK is not installed, or there is no repository.
+    """
+    _check_sdk()
+    from landlane.mcp.stdio import serve_stdio
+
+    serve_stdio(Houses(folder), Starter(name=name, session_text=session))
+
+
+def serve_network(folder: str, host: str, port: int, tell: Callable[[str], None]) -> None:
+    """Serve whoever shows the token of a session, until a signal.
+
+    Raises:
+        LandlaneError: the SDK is not installed, there is no repository, or the address cannot be had.
+    """
+    _check_sdk()
+    from landlane.mcp.http import serve_http
+
+    serve_http(Houses(folder, caller=0), host, port, tell)
+
+
+def _check_sdk() -> None:
+    if not sdk_release():
+        raise LandlaneError(
+            "the MCP SDK is not installed",
+            code="NO_MCP",
+            hint="pip install 'landlane[mcp]', into the environment that landlane runs in",
+        )

@@ -1,0 +1,168 @@
+"""Serving one client over standard input and output: a reader that answers at once, and the SDK behind it."""
+
+from __future__ import annotations
+
+import io
+import json
+import os
+import queue
+import threading
+from typing import TYPE_CHECKING, Any, cast
+
+from landlane.mcp.early_answers import Front, distrust, is_trusted, table_of
+
+if TYPE_CHECKING:
+    from landlane.mcp.open_repositories import Houses
+    from landlane.mcp.tool_caller import Starter
+
+_INVALID_PARAMS = -32602
+_STDIN, _STDOUT, _STDERR = 0, 1, 2
+
+
+class Wire(io.TextIOBase):
+    """Both ends of the connection to the client, as the SDK's transport wants them: lines in, lines out."""
+
+    def __init__(self, source: int, sink: int, state_folder: str) -> None:
+        self._source = source
+        self._sink = sink
+        self._state_folder = state_folder
+        self._front: Front | None = Front() if is_trusted(state_folder) else None
+        self._lines: queue.SimpleQueue[str] = queue.SimpleQueue()
+        self._answered: dict[object, tuple[str, dict[str, Any]]] = {}
+        self._guard = threading.Lock()
+        self._is_over = False
+
+    def start(self) -> None:
+        """Begin to read."""
+        threading.Thread(target=self._pump, daemon=True).start()
+
+    def hand_over(self) -> None:
+        """The SDK is there: from now on it alone answers."""
+        with self._guard:
+            self._front = None
+
+    def _pump(self) -> None:
+        with open(self._source, "rb", closefd=False) as file:
+            for raw in file:
+                line = raw.decode("utf-8", "replace")
+                if line.strip():
+                    self._take(line)
+        self._lines.put("")
+
+    def _take(self, line: str) -> None:
+        if "\\ud" in line.lower() and self._is_no_text(line):
+            return
+        with self._guard:
+            if self._front is not None:
+                self._answer(self._front, line)
+        self._lines.put(line)
+
+    def _is_no_text(self, line: str) -> bool:
+        """Whether a message holds halves of characters: the SDK would drop it, and its sender would wait."""
+        message: Any = None
+        try:
+            message = json.loads(line)
+            json.dumps(message, ensure_ascii=False).encode("utf-8")
+        except UnicodeEncodeError:
+            number = table_of(message).get("id")
+            if number is not None:
+                error = {"code": _INVALID_PARAMS, "message": "the message holds what is not valid Unicode"}
+                with self._guard:
+                    self._send(json.dumps({"jsonrpc": "2.0", "id": number, "error": error}) + "\n")
+            return True
+        except (ValueError, RecursionError):
+            return False
+        return False
+
+    def _answer(self, front: Front, line: str) -> None:
+        try:
+            message: Any = json.loads(line)
+        except (ValueError, RecursionError):
+            return
+        result = front.answer(message)
+        if result is not None:
+            self._answered[message["id"]] = (str(message["method"]), result)
+            self._send(json.dumps({"jsonrpc": "2.0", "id": message["id"], "result": result}) + "\n")
+
+    def _send(self, text: str) -> None:
+        rest = memoryview(text.encode("utf-8", "replace"))
+        try:
+            while rest:
+                rest = rest[os.write(self._sink, rest) :]
+        except OSError:
+            self._is_over = True  # the client is gone; its end of the other pipe says so too
+
+    def readline(self, size: int | None = -1, /) -> str:
+        """The next message of the client; empty at its end."""
+        del size
+        return self._lines.get()
+
+    def write(self, text: str, /) -> int:
+        """Send a message, unless it says again what was answered before."""
+        with self._guard:
+            if not (self._answered and self._is_said(text)) and not self._is_over:
+                self._send(text)
+        return len(text)
+
+    def _is_said(self, text: str) -> bool:
+        message: Any = json.loads(text)
+        known = self._answered.pop(message.get("id"), None) if "method" not in message else None
+        if known is None:
+            return False
+        method, result = known
+        if message.get("result") != result:
+            distrust(self._state_folder, method, result, message)
+        return True
+
+    def writable(self) -> bool:
+        """It is."""
+        return True
+
+    def readable(self) -> bool:
+        """It is."""
+        return True
+
+    def flush(self) -> None:
+        """Everything was sent as it was written."""
+
+
+def serve_stdio(houses: Houses, starter: Starter) -> None:
+    """Serve until the client closes its end."""
+    source, sink = os.dup(_STDIN), os.dup(_STDOUT)
+    for old in (source, sink):
+        os.set_inheritable(old, False)
+    # What a child or a stray print says must not get between the messages.
+    nothing = os.open(os.devnull, os.O_RDONLY)
+    os.dup2(nothing, _STDIN)
+    os.dup2(_STDERR, _STDOUT)
+    wire = Wire(source, sink, houses.state_folder)
+    wire.start()
+    _serve(wire, houses, starter)
+
+
+def _serve(wire: Wire, houses: Houses, starter: Starter) -> None:
+    import anyio
+    from mcp.server.stdio import stdio_server
+
+    from landlane.mcp.server import LandlaneServer, quiet_logging, starter_for
+    from landlane.mcp.tool_caller import end_own_session
+
+    quiet_logging()
+    known: dict[str, Starter] = {"starter": starter}
+    of = starter_for(starter)
+
+    def starter_of(context: Any) -> Starter:
+        known["starter"] = of(context)
+        return known["starter"]
+
+    server = LandlaneServer(houses, starter_of)
+
+    async def run() -> None:
+        end = cast("Any", anyio.wrap_file)(wire)  # it reads and writes lines, and is no whole file
+        async with stdio_server(end, end) as (read, write):
+            wire.hand_over()
+            await server.sdk.run(read, write, server.options)
+
+    anyio.run(run)
+    with houses.borrow() as house:
+        end_own_session(house.context, known["starter"])

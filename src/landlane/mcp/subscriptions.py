@@ -1,0 +1,91 @@
+"""Watching the journal for subscribers: one thread follows it, and tells which resources read differently."""
+
+from __future__ import annotations
+
+import threading
+
+import anyio
+import anyio.from_thread
+import anyio.lowlevel
+import anyio.to_thread
+
+from landlane.errors import LandlaneError
+from landlane.journal.read import last_position, read_entries
+from landlane.mcp.resources import changed_by
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from collections.abc import Callable, Coroutine
+    from typing import Any
+
+    from anyio.lowlevel import EventLoopToken
+
+    from landlane.app.open import House
+    from landlane.mcp.open_repositories import Houses
+
+_LOOK_SECONDS = 2.0  # how long a lost wake-up can go unnoticed
+_GATHER_SECONDS = 0.05  # what one change writes is told together
+
+
+class Watch:
+    """Follows the journal from the first subscription on."""
+
+    def __init__(self, houses: Houses, publish: Callable[[str], Coroutine[Any, Any, None]]) -> None:
+        self._houses = houses
+        self._publish = publish
+        self._thread: threading.Thread | None = None
+        self._starting = anyio.Lock()
+        self._after: int | None = None  # all up to there is told; None: the store could not be read yet
+        self._is_over = threading.Event()
+
+    async def start(self) -> None:
+        """Begin to follow, if nobody does yet; called in the event loop that publishes."""
+        async with self._starting:
+            if self._thread is None:
+                # Read before the answer: from then on every change is told, however late the thread runs.
+                self._after = await anyio.to_thread.run_sync(self._look)
+                token = anyio.lowlevel.current_token()
+                self._thread = threading.Thread(target=self._follow, args=(token,), daemon=True)
+                self._thread.start()
+
+    def close(self) -> None:
+        """Stop following."""
+        self._is_over.set()
+
+    def _look(self) -> int | None:
+        try:
+            with self._houses.borrow() as house:
+                return last_position(house.context)
+        except LandlaneError:
+            return None
+
+    def _follow(self, token: EventLoopToken) -> None:
+        while not self._is_over.is_set():
+            try:
+                self._follow_once(token)
+            except LandlaneError:
+                self._is_over.wait(_LOOK_SECONDS)  # the store cannot be read now; it may be again
+            except RuntimeError:
+                return  # the event loop has ended
+
+    def _follow_once(self, token: EventLoopToken) -> None:
+        with self._houses.borrow() as house:
+            listener = house.store.listen()
+            try:
+                if self._after is None:
+                    self._after = last_position(house.context)
+                while not self._is_over.is_set():
+                    self._tell(house, token)
+                    listener.wait(_LOOK_SECONDS)
+                    self._is_over.wait(_GATHER_SECONDS)
+            finally:
+                listener.close()
+
+    def _tell(self, house: House, token: EventLoopToken) -> None:
+        assert self._after is not None
+        changed: dict[str, None] = {}
+        for entry in read_entries(house.context, self._after):
+            self._after = entry.position
+            changed.update(dict.fromkeys(changed_by(entry.kind)))
+        for uri in changed:
+            anyio.from_thread.run(self._publish, uri, token=token)

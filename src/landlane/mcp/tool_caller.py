@@ -1,0 +1,148 @@
+"""Who calls a tool: the session that started us or was shown to us, or the subagent whose hook told of it."""
+
+from __future__ import annotations
+
+import os
+
+from landlane.errors import NotAllowed
+from landlane.ids import digest
+from landlane.sessions.client_sessions import ClientName, find_bound
+from landlane.sessions.join import Caller, identify, join, known_session, leave, prove
+from landlane.sessions.leases import session_from, touch
+from landlane.sessions.tool_calls import announced_calls, end_call
+from landlane.values import value
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+    from typing import Any
+
+    from landlane.context import Context
+    from landlane.sessions.model import Credentials, Session
+    from landlane.sessions.tool_calls import Announced
+
+# How clients name a call to a server, so that it can be found again in what their hook said of it.
+_CALL_IDS = ("claudecode/toolUseId", "callId")
+_LETTERS = frozenset("abcdefghijklmnopqrstuvwxyz0123456789")
+
+
+@value
+class Starter:
+    """What our own start says about who acts: arguments, environment, and what the client calls itself."""
+
+    name: str = ""
+    session_text: str = ""
+    client: str = ""
+    shown: Credentials | None = None  # over HTTP: whose token came with the request
+
+    @property
+    def caller(self) -> Caller:
+        """The same, in the words of the command line; instead of a person there is the client."""
+        environment = os.environ
+        return Caller(
+            name=self.name,
+            session_text=self.session_text or environment.get("LANDLANE_SESSION", ""),
+            agent_variable=environment.get("LANDLANE_AGENT", ""),
+            person=self.own_name,
+        )
+
+    @property
+    def own_name(self) -> str:
+        """What a client is called that nobody gave a name: its session ends with this very process."""
+        letters = "".join(one if one in _LETTERS else "-" for one in self.client.lower()).strip("-")
+        return f"{letters[:40].strip('-') or 'mcp'}-{os.getpid()}"
+
+
+def acting_session(context: Context, starter: Starter, tool: str, meta: Mapping[str, Any]) -> Session:
+    """The session that makes this call; begun if nobody knows it yet.
+
+    Raises:
+        NotAllowed: it cannot prove to be who it says.
+        Stale: its session is over.
+    """
+    base = known_base(context, starter)
+    found = _announced(context, base, tool, meta)
+    if found is not None:
+        end_call(context, found.session, found.call)
+        if base is None or found.session != base.id:
+            return _proven(context, found.session)
+    if base is None:
+        base = _bound_by_meta(context, meta)
+    return base if base is not None else _begin(context, starter)
+
+
+def looking_session(context: Context, starter: Starter) -> Session | None:
+    """The session that looks, as far as it is known; nothing is begun, and whoever lost it may look too."""
+    try:
+        return known_base(context, starter)
+    except NotAllowed:
+        raise
+    except Exception:  # noqa: BLE001 - over, or never begun: the claims and tasks of others show all the same
+        return None
+
+
+def known_base(context: Context, starter: Starter) -> Session | None:
+    """The session that our start or the token stands for, if there is one already."""
+    if starter.shown is not None:
+        return prove(context, starter.shown)
+    joined = known_session(context, starter.caller)
+    return joined.session if joined is not None else None
+
+
+def _announced(
+    context: Context, base: Session | None, tool: str, meta: Mapping[str, Any]
+) -> Announced | None:
+    """What a hook said of this call. Ids may repeat between clients, so only one's own family counts."""
+    calls = announced_calls(context)
+    if not calls:
+        return None
+    if base is not None:
+        calls = [one for one in calls if base.id in (one.session, one.parent)]
+    ids = [str(meta[key]) for key in _CALL_IDS if isinstance(meta.get(key), str)]
+    if ids:
+        calls = [one for one in calls if one.call in ids]
+    else:  # a client that gives the server no id: what is on its way to this tool tells, if it is one alone
+        calls = [one for one in calls if one.tool.endswith(tool)]
+    return calls[0] if len({one.session for one in calls}) == 1 else None
+
+
+def _bound_by_meta(context: Context, meta: Mapping[str, Any]) -> Session | None:
+    """Codex tells which of its sessions calls; known where its hook has told of it."""
+    session = meta.get("sessionId")
+    bound = (
+        find_bound(context, ClientName(client="codex", session=session)) if isinstance(session, str) else None
+    )
+    return _proven(context, bound.session.id) if bound is not None else None
+
+
+def _proven(context: Context, session_id: str) -> Session:
+    """A live session, if this user may act for it."""
+    row = context.store.view(lambda reading: reading.one("session_get", session=session_id))
+    known = context.secrets.load(row[1]) if row is not None else None
+    if row is None or known is None or known.session != session_id or digest(known.secret) != row[6]:
+        raise NotAllowed(
+            "the secret of the calling session cannot be read by this user",
+            code="NOT_YOUR_SESSION",
+            hint="run the client and its server as one user",
+        )
+    session = session_from(row)
+    touch(context.store, session)
+    return session
+
+
+def _begin(context: Context, starter: Starter) -> Session:
+    """Begin a session under the name given, else one of the client's that ends with this very process."""
+    caller = starter.caller
+    if caller.name or caller.agent_variable or caller.session_text:
+        return identify(context, caller).session
+    return join(context, starter.own_name, process=context.processes.current()).session
+
+
+def end_own_session(context: Context, starter: Starter) -> None:
+    """At the end of the server: end the session that was begun for want of any other."""
+    caller = starter.caller
+    if starter.shown is not None or caller.name or caller.agent_variable or caller.session_text:
+        return
+    known = context.secrets.load(starter.own_name)
+    if known is not None:
+        leave(context, prove(context, known))

@@ -1,0 +1,395 @@
+"""What each tool does: the same operations as the command line, with the same JSON as its answer."""
+
+from __future__ import annotations
+
+from landlane.errors import LandlaneError, Malformed, TimedOut
+from landlane.mcp.arguments import read_arguments
+from landlane.mcp.tool_caller import acting_session, looking_session
+from landlane.mcp.tool_schemas import LONGEST_WAIT_SECONDS
+from landlane.values import value
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from collections.abc import Callable, Mapping
+    from typing import Any
+
+    from landlane.app.open import House
+    from landlane.claims.model import Claim
+    from landlane.mcp.background_jobs import Jobs
+    from landlane.mcp.open_repositories import Houses
+    from landlane.mcp.tool_caller import Starter
+    from landlane.sessions.model import Session
+
+_MOST_ENTRIES = 200
+_MOST_SHOWN = 100
+
+
+@value
+class Call:
+    """One call: in which repository, by whom, of what; `tell` reports what is waited for."""
+
+    house: House
+    houses: Houses
+    jobs: Jobs
+    starter: Starter
+    tool: str
+    given: Mapping[str, Any]
+    meta: Mapping[str, Any]
+    tell: Callable[[str], None]
+    is_given_up: Callable[[], bool] = lambda: False
+
+    @property
+    def session(self) -> Session:
+        """The session that acts; begun if there is none."""
+        return acting_session(self.house.context, self.starter, self.tool, self.meta)
+
+    @property
+    def wait_seconds(self) -> int:
+        """How long to wait: as asked, but never longer than clients wait for us."""
+        return min(int(self.given.get("wait", 0)), LONGEST_WAIT_SECONDS)
+
+
+def answer(call: Call) -> dict[str, Any]:
+    """Do what a tool does; whatever the model can mend comes back as `ok: false` with a code and a hint."""
+    house = call.house
+    try:
+        given = read_arguments(call.tool, call.given)
+        found = _DO[call.tool](_with(call, given), **{key: given[key] for key in given if key != "wait"})
+        house.settle()
+        return found
+    except LandlaneError as error:
+        return failure(error, house)
+    except OSError as error:
+        where = f"{error.filename}: " if error.filename else ""
+        hint = "check the disk, and what this user may read and write"
+        return _failed("SYSTEM_REFUSED", f"{where}{error.strerror or error}", hint)
+    except Exception as error:  # noqa: BLE001 - whatever it is, the model gets an answer and the server lives on
+        hint = "this is a mistake in landlane: please report it; `landlane doctor` checks the state"
+        return _failed("UNEXPECTED", f"{type(error).__name__}: {error}"[:500], hint)
+
+
+def _with(call: Call, given: dict[str, Any]) -> Call:
+    from landlane.values import replace
+
+    return replace(call, given=given)
+
+
+def failure(error: LandlaneError, house: House | None = None) -> dict[str, Any]:
+    """An error as every door tells it, with the store's instants as everybody's."""
+    facts = dict(error.facts)
+    at = facts.pop("until_at", None)
+    if at is not None and house is not None:
+        from landlane.clock import rfc3339
+
+        facts["until"] = rfc3339(house.store.wall_of(at))
+    return {**facts, **_failed(error.code, error.message, error.hint)}
+
+
+def _failed(code: str, message: str, hint: str) -> dict[str, Any]:
+    return {"ok": False, "code": code, "message": message, "hint": hint}
+
+
+# --------------------------------------------------------------------------------------------------- looking
+
+
+def _status(call: Call) -> dict[str, Any]:
+    from landlane.claims.read import list_claims
+    from landlane.claims.to_json import claim_json, waiter_json
+    from landlane.claims.wait import describe_line
+    from landlane.landing.records import list_landings
+    from landlane.sessions.join import live_sessions
+    from landlane.tasks.change import count_tasks, list_tasks
+    from landlane.tasks.to_json import task_json
+
+    house, context = call.house, call.house.context
+    me = looking_session(context, call.starter)
+    claims = [claim_json(one, house.store) for one in list_claims(context)]
+    mine = [one for one in list_tasks(context, ("active", "reported")) if me and one.session == me.id]
+    landings = list_landings(context)
+    return {
+        "ok": True,
+        "you": {"agent": me.agent, "session": me.id, "role": me.role or None} if me else None,
+        "sessions": [
+            {"agent": one.agent, "kind": one.kind, "role": one.role or None}
+            for one in live_sessions(context)[:_MOST_SHOWN]
+        ],
+        "claims": [
+            _short(one, "pattern", "mode", "holder", "until", "task", "note") for one in claims[:_MOST_SHOWN]
+        ],
+        "waiters": [waiter_json(one, house.store) for one in house.store.view(describe_line)[:_MOST_SHOWN]],
+        "tasks": {
+            "counts": count_tasks(context),
+            "yours": [_short(task_json(one, house.store), "id", "title", "state", "why") for one in mine],
+        },
+        "landings": [
+            {"id": one.id, "state": one.state, "agent": one.agent, "branch": one.branch, "reason": one.reason}
+            for one in landings[:_MOST_SHOWN]
+        ],
+        "needs_you": _needs(call, me),
+        "more": max(0, len(claims) - _MOST_SHOWN),
+    }
+
+
+def _short(row: dict[str, Any], *keys: str) -> dict[str, Any]:
+    return {key: row[key] for key in keys if row.get(key) is not None}
+
+
+def _needs(call: Call, me: Session | None) -> list[str]:
+    """What waits for the caller: notices it was not told of, and its tasks that were bounced or doubted."""
+    if me is None:
+        return ["you have no session yet; claiming begins one"]
+    from landlane.mcp.handoff_tool import waiting_for
+    from landlane.sessions.notices import has_notices
+
+    session = me.id
+    notices = call.house.store.view(lambda reading: has_notices(reading, session))
+    return [*(str(one["text"]) for one in notices), *waiting_for(call, me)]
+
+
+def _journal(call: Call, last: int = 20, since: int | None = None) -> dict[str, Any]:
+    from landlane.journal.read import last_position, read_entries
+    from landlane.journal.to_json import entry_json
+
+    context = call.house.context
+    looking_session(context, call.starter)
+    most = min(last if since is None else _MOST_ENTRIES, _MOST_ENTRIES)
+    newest = last_position(context)
+    after = since if since is not None else max(0, newest - most)
+    entries = [entry_json(entry) for entry in read_entries(context, after, most)] if most else []
+    for entry in entries:
+        del entry["hash"]
+    return {"ok": True, "entries": entries, "position": newest}
+
+
+# ---------------------------------------------------------------------------------------------------- claims
+
+
+def _claim(
+    call: Call,
+    paths: tuple[str, ...],
+    task: str = "",
+    note: str = "",
+    shared: bool = False,
+    literal: bool = False,
+) -> dict[str, Any]:
+    from landlane.claims.model import EXCLUSIVE, SHARED, Refused
+    from landlane.claims.take import make_request
+    from landlane.claims.to_json import outcome_json
+    from landlane.claims.wait import take_or_wait
+
+    context = call.house.context
+    patterns = tuple(context.repository.pattern(text, is_literal=literal) for text in paths)
+    request = make_request(
+        context,
+        patterns,
+        mode=SHARED if shared else EXCLUSIVE,
+        ttl_ms=None,
+        task=task,
+        note=note,
+        is_partial=False,
+    )
+    session = call.session
+
+    def on_wait(refused: Refused) -> None:
+        first = refused.refused[0]
+        call.tell(f"waiting for {first.holder}, who holds {first.held}")
+
+    outcome = take_or_wait(context, session, request, call.wait_seconds * 1000, on_wait)
+    if not isinstance(outcome, Refused) and call.is_given_up():
+        # The client has stopped waiting: nobody would know that this is held.
+        from landlane.claims.read import release
+
+        release(context, session, patterns)
+    found, _ = outcome_json(outcome, call.house.store)
+    if isinstance(outcome, Refused):
+        if outcome.code == "WAIT_TIMED_OUT":
+            found["hint"] = (
+                f"call claim again with wait to go on waiting, or do something else: {found['hint']}"
+            )
+        return found
+    return found | _former_work(call, session, outcome.granted)
+
+
+def _former_work(call: Call, session: Session, granted: tuple[Claim, ...]) -> dict[str, Any]:
+    """What former holders, whose leases ran out, left on these paths: saved before it is changed."""
+    house = call.house
+
+    def has_lapsed(reading: Any) -> bool:
+        return reading.one("lapsed_of_others", agent=session.agent) is not None
+
+    if not granted or not house.checkout.common_dir or not house.store.view(has_lapsed):
+        return {}
+    from landlane.claims.takeover import save_former_work
+
+    taken = save_former_work(house.site(), session, granted)
+    return {} if taken is None else {"rescued": taken.rescue or None, "rescue_note": taken.note}
+
+
+def _release(call: Call, paths: tuple[str, ...] | None = None, commit: str = "") -> dict[str, Any]:
+    from landlane.claims.read import release
+
+    context = call.house.context
+    wanted = tuple(context.repository.pattern(text) for text in paths) if paths is not None else None
+    commit_id = context.repository.commit_id(commit) if commit else ""
+    return {"ok": True, "released": list(release(context, call.session, wanted, commit=commit_id))}
+
+
+# ----------------------------------------------------------------------------------------------------- tasks
+
+
+def _next(call: Call, role: str = "") -> dict[str, Any]:
+    from landlane.claims.to_json import claim_json
+    from landlane.mcp.handoff_tool import left_before
+    from landlane.tasks.pick import NothingReady, resume_task, wait_for_task
+    from landlane.tasks.to_json import lesson_json, task_json
+
+    house, session = call.house, call.session
+    outcome: Any = resume_task(house.context, session)
+    if outcome is None:
+        if call.wait_seconds:
+            call.tell("waiting for a task")
+        start = house.witness().start
+        outcome = wait_for_task(house.context, session, role, call.wait_seconds * 1000, start)
+    if isinstance(outcome, NothingReady):
+        return _nothing(outcome, call.wait_seconds)
+    missing = ""
+    if outcome.task.kind == "review":
+        from landlane.landing.submit import bring_reviewed
+
+        missing = bring_reviewed(house.context, house.site, outcome.task)
+    if call.is_given_up() and not outcome.is_resumed:
+        from landlane.tasks.change_task_handing import hand_back
+
+        hand_back(house.context, session, outcome.task.id, "the client had stopped waiting when it was taken")
+    return {
+        "ok": True,
+        "task": task_json(outcome.task, house.store),
+        "claims": [claim_json(claim, house.store) for claim in outcome.claims],
+        "feedback": [lesson_json(one) for one in outcome.lessons],
+        "context": left_before(call, outcome),
+        "resumed": outcome.is_resumed,
+        **({"note": missing} if missing else {}),
+        **({} if outcome.is_resumed else _former_work(call, session, outcome.claims)),
+    }
+
+
+def _nothing(nothing: Any, waited: int) -> dict[str, Any]:
+    from landlane.clock import rfc3339
+
+    names = ", ".join(nothing.held_up)
+    message = "no task is ready" + (f"; {names} wait for paths that others hold" if names else "")
+    later = ", ".join(f"{task} until {rfc3339(until)}" for task, until in nothing.held_back)
+    message += f"; held back after a failure: {later}" if later else ""
+    message += "".join(f"; {task} is over its budget: {why}" for task, why in nothing.over_budget)
+    hint = (
+        "call next again with wait to go on waiting"
+        if waited
+        else "call next with wait, or ask what else to do"
+    )
+    return {**_failed("NO_TASK", message, hint), "task": None, "claims": [], "counts": nothing.counts}
+
+
+def _done(call: Call, task: str, result: str = "") -> dict[str, Any]:
+    """Look for the evidence. A check may take longer than the client waits: then it goes on by itself."""
+    from landlane.tasks.evidence import conclude
+    from landlane.tasks.to_json import proof_json, task_json
+
+    session = call.session
+
+    def look() -> dict[str, Any]:
+        with call.houses.borrow() as house:
+            tell = call.tell
+            concluded = conclude(
+                house.context,
+                house.witness(),
+                session,
+                task,
+                result=result,
+                on_step=lambda name: tell(f"looking at: {name}"),
+            )
+            house.settle()
+            proofs = [proof_json(proof) for proof in concluded.proofs]
+            return {"ok": True, "task": task_json(concluded.task, house.store), "evidence": proofs}
+
+    found = call.jobs.run(("done", session.id, task), look, LONGEST_WAIT_SECONDS)
+    if found is None:
+        hint = f"call done for {task} again to hear how it ends; nothing is lost meanwhile"
+        raise TimedOut(f"the evidence for {task} is still being looked for", code="STILL_LOOKING", hint=hint)
+    return found
+
+
+def _handoff(call: Call, **given: Any) -> dict[str, Any]:
+    from landlane.mcp.handoff_tool import hand_over
+
+    return hand_over(call, **given)
+
+
+def _ask(call: Call, task: str, question: str, kind: str = "approval") -> dict[str, Any]:
+    from landlane.gates.subject import ask_person, ask_plainly
+    from landlane.gates.to_json import gate_json
+    from landlane.tasks.change import get_task
+    from landlane.tasks.to_json import task_json
+
+    house = call.house
+    if house.checkout.common_dir:
+        gate = ask_person(house.site(), call.session, task, kind, question)
+    else:
+        gate = ask_plainly(house.context, call.session, task, kind, question, "")
+    hint = "go on by the answer"
+    if gate.state == "waiting":
+        hint = f"a person answers {gate.id}; call ask with the same words to hear it, or next for other work"
+    found = task_json(get_task(house.context, task), house.store)
+    return {"ok": True, "gate": gate_json(gate), "task": found, "hint": hint}
+
+
+# ----------------------------------------------------------------------------------------- state and landing
+
+
+def _state(
+    call: Call, do: str, key: str = "", value: Any = None, expect: int | None = None
+) -> dict[str, Any]:
+    from landlane.state.key_rules import StateStale
+    from landlane.state.keys import append_state, get_state, list_state, set_state
+    from landlane.state.to_json import stale_json, state_json
+
+    context = call.house.context
+    if do == "list":
+        return {"ok": True, "states": [state_json(one) for one in list_state(context, key)[:_MOST_SHOWN]]}
+    if not key:
+        raise Malformed(
+            f"{do} needs a key", code="BAD_ARGUMENTS", hint="give key; list shows which there are"
+        )
+    if do == "get":
+        found: Any = get_state(context, key)
+        if found is None:
+            hint = "set it without expect to make it; list shows what there is"
+            raise Malformed(
+                f"there is no state under {key[:80]}", code="NO_STATE", hint=hint, key=key, version=0
+            )
+    elif do == "append":
+        found = append_state(context, call.session, key, value)
+    else:
+        found = set_state(context, call.session, key, value, expect=expect)
+    if isinstance(found, StateStale):
+        return stale_json(found)[0]
+    return {"ok": True, **state_json(found)}
+
+
+def _land(call: Call, branch: str = "", task: str = "") -> dict[str, Any]:
+    from landlane.mcp.land_tool import land
+
+    return land(call, branch, task)
+
+
+_DO: dict[str, Callable[..., dict[str, Any]]] = {
+    "status": _status,
+    "claim": _claim,
+    "release": _release,
+    "next": _next,
+    "done": _done,
+    "handoff": _handoff,
+    "state": _state,
+    "land": _land,
+    "ask": _ask,
+    "journal": _journal,
+}

@@ -1,1 +1,0 @@
-"""The MCP server: the same operations as tools for a model."""

@@ -1,0 +1,88 @@
+"""Counters: a number in a file that both sides raise, by the sum of what they added."""
+
+from __future__ import annotations
+
+import re
+
+from landlane.merge.result import SIDES, CannotMerge, Merged, shown
+from landlane.merge.text_file import (
+    Text,
+    merge_rest,
+    option_text,
+    read_sides,
+    read_text,
+    style_notes,
+    write_text,
+)
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+
+WHOLE_FILE = r"\A\s*([+-]?\d+)\s*\Z"
+_MOST_DIGITS = 100
+_HERE = "\0"  # stands for the number while the rest is merged; no text holds it
+
+
+def merge_counter(
+    base: bytes | None, ours: bytes | None, theirs: bytes | None, options: Mapping[str, object]
+) -> Merged:
+    """The base number and what both sides added to it; the rest merged line by line.
+
+    Raises:
+        CannotMerge: a side has no such number or several, or the rest was changed differently.
+    """
+    texts = read_sides(base, ours, theirs)
+    pattern = _pattern(options)
+    rests: list[str] = []
+    numbers: list[str] = []
+    for text, content, side in zip(texts, (base, ours, theirs), SIDES, strict=True):
+        number, rest = ("0", "") if content is None else _take_out(text, pattern, side)
+        numbers.append(number)
+        rests.append(rest)
+    start, left, right = map(int, numbers)
+    total = left + right - start
+    before, now, then = (rest.split("\n") for rest in rests)
+    merged = merge_rest(before, now, then, "the text around the number")
+    text = "\n".join(merged)
+    if text.count(_HERE) != 1:
+        raise CannotMerge("the line with the number was moved by both sides")
+    written = str(total)
+    if numbers[1].lstrip("+-").startswith("0") and total >= 0:
+        written = written.zfill(len(numbers[1]))
+    result = write_text(text.replace(_HERE, written).split("\n"), texts[1])
+    _take_out(read_text(result, "the result"), pattern, "the result")
+    note = f"{left} in the target and {right} in the candidate, from {start}, give {total}"
+    return Merged(content=result, notes=(note, *style_notes(texts[1])))
+
+
+def check_counter(content: bytes, options: Mapping[str, object]) -> str:
+    """What is wrong with a counter: the number is not there, or not once."""
+    _take_out(read_text(content, "the file"), _pattern(options), "the file")
+    return ""
+
+
+def _pattern(options: Mapping[str, object]) -> re.Pattern[str]:
+    text = option_text(options, "pattern", WHOLE_FILE)
+    try:
+        pattern = re.compile(text, re.MULTILINE)
+    except (re.error, OverflowError, RecursionError) as error:
+        raise CannotMerge(f"the option pattern is no regular expression: {error}") from None
+    if pattern.groups != 1:
+        raise CannotMerge(f"the option pattern needs one group around the number, not {pattern.groups}")
+    return pattern
+
+
+def _take_out(text: Text, pattern: re.Pattern[str], side: str) -> tuple[str, str]:
+    """The number, and the text with a mark where it stood."""
+    body = "\n".join(text.lines)
+    found = list(pattern.finditer(body))
+    if len(found) != 1:
+        how_often = "no number" if not found else f"{len(found)} numbers"
+        raise CannotMerge(f"{side} has {how_often} where one is expected ({shown(pattern.pattern)})")
+    number = found[0][1] or ""
+    digits = number.lstrip("+-")
+    is_number = digits.isascii() and digits.isdigit() and len(digits) <= _MOST_DIGITS
+    if not is_number or len(number) - len(digits) > 1:
+        raise CannotMerge(f"{side} has {shown(number)!r} where a whole number is expected")
+    return number, body[: found[0].start(1)] + _HERE + body[found[0].end(1) :]

@@ -1,0 +1,214 @@
+"""JSON as text: reading it with places and without mercy for duplicate keys, and writing what was merged.
+
+Each part of the merged value that a side already has is copied as that side wrote it; only tables and lists
+that hold something of both are written anew, in the style that the target has at that place.
+"""
+
+from __future__ import annotations
+
+import json
+
+from landlane.merge.result import CannotMerge, shown
+from landlane.merge.source_spans import Member, Node, Source
+from landlane.merge.value_tree import MOST_NESTING, Number, is_list, is_same, is_table, token
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from typing import Any, NoReturn
+
+
+def _refuse_constant(name: str) -> NoReturn:
+    raise json.JSONDecodeError(f"{name} is not JSON", name, 0)
+
+
+_SCALARS = json.JSONDecoder(parse_float=Number, parse_int=Number, parse_constant=_refuse_constant)
+_BLANK = " \t\n\r"
+
+
+# --------------------------------------------------------------------------------------------- reading
+
+
+def read_json(text: str, side: str) -> Source:
+    """The values of a JSON text.
+
+    Raises:
+        CannotMerge: it is no JSON, has a key twice, or is nested too deep; with the line.
+    """
+    reader = _Reader(text, side)
+    root = reader.read(reader.skip(0), 0)
+    end = reader.skip(root.end)
+    if end < len(text):
+        reader.refuse(end, "something stands after the end")
+    return Source(text=text, root=root)
+
+
+class _Reader:
+    def __init__(self, text: str, side: str) -> None:
+        self.text = text
+        self.side = side
+
+    def refuse(self, at: int, why: str) -> NoReturn:
+        line = self.text.count("\n", 0, at) + 1
+        raise CannotMerge(f"{self.side} is not valid JSON, line {line}: {why}")
+
+    def skip(self, at: int) -> int:
+        while at < len(self.text) and self.text[at] in _BLANK:
+            at += 1
+        return at
+
+    def read(self, at: int, depth: int) -> Node:
+        if depth > MOST_NESTING:
+            self.refuse(at, f"nested deeper than {MOST_NESTING} levels")
+        opening = self.text[at : at + 1]
+        if opening == "{":
+            return self._read_table(at, depth)
+        if opening == "[":
+            return self._read_list(at, depth)
+        try:
+            found, end = _SCALARS.raw_decode(self.text, at)
+        except (json.JSONDecodeError, RecursionError):
+            self.refuse(at, f"expected a value, found {shown(self.text[at : at + 20]) or 'the end'!r}")
+        return Node(value=found, start=at, end=end)
+
+    def _read_table(self, start: int, depth: int) -> Node:
+        members: dict[str, Member] = {}
+        at = self.skip(start + 1)
+        while self.text[at : at + 1] != "}" or members:
+            if self.text[at : at + 1] != '"':
+                self.refuse(at, "expected a key in double quotes")
+            key = self.read(at, depth)
+            if key.value in members:
+                self.refuse(at, f"the key {shown(key.value)!r} stands twice")
+            colon = self.skip(key.end)
+            if self.text[colon : colon + 1] != ":":
+                self.refuse(colon, f"expected : after the key {shown(key.value)!r}")
+            node = self.read(self.skip(colon + 1), depth + 1)
+            members[key.value] = Member(key=key.value, start=at, end=key.end, node=node)
+            at = self.skip(node.end)
+            if self.text[at : at + 1] != ",":
+                break
+            at = self.skip(at + 1)
+        if self.text[at : at + 1] != "}":
+            self.refuse(at, "expected , or }")
+        found = {key: member.node.value for key, member in members.items()}
+        return Node(value=found, start=start, end=at + 1, members=tuple(members.values()))
+
+    def _read_list(self, start: int, depth: int) -> Node:
+        items: list[Node] = []
+        at = self.skip(start + 1)
+        while self.text[at : at + 1] != "]" or items:
+            items.append(self.read(at, depth + 1))
+            at = self.skip(items[-1].end)
+            if self.text[at : at + 1] != ",":
+                break
+            at = self.skip(at + 1)
+        if self.text[at : at + 1] != "]":
+            self.refuse(at, "expected , or ]")
+        return Node(value=[item.value for item in items], start=start, end=at + 1, items=tuple(items))
+
+
+# --------------------------------------------------------------------------------------------- writing
+
+
+def write_json(merged: Any, ours: Source, theirs: Source) -> str:
+    """The merged value as text, around it what the target has around its own."""
+    writer = _Writer(ours, theirs)
+    text = writer.write(merged, ours.root, theirs.root, "")
+    return ours.text[: ours.root.start] + text + ours.text[ours.root.end :]
+
+
+def unit_of(source: Source) -> str:
+    """By how much a level is indented; nothing when all stands on one line."""
+    for part in (*(member.start for member in source.root.members), *(n.start for n in source.root.items)):
+        if source.is_first_on_line(part) and source.indent_at(part):
+            return source.indent_at(part)
+    return "" if "\n" not in source.at(source.root) and source.root.value else "  "
+
+
+class _Writer:
+    def __init__(self, ours: Source, theirs: Source) -> None:
+        self.ours = ours
+        self.theirs = theirs
+        self.unit = unit_of(ours)
+        self.can_copy = self.unit == unit_of(theirs)
+        first = next(iter(ours.root.members), None)
+        self.colon = ours.text[first.end : first.node.start] if first else ": "
+
+    def write(self, merged: Any, ours: Node | None, theirs: Node | None, indent: str) -> str:
+        """A value; `indent` is that of the line it begins on."""
+        if ours and is_same(merged, ours.value):
+            return self.ours.at(ours)
+        if theirs and is_same(merged, theirs.value):
+            return self._copy(theirs, indent)
+        assert ours is not None, "what only one side has is that side's"
+        if is_table(merged):
+            return self._write_table(merged, ours, theirs, indent)
+        return self._write_list(merged, ours, theirs, indent)
+
+    def _copy(self, theirs: Node, indent: str) -> str:
+        """What the candidate wrote, as it stands if both indent alike."""
+        text = self.theirs.at(theirs)
+        if "\n" not in text or (self.can_copy and self.theirs.indent_at(theirs.start) == indent):
+            return text
+        return _plain(theirs.value, self.unit, indent, self.colon)
+
+    def _write_table(self, merged: dict[str, Any], ours: Node, theirs: Node | None, indent: str) -> str:
+        here = {member.key: member for member in ours.members}
+        there = {member.key: member for member in theirs.members} if theirs else {}
+        inner = self._inner_indent(ours, [member.start for member in ours.members], indent)
+        parts: list[str] = []
+        for key, found in merged.items():
+            left, right = here.get(key), there.get(key)
+            name = json.dumps(key, ensure_ascii=False)
+            if left or right:
+                source, member = (self.ours, left) if left else (self.theirs, right)
+                assert member is not None
+                name = source.text[member.start : member.end]
+            nodes = (left.node if left else None), (right.node if right else None)
+            parts.append(name + self.colon + self.write(found, *nodes, inner or indent))
+        return self._join("{}", parts, ours, inner, indent)
+
+    def _write_list(self, merged: list[Any], ours: Node, theirs: Node | None, indent: str) -> str:
+        here = {token(item.value): item for item in ours.items}
+        there = {token(item.value): item for item in theirs.items} if theirs else {}
+        inner = self._inner_indent(ours, [item.start for item in ours.items], indent)
+        parts = [
+            self.write(item, here.get(token(item)), there.get(token(item)), inner or indent)
+            for item in merged
+        ]
+        return self._join("[]", parts, ours, inner, indent)
+
+    def _inner_indent(self, ours: Node, starts: list[int], indent: str) -> str | None:
+        """How the parts of this value are indented; None when they stand on its own line."""
+        if starts and self.ours.is_first_on_line(starts[0]):
+            return self.ours.indent_at(starts[0])
+        return None if starts or not self.unit else indent + self.unit
+
+    def _join(self, brackets: str, parts: list[str], ours: Node, inner: str | None, indent: str) -> str:
+        if not parts:
+            return brackets
+        if inner is not None:
+            lines = ",\n".join(inner + part for part in parts)
+            return f"{brackets[0]}\n{lines}\n{indent}{brackets[1]}"
+        text = self.ours.at(ours)
+        pad = " " if text[1:2] == " " and len(text) > 2 else ""
+        comma = ", " if self.colon.endswith(" ") else ","
+        return brackets[0] + pad + comma.join(parts) + pad + brackets[1]
+
+
+def _plain(item: Any, unit: str, indent: str, colon: str) -> str:
+    """A value written from nothing but itself."""
+    inner = indent + unit
+    if is_table(item) and item:
+        parts = [
+            json.dumps(key, ensure_ascii=False) + colon + _plain(found, unit, inner, colon)
+            for key, found in item.items()
+        ]
+    elif is_list(item) and item:
+        parts = [_plain(found, unit, inner, colon) for found in item]
+    else:
+        return str(item) if isinstance(item, Number) else json.dumps(item, ensure_ascii=False)
+    opening, closing = "{}" if is_table(item) else "[]"
+    if not unit:
+        return opening + ",".join(parts) + closing
+    return opening + "\n" + ",\n".join(inner + part for part in parts) + "\n" + indent + closing

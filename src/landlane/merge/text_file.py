@@ -1,0 +1,136 @@
+"""Files as texts: lines without their ends, and what is needed to write them back in the style they had."""
+
+from __future__ import annotations
+
+from landlane.merge.lines import Hunk, clean_lines, hunks, merge_lines
+from landlane.merge.result import SIDES, CannotMerge, shown
+from landlane.values import value
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from collections.abc import Iterable, Mapping, Sequence
+
+BYTE_ORDER_MARK = "\ufeff"
+MARKERS = ("<<<<<<< ", "||||||| ", ">>>>>>> ")  # `=======` alone may be the underline of a heading
+
+
+@value
+class Text:
+    """The lines of a file, how they end, and whether the last one does."""
+
+    lines: tuple[str, ...]
+    newline: str = "\n"
+    is_ended: bool = True
+    is_mixed: bool = False
+    mark: str = ""
+
+    @property
+    def body(self) -> str:
+        """The lines as one text with plain line ends."""
+        return "\n".join(self.lines) + "\n" * (self.is_ended and bool(self.lines))
+
+
+def read_text(content: bytes | None, side: str, *, is_strict: bool = False) -> Text:
+    """Take a file apart; bytes that are no UTF-8 are carried through unless `is_strict`.
+
+    Raises:
+        CannotMerge: it is binary, or has to be UTF-8 and is not.
+    """
+    content = content or b""
+    if b"\0" in content:
+        raise CannotMerge(f"{side} is no text: it holds zero bytes")
+    try:
+        text = content.decode("utf-8", "strict" if is_strict else "surrogateescape")
+    except UnicodeDecodeError as error:
+        line = content.count(b"\n", 0, error.start) + 1
+        raise CannotMerge(f"{side} is not UTF-8, first on line {line}") from None
+    mark = BYTE_ORDER_MARK if text.startswith(BYTE_ORDER_MARK) else ""
+    lines = text[len(mark) :].split("\n")
+    is_ended = lines[-1] == ""
+    if is_ended:
+        lines.pop()
+    carriages = sum(line.endswith("\r") for line in lines[: None if is_ended else -1])
+    ends = len(lines) - (not is_ended)
+    newline = "\r\n" if carriages * 2 > ends else "\n"
+    return Text(
+        lines=tuple(line.removesuffix("\r") for line in lines),
+        newline=newline,
+        is_ended=is_ended,
+        is_mixed=0 < carriages < ends,
+        mark=mark,
+    )
+
+
+def read_sides(
+    base: bytes | None, ours: bytes | None, theirs: bytes | None, *, is_strict: bool = False
+) -> tuple[Text, Text, Text]:
+    """All three as texts; an empty target takes the style of the candidate.
+
+    Raises:
+        CannotMerge: one of them is no text, or has conflict markers left in it.
+    """
+    first, second, third = (
+        read_text(content, side, is_strict=is_strict)
+        for content, side in zip((base, ours, theirs), SIDES, strict=True)
+    )
+    for text, side in ((second, SIDES[1]), (third, SIDES[2])):
+        problem = marker_problem(text.lines)
+        if problem:
+            raise CannotMerge(f"{side} has {problem}")
+    if not second.lines:
+        second = Text(lines=(), newline=third.newline, is_ended=third.is_ended, mark=third.mark)
+    return first, second, third
+
+
+def write_text(lines: Iterable[str], style: Text) -> bytes:
+    """The lines as a file that ends its lines, and itself, as the given text does."""
+    lines = list(lines)
+    text = style.newline.join(lines)
+    end = style.newline if style.is_ended and lines else ""
+    return (style.mark + text + end).encode("utf-8", "surrogateescape")
+
+
+def style_notes(style: Text) -> tuple[str, ...]:
+    """What a person should know about how the file was written back."""
+    if not style.is_mixed:
+        return ()
+    name = "CRLF" if style.newline == "\r\n" else "LF"
+    return (f"the target mixed line ends; all are {name} now",)
+
+
+def marker_problem(lines: Sequence[str]) -> str:
+    """A conflict marker that somebody left, or nothing."""
+    for number, line in enumerate(lines, 1):
+        if line.startswith(MARKERS):
+            return f"a conflict marker on line {number}: {shown(line)}"
+    return ""
+
+
+def merge_rest(base: Sequence[str], ours: Sequence[str], theirs: Sequence[str], what: str) -> list[str]:
+    """An ordinary merge of lines.
+
+    Raises:
+        CannotMerge: both sides changed the same place differently.
+    """
+    merged = merge_lines(base, ours, theirs)
+    found = clean_lines(merged)
+    if found is None:
+        raise CannotMerge(f"both sides changed {what} differently", *map(_tell, hunks(merged)))
+    return found
+
+
+def _tell(hunk: Hunk) -> str:
+    ours, theirs = (shown(" / ".join(lines)) or "nothing" for lines in (hunk.ours, hunk.theirs))
+    return f"line {hunk.at + 1} of the common base: the target has {ours!r}, the candidate {theirs!r}"
+
+
+def option_text(options: Mapping[str, object], name: str, default: str = "") -> str:
+    """An option that has to be a text.
+
+    Raises:
+        CannotMerge: it is something else.
+    """
+    found = options.get(name, default)
+    if not isinstance(found, str):
+        raise CannotMerge(f"the option {name} has to be a text, not {shown(found)!r}")
+    return found

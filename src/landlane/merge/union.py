@@ -1,0 +1,169 @@
+"""Union of texts such as a changelog: each side's additions land below their own heading, and each once.
+
+The text is a tree of sections, and each section is merged with its namesake. Within one, additions of both
+sides stay, target first where they meet; lines that a side took out are gone; a line that one side changed
+and the other changed differently, or took out, is a conflict. An item (a bullet with what hangs below it, or
+a paragraph) that both sides added to the same section appears once.
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+
+from landlane.merge.combine_order import weave
+from landlane.merge.headings import (
+    Key,
+    Section,
+    absent,
+    is_bullet,
+    read_sections,
+    repeated_headings,
+    title_level,
+)
+from landlane.merge.list_items import merge_content
+from landlane.merge.result import CannotMerge, Merged, shown
+from landlane.merge.text_file import marker_problem, read_sides, read_text, style_notes, write_text
+from landlane.values import replace
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+
+
+def merge_union(base: bytes | None, ours: bytes | None, theirs: bytes | None) -> Merged:
+    """All that either side added, below the heading it was added to.
+
+    Raises:
+        CannotMerge: the same line was changed by both, or changed by one and removed by the other.
+    """
+    sides = read_sides(base, ours, theirs)
+    notes: list[str] = []
+    title = title_level(*(side.lines for side in sides))
+    trees = [read_sections(side.lines, title) for side in sides]
+    merged = _merge_section(trees[0], trees[1], trees[2], notes)
+    _refuse_doubles(trees[0], trees[1], trees[2], merged)
+    lines = _write(_part_last(merged, trees[1], trees[2]))
+    return Merged(content=write_text(lines, sides[1]), notes=(*notes, *style_notes(sides[1])))
+
+
+def _refuse_doubles(base: Section, ours: Section, theirs: Section, merged: Section) -> None:
+    """Refuse when a line stands more often than both sides' doings add up to.
+
+    That is so when one side moved it below another heading, and the other moved it elsewhere or removed it.
+    """
+    before, now, then = (Counter(_contents(side)) for side in (base, ours, theirs))
+    doubled: list[str] = []
+    for line, count in Counter(_contents(merged)).items():
+        is_removed_by_both = now[line] < before[line] > then[line]
+        most = min(now[line], then[line]) if is_removed_by_both else now[line] + then[line] - before[line]
+        if line.strip() and count > most:
+            doubled.append(repr(shown(line)))
+    if doubled:
+        raise CannotMerge("both sides moved or removed the same lines, each in its own way", *doubled)
+
+
+def _contents(section: Section) -> list[str]:
+    return [*section.content, *(line for child in section.children for line in _contents(child))]
+
+
+def check_union(content: bytes, options: Mapping[str, object]) -> str:
+    """What is wrong with such a text; repeated headings are forgiven if the option `base` has them."""
+    lines = read_text(content, "the file").lines
+    before = options.get("base")
+    known = repeated_headings(read_text(before, "the base").lines) if isinstance(before, bytes) else {}
+    problem = marker_problem(lines)
+    if problem:
+        return f"it has {problem}"
+    for path, count in repeated_headings(lines).items():
+        if count > known.get(path, 1):
+            return f"the heading {shown(' > '.join(path))!r} stands {count} times at the same place"
+    return ""
+
+
+# -------------------------------------------------------------------------------------------- sections
+
+
+def _merge_section(base: Section, ours: Section, theirs: Section, notes: list[str]) -> Section:
+    present = [side for side in (ours, theirs) if side.content]
+    contents = base.content, ours.content, theirs.content
+    # Without headings and bullets it is a list of lines, and each stands for itself.
+    is_plain = not ours.key[0] and not (base.children or ours.children or theirs.children)
+    is_plain = is_plain and not any(is_bullet(line) for content in contents for line in content)
+    content = merge_content(*contents, _title(ours.key), is_plain)
+    # Blank lines around the content come from a side that has some.
+    shape = ours if ours.content or not theirs.content else theirs
+    above, below = shape.above, shape.below
+    if len(present) == 2:
+        above = theirs.above if ours.above == base.above else ours.above
+        below = theirs.below if ours.below == base.below else ours.below
+    heading = theirs.heading if ours.heading == base.heading or not ours.heading else ours.heading
+    return Section(
+        key=ours.key,
+        heading=heading or ours.heading,
+        above=above,
+        content=tuple(content),
+        below=below,
+        children=_merge_children(base, ours, theirs, notes),
+    )
+
+
+def _merge_children(base: Section, ours: Section, theirs: Section, notes: list[str]) -> tuple[Section, ...]:
+    children: list[Section] = []
+    sides = [{child.key: child for child in side.children} for side in (base, ours, theirs)]
+    for key in weave(base.keys, ours.keys, theirs.keys):
+        first, second, third = (side.get(key, absent(key)) for side in sides)
+        if not second.heading and not first.heading:
+            children.append(third)
+            continue
+        child = _merge_section(first, second, third, notes)
+        is_removed = first.heading and not (second.heading and third.heading)
+        if not is_removed:
+            children.append(child)
+        elif child.content or child.children:
+            remover = "the candidate" if second.heading else "the target"
+            notes.append(f"{remover} removed {_title(key)}; it stays for what the other side added to it")
+            children.append(replace(child, heading=second.heading or third.heading))
+    return tuple(children)
+
+
+def _title(key: Key) -> str:
+    return f"the heading {'#' * key[0]} {shown(key[1])}" if key[0] else "the text before the first heading"
+
+
+def _part_last(merged: Section, ours: Section, theirs: Section) -> Section:
+    """Mind the end: who stood last has no blank line after it, and needs one when something follows now."""
+    last = {_path_to_last(ours), _path_to_last(theirs)}
+    end = _path_to_last(merged)
+    tail = _section_at(ours, _path_to_last(ours)).below
+
+    def visit(section: Section, path: tuple[Key, ...]) -> Section:
+        below = section.below
+        if path == end:
+            below = tail
+        elif path in last and section.content:
+            below = max(below, 1)
+        children = tuple(visit(child, (*path, child.key)) for child in section.children)
+        return replace(section, below=below, children=children)
+
+    return visit(merged, ())
+
+
+def _path_to_last(section: Section) -> tuple[Key, ...]:
+    path: tuple[Key, ...] = ()
+    while section.children:
+        section = section.children[-1]
+        path = (*path, section.key)
+    return path
+
+
+def _section_at(section: Section, path: tuple[Key, ...]) -> Section:
+    for key in path:
+        section = section.child(key)
+    return section
+
+
+def _write(section: Section) -> list[str]:
+    lines = [*section.heading, *[""] * section.above, *section.content, *[""] * section.below]
+    for child in section.children:
+        lines += _write(child)
+    return lines

@@ -1,1 +1,0 @@
-"""Everything the product can do, one module per noun; a change and its journal entry are one transaction."""

@@ -1,0 +1,1 @@
+"""What a path pattern covers, and when two patterns overlap (pure)."""

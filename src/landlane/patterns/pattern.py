@@ -1,0 +1,322 @@
+"""Patterns: what a claim may name, in one canonical form, and exactly when two of them overlap.
+
+A pattern covers what it matches and everything below, there already or not; the disk is never asked. Each
+pattern is one branch or, with braces, several. A branch is a literal key and a rest: `src/**/*.py` has the
+key `src` and the rest `**/*.py`, a plain path has no rest. Whatever overlaps a branch has a key that is an
+ancestor of its key or lies below it, so that an index finds all candidates: `ancestors` and `below`.
+
+Names such as `deploy:prod` are no paths. Their keys begin with `//`, as no path's key does.
+"""
+
+from __future__ import annotations
+
+from landlane.errors import PatternError
+from landlane.values import value
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from typing import Literal
+
+    from landlane.patterns.glob import Row
+
+    Kind = Literal["literal", "glob", "name"]
+
+LONGEST_TEXT = 4096
+MOST_SEGMENTS = 100
+LONGEST_NAME = 200
+# A text without any of these, and tidy, is its own canonical form.
+_GLOB_CHARACTERS = frozenset("*?[{\\")
+_UNUSUAL = _GLOB_CHARACTERS | frozenset(":\0")
+_SCHEME_CHARACTERS = frozenset("abcdefghijklmnopqrstuvwxyz0123456789_-")
+_NAME_CHARACTERS = _SCHEME_CHARACTERS | frozenset("ABCDEFGHIJKLMNOPQRSTUVWXYZ./@+:")
+
+
+@value
+class Branch:
+    """One alternative of a pattern: a literal folder or file and, unless that is all, a glob below it."""
+
+    key: str
+    rest: str | None
+
+
+@value
+class Pattern:
+    """What a claim names: a text for people, a kind, and the branches that are compared."""
+
+    text: str
+    kind: Kind
+    branches: tuple[Branch, ...]
+
+
+# --------------------------------------------------------------------------------------------- parsing
+
+
+def parse(text: str, *, literal: bool = False, ignore_case: bool = False) -> Pattern:
+    """Read a path, glob or name that is relative to the repository; with `literal`, always a path.
+
+    The text of a pattern is canonical: parsed again, as a literal if it was one, it gives the same pattern.
+
+    Raises:
+        PatternError: nothing, or nothing inside the repository, could be meant by it.
+    """
+    if (
+        _UNUSUAL.isdisjoint(text)
+        and text[:1] not in "./"
+        and text[-1] != "/"
+        and "/." not in text
+        and "//" not in text
+        and text.isascii()
+        and len(text) <= LONGEST_TEXT
+        and text.count("/") < MOST_SEGMENTS
+    ):
+        return _literal(text, text.lower() if ignore_case else text)
+    text = _checked(text)
+    if not literal and reads_as_name(text):
+        return _parse_name(text)
+    if text[0] == "/":
+        hint = "write the path from the root of the repository"
+        raise _refusal(text, "begins at the root of the machine", "PATTERN_ABSOLUTE", hint)
+    if literal:
+        return _parse_path(text, ignore_case)
+    tidy = _tidy(text)
+    is_plain = _GLOB_CHARACTERS.isdisjoint(tidy)
+    found = _parse_path(tidy, ignore_case) if is_plain else _parse_glob(tidy, ignore_case)
+    if not ("/" + text.rstrip("/")).endswith("/**"):
+        return found
+    # A folder and all below it are one and the same, but people like to see what they wrote.
+    return Pattern(text="**" if tidy == "." else _shown(tidy) + "/**", kind="glob", branches=found.branches)
+
+
+def _literal(text: str, key: str) -> Pattern:
+    return Pattern(text=text, kind="literal", branches=(Branch(key=key, rest=None),))
+
+
+def _checked(text: str) -> str:
+    """The text in Unicode NFC, when it is one that a repository's path could have."""
+    if not text:
+        raise _refusal(text, "names nothing", "PATTERN_EMPTY", "use . for the whole repository")
+    try:
+        size = len(text) if text.isascii() else len(text.encode())
+    except UnicodeEncodeError:
+        size = -1
+    # No path can hold the first; the second is where the range of all keys ends.
+    if size < 0 or "\0" in text or "\U0010ffff" in text:
+        raise _refusal(text, "holds characters that no path can have", "PATTERN_BAD_TEXT", "use valid UTF-8")
+    if size > LONGEST_TEXT:
+        why = f"is {size:,} bytes long; {LONGEST_TEXT:,} are the most"
+        raise _refusal(text, why, "PATTERN_TOO_LONG", "name a folder or a shorter glob that covers it")
+    return comparable(text)
+
+
+def comparable(text: str, *, ignore_case: bool = False) -> str:
+    """The form in which paths are compared: Unicode NFC and, if asked, without case."""
+    if text.isascii():
+        return text.lower() if ignore_case else text
+    from landlane.patterns.glob import normal_form  # noqa: PLC0415 - dear, and most paths are ASCII
+
+    return normal_form(text, ignore_case=ignore_case)
+
+
+def _parse_path(text: str, ignore_case: bool) -> Pattern:
+    names = _inside(tuple(name for name in text.split("/") if name), text)
+    path = "/".join(map(str, names))
+    return _literal(_shown(path), comparable(path, ignore_case=ignore_case))
+
+
+def _parse_name(text: str) -> Pattern:
+    rest = text[text.index(":") + 1 :]
+    if not rest or len(rest) > LONGEST_NAME or not _NAME_CHARACTERS.issuperset(rest):
+        hint = f"after the colon, use 1 to {LONGEST_NAME} letters, digits or . _ - / @ + : and no wildcards;"
+        raise _refusal(text, "is not a name", "PATTERN_BAD_NAME", f"{hint} for a path, begin with ./")
+    return Pattern(text=text, kind="name", branches=(Branch(key="//" + text, rest=None),))
+
+
+def reads_as_name(text: str) -> bool:
+    """Whether the text begins with a scheme; one letter is none, but a drive elsewhere."""
+    scheme, colon, _ = text.partition(":")
+    return bool(colon) and len(scheme) > 1 and "a" <= text[0] <= "z" and _SCHEME_CHARACTERS.issuperset(scheme)
+
+
+def has_special(text: str) -> bool:
+    """Whether a text holds a character that means something in a glob."""
+    return not _GLOB_CHARACTERS.isdisjoint(text)
+
+
+def _parse_glob(tidy: str, ignore_case: bool) -> Pattern:
+    branches = _branches(tidy, ignore_case)
+    first = branches[0]
+    if len(branches) > 1 or first.rest is not None:
+        return Pattern(text=_shown(tidy), kind="glob", branches=tuple(branches))
+    spelled = _branches(tidy, ignore_case=False)[0] if ignore_case else first
+    return _literal(_shown(first.key if spelled.rest else spelled.key), first.key)
+
+
+def _branches(tidy: str, ignore_case: bool) -> list[Branch]:
+    from landlane.patterns.glob import read  # noqa: PLC0415 - plain paths never need it
+
+    found = {_branch(row, tidy) for row in read(tidy, ignore_case=ignore_case)}
+    return sorted(found, key=lambda branch: (branch.key, branch.rest or ""))
+
+
+def _branch(row: Row, text: str) -> Branch:
+    from landlane.patterns.glob import write  # noqa: PLC0415 - plain paths never need it
+
+    row = _inside(row, text)
+    while row and row[-1] is None:
+        row = row[:-1]
+    depth = 0
+    while depth < len(row) and isinstance(row[depth], str):
+        depth += 1
+    return Branch(key="/".join(map(str, row[:depth])), rest=write(row[depth:]) if depth < len(row) else None)
+
+
+def _tidy(text: str) -> str:
+    """The glob without what changes nothing: `./` before it, doubled slashes, `/` and `/**` behind it."""
+    while text.startswith("./"):
+        text = text[2:].lstrip("/")
+    while "//" in text:
+        text = text.replace("//", "/")
+    while text.endswith(("/", "/**")):
+        text = text.removesuffix("/").removesuffix("/**")
+    return "." if text in {"", "**"} else text
+
+
+def _inside(row: Row, text: str) -> Row:
+    """The names without `.` in front, when they do not leave the repository and are not too many."""
+    while row and row[0] == ".":
+        row = row[1:]
+    if "." in row or ".." in row:
+        why = "has a . or .. between its slashes"
+        raise _refusal(text, why, "PATTERN_NOT_TIDY", "write the path from the root of the repository")
+    if len(row) > MOST_SEGMENTS:
+        why = f"is {len(row)} folders deep; {MOST_SEGMENTS} are the most"
+        raise _refusal(text, why, "PATTERN_TOO_DEEP", "name a folder further up")
+    return row
+
+
+def _shown(text: str) -> str:
+    return "./" + text if reads_as_name(text) else text or "."
+
+
+def _refusal(text: str, why: str, code: str, hint: str) -> PatternError:
+    from landlane.patterns.glob import refusal  # noqa: PLC0415 - only on the way out
+
+    return refusal(text, why, code, hint)
+
+
+# ----------------------------------------------------------------------------------------- overlapping
+
+
+def overlap(a: Pattern, b: Pattern) -> bool:
+    """Whether any path, there or not, is covered by both."""
+    for mine in a.branches:
+        for other in b.branches:
+            if branches_overlap(mine, other):
+                return True
+    return False
+
+
+def branches_overlap(a: Branch, b: Branch) -> bool:
+    """Whether any path, there or not, is covered by both branches."""
+    upper, lower = a.key, b.key
+    if upper == lower:
+        return a.rest is None or b.rest is None or _meet(a, b)
+    if len(upper) > len(lower):
+        upper, lower, a, b = lower, upper, b, a
+    # Most pairs part here, without a further call.
+    if not lower.startswith(upper):
+        return False
+    return _is_below(lower, upper) and (a.rest is None or _meet(a, b))
+
+
+def _is_below(key: str, folder: str) -> bool:
+    """Whether a key lies strictly below another; nothing lies below a name."""
+    return key.startswith(folder + "/" if folder else "") and key[:2] != "//" and key != folder
+
+
+def _meet(upper: Branch, lower: Branch) -> bool:
+    from landlane.patterns.glob import compiled, rows_meet  # noqa: PLC0415 - plain paths never need it
+
+    return rows_meet(compiled(upper.rest), (*_names_between(upper, lower), *compiled(lower.rest)))
+
+
+def _names_between(upper: Branch, lower: Branch) -> list[str]:
+    """The folders from the one key down to the other."""
+    return lower.key[len(upper.key) :].strip("/").split("/") if lower.key != upper.key else []
+
+
+def common_path(a: Pattern, b: Pattern) -> str | None:
+    """A path (or the name) that both cover, to show why they overlap; None when they do not."""
+    for mine in a.branches:
+        for other in b.branches:
+            if branches_overlap(mine, other):
+                return _witness(mine, other)
+    return None
+
+
+def _witness(a: Branch, b: Branch) -> str:
+    from landlane.patterns.glob import common_names, compiled  # noqa: PLC0415 - plain paths never need it
+
+    upper, lower = sorted((a, b), key=lambda branch: len(branch.key))
+    if upper.key[:2] == "//":
+        return upper.key[2:]
+    row = (*_names_between(upper, lower), *compiled(lower.rest))
+    return "/".join([*filter(None, [upper.key]), *(common_names(compiled(upper.rest), row) or [])])
+
+
+def covers(held: Pattern | Branch, path: str, *, ignore_case: bool = False) -> bool:
+    """Whether this tidy path is covered; `ignore_case` has to be what the pattern was parsed with."""
+    key = comparable(path, ignore_case=ignore_case)
+    branches = held.branches if isinstance(held, Pattern) else (held,)
+    for branch in branches:
+        if branch.key == key:
+            if branch.rest is None:
+                return True
+        elif _is_below(key, branch.key) and (branch.rest is None or _matches(branch, key)):
+            return True
+    return False
+
+
+def _matches(branch: Branch, key: str) -> bool:
+    from landlane.patterns.glob import compiled, rows_meet  # noqa: PLC0415 - plain paths never need it
+
+    names = key[len(branch.key) + 1 :] if branch.key else key
+    return rows_meet(compiled(branch.rest), tuple(names.split("/")))
+
+
+def covers_branch(a: Branch, b: Branch) -> bool:
+    """Whether surely all that b covers is covered by a; a no is certain only where one is literal."""
+    if a == b:
+        return True
+    if a.key != b.key and not _is_below(b.key, a.key):
+        return False
+    if a.rest is None:
+        return True
+    from landlane.patterns.glob import compiled, row_holds  # noqa: PLC0415 - plain paths never need it
+
+    return row_holds(compiled(a.rest), (*_names_between(a, b), *compiled(b.rest)))
+
+
+# -------------------------------------------------------------------------------------------- indexing
+
+
+def ancestors(key: str) -> list[str]:
+    """The key itself and those of all folders around it, from the root down; a name has none around it."""
+    if key[:2] == "//":
+        return [key]
+    found = [""]
+    end = key.find("/")
+    while end >= 0:
+        found.append(key[:end])
+        end = key.find("/", end + 1)
+    if key:
+        found.append(key)
+    return found
+
+
+def below(key: str) -> tuple[str, str]:
+    """The half-open range, by bytes of UTF-8, of the keys strictly below; that of the root is all keys."""
+    if key[:2] == "//":
+        return key, key
+    # "0" comes right after "/".
+    return (key + "/", key + "0") if key else ("", "\U0010ffff")

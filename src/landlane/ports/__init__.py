@@ -1,1 +1,0 @@
-"""What operations need from outside, written as Protocols."""

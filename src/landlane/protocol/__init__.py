@@ -1,0 +1,1 @@
+"""The messages of workers and of client hooks."""

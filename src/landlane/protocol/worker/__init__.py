@@ -1,0 +1,1 @@
+"""The worker protocol: JSON lines over stdin and stdout."""

@@ -1,0 +1,267 @@
+"""The worker protocol: messages as values, read strictly from lines of JSON and written to them.
+
+One line is one message. Towards the worker goes one `WorkAssignment`; back come any number of `Heartbeat` and
+`Progress`, and then exactly one `WorkComplete` or `WorkFailed`. What does not fit is a `Flaw`, never an
+exception: whoever talks to a worker has to go on whatever it says.
+"""
+
+from __future__ import annotations
+
+import json
+
+from landlane.errors import Malformed
+from landlane.protocol.worker.fields import (
+    ASSIGNMENT,
+    COMPLETE,
+    FAILED,
+    HEARTBEAT,
+    MOST_LINE_BYTES,
+    ONE_OF,
+    PROGRESS,
+    TABLE,
+    USAGE,
+    VERSION,
+    why_not,
+)
+from landlane.values import as_dict, value
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+    from typing import Any, NoReturn, TypeAlias
+
+_LONGEST_SHOWN = 80
+
+
+@value
+class Usage:
+    """What was used; what nobody knows is None."""
+
+    input_tokens: int | None = None
+    output_tokens: int | None = None
+    cost_usd: float | None = None
+
+
+@value
+class WorkAssignment:
+    """One attempt at one task, for one worker."""
+
+    assignment: str
+    task: str
+    attempt: int
+    title: str
+    folder: str
+    heartbeat_seconds: float
+    paths: tuple[str, ...] = ()
+    notes: tuple[str, ...] = ()
+    may_commit: bool = False
+    body: str | None = None
+    role: str | None = None
+    check: str | None = None
+    scratch: str | None = None
+    branch: str | None = None
+    base: str | None = None
+    limit_seconds: float | None = None
+    budget_usd: float | None = None
+
+
+@value
+class Heartbeat:
+    """The worker is alive and busy."""
+
+    assignment: str
+    doing: str | None = None
+
+
+@value
+class Progress:
+    """Something happened that a person may want to see."""
+
+    assignment: str
+    text: str
+    done: float | None = None
+    usage: Usage | None = None
+
+
+@value
+class WorkComplete:
+    """It is done; the change is a commit, a patch, files in scratch, or there is none."""
+
+    assignment: str
+    summary: str
+    commit: str | None = None
+    patch: str | None = None
+    files: tuple[str, ...] | None = None
+    verdict: str | None = None  # of a reviewer
+    findings: tuple[Mapping[str, Any], ...] | None = None
+    usage: Usage | None = None
+    notes: str | None = None
+
+
+@value
+class WorkFailed:
+    """It is not done, and why."""
+
+    assignment: str
+    code: str
+    reason: str
+    retry: bool | None = None
+    retry_after_seconds: float | None = None
+    usage: Usage | None = None
+    notes: str | None = None
+
+
+@value
+class Flaw:
+    """Why something is no message, or none for this moment; `code` is that of the `WorkFailed` it makes."""
+
+    code: str
+    reason: str
+
+
+if TYPE_CHECKING:
+    Ending: TypeAlias = WorkComplete | WorkFailed
+    Message: TypeAlias = WorkAssignment | Heartbeat | Progress | WorkComplete | WorkFailed
+
+CLASSES: dict[str, type[Message]] = {
+    ASSIGNMENT: WorkAssignment,
+    HEARTBEAT: Heartbeat,
+    PROGRESS: Progress,
+    COMPLETE: WorkComplete,
+    FAILED: WorkFailed,
+}
+_NAMES = {made: name for name, made in CLASSES.items()}
+
+
+# ------------------------------------------------------------------------------------------- reading
+
+
+def read_line(line: bytes) -> Message | Flaw:
+    """The message that a line holds, or what is wrong with it."""
+    if len(line) > MOST_LINE_BYTES:
+        return Flaw(
+            code="oversized", reason=f"a line of {len(line):,} bytes; {MOST_LINE_BYTES:,} are the most"
+        )
+    try:
+        found = json.loads(line.decode("utf-8"), object_pairs_hook=_object, parse_constant=_no_constant)
+    except UnicodeDecodeError:
+        return _malformed("a line is not UTF-8")
+    except _Twice as error:
+        return _malformed(f"a key stands twice: {_shown(error.key)}")
+    except RecursionError:
+        return _malformed("a line is nested too deeply")
+    except ValueError as error:
+        return _malformed(f"a line is not JSON ({error}): {_shown(line)}")
+    return read_object(found)
+
+
+def read_object(found: object) -> Message | Flaw:
+    """The message that a parsed object is, or what is wrong with it."""
+    if not isinstance(found, dict):
+        return _malformed(f"a line is not an object: {_shown(found)}")
+    given: dict[str, object] = dict(found)  # pyright: ignore[reportUnknownArgumentType]
+    name, version = given.pop("type", None), given.pop("version", None)
+    if not isinstance(name, str) or name not in TABLE:
+        return _malformed(f"there is no message of type {_shown(name)}; known: {', '.join(TABLE)}")
+    if version != VERSION or isinstance(version, (bool, float)):
+        return _malformed(f"{name} is of version {_shown(version)}, and only {VERSION} is understood")
+    wrong = _wrong_fields(name, given)
+    if wrong:
+        return _malformed(f"{name}: {wrong}")
+    fields: dict[str, Any] = {key: _as_value(TABLE[name][key].kind, item) for key, item in given.items()}
+    return CLASSES[name](**fields)
+
+
+def _wrong_fields(name: str, given: dict[str, object]) -> str:
+    """What is wrong with the fields of a message; empty when nothing is."""
+    table = TABLE[name]
+    for key in given:
+        if key not in table:
+            return f"there is no field {_shown(key)}; known: {', '.join(table)}"
+    for key, field in table.items():
+        if key not in given and not field.is_optional:
+            return f"the field {key} is missing"
+        wrong = why_not(field, given.get(key))
+        if wrong:
+            return f"the field {key} {wrong}"
+    said = [key for key in ONE_OF.get(name, ()) if given.get(key) is not None]
+    return f"only one of {', '.join(said)} can be the change" if len(said) > 1 else ""
+
+
+def _as_value(kind: str, item: Any) -> object:
+    if kind == USAGE and item is not None:
+        return Usage(**item)
+    return tuple(item) if isinstance(item, list) else item  # pyright: ignore[reportUnknownArgumentType, reportUnknownVariableType]
+
+
+class _Twice(ValueError):
+    def __init__(self, key: str) -> None:
+        super().__init__(key)
+        self.key = key
+
+
+def _object(pairs: list[tuple[str, object]]) -> dict[str, object]:
+    found: dict[str, object] = {}
+    for key, item in pairs:
+        if key in found:
+            raise _Twice(key)
+        found[key] = item
+    return found
+
+
+def _no_constant(name: str) -> NoReturn:
+    raise ValueError(f"{name} is no number in JSON")
+
+
+def _malformed(reason: str) -> Flaw:
+    return Flaw(code="malformed", reason=reason)
+
+
+def _shown(found: object) -> str:
+    text = repr(found[: 2 * _LONGEST_SHOWN] if isinstance(found, (str, bytes)) else found)
+    return text if len(text) <= _LONGEST_SHOWN else text[: _LONGEST_SHOWN - 1] + "…"
+
+
+# ------------------------------------------------------------------------------------------- writing
+
+
+def as_object(message: Message) -> dict[str, Any]:
+    """A message as it stands in JSON, with every field; nothing is judged."""
+    name = _NAMES[type(message)]
+    document: dict[str, Any] = {"type": name, "version": VERSION}
+    for key in TABLE[name]:
+        item: Any = getattr(message, key)
+        document[key] = _as_json(item)
+    return document
+
+
+def _as_json(item: Any) -> object:
+    if isinstance(item, Usage):
+        return as_dict(item)
+    return list(item) if isinstance(item, tuple) else item  # pyright: ignore[reportUnknownArgumentType, reportUnknownVariableType]
+
+
+def write_line(message: Message) -> bytes:
+    """The line that says a message.
+
+    Raises:
+        Malformed: a field holds what the protocol does not allow, or the line would be too long.
+    """
+    document = as_object(message)
+    wrong = _wrong_fields(document["type"], {key: document[key] for key in TABLE[document["type"]]})
+    if wrong:
+        raise Malformed(f"{document['type']}: {wrong}", code="BAD_MESSAGE", hint="see the worker protocol")
+    said = {key: item for key, item in document.items() if item is not None}
+    line = json.dumps(said, separators=(",", ":"), ensure_ascii=False, allow_nan=False).encode() + b"\n"
+    if len(line) > MOST_LINE_BYTES:
+        raise Malformed(
+            f"the message would be a line of {len(line):,} bytes; {MOST_LINE_BYTES:,} are the most",
+            code="BAD_MESSAGE",
+            hint="hand a large change back as files in scratch, or commit it",
+        )
+    return line
+
+
+def failed(assignment: str, flaw: Flaw, usage: Usage | None = None) -> WorkFailed:
+    """The end of work whose worker went wrong."""
+    return WorkFailed(assignment=assignment, code=flaw.code, reason=flaw.reason, usage=usage)

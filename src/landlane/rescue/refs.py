@@ -1,0 +1,180 @@
+"""Rescues: everything a checkout had that was nowhere else, kept as one commit each under a ref of its own.
+
+The commit's tree holds `manifest.json` (what, when, where from), `contents.json` (every path with its type,
+permissions and where its bytes are), the bytes as they were in numbered files, the index, and what the
+checkout's git directory knew. Its parents are the commits the checkout stood on or mentioned, so that git
+keeps them. Nothing but `drop_rescue` ever removes one.
+"""
+
+from __future__ import annotations
+
+import json
+import re
+
+from landlane.errors import Malformed, RepositoryError
+from landlane.git.refs import read_refs
+from landlane.git.untrusted_checkout import run_home, told_home
+from landlane.values import value
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from typing import Any
+
+REFS = "refs/landlane/rescue/"
+FORM = 1
+_ID = re.compile(r"[A-Za-z0-9](?:[A-Za-z0-9_-]|\.(?=[A-Za-z0-9_-])){0,199}")
+
+
+@value
+class Rescue:
+    """One rescue, without its contents."""
+
+    id: str
+    ref: str
+    commit: str
+    facts: dict[str, Any]
+    at: int
+    root: str
+    kind: str
+    head: str
+    branch: str
+    operation: str
+    files: int
+    bytes: int
+    notes: tuple[str, ...]
+
+
+def ref_of(rescue_id: str) -> str:
+    """The ref of a rescue.
+
+    Raises:
+        Malformed: no rescue can have such an id.
+    """
+    if not _ID.fullmatch(rescue_id) or rescue_id.endswith(".lock"):
+        raise Malformed(
+            f"no rescue can be called {rescue_id!r}",
+            code="RESCUE_ID",
+            hint="letters, digits, '-', '_' and single dots",
+        )
+    return REFS + rescue_id
+
+
+def list_rescues(home: str) -> list[Rescue]:
+    """All rescues, the oldest first."""
+    listed = told_home(home, "for-each-ref", "--format=%(objectname) %(refname)", REFS)
+    pairs = [(line.partition(" ")[0], line.partition(" ")[2]) for line in listed.splitlines()]
+    return sorted(_read(home, pairs), key=lambda rescue: (rescue.at, rescue.id))
+
+
+def find_rescue(home: str, rescue_id: str) -> Rescue | None:
+    """The rescue of this id, if there is one."""
+    ref = ref_of(rescue_id)
+    known = read_refs(home, [ref])
+    found = known.get(ref, "") if known is not None else _asked(home, ref)
+    return next(iter(_read(home, [(found, ref)])), None) if found else None
+
+
+def _asked(home: str, ref: str) -> str:
+    return run_home(home, "rev-parse", "--verify", "--quiet", ref).text.strip()
+
+
+def get_rescue(home: str, rescue_id: str) -> Rescue:
+    """The rescue of this id.
+
+    Raises:
+        RepositoryError: there is none.
+    """
+    found = find_rescue(home, rescue_id)
+    if found is None:
+        raise RepositoryError(
+            f"there is no rescue {rescue_id}",
+            code="NO_RESCUE",
+            hint="`landlane rescue list` shows which there are",
+        )
+    return found
+
+
+def _read(home: str, pairs: list[tuple[str, str]]) -> list[Rescue]:
+    asked = "".join(f"{commit}:manifest.json\n" for commit, _ in pairs).encode()
+    answer = told_home(home, "cat-file", "--batch", "--buffer", stdin=asked).encode(
+        "utf-8", "surrogateescape"
+    )
+    rescues: list[Rescue] = []
+    at = 0
+    for commit, ref in pairs:
+        end = answer.index(b"\n", at)
+        head = answer[at:end].split(b" ")
+        at = end + 1
+        if len(head) != 3 or head[1] != b"blob":
+            continue  # not one of ours, or damaged: `git fsck` tells
+        size = int(head[2])
+        text, at = answer[at : at + size], at + size + 1
+        try:
+            rescues.append(_from_manifest(commit, ref, json.loads(text)))
+        except (ValueError, KeyError, TypeError):
+            continue
+    return rescues
+
+
+def _from_manifest(commit: str, ref: str, manifest: dict[str, Any]) -> Rescue:
+    return Rescue(
+        id=ref.removeprefix(REFS),
+        ref=ref,
+        commit=commit,
+        facts=manifest["facts"],
+        at=manifest["taken_at"],
+        root=manifest["root"],
+        kind=manifest["kind"],
+        head=manifest["head"],
+        branch=manifest["branch"],
+        operation=manifest["operation"],
+        files=manifest["counts"]["files"],
+        bytes=manifest["bytes"],
+        notes=tuple(manifest["notes"]),
+    )
+
+
+def drop_rescue(home: str, rescue_id: str) -> None:
+    """Forget a rescue for good; what only it held goes with the next `git gc`.
+
+    Raises:
+        RepositoryError: there is none, or git refuses.
+    """
+    rescue = get_rescue(home, rescue_id)
+    told_home(home, "update-ref", "-d", rescue.ref, rescue.commit)
+
+
+def pack_rescues(home: str, older_than_ms: int) -> int:
+    """Put the objects of rescues taken before this instant into one pack, and tell how many those were.
+
+    Nothing is dropped: objects are copied first, and only loose copies of what is then packed go.
+
+    Raises:
+        RepositoryError: git refuses.
+    """
+    form = "--format=%(committerdate:unix) %(objectname)"
+    rows = [line.split(" ") for line in told_home(home, "for-each-ref", form, REFS).splitlines()]
+    old = [commit for at, commit in rows if int(at) * 1000 < older_than_ms]
+    if not old:
+        return 0
+    kept = told_home(
+        home, "for-each-ref", "--format=^%(objectname)", "refs/heads", "refs/remotes", "refs/tags"
+    )
+    asked = "".join(f"{commit}\n" for commit in old) + kept
+    told_home(
+        home,
+        *(
+            "pack-objects",
+            "--quiet",
+            "--revs",
+            "--incremental",
+            "--non-empty",
+            "--delta-base-offset",
+            "--local",
+        ),
+        f"{home}/objects/pack/pack",
+        stdin=asked.encode(),
+    )
+    told_home(home, "prune-packed", "--quiet")
+    told_home(home, "pack-refs", "--all")
+    return len(old)

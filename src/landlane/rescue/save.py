@@ -1,0 +1,315 @@
+"""Saving what exists only in one checkout, and bringing it back."""
+
+from __future__ import annotations
+
+import contextlib
+import os
+
+from landlane.errors import Malformed, RepositoryError
+from landlane.git import create_checkout as checkouts
+from landlane.git.discovery import HOME_POINTER
+from landlane.git.lock import git_lock
+from landlane.git.remove_checkout import is_folder, private_git_dir, remove_checkout
+from landlane.git.run import ask, run_git
+from landlane.git.untrusted_checkout import CLONE, MAIN, WORKTREE, Place
+from landlane.rescue.refs import (
+    REFS,
+    Rescue,
+    drop_rescue,
+    find_rescue,
+    get_rescue,
+    list_rescues,
+    ref_of,
+)
+from landlane.rescue.restore_checkout import restore_rescue
+from landlane.rescue.take import take_rescue
+from landlane.values import value
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from typing import Any
+
+    from landlane.context import Site
+    from landlane.sessions.model import Session
+    from landlane.store.interface import Change
+    from landlane.workspaces.model import Workspace
+
+_DETACHED = "rescue-"
+_OLD_MS = 7 * 86_400_000
+
+
+@value
+class Restored:
+    """Where saved work is now, and what could not be as it was."""
+
+    rescue: Rescue
+    path: str
+    notes: tuple[str, ...]
+
+
+def place_of(site: Site, path: str) -> Place:
+    """A checkout of this repository: the main one, a linked worktree, or a clone.
+
+    Raises:
+        RepositoryError: the folder is none.
+    """
+    git_dir = private_git_dir(site.home, path)
+    if not git_dir:
+        raise RepositoryError(
+            f"{path} is no checkout of this repository",
+            code="NO_CHECKOUT",
+            hint="`git worktree list` and `landlane workspace list` show those that are",
+        )
+    if os.path.realpath(git_dir) == site.common_dir:
+        return Place(root=path, git_dir=site.common_dir, kind=MAIN)
+    return Place(
+        root=path, git_dir=git_dir, kind=CLONE if is_folder(os.path.join(path, ".git")) else WORKTREE
+    )
+
+
+def save_checkout(
+    site: Site,
+    session: Session | None,
+    path: str,
+    reason: str,
+    *,
+    workspace: Workspace | None = None,
+    force: bool = False,
+    **more: Any,
+) -> str:
+    """Save what is at stake in a checkout; the id of the rescue, or nothing when nothing is.
+
+    Raises:
+        RepositoryError: something cannot be saved; nothing may be deleted then.
+    """
+    place = place_of(site, path)
+    return save_place(site, session, place, reason, workspace=workspace, force=force, **more)
+
+
+def save_place(
+    site: Site,
+    session: Session | None,
+    place: Place,
+    reason: str,
+    *,
+    workspace: Workspace | None = None,
+    force: bool = False,
+    **more: Any,
+) -> str:
+    """As `save_checkout`, for a checkout that lies where git does not look for it."""
+    facts: dict[str, Any] = {
+        "reason": reason,
+        "agent": workspace.agent if workspace else session.agent if session else "",
+        "session": workspace.session if workspace else session.id if session else "",
+        "task": workspace.task if workspace else "",
+        "workspace": workspace.id if workspace else "",
+        "by": session.agent if session else "",
+        **more,
+    }
+    rescue_id = _next_id(site)
+    saved = take_rescue(site.common_dir, place, rescue_id, facts, force=force)
+    if saved is None:
+        return ""
+    who = (session.agent, session.id) if session else ("", "")
+
+    def record(tx: Change) -> None:
+        told = {"rescue": saved.id, "commit": saved.commit, "files": saved.files, "bytes": saved.bytes}
+        tx.record("rescue.saved", *who, {**facts, **told})
+
+    site.context.change(record)
+    return saved.id
+
+
+def forget_same(site: Site, rescue_id: str, workspace: Workspace) -> None:
+    """Drop an earlier rescue of a workspace that holds exactly the same: its taker was cut off after it."""
+    for one in _same_as(site, rescue_id, workspace):
+        _forget(site, one, rescue_id, workspace)
+
+
+def forget_if_known(site: Site, rescue_id: str, workspace: Workspace) -> bool:
+    """Drop a rescue that holds nothing but what an earlier one of the same workspace does."""
+    same = _same_as(site, rescue_id, workspace)
+    if same:
+        _forget(site, rescue_id, same[0], workspace)
+    return bool(same)
+
+
+def _forget(site: Site, rescue_id: str, kept: str, workspace: Workspace) -> None:
+    """Drop a rescue that another one holds all of, and say so: the journal knows of both."""
+    drop_rescue(site.common_dir, rescue_id)
+    facts = {"rescue": rescue_id, "same_as": kept, "workspace": workspace.id}
+    site.context.change(lambda tx: tx.record("rescue.forgotten", "", "", facts))
+
+
+def _same_as(site: Site, rescue_id: str, workspace: Workspace) -> list[str]:
+    """The other rescues of a workspace, without what was put aside there, that hold exactly the same."""
+    held = _holdings(site, rescue_id)
+    return [
+        one.id
+        for one in saved_work(site)
+        if one.facts.get("workspace") == workspace.id
+        and one.id != rescue_id
+        and "stash" not in one.facts
+        and _holdings(site, one.id) == held
+    ]
+
+
+def _holdings(site: Site, rescue_id: str) -> list[str]:
+    """What a rescue's tree has beside its manifest, which tells when it was taken and where."""
+    rows = ask(site.home, "ls-tree", ref_of(rescue_id)).splitlines()
+    return [row for row in rows if not row.endswith("\tmanifest.json")]
+
+
+def _next_id(site: Site) -> str:
+    """An id that no rescue here has: the store counts, and git has the last word."""
+
+    def count(tx: Change) -> int:
+        row = tx.one("record_next", noun="rescue")
+        assert row is not None
+        return row[0]
+
+    while True:
+        rescue_id = f"R{site.context.change(count)}"
+        if find_rescue(site.common_dir, rescue_id) is None:
+            return rescue_id
+
+
+def saved_work(site: Site) -> list[Rescue]:
+    """All that was saved, the oldest first."""
+    return list_rescues(site.common_dir)
+
+
+def restore(site: Site, session: Session, rescue_id: str, into: str, folder: str) -> Restored:
+    """Bring saved work back into a clean checkout, or into a new one below `folder`.
+
+    Raises:
+        RepositoryError: there is no such rescue, or the checkout has work of its own.
+    """
+    rescue = get_rescue(site.common_dir, rescue_id)
+    path = os.path.realpath(into) if into else os.path.join(folder, f"{_DETACHED}{rescue_id}")
+    if not into:
+        _clear_leftover(site, rescue, path)
+    is_new = _take_path(site, path)
+    if not is_new and not into:
+        raise Malformed(
+            f"{path} is there already",
+            code="PATH_TAKEN",
+            hint="name another folder with --into, or remove that one",
+        )
+    try:
+        if is_new:
+            _make_room(site, rescue, path)
+        elif _head_of(path) != rescue.head and rescue.head:
+            _go_to(site, path, rescue.head)
+        restored = restore_rescue(site.common_dir, rescue_id, place_of(site, path))
+    except BaseException:
+        if is_new:  # half of it would look like all of it, and would be in the way of the next try
+            with contextlib.suppress(RepositoryError, OSError):
+                remove_checkout(site.home, path)
+        raise
+    site.context.change(
+        lambda tx: tx.record(
+            "rescue.restored", session.agent, session.id, {"rescue": rescue_id, "path": path}
+        )
+    )
+    return Restored(rescue=rescue, path=path, notes=tuple(restored.notes))
+
+
+def _take_path(site: Site, path: str) -> bool:
+    """Make an empty folder, so that of two who restore at once only one takes away what it made."""
+    if not os.path.lexists(path) and private_git_dir(site.home, path):
+        raise RepositoryError(
+            f"git still knows a worktree at {path}, whose folder is gone",
+            code="PATH_TAKEN",
+            hint="name another folder with --into, or let git forget it: git worktree prune",
+        )
+    os.makedirs(os.path.dirname(path), exist_ok=True)
+    try:
+        os.mkdir(path)
+    except FileExistsError:
+        return False
+    return True
+
+
+def _clear_leftover(site: Site, rescue: Rescue, path: str) -> None:
+    """Remove what an earlier restoring left at its own place, if nobody is there and nothing is at stake."""
+    from landlane.platform.file_users_inhabitants import processes_in
+    from landlane.rescue.at_risk import is_anything_at_stake
+    from landlane.rescue.git_state import KEPT
+
+    if os.path.islink(path) or not os.path.isdir(path) or processes_in(path):
+        return
+    git_dir = private_git_dir(site.home, path)
+    is_clone = is_folder(os.path.join(path, ".git"))
+    if is_clone and not os.path.isfile(os.path.join(git_dir, HOME_POINTER)):
+        return
+    names = os.listdir(path)
+    has_nothing = not names
+    if names == [".git"] and git_dir and not os.path.lexists(os.path.join(git_dir, "index")):
+        has_nothing = _head_of(path) in {"", rescue.head}  # it was cut off before its files were written
+    if not has_nothing and git_dir:
+        try:
+            kept = (*KEPT, REFS.rstrip("/"))
+            has_nothing = not is_anything_at_stake(site.common_dir, place_of(site, path), kept_refs=kept)
+        except RepositoryError:
+            return
+    if has_nothing:
+        remove_checkout(site.home, path)
+
+
+def _make_room(site: Site, rescue: Rescue, path: str) -> None:
+    """A fresh checkout at the commit that the saved work was based on."""
+    if rescue.kind == CLONE or not rescue.head:
+        checkouts.add_detached_clone(site.home, path, rescue.head, rescue.ref)
+    else:
+        checkouts.add_detached_worktree(site.home, path, rescue.head)
+    if rescue.head:
+        checkouts.write_files(path)
+
+
+def _head_of(path: str) -> str:
+    found = run_git("rev-parse", "--verify", "--quiet", "HEAD^{commit}", cwd=path)
+    return found.text.strip()
+
+
+def _go_to(site: Site, path: str, head: str) -> None:
+    """Stand a clean checkout on the commit that the saved work was based on."""
+    from landlane.rescue.at_risk import is_anything_at_stake
+
+    place = place_of(site, path)
+    if is_anything_at_stake(site.common_dir, place):
+        raise RepositoryError(
+            f"{path} has work of its own, which must not be mixed with what comes back",
+            code="CHECKOUT_DIRTY",
+            hint="commit it or put it aside (landlane stash save), or restore into a new folder with --into",
+        )
+    if place.kind == CLONE and not ask(checkouts.clone_at(path), "cat-file", "-t", head):
+        run_git("fetch", "--quiet", "--no-tags", "home", head, cwd=path)
+    found = run_git("checkout", "--quiet", "--detach", head, cwd=path)
+    if found.exit_code:
+        raise RepositoryError(
+            f"{path} cannot go to {head[:12]}: {found.trouble[-300:]}",
+            code="GIT_FAILED",
+            hint="restore elsewhere: --into",
+        )
+
+
+def drop(site: Site, session: Session, rescue_id: str) -> Rescue:
+    """Forget saved work for good.
+
+    Raises:
+        RepositoryError: there is none of this id.
+    """
+    rescue = get_rescue(site.common_dir, rescue_id)
+    drop_rescue(site.common_dir, rescue_id)
+    facts = {"rescue": rescue_id, "commit": rescue.commit}
+    site.context.change(lambda tx: tx.record("rescue.dropped", session.agent, session.id, facts))
+    return rescue
+
+
+def pack_old(site: Site) -> int:
+    """Put rescues of more than a week ago into a pack, where they take little room; tells how many."""
+    from landlane.rescue.refs import pack_rescues
+
+    with git_lock(site.common_dir, "pack rescues"):
+        return pack_rescues(site.common_dir, site.wall_ms() - _OLD_MS)

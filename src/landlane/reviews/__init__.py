@@ -1,0 +1,1 @@
+"""Reviews of one commit by one or several reviewers."""

@@ -1,0 +1,63 @@
+"""The claims of work under review: held by the review, so that nobody changes what is being judged."""
+
+from __future__ import annotations
+
+from landlane.claims import holder_sessions as holders
+from landlane.sessions.leases import end_if_gone, end_session, session_from
+from landlane.sessions.notices import add_notice, has_notices
+from landlane.values import replace
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from landlane.context import Context
+    from landlane.reviews.model import Review
+    from landlane.sessions.model import Session
+    from landlane.store.interface import Change
+    from landlane.tasks.model import Task
+
+
+def living_author(tx: Change, context: Context, session: str) -> Session | None:
+    """A session that is not over, and whose processes have not provably ended."""
+    if not session or end_if_gone(tx, session, context.processes):
+        return None
+    row = tx.one("session_lock", session=session)
+    if row is None or row[12] is not None or row[9] + row[7] <= tx.now:
+        return None
+    return session_from(row)
+
+
+def keep_claims(tx: Change, context: Context, task: Task, review: Review) -> Review:
+    """Move what the author holds for a task into a session of the review, remembering how it was."""
+    row = tx.one("session_lock", session=task.session) if task.session else None
+    if row is None or row[12] is not None:
+        return review
+    author = session_from(row)
+    holder, kept = holders.keep_claims(
+        tx,
+        context,
+        author,
+        task.id,
+        name=f"review-{review.id}",
+        kind="review",
+        note=f"{review.id}: {task.id} of {author.agent} is under review",
+    )
+    return replace(review, holder=holder, claims=kept) if holder else review
+
+
+def give_claims(tx: Change, context: Context, review: Review, heir: Session) -> None:
+    """Give what a review holds to whoever goes on with the work; its lease begins anew."""
+    end_holder(tx, review, heir.id)
+    holders.give_kept(tx, context, review.claims, heir)
+    tx.frees = True
+
+
+def end_holder(tx: Change, review: Review, heir: str = "") -> None:
+    """Free what a review holds, and end its session; what it should have heard goes to the heir."""
+    row = tx.one("session_lock", session=review.holder) if review.holder else None
+    if row is None or row[12] is not None:
+        return
+    for notice in has_notices(tx, review.holder) if heir else ():
+        add_notice(tx, heir, str(notice["text"]))
+    holders.release_rows(tx, tx.all("claims_of", session=review.holder))
+    end_session(tx, session_from(row), "session.left", {})
+    tx.frees = True

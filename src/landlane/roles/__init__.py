@@ -1,0 +1,1 @@
+"""What a role may write and do."""

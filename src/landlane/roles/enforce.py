@@ -1,0 +1,127 @@
+"""Roles of sessions: what one may write and do, asked by every fence; what is refused is written down."""
+
+from __future__ import annotations
+
+from landlane.errors import StoreError
+from landlane.roles.model import Scope, bound_by, find_role, forbidden, why_not_verb
+from landlane.rules.violations import STAY_IN_ROLE, note_catch
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+    from typing import Any
+
+    from landlane.context import Context
+    from landlane.patterns.pattern import Pattern
+    from landlane.roles.model import Role
+    from landlane.sessions.model import Session
+    from landlane.settings.model import Settings
+
+_MOST_NAMED = 50
+_LAST: list[Any] = []
+
+
+def role_of(context: Context, session: Session, settings: Settings | None = None) -> Role | None:
+    """The role that a session is bound by; nothing without one. `settings`: others than those here."""
+    return bound_by(settings or context.settings, session.role)
+
+
+def check_known(context: Context, role: str) -> None:
+    """Refuse a role that nobody has defined.
+
+    Raises:
+        Malformed: there is none of this name.
+    """
+    if role:
+        find_role(context.settings, role)
+
+
+def _scope_of(role: Role, settings: Settings) -> Scope:
+    """The paths of a role, spelled out once: a shell call may ask for hundreds."""
+    if not _LAST or _LAST[0] != role or _LAST[1] is not settings:
+        _LAST[:] = [role, settings, Scope(role, settings)]
+    return _LAST[2]
+
+
+def may_write(context: Context, session: Session, path: str) -> str:
+    """Why the role of a session forbids to change a path, seen from the root; empty when it may."""
+    role = role_of(context, session) if session.role else None
+    return _scope_of(role, context.settings).why_not(path) if role is not None else ""
+
+
+def not_writable(context: Context, session: Session, paths: Sequence[str]) -> dict[str, str]:
+    """Those of these paths that the role of a session may not change, each with the reason."""
+    role = role_of(context, session) if session.role else None
+    if role is None:
+        return {}
+    scope = _scope_of(role, context.settings)
+    return {path: reason for path in paths if (reason := scope.why_not(path))}
+
+
+def check_verb(
+    context: Context, session: Session, verb: str, *, fence: str, settings: Settings | None = None
+) -> None:
+    """Refuse a verb that the role of a session does not have.
+
+    Raises:
+        NotAllowed: it has not.
+    """
+    reason = why_not_verb(role_of(context, session, settings), verb) if session.role else ""
+    if reason:
+        note_breach(context, session, fence=fence, what=reason)
+        raise forbidden(session.agent, session.role, reason, verb=verb)
+
+
+def check_paths(context: Context, session: Session, paths: Sequence[str], *, fence: str) -> None:
+    """Refuse what changes paths that the role of a session may not.
+
+    Raises:
+        NotAllowed: it does; all of these paths are named.
+    """
+    found = not_writable(context, session, paths) if session.role else {}
+    if found:
+        refuse_paths(context, session, session.role, found, fence=fence)
+
+
+def refuse_paths(context: Context, session: Session, role: str, found: dict[str, str], *, fence: str) -> None:
+    """Write these paths down as caught, and refuse them.
+
+    Raises:
+        NotAllowed: always.
+    """
+    first = next(iter(found.values()))
+    more = f", and {len(found) - 1} more" if len(found) > 1 else ""
+    note_breach(context, session, fence=fence, what=first, paths=tuple(found))
+    named = list(found)[:_MOST_NAMED]
+    raise forbidden(session.agent, role, f"{first}{more}", path=named[0], paths=named)
+
+
+def check_claim(context: Context, session: Session, patterns: Sequence[Pattern]) -> None:
+    """Refuse a claim that the role of a session cannot use.
+
+    Raises:
+        NotAllowed: it may not claim, or could write nothing of one of the patterns.
+    """
+    role = role_of(context, session)
+    if role is None:
+        return
+    reason = why_not_verb(role, "claim")
+    if reason:
+        note_breach(context, session, fence="claim", what=reason, paths=tuple(one.text for one in patterns))
+        raise forbidden(session.agent, role.name, reason, verb="claim", pattern=patterns[0].text)
+    scope = _scope_of(role, context.settings)
+    found = {one.text: reason for one in patterns if (reason := scope.why_not_claimed(one))}
+    if found:
+        refuse_paths(context, session, role.name, found, fence="claim")
+
+
+def note_breach(
+    context: Context, session: Session | None, *, fence: str, what: str, paths: tuple[str, ...] = ()
+) -> None:
+    """Write down that somebody stepped out of its role; the refusal matters more than its entry."""
+    texts = tuple(path.encode("utf-8", "backslashreplace").decode() for path in paths)
+    what = what.encode("utf-8", "backslashreplace").decode()
+    try:
+        note_catch(context, session, rule=STAY_IN_ROLE, fence=fence, what=what, paths=texts)
+    except StoreError:
+        return

@@ -1,0 +1,291 @@
+"""Roles: what an agent may do, in one vocabulary that every fence judges by.
+
+A role is a list of tools, the paths it may write, and the verbs it may use. Nobody but a person approves
+anything, whatever the role. A session without a role is bound by claims and rules alone.
+"""
+
+from __future__ import annotations
+
+from landlane.errors import Malformed, NotAllowed, PatternError
+from landlane.patterns.pattern import branches_overlap, covers_branch, parse
+from landlane.settings.value_readers import BUILT_IN_ROLES, PATH_WORDS, ROLE_TOOLS, ROLE_VERBS
+from landlane.values import replace, value
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from collections.abc import Iterable, Mapping, Sequence
+    from typing import Any
+
+    from landlane.patterns.pattern import Branch, Pattern
+    from landlane.settings.model import Settings
+
+TOOLS = ROLE_TOOLS
+VERBS = ROLE_VERBS
+WORKER_ROLE = "explore"  # of whoever is started without one: it reads, and changes nothing
+_TESTS_WORD, _DOCS_WORD, _RELEASE_WORD = PATH_WORDS
+
+# Where tests are, unless the settings say otherwise.
+TESTS = (
+    *("tests/**", "test/**", "spec/**", "**/tests/**", "**/test/**", "**/__tests__/**", "**/spec/**"),
+    *("**/test_*.py", "**/*_test.py", "**/conftest.py", "**/*_test.go", "**/*_test.rs"),
+    *("**/*.test.*", "**/*.spec.*", "**/*Test.java", "**/*Tests.cs", "**/*_spec.rb"),
+)
+DOCUMENTS = ("docs/**", "doc/**", "**/*.md", "**/*.rst", "**/*.adoc")
+RELEASES = (
+    *("CHANGELOG*", "**/CHANGELOG*", "HISTORY*", "NEWS*", "news/**"),
+    *("VERSION", "**/version.*", "**/_version.*"),
+    *("pyproject.toml", "setup.cfg", "setup.py", "package.json", "Cargo.toml", "pom.xml", "build.gradle*"),
+)
+# Files that make the tools of others run code, or say what is allowed: nobody's, unless a role says so.
+PROTECTED = (
+    *(
+        "**/.git/**",
+        "**/.gitattributes",
+        "**/.gitmodules",
+        "**/.lfsconfig",
+        "**/.githooks/**",
+        "**/.husky/**",
+    ),
+    *(".pre-commit-config.yaml", "lefthook.yml", ".github/workflows/**", ".github/actions/**"),
+    *(".github/hooks/**", ".gitlab-ci.yml", ".circleci/**", "Jenkinsfile", "**/.envrc"),
+    *("**/.claude/**", "**/.codex/**", "**/.gemini/**", "**/.qwen/**", "**/.opencode/**", "**/.cursor/**"),
+    *(
+        "**/.copilot/**",
+        "**/opencode.json*",
+        "**/.mcp.json",
+        "**/.vscode/**",
+        ".github/copilot-instructions.md",
+    ),
+    *("landlane.toml", "RULES.md", "**/AGENTS.md", "**/CLAUDE.md", "**/GEMINI.md", "**/QWEN.md"),
+)
+# Letters that some disks do not see: two names that differ by them alone are one file there.
+_UNSEEN = dict.fromkeys([*range(0x200B, 0x2010), *range(0x202A, 0x202F), *range(0x206A, 0x2070), 0xFEFF])
+
+
+@value
+class Role:
+    """What an agent may do. `writes` are patterns; `denies` take away from them. Scratch is always free."""
+
+    name: str
+    summary: str
+    tools: tuple[str, ...]
+    writes: tuple[str, ...] = ()
+    denies: tuple[str, ...] = ()
+    verbs: tuple[str, ...] = ()
+    may_change_protected: bool = False
+    connects: tuple[int, ...] | None = None  # TCP ports it may reach; nothing said: all
+    unix_sockets: bool = True
+    udp: bool = True
+
+    @property
+    def is_read_only(self) -> bool:
+        """Whether it writes nothing but its scratch."""
+        return not self.writes
+
+
+_READING = ("read", "shell")
+_WORKING = ("read", "edit", "shell", "network")
+_BUILDING = ("claim", "commit", "land")
+
+
+def _reader(name: str, summary: str, *more: str) -> Role:
+    return Role(name=name, summary=summary, tools=(*_READING, *more), unix_sockets=False, udp=False)
+
+
+def _writer(name: str, summary: str, writes: Sequence[str], denies: Sequence[str] = ()) -> Role:
+    return Role(
+        name=name,
+        summary=summary,
+        tools=_WORKING,
+        writes=tuple(writes),
+        denies=tuple(denies),
+        verbs=_BUILDING,
+    )
+
+
+BUILT_IN: dict[str, Role] = {
+    role.name: role
+    for role in (
+        Role(
+            name="orchestrator",
+            summary="plans and hands out work; changes no file itself, claims only names such as deploy:prod",
+            tools=("read", "shell", "network", "agents"),
+            verbs=("claim",),
+        ),
+        _writer("code", "changes the source, not the tests", ["**"], [_TESTS_WORD]),
+        _writer("test", "changes the tests, not the source", [_TESTS_WORD]),
+        _reader("debug", "finds out why something fails; changes nothing"),
+        _reader("review", "judges the work of others; changes nothing"),
+        _reader("verify", "runs checks and tells what it saw; changes nothing"),
+        _reader("explore", "looks around and reports; changes nothing"),
+        _writer("document", "changes documents", [_DOCS_WORD], [_TESTS_WORD]),
+        _writer("refactor", "changes the form of source and tests, not what they do", ["**"]),
+        _reader("security", "looks for weaknesses and reports them; changes nothing"),
+        _reader("research", "reads widely, also on the network, and reports; changes nothing", "network"),
+        Role(
+            name="release",
+            summary="versions, change logs and deployments",
+            tools=_WORKING,
+            writes=(_RELEASE_WORD,),
+            verbs=(*_BUILDING, "deploy"),
+        ),
+    )
+}
+assert tuple(BUILT_IN) == BUILT_IN_ROLES  # the settings are checked against these names
+
+
+def roles_of(settings: Settings) -> dict[str, Role]:
+    """The built-in roles, changed and joined by those that the settings define."""
+    roles = dict(BUILT_IN)
+    for name, given in settings.roles:
+        base = roles.get(str(given.get("like", name))) or Role(name=name, summary="", tools=("read",))
+        changes = {_FIELDS.get(key, key): found for key, found in given.items() if key != "like"}
+        roles[name] = replace(base, name=name, **changes)
+    return roles
+
+
+_FIELDS = {"protected": "may_change_protected"}
+
+
+def find_role(settings: Settings, name: str) -> Role:
+    """The role of this name.
+
+    Raises:
+        Malformed: there is none.
+    """
+    if name in BUILT_IN and not settings.roles:
+        return BUILT_IN[name]
+    roles = roles_of(settings)
+    found = roles.get(name)
+    if found is None:
+        raise unknown_role(name, list(roles))
+    return found
+
+
+def unknown_role(name: str, known: list[str]) -> Malformed:
+    """There is no such role; the nearest one is named."""
+    import difflib  # noqa: PLC0415 - only a mistake needs it
+
+    near = difflib.get_close_matches(name, known, n=1, cutoff=0.5)
+    meant = f"did you mean {near[0]}? " if near else ""
+    return Malformed(
+        f"there is no role {name[:40]!r}",
+        code="UNKNOWN_ROLE",
+        hint=f"{meant}one of {', '.join(known)}; or define it: [roles.{name[:40]}] in landlane.toml",
+        nearest=near[0] if near else "",
+    )
+
+
+def bound_by(settings: Settings, name: str) -> Role | None:
+    """The role that somebody is bound by; nothing without one.
+
+    One that is defined no longer is held to nothing but reading: what it was allowed, nobody can tell.
+    """
+    if not name:
+        return None
+    try:
+        return find_role(settings, name)
+    except Malformed:
+        return Role(name=name, summary="is not defined any more, so it may only read", tools=("read",))
+
+
+def why_not_verb(role: Role | None, verb: str) -> str:
+    """Why a role may not use a verb; empty when it may."""
+    if role is None or verb in role.verbs:
+        return ""
+    return f"the role {role.name} may not {verb}"
+
+
+def forbidden(agent: str, role: str, reason: str, **facts: Any) -> NotAllowed:
+    """What is refused to somebody because of its role."""
+    return NotAllowed(
+        f"{agent} cannot do that: {reason}",
+        code="ROLE_FORBIDS",
+        hint=(
+            f"hand it to an agent whose role may, as a task: landlane task add … --role R; "
+            f"`landlane role show {role}` tells what {role} does"
+        ),
+        holder=agent,
+        role=role,
+        **facts,
+    )
+
+
+class Scope:
+    """The paths that a role may write, spelled out once for many questions."""
+
+    def __init__(self, role: Role, settings: Settings) -> None:
+        words = words_of(settings)
+        self.role = role
+        self._writes = _branches(spelled(role.writes, words))
+        self._denies = _branches(spelled(role.denies, words))
+        self._protected = () if role.may_change_protected else _branches(protected_of(settings))
+
+    def why_not(self, path: str) -> str:
+        """Why the role may not write a path, seen from the root; empty when it may.
+
+        Names are compared without case, and without what some disks do not see.
+        """
+        role = self.role
+        if role.is_read_only:
+            return f"the role {role.name} changes no file"
+        try:
+            forms = _forms(path)
+        except PatternError as error:
+            return f"{path} cannot be judged: {error.message}"
+        if any(_covers(self._protected, form) for form in forms):
+            return f"{path} decides what tools run or what is allowed: the role {role.name} may not change it"
+        if any(_covers(self._denies, form) or not _covers(self._writes, form) for form in forms):
+            return f"the role {role.name} may not change {path}"
+        return ""
+
+    def why_not_claimed(self, pattern: Pattern) -> str:
+        """Why the role may not claim a pattern; of a glob, only when nothing of it could be written."""
+        if pattern.kind == "name":
+            return ""
+        if pattern.kind == "literal":
+            return self.why_not(pattern.text.removeprefix("./"))
+        folded = parse(pattern.text, ignore_case=True).branches
+        is_inside = any(
+            branches_overlap(branch, one)
+            and not any(covers_branch(taken, branch) for taken in (*self._denies, *self._protected))
+            for branch in folded
+            for one in self._writes
+        )
+        return "" if is_inside else f"the role {self.role.name} may change nothing of {pattern.text}"
+
+
+def _forms(path: str) -> list[Branch]:
+    """A path as it is compared, and as a disk would that drops unseen letters and what ends a name."""
+    plain = "/".join(part.translate(_UNSEEN).rstrip(" .") or part for part in path.split("/"))
+    (first,) = parse(path, literal=True, ignore_case=True).branches
+    return [first] if plain == path else [first, *parse(plain, literal=True, ignore_case=True).branches]
+
+
+def _branches(patterns: Iterable[str]) -> tuple[Branch, ...]:
+    return tuple(branch for text in patterns for branch in parse(text, ignore_case=True).branches)
+
+
+def _covers(branches: Sequence[Branch], wanted: Branch) -> bool:
+    return any(covers_branch(branch, wanted) for branch in branches)
+
+
+def spelled(patterns: Sequence[str], words: Mapping[str, Sequence[str]]) -> list[str]:
+    """Patterns with words such as @tests written out."""
+    return [one for text in patterns for one in words.get(text, (text,))]
+
+
+def words_of(settings: Settings) -> dict[str, Sequence[str]]:
+    """What the words in roles stand for, as the settings say or by default."""
+    return {
+        _TESTS_WORD: TESTS if settings.paths_tests is None else settings.paths_tests,
+        _DOCS_WORD: DOCUMENTS if settings.paths_documents is None else settings.paths_documents,
+        _RELEASE_WORD: RELEASES if settings.paths_releases is None else settings.paths_releases,
+    }
+
+
+def protected_of(settings: Settings) -> list[str]:
+    """What no role may change unless it says so: also the file of rules, whatever it is called."""
+    rules = settings.rules_file
+    is_here = not rules.startswith("/") and ".." not in rules.split("/")
+    return [*PROTECTED, *([rules] if is_here else []), *settings.paths_protected]

@@ -1,0 +1,256 @@
+"""What a role really restricts: each thing one could do, whether it may, and the fences that hold it here.
+
+Asked of what stands on this machine and in this repository, not of what could: hooks that are set up, git's
+hooks, and the kernel as it was tried.
+"""
+
+from __future__ import annotations
+
+import os
+
+from landlane.clients.permissions import AGENTS, EDIT, NETWORK, PATHS, SHELL, permissions_for
+from landlane.roles.model import PROTECTED, VERBS, protected_of, spelled, words_of
+from landlane.sandbox.model import FILES, HELD, NONE, SOCKETS, TCP, UDP, Fence
+from landlane.values import value
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+
+    from landlane.clients.permissions import Permissions
+    from landlane.git.discovery import Checkout
+    from landlane.roles.model import Role
+    from landlane.settings.model import Settings
+
+ALLOWED, FORBIDDEN, PARTLY = "allowed", "forbidden", "in part"
+_SETTINGS, _HOOK, _KERNEL, _GIT, _LANDING = (
+    "client settings",
+    "client hook",
+    "kernel",
+    "git hooks",
+    "landing",
+)
+_COMMANDS = "landlane's commands"
+
+
+@value
+class Standing:
+    """Which fences stand here. `kernel` says what holds it; empty where nothing does."""
+
+    hook: bool
+    hook_trouble: str
+    git_hooks: bool
+    kernel: str
+    promises: Mapping[str, bool]  # what the kernel keeps for a command that `exec` runs in this role
+
+
+@value
+class Line:
+    """One thing that somebody could do: whether the role may, what holds it, and what is left open."""
+
+    capability: str
+    verdict: str
+    what: str
+    fences: tuple[str, ...] = ()
+    open: str = ""
+
+
+def denied_paths(role: Role, settings: Settings) -> tuple[str, ...]:
+    """The patterns that a role may not change, although it may change what lies around them."""
+    taken = [] if role.may_change_protected else protected_of(settings)
+    return tuple(dict.fromkeys([*spelled(role.denies, words_of(settings)), *taken]))
+
+
+def look_around(checkout: Checkout, home: Checkout, role: Role, client: str) -> Standing:
+    """Find out which fences stand here for a client in a role."""
+    from landlane.git.hooks.scripts import FENCED, hooks_folder
+    from landlane.sandbox.guarantees import describe
+    from landlane.sandbox.start import choose_backend
+
+    backend = choose_backend()
+    scratch = os.path.join(checkout.root, ".scratch")  # only to be asked about, and never made
+    fence = Fence(
+        writable=(checkout.root,),
+        scratch=scratch,
+        unix_sockets=role.unix_sockets,
+        tcp_connect=role.connects,
+        udp=role.udp,
+    )
+    folder = hooks_folder(home.common_dir) if home.common_dir else ""
+    trouble = _hook_trouble(checkout.root, client) if client else ""
+    return Standing(
+        hook=bool(client) and not trouble,
+        hook_trouble=trouble,
+        git_hooks=bool(folder) and all(os.path.isfile(os.path.join(folder, name)) for name in FENCED),
+        kernel="" if backend.name == NONE else backend.name,
+        promises={one.promise: one.state == HELD for one in describe(backend, fence)},
+    )
+
+
+def _hook_trouble(root: str, client: str) -> str:
+    """Why the hook of a client does not stand; empty when it does."""
+    from landlane.clients.setup_model import Place, setup_of
+
+    place = Place(
+        root=root,
+        home=os.path.expanduser("~"),
+        search_path=os.environ.get("PATH", ""),
+        environment=dict(os.environ),
+    )
+    found = [one for one in setup_of(client).troubles(place, _says_nothing) if one.is_open]
+    return str(found[0].what) if found else ""
+
+
+def _says_nothing(*words: str) -> str:
+    """In the place of a client's own program: it is not started to find out."""
+    del words
+    return ""
+
+
+def restrictions(role: Role, settings: Settings, client: str, standing: Standing) -> list[Line]:
+    """What a role restricts for a client, line by line; without a client, by the other fences alone."""
+    told = permissions_for(client, role, denied_paths(role, settings)) if client else None
+    lines = [
+        _editing(role, told, standing),
+        _paths(role, settings, told, standing),
+        _shell(role, told, standing),
+        _network(role, told, standing),
+        _subagents(role, told),
+        _outside(standing),
+    ]
+    return [*lines, *(_verb(role, verb, standing) for verb in VERBS), _approving()]
+
+
+def _by_client(told: Permissions | None, kind: str) -> list[str]:
+    return [_SETTINGS] if told is not None and kind in told.closed else []
+
+
+def _opened(told: Permissions | None, kind: str) -> str:
+    return told.open.get(kind, "") if told is not None else ""
+
+
+def _standing(standing: Standing, *, kernel: bool = False, git: bool = False) -> list[str]:
+    found = [_HOOK] if standing.hook else []
+    found += (
+        [f"{_KERNEL} ({standing.kernel}, inside exec)"] if kernel and standing.promises.get(FILES) else []
+    )
+    return found + ([_GIT] if git and standing.git_hooks else [])
+
+
+def _editing(role: Role, told: Permissions | None, standing: Standing) -> Line:
+    if EDIT in role.tools and not role.is_read_only:
+        return Line(capability="edit", verdict=ALLOWED, what="edit tools, within its paths")
+    fences = (*_by_client(told, EDIT), *_standing(standing), _LANDING)
+    left = "inside `exec` it writes in a clone that is thrown away" if standing.kernel else ""
+    return Line(
+        capability="edit",
+        verdict=FORBIDDEN,
+        what="no edit tool",
+        fences=fences,
+        open=_and(_opened(told, EDIT), left),
+    )
+
+
+def _paths(role: Role, settings: Settings, told: Permissions | None, standing: Standing) -> Line:
+    if role.is_read_only:
+        fences = (*_standing(standing, kernel=True, git=True), _COMMANDS, _LANDING)
+        return Line(capability="paths", verdict=FORBIDDEN, what="writes nothing but scratch", fences=fences)
+    writes, denies = ", ".join(role.writes), ", ".join(role.denies)
+    guarded = "" if role.may_change_protected else f"; {len(PROTECTED)} kinds of protected files are nobody's"
+    what = f"writes {writes}" + (f", not {denies}" if denies else "") + guarded
+    fences = (*_by_client(told, PATHS), *_standing(standing, git=True), _COMMANDS, _LANDING)
+    left = (
+        "in its own workspace the kernel tells no paths apart: found after a shell call, stopped at landing"
+    )
+    return Line(
+        capability="paths", verdict=PARTLY, what=what, fences=fences, open=_and(_opened(told, PATHS), left)
+    )
+
+
+def _shell(role: Role, told: Permissions | None, standing: Standing) -> Line:
+    if SHELL in role.tools:
+        left = "" if standing.kernel else "the kernel holds nothing here"
+        return Line(
+            capability="shell", verdict=ALLOWED, what="any command", open=_and(_opened(told, SHELL), left)
+        )
+    return Line(
+        capability="shell",
+        verdict=FORBIDDEN,
+        what="no shell",
+        fences=tuple(_by_client(told, SHELL)),
+        open=_opened(told, SHELL) or ("" if told else "whoever starts the client must take the shell away"),
+    )
+
+
+def _network(role: Role, told: Permissions | None, standing: Standing) -> Line:
+    kept = standing.promises
+    named = {TCP: "TCP", UDP: "UDP", SOCKETS: "unix sockets"}
+    held = [word for promise, word in named.items() if kept.get(promise)]
+    if NETWORK in role.tools and role.connects is None:
+        return Line(capability="network", verdict=ALLOWED, what="any address")
+    ports = "any TCP port" if role.connects is None else f"TCP ports {list(role.connects)}"
+    fences = (*_by_client(told, NETWORK), *([f"{_KERNEL} ({', '.join(held)}, inside exec)"] if held else []))
+    left = ""
+    if role.connects is None:
+        left = (
+            "TCP is open to the shell, since the client must reach its model: `connects = [443]` narrows it"
+        )
+    elif not kept.get(TCP):
+        left = "the kernel here cannot hold TCP ports"
+    verdict = PARTLY if NETWORK in role.tools or role.connects != () else FORBIDDEN
+    what = f"{ports}; no web tools" if NETWORK not in role.tools else ports
+    return Line(
+        capability="network", verdict=verdict, what=what, fences=fences, open=left or _opened(told, NETWORK)
+    )
+
+
+def _subagents(role: Role, told: Permissions | None) -> Line:
+    if AGENTS in role.tools:
+        return Line(capability="subagents", verdict=ALLOWED, what="in its own role")
+    return Line(
+        capability="subagents",
+        verdict=FORBIDDEN,
+        what="starts none; one that it starts all the same has its role",
+        fences=tuple(_by_client(told, AGENTS)),
+        open=_opened(told, AGENTS) if told else "whoever starts the client must take them away",
+    )
+
+
+def _outside(standing: Standing) -> Line:
+    fences = (f"{_KERNEL} ({standing.kernel}, inside exec)",) if standing.promises.get(FILES) else ()
+    left = "only inside `landlane exec`: a client that you start yourself stands before no kernel fence"
+    return Line(
+        capability="write outside",
+        verdict=FORBIDDEN,
+        what="nothing beyond its workspace and scratch",
+        fences=fences,
+        open=left if fences else "nothing holds this here: neither bubblewrap nor Landlock works",
+    )
+
+
+def _verb(role: Role, verb: str, standing: Standing) -> Line:
+    if verb in role.verbs:
+        return Line(capability=verb, verdict=ALLOWED, what=f"landlane {verb}")
+    git = [_GIT] if verb == "commit" and standing.git_hooks else []
+    fences = (_COMMANDS, *git, *([_LANDING] if verb in ("commit", "land") else []))
+    left = {
+        "commit": "a commit by git's own means is not prevented, but never lands",
+        "deploy": "a deploy past landlane is seen by nobody",
+    }
+    return Line(
+        capability=verb,
+        verdict=FORBIDDEN,
+        what=f"landlane {verb}",
+        fences=fences,
+        open="" if git else left.get(verb, ""),
+    )
+
+
+def _approving() -> Line:
+    return Line(
+        capability="approve", verdict=FORBIDDEN, what="no role decides for a person", fences=(_COMMANDS,)
+    )
+
+
+def _and(*texts: str) -> str:
+    return "; ".join(text for text in texts if text)

@@ -1,0 +1,61 @@
+"""Which rules are broken most: what fences caught, counted from the journal by rule and agent."""
+
+from __future__ import annotations
+
+from landlane.journal.read import read_entries
+from landlane.rules.model import rule_key
+from landlane.values import value
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from collections.abc import Iterable, Mapping
+
+    from landlane.context import Context
+    from landlane.store.journal_chain import Entry
+
+_CANARY = "canary-"  # so `doctor` calls those who try its fences
+CAUGHT = "fence.caught"
+
+
+@value
+class Broken:
+    """How often a rule was broken: by whom, at which fence, and the last time."""
+
+    rule: str
+    count: int
+    agents: Mapping[str, int]
+    fences: Mapping[str, int]
+    last_at: int
+    last_what: str
+
+
+def count_catches(context: Context, within_ms: int = 0) -> list[Broken]:
+    """What fences caught, ever or within the last so long; the rule that was broken most comes first."""
+    store = context.store
+    now = store.wall_of(store.view(lambda reading: reading.now))
+    return count_in(read_entries(context), now - within_ms if within_ms else 0)
+
+
+def count_in(entries: Iterable[Entry], since_wall_ms: int = 0) -> list[Broken]:
+    """As `count_catches`, for these entries and since an instant of the calendar."""
+    found: dict[str, Broken] = {}
+    for entry in entries:
+        if entry.kind != CAUGHT or entry.at < since_wall_ms or entry.agent.startswith(_CANARY):
+            continue
+        facts = entry.facts()
+        rule = str(facts.get("rule", "")) or "unnamed"
+        known = found.get(rule_key(rule))
+        found[rule_key(rule)] = Broken(
+            rule=known.rule if known is not None else rule,
+            count=known.count + 1 if known is not None else 1,
+            agents=_one_more(known.agents if known is not None else {}, entry.agent),
+            fences=_one_more(known.fences if known is not None else {}, str(facts.get("fence", ""))),
+            last_at=entry.at,
+            last_what=str(facts.get("what", "")),
+        )
+    return sorted(found.values(), key=lambda one: (-one.count, one.rule))
+
+
+def _one_more(counts: Mapping[str, int], name: str) -> dict[str, int]:
+    raised = {**counts, name: counts.get(name, 0) + 1}
+    return dict(sorted(raised.items(), key=lambda item: (-item[1], item[0])))

@@ -1,0 +1,56 @@
+"""Rules, who has read them, and which are broken, as the JSON that every door answers with."""
+
+from __future__ import annotations
+
+from landlane.clock import rfc3339
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+    from typing import Any
+
+    from landlane.rules.model import Rules
+    from landlane.rules.report import Broken
+    from landlane.rules.versions import Reader
+
+
+def rules_json(rules: Rules, file: str, readers: Sequence[Reader]) -> dict[str, Any]:
+    """The rules as they stand, and the live sessions with what each has read."""
+    return {
+        "ok": True,
+        "file": file,
+        "version": rules.version,
+        "rules": [{"name": rule.name, "text": rule.text} for rule in rules.rules],
+        "sessions": [reader_json(one) for one in readers],
+        "unread": sum(not one.is_current for one in readers),
+    }
+
+
+def reader_json(reader: Reader) -> dict[str, Any]:
+    """A session and the version it has read."""
+    return {
+        "agent": reader.session.agent,
+        "session": reader.session.id,
+        "version": reader.version or None,
+        "how": reader.how or None,
+        "is_current": reader.is_current,
+    }
+
+
+def report_json(broken: Sequence[Broken]) -> dict[str, Any]:
+    """Which rules were broken, the most broken first."""
+    return {
+        "ok": True,
+        "total": sum(one.count for one in broken),
+        "rules": [
+            {
+                "rule": one.rule,
+                "count": one.count,
+                "agents": [{"agent": agent or None, "count": count} for agent, count in one.agents.items()],
+                "fences": [{"fence": fence, "count": count} for fence, count in one.fences.items()],
+                "last_at": rfc3339(one.last_at),
+                "last": one.last_what,
+            }
+            for one in broken
+        ],
+    }

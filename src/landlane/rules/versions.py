@@ -1,0 +1,215 @@
+"""Rules as the store knows them: which versions there were, and which of them each session has read.
+
+A version is written down when it is first seen, with its text, so that what somebody worked under can be told
+when the file has long changed. A session acknowledges the version it read; `told` is the last it heard of.
+"""
+
+from __future__ import annotations
+
+from landlane.rules.model import compare, digests_of
+from landlane.sessions.leases import session_from, sweep_if_due
+from landlane.sessions.model import HOLDERS
+from landlane.sessions.notices import add_notice
+from landlane.store import records
+from landlane.values import value
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from typing import Any
+
+    from landlane.context import Context
+    from landlane.rules.model import Rules, RulesChange
+    from landlane.sessions.model import Session
+    from landlane.store.interface import Change, Reading
+
+NOUN = "rules"
+HOOK = "hook"  # shown by a client's hook
+COMMAND = "command"  # acknowledged by hand
+CURRENT = "current"
+_VERSION = "version"
+_SESSION = "session"
+_CHANGED = "has changed: `landlane rules` shows version"
+_ALONE = {"//rules": True}  # two who see a version at once write it down one after the other
+_MOST_STEPS = 200  # of one session's history
+
+
+@value
+class Acknowledgement:
+    """What a session has read, and what it was last told of; `at` is the calendar's."""
+
+    session: str
+    agent: str
+    version: str
+    told: str
+    how: str
+    at: int
+    history: tuple[dict[str, Any], ...]
+
+
+@value
+class Reader:
+    """A live session and the version it has read, if any."""
+
+    session: Session
+    version: str
+    how: str
+    is_current: bool
+
+
+def note_version(tx: Change, context: Context, session: Session | None, rules: Rules, file: str) -> None:
+    """Write a version down when it is first seen, with who saw it; the others hear that it is new."""
+    _note_current(tx, session, rules, file)
+    if records.find(tx, NOUN, rules.version) is not None:
+        return
+    document = {
+        "id": rules.version,
+        "state": _VERSION,
+        "about": _VERSION,
+        "file": file,
+        "seen_at": context.store.wall_of(tx.now),
+        "agent": session.agent if session is not None else "",
+        "digests": digests_of(rules),
+        "text": rules.text,
+    }
+    records.put(tx, NOUN, document, "seen", session, version=rules.version)
+
+
+def _note_current(tx: Change, session: Session | None, rules: Rules, file: str) -> None:
+    """This version is the one that stands now: leave word for every session that last heard of another."""
+    known = records.find(tx, NOUN, CURRENT)
+    if known is not None and known["version"] == rules.version:
+        return
+    document = {"id": CURRENT, "state": CURRENT, "about": CURRENT, "version": rules.version}
+    records.put_quietly(tx, NOUN, document)
+    for other, *_ in tx.all("sessions_live"):
+        found = acknowledgement_in(tx, other) if session is None or other != session.id else None
+        if found is not None and found.told not in ("", rules.version):
+            add_notice(tx, other, f"{file} {_CHANGED} {rules.version}")
+
+
+def is_about_change(notice: str) -> bool:
+    """Whether a notice only says that the rules have changed, which a hook tells in more words."""
+    return _CHANGED in notice
+
+
+def current_in(reading: Reading) -> str:
+    """The version that somebody saw last."""
+    known = records.find(reading, NOUN, CURRENT)
+    return str(known["version"]) if known is not None else ""
+
+
+def see_version(context: Context, session: Session | None, rules: Rules, *, file: str) -> None:
+    """Write a version down that somebody looks at, if it is new, or not the one that was seen last."""
+    if context.store.view(current_in) != rules.version:
+        context.change(lambda tx: note_version(tx, context, session, rules, file), areas=_ALONE)
+
+
+def acknowledge(context: Context, session: Session, rules: Rules, *, how: str, file: str) -> bool:
+    """The session has read these rules; tells whether it had not read them, or heard of others since."""
+    found = find_acknowledgement(context, session.id)
+    if found is not None and found.version == found.told == rules.version:
+        return False
+
+    def work(tx: Change) -> bool:
+        note_version(tx, context, session, rules, file)
+        now = _locked(tx, session)
+        if now["version"] == now["told"] == rules.version:
+            return False
+        is_new = now["version"] != rules.version
+        step = {"version": rules.version, "at": context.store.wall_of(tx.now), "how": how}
+        now |= {"version": rules.version, "told": rules.version, "how": how, "at": step["at"]}
+        now["history"] = [*now["history"], step][-_MOST_STEPS:] if is_new else now["history"]
+        records.put(tx, NOUN, now, "acknowledged", session, version=rules.version, how=how)
+        return True
+
+    return context.change(work, areas=_ALONE)
+
+
+def note_told(context: Context, session: Session, rules: Rules, *, file: str) -> bool:
+    """The session hears of this version now; tells whether it is the first time."""
+
+    def work(tx: Change) -> bool:
+        note_version(tx, context, session, rules, file)
+        now = _locked(tx, session)
+        if now["told"] == rules.version:
+            return False
+        records.put(tx, NOUN, now | {"told": rules.version}, "told", session, version=rules.version)
+        return True
+
+    return context.change(work, areas=_ALONE)
+
+
+def _locked(tx: Change, session: Session) -> dict[str, Any]:
+    known = records.lock(tx, NOUN, session.id)
+    if known is not None:
+        return known
+    return {
+        "id": session.id,
+        "state": "acknowledged",
+        "about": _SESSION,
+        "agent": session.agent,
+        "version": "",
+        "told": "",
+        "how": "",
+        "at": 0,
+        "history": [],
+    }
+
+
+def acknowledgement_in(reading: Reading, session: str) -> Acknowledgement | None:
+    """What a session has read, as one look sees it."""
+    found = records.find(reading, NOUN, session)
+    if found is None or found["about"] != _SESSION:
+        return None
+    return Acknowledgement(
+        session=found["id"],
+        agent=found["agent"],
+        version=found["version"],
+        told=found["told"],
+        how=found["how"],
+        at=found["at"],
+        history=tuple(found["history"]),
+    )
+
+
+def find_acknowledgement(context: Context, session: str) -> Acknowledgement | None:
+    """What a session has read."""
+    return context.store.view(lambda reading: acknowledgement_in(reading, session))
+
+
+def version_at(context: Context, session: str, wall_ms: int) -> str:
+    """The version that a session worked under at an instant of the calendar; empty when it had read none."""
+    found = find_acknowledgement(context, session)
+    steps = [step for step in found.history if step["at"] <= wall_ms] if found is not None else []
+    return str(steps[-1]["version"]) if steps else ""
+
+
+def known_versions(context: Context) -> list[dict[str, Any]]:
+    """All versions that were ever seen, the oldest first: version, seen_at, agent, text."""
+    found = context.store.view(lambda reading: records.by_key(reading, NOUN, _VERSION))
+    return sorted(found, key=lambda one: (one["seen_at"], one["id"]))
+
+
+def change_since(context: Context, version: str, rules: Rules) -> RulesChange:
+    """What is different in these rules from a version that was seen before; all of it from an unknown one."""
+    known = context.store.view(lambda reading: records.find(reading, NOUN, version)) if version else None
+    return compare(known["digests"] if known is not None and known["about"] == _VERSION else {}, rules)
+
+
+def list_readers(context: Context, version: str) -> list[Reader]:
+    """The live sessions and what each has read; those that have not read this version first."""
+    sweep_if_due(context.store)
+
+    def look(reading: Reading) -> list[Reader]:
+        readers: list[Reader] = []
+        for row in reading.all("sessions_live"):
+            session = session_from(row)
+            if session.kind not in HOLDERS:
+                found = acknowledgement_in(reading, session.id)
+                has, how = (found.version, found.how) if found is not None else ("", "")
+                readers.append(
+                    Reader(session=session, version=has, how=how, is_current=bool(has) and has == version)
+                )
+        return sorted(readers, key=lambda one: (one.is_current, one.session.agent))
+
+    return context.store.view(look)

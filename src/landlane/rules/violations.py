@@ -1,0 +1,89 @@
+"""What a fence caught, in the journal under the rule that was broken.
+
+Writing down what a fence refuses, right where it does: the refusal itself goes on as it was.
+"""
+
+from __future__ import annotations
+
+from landlane.errors import LandlaneError, StoreError
+from landlane.values import value
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from types import TracebackType
+
+    from landlane.context import Context
+    from landlane.sessions.model import Session
+
+
+# from operations/catches.py
+
+# The rules that fences watch over, by the short names that RULES.md gives them.
+CLAIM_FIRST = "claim before you change"
+SYNC_FIRST = "sync before you deploy"
+VERIFY_FIRST = "verify before done"
+MEMORY_FIRST = "load memory before acting"
+STAY_IN_ROLE = "stay in your role"
+_MOST_PATHS = 50
+
+
+def note_catch(
+    context: Context,
+    session: Session | None,
+    *,
+    rule: str,
+    fence: str,
+    what: str,
+    paths: tuple[str, ...] = (),
+) -> None:
+    """Write down that a fence stopped or found something: `what` in a few words."""
+    who = (session.agent, session.id) if session is not None else ("", "")
+    facts: dict[str, object] = {"rule": rule, "fence": fence, "what": what[:200]}
+    if paths:
+        facts["paths"] = list(paths[:_MOST_PATHS])
+    context.change(lambda tx: tx.record("fence.caught", *who, facts))
+
+
+# from operations/catching.py
+
+# What a refusal must be called to count as a broken rule; a remote that cannot be reached breaks none.
+CLAIM_CODES = frozenset({"CLAIM_HELD", "NOT_CLAIMED", "OUTSIDE_CLAIMS"})
+SYNC_CODES = frozenset({"BEHIND", "NOT_LANDED", "DIRTY", "OLDER_THAN_LIVE"})
+
+
+@value
+class Watched:
+    """Around what may be refused: a refusal with one of these codes is noted under the rule."""
+
+    context: Context
+    session: Session | None
+    rule: str
+    fence: str
+    codes: frozenset[str]
+
+    def __enter__(self) -> Watched:
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        if not isinstance(error, LandlaneError) or error.code not in self.codes:
+            return
+        named = error.facts.get("paths") or [error.facts.get("path") or ""]
+        paths = tuple(_as_text(str(path)) for path in named if path)
+        try:
+            note_catch(
+                self.context,
+                self.session,
+                rule=self.rule,
+                fence=self.fence,
+                what=_as_text(f"{error.code}: {error.message}"),
+                paths=paths,
+            )
+        except StoreError:
+            return  # the refusal matters more than its entry
+
+
+def _as_text(name: str) -> str:
+    """A name that every store can hold: bytes that are no text are shown escaped."""
+    return name.encode("utf-8", "backslashreplace").decode()

@@ -1,0 +1,1 @@
+"""What a started command may read, write and reach: Landlock, seccomp, bubblewrap."""

@@ -1,0 +1,192 @@
+"""Landlock: the kernel's fence for one thread and all it starts, by its three system calls, without root.
+
+Only the *changing* of files is handled, so reading needs no rule, unless something is to be hidden. All go
+in one ruleset: every further layer would deny renames across folders anew.
+"""
+
+from __future__ import annotations
+
+import ctypes
+import os
+import stat
+import struct
+import sys
+
+from landlane.sandbox.guarantees import ABI_SCOPE, ABI_TCP, ABI_UNIX
+from landlane.values import value
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+_CREATE_RULESET, _ADD_RULE, _RESTRICT_SELF = 444, 445, 446  # the same on every architecture we know
+_NO_NEW_PRIVILEGES = 38
+_RULE_PATH, _RULE_PORT = 1, 2
+
+_WRITE_FILE, _READ_FILE = 1 << 1, 1 << 2
+_REMOVE_DIR, _REMOVE_FILE = 1 << 4, 1 << 5
+_MAKE_CHAR, _MAKE_DIR, _MAKE_REG, _MAKE_SOCK = 1 << 6, 1 << 7, 1 << 8, 1 << 9
+_MAKE_FIFO, _MAKE_BLOCK, _MAKE_SYM = 1 << 10, 1 << 11, 1 << 12
+_REFER, _TRUNCATE, _RESOLVE_UNIX = 1 << 13, 1 << 14, 1 << 16
+
+_ON_FILES = _WRITE_FILE | _READ_FILE | _TRUNCATE | _RESOLVE_UNIX  # other rights are refused on a plain file
+_MAKE_DEVICE = _MAKE_CHAR | _MAKE_BLOCK  # handled and granted nowhere: a disk of one's own is all disks
+_GRANTED = (
+    _WRITE_FILE
+    | _TRUNCATE
+    | _REFER
+    | _REMOVE_DIR
+    | _REMOVE_FILE
+    | _MAKE_DIR
+    | _MAKE_REG
+    | _MAKE_SOCK
+    | _MAKE_FIFO
+    | _MAKE_SYM
+)
+_BIND_TCP, _CONNECT_TCP = 1, 2
+_SCOPE_ABSTRACT_SOCKETS, _SCOPE_SIGNALS = 1, 2
+
+_DEVICES = (
+    "/dev/null",
+    "/dev/zero",
+    "/dev/full",
+    "/dev/random",
+    "/dev/urandom",
+    "/dev/tty",
+    "/dev/ptmx",
+    "/dev/pts",
+)
+_SHARED_MEMORY = "/dev/shm"  # noqa: S108 - the place itself is meant
+
+_libc = ctypes.CDLL(None, use_errno=True)
+
+
+@value
+class Rules:
+    """What one ruleset says. Without `holds_files` it speaks of ports, signals and abstract sockets only."""
+
+    holds_files: bool
+    writable: tuple[str, ...] = ()
+    hidden: tuple[str, ...] = ()
+    shown: tuple[str, ...] = ()  # within what is hidden
+    sockets: tuple[str, ...] | None = None  # unix sockets within reach; nothing: all
+    connect: tuple[int, ...] | None = None
+    bind: tuple[int, ...] | None = None
+    shared_memory: bool = True
+
+
+def kernel_abi() -> int:
+    """The version of Landlock in this kernel, asked of the system call; 0 where there is none."""
+    if sys.platform != "linux":  # the number of the call means something else there
+        return 0
+    try:
+        return _call(_CREATE_RULESET, None, ctypes.c_size_t(0), ctypes.c_uint32(1))
+    except OSError:
+        return 0
+
+
+def make_ruleset(rules: Rules, abi: int) -> int | None:
+    """A ruleset as a descriptor; nothing when this version of Landlock could hold none of it."""
+    handled = _handled(rules, abi)
+    ports = ((_BIND_TCP, rules.bind), (_CONNECT_TCP, rules.connect)) if abi >= ABI_TCP else ()
+    net = sum(right for right, allowed in ports if allowed is not None)
+    scope = _SCOPE_ABSTRACT_SOCKETS | _SCOPE_SIGNALS if abi >= ABI_SCOPE else 0
+    if not (handled or net or scope):
+        return None
+    asked = struct.pack("=QQQ", handled, net, scope)[
+        : 24 if abi >= ABI_SCOPE else 16 if abi >= ABI_TCP else 8
+    ]
+    ruleset = _call(_CREATE_RULESET, asked, ctypes.c_size_t(len(asked)), ctypes.c_uint32(0))
+    try:
+        for path, rights in _grants(rules) if handled else ():
+            _grant(ruleset, path, rights & handled)
+        for right, allowed in ports:
+            for port in allowed or ():
+                _add(ruleset, _RULE_PORT, struct.pack("=QQ", right, port))
+    except BaseException:
+        os.close(ruleset)
+        raise
+    return ruleset
+
+
+def restrict_thread(ruleset: int) -> None:
+    """Confine the calling thread, and all it starts from now on, for good; the descriptor is used up."""
+    try:
+        forgo_new_privileges()
+        _call(_RESTRICT_SELF, ctypes.c_int(ruleset), ctypes.c_uint32(0))
+    finally:
+        os.close(ruleset)
+
+
+def forgo_new_privileges() -> None:
+    """From now on no program that this thread starts gains rights by being started."""
+    if _libc.prctl(_NO_NEW_PRIVILEGES, 1, 0, 0, 0):
+        raise OSError(ctypes.get_errno(), "the kernel does not let this thread forgo new privileges")
+
+
+def _handled(rules: Rules, abi: int) -> int:
+    if not rules.holds_files:
+        return 0
+    handled = _GRANTED | _MAKE_DEVICE
+    if rules.hidden:
+        handled |= _READ_FILE
+    if rules.sockets is not None and abi >= ABI_UNIX:
+        handled |= _RESOLVE_UNIX
+    return handled
+
+
+def _grants(rules: Rules) -> Iterator[tuple[str, int]]:
+    for path in rules.writable:
+        yield path, _GRANTED | _READ_FILE | _RESOLVE_UNIX
+    for path in _DEVICES:
+        yield path, _WRITE_FILE | _TRUNCATE | _READ_FILE
+    # A repository that lies in shared memory is nobody's to write just because it lies there.
+    if rules.shared_memory and not any(path.startswith(f"{_SHARED_MEMORY}/") for path in rules.hidden):
+        yield _SHARED_MEMORY, _GRANTED & ~_MAKE_SYM | _READ_FILE
+    for path in rules.sockets or ():
+        yield path, _RESOLVE_UNIX
+    if rules.hidden:
+        for path in (*_beside("/", rules.hidden), *rules.shown):
+            yield path, _READ_FILE
+
+
+def _beside(folder: str, hidden: tuple[str, ...]) -> Iterator[str]:
+    """The outermost paths below a folder that hold nothing hidden: rules only add, so all else is granted."""
+    try:
+        names = os.listdir(folder)
+    except OSError:
+        return
+    for name in names:
+        path = os.path.join(folder, name)
+        if path in hidden:
+            continue
+        if any(one.startswith(path + "/") for one in hidden):
+            yield from _beside(path, hidden)
+        elif not os.path.islink(path):  # where it leads is judged by its own place
+            yield path
+
+
+def _grant(ruleset: int, path: str, rights: int) -> None:
+    try:
+        at = os.open(path, os.O_PATH | os.O_CLOEXEC)
+    except OSError:
+        return  # a device this machine does not have, or a file that is gone: nothing is granted
+    try:
+        if not stat.S_ISDIR(os.fstat(at).st_mode):
+            rights &= _ON_FILES
+        if rights:
+            _add(ruleset, _RULE_PATH, struct.pack("=Qi", rights, at))
+    finally:
+        os.close(at)
+
+
+def _add(ruleset: int, kind: int, rule: bytes) -> None:
+    _call(_ADD_RULE, ctypes.c_int(ruleset), ctypes.c_int(kind), rule, ctypes.c_uint32(0))
+
+
+def _call(number: int, *arguments: object) -> int:
+    result = int(_libc.syscall(ctypes.c_long(number), *arguments))
+    if result < 0:
+        code = ctypes.get_errno()
+        raise OSError(code, os.strerror(code))
+    return result

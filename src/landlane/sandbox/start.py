@@ -1,0 +1,340 @@
+"""Starting a command inside its fence: what this machine can hold, what is refused, and the child itself."""
+
+from __future__ import annotations
+
+import os
+import signal
+import stat
+
+from landlane.errors import Malformed, NotAllowed
+from landlane.platform.file_users import sees_processes
+from landlane.processes.child import Child, Ended
+from landlane.processes.tree import MARK, end_tree, new_tree_id, record_tree, signal_tree
+from landlane.sandbox.bubblewrap import VARIABLE, find_bubblewrap, trial_command, wrap
+from landlane.sandbox.capabilities import drop_capabilities
+from landlane.sandbox.confined_thread import Confined
+from landlane.sandbox.guarantees import ABI_LEAST, ABI_SCOPE, describe
+from landlane.sandbox.landlock import Rules, kernel_abi, make_ruleset, restrict_thread
+from landlane.sandbox.model import (
+    BUBBLEWRAP,
+    BUBBLEWRAP_LANDLOCK,
+    LANDLOCK,
+    NONE,
+    Backend,
+    Fence,
+    Held,
+    Tree,
+    is_within,
+    require,
+)
+from landlane.sandbox.seccomp import Filter, can_filter, filter_thread
+from landlane.sandbox.subreaper import Adopting
+from landlane.values import replace
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from collections.abc import Callable, Mapping, Sequence
+
+_TRIAL_SECONDS = 10.0
+_GRACE_SECONDS = 5.0
+_NO_FILES = Fence(writable=(), scratch="")
+
+# Folders of scratch, and the variables that lead programs there.
+_PRIVATE = {
+    "tmp": ("TMPDIR", "TMP", "TEMP"),
+    "home/.config": ("XDG_CONFIG_HOME",),
+    "home/.cache": ("XDG_CACHE_HOME",),
+    "home/.local/share": ("XDG_DATA_HOME",),
+    "home/.local/state": ("XDG_STATE_HOME",),
+    "run": ("XDG_RUNTIME_DIR",),
+    "clients/claude": ("CLAUDE_CONFIG_DIR",),
+    "clients/codex": ("CODEX_HOME",),
+}
+# What a person has set in the home that is hidden behind the private one, for programs to read.
+_SETTINGS = {
+    "GIT_CONFIG_GLOBAL": (".gitconfig", ".config/git/config"),
+    "PIP_CONFIG_FILE": (".config/pip/pip.conf", ".pip/pip.conf"),
+    "NPM_CONFIG_USERCONFIG": (".npmrc",),
+}
+
+_chosen: dict[str, Backend] = {}
+
+
+def choose_backend() -> Backend:
+    """What holds fences on this machine, found by trying; tried once for each process and bubblewrap."""
+    bwrap = find_bubblewrap()
+    if bwrap not in _chosen:
+        _chosen[bwrap] = _choose(bwrap)
+    return _chosen[bwrap]
+
+
+def _choose(bwrap: str) -> Backend:
+    abi, has_filter = kernel_abi(), can_filter()
+    reasons: list[str] = []
+    trouble = _try_bubblewrap(bwrap, abi) if bwrap else ""
+    if bwrap and not trouble:
+        name = BUBBLEWRAP_LANDLOCK if abi >= ABI_LEAST else BUBBLEWRAP
+        return Backend(name=name, bwrap=bwrap, landlock_abi=abi, has_filter=has_filter)
+    if bwrap:
+        reasons.append(f"{bwrap} does not work here: {trouble}.")
+    else:
+        reasons.append(f"bubblewrap is not installed (the program `bwrap`, on PATH or named by {VARIABLE}).")
+    if abi >= ABI_LEAST:
+        return Backend(name=LANDLOCK, landlock_abi=abi, has_filter=has_filter, reasons=tuple(reasons))
+    has = f"version {abi}" if abi else "none"
+    reasons.append(f"The kernel must have Landlock version {ABI_LEAST} or newer, and has {has}.")
+    return Backend(name=NONE, landlock_abi=abi, has_filter=has_filter, reasons=tuple(reasons))
+
+
+def _try_bubblewrap(bwrap: str, abi: int) -> str:
+    """Why it does not work here; empty when it does."""
+    trial = Backend(name=BUBBLEWRAP, bwrap=bwrap, landlock_abi=abi, has_filter=can_filter())
+    try:
+        thread = Confined(_confinement(trial, _NO_FILES), scopes_signals=False)
+        try:
+            ended = Child(trial_command(bwrap), cwd="/", within=thread.call).wait(_TRIAL_SECONDS)
+        finally:
+            thread.close()
+    except OSError as error:
+        return str(error)
+    said = " ".join(ended.trouble.split()) or f"exit code {ended.exit_code}"
+    return "" if ended.exit_code == 0 else said[:200]
+
+
+def start_fenced(
+    command: Sequence[str],
+    fence: Fence,
+    *,
+    cwd: str,
+    backend: Backend | None = None,
+    required: Sequence[str] = (),
+    environment: Mapping[str, str] | None = None,
+    has_stdin: bool = False,
+    streams: tuple[int, int, int] | None = None,
+    has_terminal: bool = False,
+    tree_id: str = "",
+) -> FencedChild:
+    """Start a command that can do no more than its fence says, as far as that is held here.
+
+    What is not held stands in `held` of the child, for the caller to say. `tree_id` is the mark of its tree,
+    for a caller that has written it down before.
+
+    Raises:
+        NotAllowed: a required fence cannot be held here.
+        Malformed: a place of the fence is not there.
+    """
+    backend = backend or choose_backend()
+    held = describe(backend, fence)
+    require(held, required, backend)
+    fence = _resolve(fence)
+    private = prepare_scratch(fence)
+    tree_id = tree_id or new_tree_id()
+    variables = {**private, **(environment or {}), **dict(fence.environment), MARK: tree_id}
+    words = list(command)
+    if backend.bwrap:
+        words = wrap(backend.bwrap, fence, words, os.path.realpath(cwd), has_terminal=has_terminal)
+    try:
+        thread = Confined(_confinement(backend, fence), scopes_signals=backend.landlock_abi >= ABI_SCOPE)
+    except OSError as error:
+        raise NotAllowed(
+            f"the kernel refused the fence: {error}", code="FENCE_MISSING", hint="nothing was started"
+        ) from error
+    try:
+        return FencedChild(
+            words,
+            cwd=os.path.realpath(cwd),
+            environment=variables,
+            without=fence.without,
+            has_stdin=has_stdin,
+            streams=streams,
+            has_terminal=has_terminal,
+            thread=thread,
+            tree_id=tree_id,
+            backend=backend,
+            held=held,
+        )
+    except BaseException:
+        thread.close()
+        raise
+
+
+class FencedChild(Child):
+    """A running child behind its fence, together with everything it starts."""
+
+    def __init__(
+        self,
+        command: Sequence[str],
+        *,
+        cwd: str,
+        environment: Mapping[str, str],
+        without: Sequence[str],
+        has_stdin: bool,
+        streams: tuple[int, int, int] | None,
+        has_terminal: bool,
+        thread: Confined,
+        tree_id: str,
+        backend: Backend,
+        held: tuple[Held, ...],
+    ) -> None:
+        # Where the kernel does not tell who is behind the fence, what loses its parents comes to us.
+        self._adopting = None if thread.is_exact or backend.bwrap else Adopting()
+        try:
+            super().__init__(
+                command,
+                cwd=cwd,
+                environment=environment,
+                without=without,
+                has_stdin=has_stdin,
+                streams=streams,
+                has_terminal=has_terminal,
+                within=thread.call,
+            )
+        except BaseException:
+            self._adopt_no_more()
+            raise
+        self._thread = thread
+        self.backend = backend
+        self.held = held
+        self.tree: Tree = record_tree(tree_id, self.pid, is_wrapped=bool(backend.bwrap))
+
+    def signal(self, number: int) -> None:
+        """Send a signal to all of the tree; the one that kills also takes whoever left it."""
+        if not sees_processes():
+            if number == signal.SIGKILL:
+                self._thread.kill_all()
+            super().signal(number)
+        elif number == signal.SIGKILL:
+            self.end(grace_seconds=0)
+        else:
+            signal_tree(self.tree, number, self._thread.members)
+
+    def end(self, *, grace_seconds: float = _GRACE_SECONDS) -> int:
+        """End the command and everything it started; tells how many processes there were."""
+        return end_tree(
+            self.tree,
+            grace_seconds=grace_seconds,
+            is_inside=self._thread.members,
+            kill_all=self._kill_all,
+        )
+
+    def _kill_all(self) -> None:
+        if not self._thread.kill_all() and self._adopting is not None:
+            self._adopting.kill_all(self.tree)
+
+    def wait(self, limit_seconds: float, on_tick: Callable[[], None] = lambda: None) -> Ended:
+        """Wait for the end, and end what is left of the tree."""
+
+        def tick() -> None:
+            if self._adopting is not None:
+                self._adopting.bury(self.pid)
+            on_tick()
+
+        try:
+            return super().wait(limit_seconds, tick)
+        finally:
+            self._thread.close()
+            self._adopt_no_more()
+
+    def _adopt_no_more(self) -> None:
+        if self._adopting is not None:
+            self._adopting.close()
+            self._adopting = None
+
+    def poll(self) -> int | None:
+        """Its exit code, once it has ended."""
+        return self._process.poll()
+
+
+def prepare_scratch(fence: Fence) -> dict[str, str]:
+    """Make the private folders, and tell the variables that lead there.
+
+    Raises:
+        Malformed: scratch holds something else there, such as a link that wants to be followed.
+    """
+    variables: dict[str, str] = {}
+    for folder, names in _PRIVATE.items():
+        path = fence.scratch
+        for part in folder.split("/"):
+            path = os.path.join(path, part)
+            _make_private(path)
+        variables |= dict.fromkeys(names, path)
+    if fence.private_home:
+        variables |= _settings_of(os.environ.get("HOME", ""))
+        variables["HOME"] = os.path.join(fence.scratch, "home")
+    return variables
+
+
+def _settings_of(home: str) -> dict[str, str]:
+    found: dict[str, str] = {}
+    for name, places in _SETTINGS.items():
+        there = [path for place in places if home and os.path.isfile(path := os.path.join(home, place))]
+        if name not in os.environ and there:
+            found[name] = there[0]
+    return found
+
+
+def _make_private(path: str) -> None:
+    try:
+        os.mkdir(path, 0o700)
+    except FileExistsError:
+        if not stat.S_ISDIR(os.lstat(path).st_mode):
+            raise Malformed(
+                f"{path} is not a folder",
+                code="FENCE_PLACE",
+                hint="remove it: it stands where a private folder must be",
+            ) from None
+
+
+def _confinement(backend: Backend, fence: Fence) -> Callable[[], None]:
+    """What a thread does to confine itself for this fence; what the kernel refuses is an error there."""
+    holds_files = not backend.bwrap  # else the mounts do, and Landlock would forbid bubblewrap to make them
+    rules = Rules(
+        holds_files=holds_files,
+        writable=fence.may_change() if holds_files else (),
+        hidden=fence.hidden,
+        shown=tuple(
+            path for path in fence.readable if any(is_within(path, hidden) for hidden in fence.hidden)
+        ),
+        sockets=None if fence.unix_sockets else fence.sockets_visible,
+        connect=fence.tcp_connect,
+        bind=fence.tcp_bind,
+        shared_memory=fence.shared_memory,
+    )
+    refused = Filter(
+        unix_sockets=fence.refuses_unix_sockets(),
+        other_protocols=not fence.udp,
+        around_tcp=fence.limits_tcp(),
+        all_tcp=fence.refuses_tcp(),
+        modes=not fence.modes and holds_files,
+    )
+
+    def confine() -> None:
+        if backend.name == NONE:
+            return
+        if holds_files:
+            drop_capabilities()
+        ruleset = make_ruleset(rules, backend.landlock_abi)
+        if ruleset is not None:
+            restrict_thread(ruleset)
+        if backend.has_filter:
+            filter_thread(refused)
+
+    return confine
+
+
+def _resolve(fence: Fence) -> Fence:
+    """The same fence with every path as the kernel sees it.
+
+    Raises:
+        Malformed: it may write in a place that is not there.
+    """
+    for path in (fence.scratch, *fence.writable):
+        if not os.path.isdir(path):
+            raise Malformed(
+                f"there is no folder {path} to work in", code="FENCE_PLACE", hint="make it before starting"
+            )
+    many = {
+        name: tuple(map(os.path.realpath, getattr(fence, name)))
+        for name in ("writable", "readable", "hidden", "sockets_visible")
+    }
+    return replace(fence, scratch=os.path.realpath(fence.scratch), **many)

@@ -1,0 +1,259 @@
+"""Which session of ours a coding client's session is, and whose subagents are at work.
+
+A client names its sessions itself. The first hook of one begins a session here and binds the two names; a
+subagent that the client tells apart gets a session of its own, under its parent.
+"""
+
+from __future__ import annotations
+
+from landlane.ids import digest
+from landlane.sessions.join import join
+from landlane.sessions.leases import end_session, is_dead, lapse, session_from, session_over
+from landlane.values import value
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+    from landlane.context import Context
+    from landlane.sessions.join import Joined
+    from landlane.sessions.model import Process, Session
+    from landlane.store.interface import Change, Reading, Row
+    from landlane.store.journal_chain import Entry
+
+_NAME_PART = 6
+_LONGEST_PARENT = 38  # leaves room for the longest name of a subagent behind it
+_LETTERS = frozenset("abcdefghijklmnopqrstuvwxyz0123456789")
+
+
+@value
+class ClientName:
+    """How a client calls one of its sessions, or a subagent of it."""
+
+    client: str
+    session: str
+    agent: str = ""
+
+
+@value
+class Bound:
+    """A session of ours that a client's session is."""
+
+    session: Session
+    parent: str
+    is_new: bool
+
+
+def _names(base: str, id: str) -> list[str]:
+    """What a session may be called, shortest first: after the client and the beginning of its own id.
+
+    Ids that begin alike, as those made from the time do, are told apart by their digest.
+    """
+    letters = "".join(letter for letter in id.lower() if letter in _LETTERS)
+    parts = [letters[:_NAME_PART] or digest(id)[:_NAME_PART], digest(id)[:_NAME_PART], digest(id)[:24]]
+    return [f"{base}{part}" for part in parts]
+
+
+def find_bound(context: Context, name: ClientName) -> Bound | None:
+    """The live session that a client's session is, if it was bound before."""
+
+    def look(reading: Reading) -> Bound | None:
+        row = _bound_row(reading, name)
+        found = reading.one("session_get", session=row[0]) if row else None
+        if row is None or found is None or found[12] is not None:
+            return None
+        return Bound(session=session_from(found), parent=row[1], is_new=False)
+
+    return context.store.view(look)
+
+
+def _bound_row(reading: Reading, name: ClientName) -> tuple[str, str] | None:
+    row = reading.one(
+        "client_session_get", client=name.client, client_session=name.session, client_agent=name.agent
+    )
+    return (row[0], row[1]) if row else None
+
+
+def bind(context: Context, name: ClientName, joined: Joined, parent: str = "") -> Bound:
+    """From now on the client's session is this one of ours."""
+    bound = _bind(context, name, joined, parent, lambda _: True)
+    assert bound is not None
+    return bound
+
+
+def _bind(
+    context: Context,
+    name: ClientName,
+    joined: Joined,
+    parent: str,
+    may: Callable[[Change], bool],
+    process: Process | None = None,
+) -> Bound | None:
+    """Bind, if the session may still be had for it: looked at and bound in one step."""
+    session = joined.session
+
+    def work(tx: Change) -> bool | None:
+        tx.one("session_lock", session=session.id)  # two that began at once must not both have it
+        known = _bound_row(tx, name)
+        if known == (session.id, parent):
+            return False
+        if not may(tx):
+            return None
+        facts = {
+            "client": name.client,
+            "client_session": name.session,
+            "client_agent": name.agent,
+            "parent": parent,
+        }
+        if known is not None:  # it goes on after its lease ran out: what it has read it still believes
+            tx.run("reads_hand_on", session=session.id, former=known[0])
+        tx.run("client_bind", session=session.id, **facts)
+        tx.record("client.bound", session.agent, session.id, facts)
+        _register(tx, session.id, process)
+        return True
+
+    is_new = context.change(work)
+    return None if is_new is None else Bound(session=session, parent=parent, is_new=is_new)
+
+
+def follow_binding(tx: Change, entry: Entry) -> None:
+    """Do again what an entry of the journal tells."""
+    tx.run("client_bind", session=entry.session, **entry.facts())
+
+
+def begin(
+    context: Context,
+    name: ClientName,
+    *,
+    chosen: str = "",
+    role: str = "",
+    parent: str = "",
+    process: Process | None = None,
+) -> Bound:
+    """Begin the session of a client, or attach to the one of that name. `parent` is whom it works for.
+
+    Raises:
+        Held: the name chosen for it is in use where this user cannot prove to be it.
+    """
+    names = _names(f"{name.client}-", name.session)
+    if chosen:
+        names = [chosen, *_names(f"{chosen[:_LONGEST_PARENT]}-", name.session)]
+    return _begin(context, name, names, chosen=chosen, role=role, parent=parent, process=process)
+
+
+def begin_child(context: Context, name: ClientName, parent: Session) -> Bound:
+    """Begin the session of a subagent. It has no process of its own: it ends when it says so, or lapses."""
+    names = _names(f"{parent.agent[:_LONGEST_PARENT]}.", name.agent)
+    return _begin(context, name, names, parent=parent.id, role=parent.role)
+
+
+def _begin(
+    context: Context,
+    name: ClientName,
+    names: list[str],
+    *,
+    chosen: str = "",
+    parent: str = "",
+    role: str = "",
+    process: Process | None = None,
+) -> Bound:
+    """Begin a session under the first of these names that no other session of a client goes by."""
+
+    def is_free(reading: Reading, row: Row | None) -> bool:
+        if row is None or row[12] is not None:
+            return True
+        bound = reading.all("client_session_of", session=row[0])
+        others = [one for one in bound if (one[0], one[1], one[2]) != (name.client, name.session, name.agent)]
+        if not others:
+            return True
+        # A chosen name is taken up again after a crash, with all that it holds.
+        return row[1] == chosen and is_dead(reading, row[0], context.processes)
+
+    def try_name(called: str) -> Bound | None:
+        if not context.store.view(
+            lambda reading: is_free(reading, reading.one("session_latest", agent=called))
+        ):
+            return None
+        joined = join(context, called, role=role, keeps_role=called == chosen)
+        id = joined.session.id
+        return _bind(
+            context, name, joined, parent, lambda tx: is_free(tx, tx.one("session_get", session=id)), process
+        )
+
+    found = next((bound for called in names if (bound := try_name(called)) is not None), None)
+    return found or bind(context, name, join(context, names[-1], role=role, process=process), parent)
+
+
+def register(context: Context, session: str, process: Process | None) -> None:
+    """From now on this process stands for the session: what it starts acts for it."""
+    if process is None or context.store.view(lambda reading: _stands_for(reading, process, session)):
+        return
+    context.store.change(lambda tx: _register(tx, session, process))
+
+
+def _register(tx: Change, session: str, process: Process | None) -> None:
+    if process is not None:
+        facts = {"boot_id": process.boot_id, "namespace": process.namespace}
+        tx.run("process_add", session=session, pid=process.pid, started=process.started, **facts)
+
+
+def _stands_for(reading: Reading, process: Process, session: str) -> bool:
+    known = (process.boot_id, process.namespace, process.pid, process.started)
+    return known in [tuple(row) for row in reading.all("processes_of", session=session)]
+
+
+def children_of(reading: Reading, session: str) -> list[Session]:
+    """The subagents of a session that are still there."""
+    return [session_from(row) for row in reading.all("children_of", session=session)]
+
+
+def end_child(context: Context, child: Session, parent_id: str) -> list[str]:
+    """End a subagent; what it holds passes to its parent, whose work it is part of. Tells what did.
+
+    Raises:
+        Stale: it was over already.
+    """
+
+    def work(tx: Change) -> list[str]:
+        for one in (child.id, parent_id):  # what has run out is not passed on, nor renewed by it
+            lapse(tx, one)
+        row = tx.one("session_lock", session=child.id)
+        if row is None or row[12] is not None:
+            raise session_over(child.agent)
+        found = tx.one("session_lock", session=parent_id)
+        passed: list[str] = []
+        if found is not None and found[12] is None:
+            passed = _hand_up(tx, child, session_from(found))
+        end_session(tx, session_from(row), "session.left", {"parent": parent_id})
+        return passed
+
+    passed = context.change(work)
+    context.store.change(
+        lambda _: context.secrets.drop(child.agent, child.id), areas={f"//agent:{child.agent}": True}
+    )
+    return passed
+
+
+def _hand_up(tx: Change, child: Session, parent: Session) -> list[str]:
+    """Give a child's claims to its parent under the tokens they have: nobody else gets in between."""
+    passed: dict[int, str] = {}
+    shortest = parent.shortest_ms
+    for claim in tx.all("claims_of", session=child.id):
+        if claim[2] not in passed:
+            passed[claim[2]] = claim[3]
+            shortest = min(shortest, claim[10])
+    for token, pattern in passed.items():
+        tx.run("claim_hand_up", session=child.id, parent=parent.id, token=token)
+        tx.record(
+            "claim.passed", child.agent, child.id, {"pattern": pattern, "token": token, "to": parent.id}
+        )
+    if passed:
+        # Counted from now: the parent's own signs of life renew it from here on.
+        tx.run(
+            "session_set_lease",
+            session=parent.id,
+            seen_at=tx.now,
+            shortest_ms=shortest,
+            lapses_at=tx.now + shortest,
+        )
+    return list(passed.values())

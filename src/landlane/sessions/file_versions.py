@@ -1,0 +1,56 @@
+"""What a session has seen of a file, by content: whoever builds on a version that is gone must read again."""
+
+from __future__ import annotations
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+
+    from landlane.context import Context
+    from landlane.store.interface import Change
+
+Seen = tuple[str, str]  # the content's digest, and the stamp by which an unchanged file is known quickly
+
+
+def remember(context: Context, session: str, seen: Mapping[str, Seen]) -> None:
+    """Note what a session has just seen, by absolute path. Like a sign of life, it may be forgotten."""
+    if not seen:
+        return
+
+    def work(tx: Change) -> None:
+        for path, (digest, stamp) in seen.items():
+            tx.run("read_put", session=session, path=path, digest=digest, stamp=stamp)
+
+    context.store.change(work, is_durable=False)
+
+
+def last_seen(context: Context, session: str, path: str) -> Seen | None:
+    """What a session last saw of a file."""
+    row = context.store.view(lambda reading: reading.one("read_get", session=session, path=path))
+    return (row[0], row[1]) if row else None
+
+
+def all_seen(context: Context, session: str) -> dict[str, Seen]:
+    """Everything that a session has seen, by absolute path."""
+    rows = context.store.view(lambda reading: reading.all("reads_of", session=session))
+    return {row[0]: (row[1], row[2]) for row in rows}
+
+
+def readers_of(context: Context, paths: list[str]) -> list[tuple[str, str, str]]:
+    """The live sessions that have seen one of these files: (session, path, digest)."""
+    if not paths:
+        return []
+    rows = context.store.view(lambda reading: reading.all("readers_of", paths=paths))
+    return [(row[0], row[2], row[3]) for row in rows]
+
+
+def forget(context: Context, session: str, path: str = "") -> None:
+    """It counts no more: one file, or all that a session has seen."""
+
+    def work(tx: Change) -> None:
+        if path:
+            tx.run("read_drop", session=session, path=path)
+        else:
+            tx.run("reads_forget", session=session)
+
+    context.store.change(work, is_durable=False)

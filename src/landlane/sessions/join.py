@@ -1,0 +1,384 @@
+"""Who acts: joining, attaching to a live session, proving it, and leaving.
+
+The secret of a session is kept in a file that only its user can read. It is written before the transaction
+that begins the session is committed, so that a session is never there without its secret.
+"""
+
+from __future__ import annotations
+
+from landlane.errors import Held, NotAllowed
+from landlane.ids import digest, new_secret, short_id
+from landlane.sessions.leases import (
+    end_if_gone,
+    end_session,
+    lapse,
+    session_from,
+    session_over,
+    sweep_if_due,
+    touch,
+)
+from landlane.sessions.model import (
+    AGENT,
+    PERSON,
+    Credentials,
+    Session,
+    check_agent_name,
+    check_label,
+    parse_credentials,
+)
+from landlane.values import replace, value
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from landlane.context import Context
+    from landlane.sessions.model import Process
+    from landlane.store.interface import Change, Reading, Row
+
+
+@value
+class Caller:
+    """What a call brings along to say who it is."""
+
+    name: str = ""
+    session_text: str = ""
+    agent_variable: str = ""
+    person: str = ""
+
+
+@value
+class Joined:
+    """A session one may act for, and the secret that proves it."""
+
+    session: Session
+    secret: str
+    is_new: bool
+
+
+def join(
+    context: Context,
+    name: str,
+    *,
+    role: str = "",
+    kind: str = AGENT,
+    process: Process | None = None,
+    shown: str = "",
+    may_choose_role: bool = False,
+    keeps_role: bool = False,
+) -> Joined:
+    """Attach to the live session of this name on this machine, or begin one.
+
+    Who is started by an agent with a role has that role, under any name: `shown` is the session that the
+    caller shows, besides the one it provably descends from. Only a person, or what acts for nobody, may
+    choose a role freely, also that of a live session. `keeps_role`: the caller says that it is this agent,
+    and has the role that the agent had when it left.
+
+    Raises:
+        Held: the name is in use where this user cannot prove to be it.
+        Malformed: nobody has defined this role.
+        NotAllowed: the caller has a role, and it is another.
+    """
+    check_agent_name(name)
+    if role:
+        from landlane.roles.model import find_role  # noqa: PLC0415 - most have no role
+
+        check_label(role, "role")
+        find_role(context.settings, role)
+    kept = "" if may_choose_role or kind != AGENT else _kept_role(context, name, role, shown)
+    secret = new_secret()
+
+    def work(tx: Change) -> Joined | None:
+        wanted = kept or role
+        if keeps_role and not may_choose_role and kind == AGENT:
+            wanted = _last_role(tx, name, wanted)
+        return _begin(tx, context, name, role=wanted, kind=kind, secret=secret, process=process)
+
+    while True:
+        known = context.secrets.load(name)
+        attached = _attach(context, known, role, process, may_choose_role, kept) if known else None
+        if attached is not None:
+            return attached
+        joined = context.store.change(work, areas={f"//agent:{name}": True})
+        if joined is not None:
+            return joined
+
+
+def _kept_role(context: Context, name: str, role: str, shown: str) -> str:
+    """The role that whoever is below an agent with a role must have: the same. Empty where nobody has one.
+
+    Raises:
+        NotAllowed: it asks for another.
+    """
+    registered = _registered_ancestor(context)
+    session_id = registered[2] if registered is not None else ""
+    if not session_id and shown:
+        session_id = parse_credentials(shown).session
+    row = context.store.view(lambda reading: reading.one("session_get", session=session_id))
+    own = session_from(row) if session_id and row is not None else None
+    if own is None or not own.role or own.kind != AGENT:
+        return ""
+    if role and role != own.role:
+        raise _other_role(own.agent, own.role, role, name)
+    return own.role
+
+
+def _last_role(tx: Reading, name: str, wanted: str) -> str:
+    """The role of an agent that comes back: the one it had. Leaving does not shake it off.
+
+    Raises:
+        NotAllowed: it asks for another.
+    """
+    row = tx.one("session_latest", agent=name)
+    had = str(row[4]) if row is not None and row[3] == AGENT else ""
+    if had and wanted and wanted != had:
+        raise _other_role(name, had, wanted, name)
+    return wanted or had
+
+
+def _other_role(agent: str, has: str, wants: str, name: str) -> NotAllowed:
+    whose = "its own role" if name == agent else f"{name} a role other than its own"
+    return NotAllowed(
+        f"{agent} has the role {has} and cannot give {whose}: {wants}",
+        code="ROLE_FORBIDS",
+        hint=f"a person can, in a terminal of their own: landlane join {name} --role {wants}",
+        holder=agent,
+        role=has,
+        wanted=wants,
+    )
+
+
+def _attach(
+    context: Context,
+    known: Credentials,
+    role: str = "",
+    process: Process | None = None,
+    may_choose_role: bool = False,
+    kept: str = "",
+) -> Joined | None:
+    """The session that a secret on this machine belongs to, if it still lives."""
+
+    def look(reading: Reading) -> tuple[Row | None, int]:
+        return reading.one("session_get", session=known.session), reading.now
+
+    row, now = context.store.view(look)
+    if row is None or row[12] is not None or row[6] != digest(known.secret):
+        return None
+    session = session_from(row)
+    if session.lapses_at <= now:  # perhaps over: only a change can tell for sure
+
+        def settle(tx: Change) -> Row | None:
+            lapse(tx, known.session)
+            return tx.one("session_get", session=known.session)
+
+        row = context.change(settle)
+        if row is None or row[12] is not None:
+            return None
+        session = session_from(row)
+    if kept and session.role != kept:  # in the place of somebody who may do more, or other things
+        raise _other_role(session.agent, kept, session.role or "none", session.agent)
+    if role and session.role and role != session.role and not may_choose_role:
+        raise _other_role(session.agent, session.role, role, session.agent)
+    if process is not None or (role and role != session.role):
+
+        def amend(tx: Change) -> None:
+            _register(tx, session.id, process)
+            if role and role != session.role:
+                tx.run("session_set_role", session=session.id, role=role)
+                tx.record("session.role", session.agent, session.id, {"role": role, "before": session.role})
+
+        context.change(amend)
+        session = replace(session, role=role or session.role)
+    touch(context.store, session)
+    return Joined(session=session, secret=known.secret, is_new=False)
+
+
+def _begin(
+    tx: Change, context: Context, name: str, *, role: str, kind: str, secret: str, process: Process | None
+) -> Joined | None:
+    """Begin a session; nothing when this user began one a moment ago, whose secret can be read by now."""
+    row = tx.one("session_latest", agent=name)
+    if row is not None and row[12] is None:
+        lapse(tx, row[0])
+        row = tx.one("session_latest", agent=name)
+    if row is not None and row[12] is None and row[6] == digest(secret):
+        return Joined(session=session_from(row), secret=secret, is_new=True)  # this very call, run again
+    if row is not None and row[12] is None and not end_if_gone(tx, row[0], context.processes):
+        known = context.secrets.load(name)
+        if known is not None and known.session == row[0] and row[6] == digest(known.secret):
+            return None
+        raise _in_use(context, name, session_from(row))
+    session_id = short_id("s")
+    generation = (row[2] if row else 0) + 1
+    lease_ms = context.settings.session_lease_ms
+    facts = {
+        "generation": generation,
+        "kind": kind,
+        "role": role,
+        "machine": context.processes.machine,
+        "secret_hash": digest(secret),
+        "lease_ms": lease_ms,
+    }
+    tx.run("session_add", session=session_id, agent=name, **facts)
+    _register(tx, session_id, process)
+    tx.record("session.joined", name, session_id, facts)
+    if row is not None:
+        from landlane.sessions.notices import inherit_in  # noqa: PLC0415 - few sessions follow another
+
+        inherit_in(tx, row[0], session_id)
+    found = tx.one("session_get", session=session_id)
+    assert found is not None
+    # Before the commit and under the name's lock: whoever finds the session finds its secret, and a crash
+    # leaves at worst the secret of a session that never began.
+    context.secrets.save(Credentials(session=session_id, secret=secret, agent=name, generation=generation))
+    return Joined(session=session_from(found), secret=secret, is_new=True)
+
+
+def _register(tx: Change, session_id: str, process: Process | None) -> None:
+    if process is not None:
+        tx.run(
+            "process_add",
+            session=session_id,
+            boot_id=process.boot_id,
+            namespace=process.namespace,
+            pid=process.pid,
+            started=process.started,
+        )
+
+
+def _in_use(context: Context, name: str, session: Session) -> Held:
+    here = session.machine == context.processes.machine
+    where = "on this machine, in another clone or for another user" if here else f"on {session.machine}"
+    return Held(
+        f"{name} is already at work {where}",
+        code="AGENT_IN_USE",
+        hint="join under another name, or wait until that session leaves or lapses",
+        holder=name,
+        until_at=max(session.lapses_at, session.seen_at + session.lease_ms),
+    )
+
+
+def prove(context: Context, credentials: Credentials) -> Session:
+    """The live session that these credentials belong to.
+
+    Raises:
+        NotAllowed: there is no such session, or the secret is another's.
+        Stale: the session is over.
+    """
+    row = context.store.view(lambda reading: reading.one("session_get", session=credentials.session))
+    if row is None or row[6] != digest(credentials.secret):
+        raise NotAllowed(
+            f"the secret shown is not that of session {credentials.session[:40]}",
+            code="NOT_YOUR_SESSION",
+            hint="act under your own name: `landlane join NAME`, or --as NAME",
+        )
+    session = session_from(row)
+    if session.ended_at is not None:
+        raise session_over(session.agent)
+    touch(context.store, session)
+    return session
+
+
+def identify(context: Context, caller: Caller, *, role: str = "") -> Joined:
+    """Who acts: the nearest registered ancestor, the session shown, the name given, or the person.
+
+    Raises:
+        NotAllowed: the caller says it is somebody else than it provably is.
+    """
+    found = known_session(context, caller)
+    if found is not None and role in ("", found.session.role):
+        return found
+    name = found.session.agent if found else caller.name or caller.agent_variable
+    if name:
+        return join(context, name, role=role, shown=caller.session_text, keeps_role=True)
+    return join(context, caller.person, role=role, kind=PERSON)
+
+
+def known_session(context: Context, caller: Caller) -> Joined | None:
+    """The session this caller already belongs to; nothing is begun."""
+    registered = _registered_ancestor(context)
+    if registered is not None:
+        _, agent, session_id, is_over = registered
+        if is_over:
+            raise session_over(agent)
+        known = context.secrets.load(agent)
+        if known is None or known.session != session_id:
+            raise NotAllowed(
+                f"this process belongs to a session of {agent} whose secret this user cannot read",
+                code="NOT_YOUR_SESSION",
+                hint="start the command outside that agent",
+            )
+        return _as_claimed(Joined(session=prove(context, known), secret=known.secret, is_new=False), caller)
+    if caller.session_text:
+        credentials = parse_credentials(caller.session_text)
+        session = prove(context, credentials)
+        return _as_claimed(Joined(session=session, secret=credentials.secret, is_new=False), caller)
+    known = context.secrets.load(check_agent_name(caller.name or caller.agent_variable or caller.person))
+    return _attach(context, known) if known is not None else None
+
+
+def _as_claimed(joined: Joined, caller: Caller) -> Joined:
+    """Refuse a caller that says it is somebody else than it is."""
+    if caller.name and caller.name != joined.session.agent:
+        raise NotAllowed(
+            f"this process belongs to {joined.session.agent} and cannot act as {caller.name}",
+            code="NOT_YOUR_SESSION",
+            hint=f"leave out --as, or run it outside the session of {joined.session.agent}",
+        )
+    return joined
+
+
+def forsaken_ancestor(context: Context, name: str) -> Process | None:
+    """The ancestor whose session of this name ran out: once its child joins anew, it stands for that."""
+    registered = _registered_ancestor(context)
+    if registered is None:
+        return None
+    process, agent, _, is_over = registered
+    return process if is_over and agent == name else None
+
+
+def _registered_ancestor(context: Context) -> tuple[Process, str, str, bool] | None:
+    """The nearest parent process that was registered, its agent and session, and whether that is over."""
+    chain = context.processes.ancestry()
+    if not chain:
+        return None
+    rows = context.store.view(
+        lambda reading: reading.all(
+            "processes_among",
+            boot_id=chain[0].boot_id,
+            namespace=chain[0].namespace,
+            pids=[process.pid for process in chain],
+        )
+    )
+    if not rows:
+        return None
+    sessions = {(row[0], row[1]): (row[3], row[2], row[4] is not None) for row in rows}
+    for process in chain:
+        if (process.pid, process.started) in sessions:
+            return process, *sessions[process.pid, process.started]
+    return None
+
+
+def leave(context: Context, session: Session) -> tuple[str, ...]:
+    """End a session; tells what became free.
+
+    Raises:
+        Stale: it was over already.
+    """
+
+    def work(tx: Change) -> tuple[str, ...]:
+        row = tx.one("session_lock", session=session.id)
+        if row is None or row[12] is not None:
+            raise session_over(session.agent)
+        return tuple(end_session(tx, session_from(row), "session.left", {}))
+
+    freed = context.change(work)
+    # Under the name's lock: looking and removing must not meet the secret of a successor that begins now.
+    context.store.change(
+        lambda _: context.secrets.drop(session.agent, session.id), areas={f"//agent:{session.agent}": True}
+    )
+    return tuple(dict.fromkeys(freed))
+
+
+def live_sessions(context: Context) -> list[Session]:
+    """All sessions that have not ended."""
+    sweep_if_due(context.store)
+    return [session_from(row) for row in context.store.view(lambda reading: reading.all("sessions_live"))]

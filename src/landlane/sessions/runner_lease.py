@@ -1,0 +1,192 @@
+"""What only one process may run at a time: a lease with a token, taken over from the dead and the silent.
+
+A claim belongs to a session, and a session may have many processes; this belongs to one process. Whoever
+finds it taken looks whether that process has provably ended, or has not renewed its lease in time, and then
+takes it over under a higher token. The one who was overtaken hears of it when it wants to record something.
+"""
+
+from __future__ import annotations
+
+from landlane.claims.model import token_of
+from landlane.errors import Malformed, Stale
+from landlane.sessions.model import Process
+from landlane.values import replace, value
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+    from landlane.context import Context
+    from landlane.sessions.model import Session
+    from landlane.store.interface import Change, Row
+
+_LOOK_SECONDS = 1.0  # a process that died wakes nobody: whoever waits looks so often
+
+
+@value
+class RunnerLease:
+    """The right to run something alone, until the store's time `until` unless it is renewed.
+
+    `was_left` tells that somebody ran it before and did not end it: its process died, or fell silent.
+    """
+
+    name: str
+    agent: str
+    token: int
+    lease_ms: int
+    until: int
+    was_left: bool = False
+
+
+@value
+class RunnerBusy:
+    """Somebody else runs it."""
+
+    name: str
+    agent: str
+    token: int
+    until: int
+
+
+def take_runner(context: Context, who: Session | str, name: str, lease_ms: int) -> RunnerLease | RunnerBusy:
+    """Become the one process that runs this, or say who does; `who` is a session or an agent's name."""
+    me = _this_process(context)
+    agent, session = (who, "") if isinstance(who, str) else (who.agent, who.id)
+
+    def work(tx: Change) -> RunnerLease | RunnerBusy:
+        row = tx.one("runner_lock", name=name)
+        is_left = row is not None and bool(row[0])
+        if row is not None and is_left and not _is_over(context, row, tx.now):
+            return RunnerBusy(name=name, agent=row[1], token=row[2], until=row[3])
+        (number,) = tx.next_numbers(1)
+        token, until = token_of(tx.epoch, number), tx.now + lease_ms
+        facts = {"name": name, "token": token, "pid": me.pid, "machine": context.processes.machine}
+        facts |= {"from": row[1]} if row is not None and is_left else {}
+        tx.run(
+            "runner_put",
+            name=name,
+            holder=session or agent or "?",
+            agent=agent,
+            token=token,
+            until=until,
+            boot_id=me.boot_id,
+            namespace=me.namespace,
+            pid=me.pid,
+            started=me.started,
+        )
+        tx.record("runner.taken", agent, session, facts, number)
+        return RunnerLease(
+            name=name, agent=agent, token=token, lease_ms=lease_ms, until=until, was_left=is_left
+        )
+
+    return context.change(work, areas=_areas(name))
+
+
+def wait_for_runner(
+    context: Context,
+    who: Session | str,
+    name: str,
+    lease_ms: int,
+    wait_ms: int,
+    *,
+    on_wait: Callable[[RunnerBusy], None] = lambda _: None,
+    on_tick: Callable[[], None] = lambda: None,
+) -> RunnerLease | RunnerBusy:
+    """Become the one process that runs this, waiting for it at most so long.
+
+    `on_wait` hears once who is in the way; `on_tick` is called about every second meanwhile.
+    """
+    outcome = take_runner(context, who, name, lease_ms)
+    if isinstance(outcome, RunnerLease) or wait_ms <= 0:
+        return outcome
+    listener = context.store.listen()  # before looking again, so that an end in between is not missed
+    try:
+        deadline = _now(context) + wait_ms
+        on_wait(outcome)
+        while isinstance(outcome := take_runner(context, who, name, lease_ms), RunnerBusy):
+            now = _now(context)
+            if now >= deadline:
+                return outcome
+            ends = [end for end in (outcome.until, deadline) if end > now]
+            listener.wait(min([_LOOK_SECONDS, *((end - now + 1) / 1000 for end in ends)]))
+            on_tick()
+        return outcome
+    finally:
+        listener.close()
+
+
+def renew_runner(context: Context, lease: RunnerLease) -> RunnerLease:
+    """Say that we are still at it, when it is time to; tells the lease as it is then.
+
+    Raises:
+        Stale: somebody took it over.
+    """
+    if lease.until - _now(context) > lease.lease_ms * 2 // 3:
+        return lease
+
+    def work(tx: Change) -> int:
+        until = tx.now + lease.lease_ms
+        return until if tx.run("runner_renew", name=lease.name, token=lease.token, until=until) else 0
+
+    until = context.store.change(work, is_durable=False)
+    if not until:
+        raise _overtaken(lease, "")
+    return replace(lease, until=until)
+
+
+def check_runner(tx: Change, lease: RunnerLease) -> None:
+    """Make sure, until the transaction ends, that nobody took it over.
+
+    Raises:
+        Stale: somebody did.
+    """
+    row = tx.one("runner_lock", name=lease.name)
+    if row is None or row[2] != lease.token or not row[0]:
+        raise _overtaken(lease, row[1] if row is not None and row[0] else "")
+
+
+def end_runner(context: Context, lease: RunnerLease) -> bool:
+    """Let the next one run it; tells whether it was ours to end."""
+    return context.change(lambda tx: end_runner_in(tx, lease), areas=_areas(lease.name))
+
+
+def end_runner_in(tx: Change, lease: RunnerLease) -> bool:
+    """The same inside a transaction that ends other things with it."""
+    row = tx.one("runner_lock", name=lease.name)
+    if row is None or row[2] != lease.token or not row[0]:
+        return False
+    tx.run("runner_drop", name=lease.name, token=lease.token)
+    tx.record("runner.ended", lease.agent, "", {"name": lease.name, "token": lease.token})
+    tx.frees = True
+    return True
+
+
+def _is_over(context: Context, row: Row, now: int) -> bool:
+    _, _, _, until, boot_id, namespace, pid, started = row
+    process = Process(boot_id=boot_id, namespace=namespace, pid=pid, started=started)
+    return until <= now or (pid != 0 and context.processes.is_gone(process))
+
+
+def _areas(name: str) -> dict[str, bool]:
+    # The root is locked shared, as for claims: who moves the whole store away takes it alone.
+    return {"": False, f"//runner:{name}": True}
+
+
+def _now(context: Context) -> int:
+    return context.store.view(lambda reading: reading.now)
+
+
+def _this_process(context: Context) -> Process:
+    try:
+        return context.processes.current()
+    except Malformed:  # a system that tells nothing of its processes: then only the lease counts
+        return Process(boot_id="", namespace="", pid=0, started=0)
+
+
+def _overtaken(lease: RunnerLease, by: str) -> Stale:
+    return Stale(
+        f"{by or 'somebody'} took {lease.name} over: this process was silent for too long",
+        code="RUNNER_OVERTAKEN",
+        hint="look at what was done meanwhile, then begin anew",
+        holder=by or None,
+    )

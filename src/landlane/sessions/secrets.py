@@ -1,0 +1,54 @@
+"""Where the secrets of a user's sessions lie: one file for each agent, readable by its user alone."""
+
+from __future__ import annotations
+
+import os
+
+from landlane.sessions.model import Credentials
+
+
+class SecretFiles:
+    """A folder with mode 0700 beside the store."""
+
+    def __init__(self, folder: str) -> None:
+        self._folder = os.path.join(folder, "sessions")
+
+    def load(self, agent: str) -> Credentials | None:
+        """The secret of an agent's session, if this user may read it."""
+        try:
+            with open(self._path(agent), encoding="ascii") as file:
+                session, secret, number = file.read().split()
+                generation = int(number)
+        except (OSError, ValueError):
+            return None
+        return Credentials(session=session, secret=secret, agent=agent, generation=generation)
+
+    def save(self, credentials: Credentials) -> None:
+        """Keep a secret; whoever reads the file at the same time sees the old one or the new one, whole."""
+        os.makedirs(self._folder, mode=0o700, exist_ok=True)
+        path = self._path(credentials.agent)
+        # Always the same name, so that what a dead process left is overwritten; no agent's has a tilde.
+        # Two never write it at once: a secret is saved under the lock of its agent's name.
+        scratch = f"{path}~"
+        file = os.open(scratch, os.O_WRONLY | os.O_CREAT | os.O_TRUNC | os.O_CLOEXEC, 0o600)
+        try:
+            os.write(
+                file, f"{credentials.session} {credentials.secret} {credentials.generation}\n".encode("ascii")
+            )
+        finally:
+            os.close(file)
+        os.replace(scratch, path)
+
+    def drop(self, agent: str, session: str) -> None:
+        """Forget the secret of a session that is over, but not the one of its successor."""
+        found = self.load(agent)
+        if found is not None and found.session == session:
+            try:
+                os.unlink(self._path(agent))
+            except OSError:
+                return
+
+    def _path(self, agent: str) -> str:
+        # Upper case is marked, so that `Ann` and `ann` stay two on file systems that ignore case.
+        name = "".join(f"+{letter.lower()}" if letter.isupper() else letter for letter in agent)
+        return os.path.join(self._folder, name)

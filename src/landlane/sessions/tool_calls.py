@@ -1,0 +1,129 @@
+"""Calls of tools by coding clients: of shells, to tell whose a change is; of our own, to tell who calls."""
+
+from __future__ import annotations
+
+from landlane.values import value
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from landlane.context import Context
+    from landlane.store.interface import Change, Reading, Row
+
+_KEPT_MS = 24 * 3_600_000
+_ANNOUNCED_MS = 10 * 60_000  # a client may ask its user in between
+_SHELL = "shell"
+_OWN = "mcp"
+_LAST_LOOK = "last look"  # stands in the place of a call's id; such a row has ended as soon as it began
+
+
+@value
+class ToolCall:
+    """A call that runs or ran. `snapshot` is what the checkout held before it."""
+
+    session: str
+    call: str
+    root: str
+    snapshot: str
+    began_at: int
+    agent: str = ""
+    ended_at: int | None = None
+
+
+def begin_call(context: Context, session: str, call: str, root: str, snapshot: str) -> None:
+    """A shell call begins in the checkout at `root`."""
+
+    def work(tx: Change) -> None:
+        tx.run("tool_calls_forget", before=tx.now - _KEPT_MS)
+        facts = {"kind": _SHELL, "root": root, "paths": "[]", "snapshot": snapshot}
+        tx.run("tool_call_begin", session=session, call=call, **facts)
+
+    context.store.change(work, is_durable=False)
+
+
+def end_call(context: Context, session: str, call: str) -> None:
+    """It has ended."""
+    context.store.change(lambda tx: tx.run("tool_call_end", session=session, call=call), is_durable=False)
+
+
+def open_call(context: Context, session: str, call: str) -> ToolCall | None:
+    """The call of this id that runs; a client that gives no ids is taken to mean its newest."""
+    return next((one for one in open_calls(context, session) if not call or one.call == call), None)
+
+
+def open_calls(context: Context, session: str) -> list[ToolCall]:
+    """The calls of a session that have not ended, the newest first."""
+
+    def found(row: Row) -> ToolCall:
+        return ToolCall(session=session, call=row[0], root=row[2], snapshot=row[4], began_at=row[5])
+
+    rows = context.store.view(lambda reading: reading.all("tool_calls_open", session=session))
+    return [found(row) for row in rows if row[1] == _SHELL]
+
+
+def note_look(context: Context, session: str, snapshot: str) -> None:
+    """What was there when the last shell call of a session had ended."""
+
+    def work(tx: Change) -> None:
+        # Without a root: nobody else's call ran beside it.
+        facts = {"kind": _SHELL, "root": "", "paths": "[]", "snapshot": snapshot}
+        tx.run("tool_call_begin", session=session, call=_LAST_LOOK, **facts)
+        tx.run("tool_call_end", session=session, call=_LAST_LOOK)
+
+    context.store.change(work, is_durable=False)
+
+
+def last_look(context: Context, session: str) -> tuple[str, int]:
+    """What was there at the end of a session's last shell call, and when that was; empty when it had none."""
+    row = context.store.view(lambda reading: reading.one("tool_call_get", session=session, call=_LAST_LOOK))
+    return (row[3], row[4]) if row is not None else ("", 0)
+
+
+@value
+class Announced:
+    """A call of one of our own tools that a hook told of before it reached the server."""
+
+    session: str
+    agent: str
+    call: str
+    tool: str
+    parent: str
+
+
+def announce_call(context: Context, session: str, call: str, tool: str) -> None:
+    """A session is about to call one of our own tools."""
+
+    def work(tx: Change) -> None:
+        tx.run("tool_calls_forget", before=tx.now - _KEPT_MS)
+        facts = {"kind": _OWN, "root": "", "paths": "[]", "snapshot": tool}
+        tx.run("tool_call_begin", session=session, call=call, **facts)
+
+    context.store.change(work, is_durable=False)
+
+
+def announced_calls(context: Context) -> list[Announced]:
+    """The calls of our own tools that were told of lately and not answered, the newest first."""
+
+    def look(reading: Reading) -> list[Row]:
+        return reading.all("tool_calls_announced", since=reading.now - _ANNOUNCED_MS)
+
+    return [
+        Announced(session=row[0], agent=row[1], call=row[2], tool=row[3], parent=row[4])
+        for row in context.store.view(look)
+    ]
+
+
+def calls_during(context: Context, root: str, since: int) -> list[ToolCall]:
+    """The calls of live sessions in a checkout that ran at some time since an instant."""
+    rows = context.store.view(lambda reading: reading.all("tool_calls_during", root=root, since=since))
+    return [
+        ToolCall(
+            session=row[0],
+            agent=row[1],
+            call=row[2],
+            root=root,
+            snapshot="",
+            began_at=row[5],
+            ended_at=row[6],
+        )
+        for row in rows
+    ]

@@ -1,0 +1,1 @@
+"""Set up a repository and its store."""

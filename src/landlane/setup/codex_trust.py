@@ -1,0 +1,94 @@
+"""Codex's trust: it runs only hooks that its user has agreed to, noted in its own settings by itself.
+
+The file is put away before Codex is asked, so that undoing brings it back byte for byte. When it was changed
+since, by Codex or for another repository, only what concerns this checkout goes.
+"""
+
+from __future__ import annotations
+
+import os
+
+from landlane.clients.codex import setup as codex_setup
+from landlane.clients.detect import program
+from landlane.errors import LandlaneError
+from landlane.managed_files.formats import OUTSIDE
+from landlane.managed_files.manifest import Entry, Record, keep_backup, load_record, save_record
+from landlane.managed_files.user_files import fingerprint, mode_of, read_bytes
+from landlane.processes.child import Child
+from landlane.values import replace
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from collections.abc import Callable, Sequence
+
+    from landlane.clients.setup_model import Place
+    from landlane.managed_files.apply import Changes
+
+_LIMIT_SECONDS = 20.0
+
+
+def run_words(words: Sequence[str], cwd: str = "/") -> str:
+    """What a program says; nothing when it cannot be started or takes too long."""
+    try:
+        ended = Child(list(words), cwd=cwd).wait(_LIMIT_SECONDS)
+    except OSError:
+        return ""
+    return "" if ended.is_late else ended.output
+
+
+def runner_at(root: str) -> Callable[[list[str]], str]:
+    """What runs a client's program in a checkout, to ask it something."""
+    return lambda words: run_words(words, root)
+
+
+def trust_needed(place: Place, changes: Changes) -> str:
+    """The file in which Codex has yet to note its trust; empty when it is noted, or Codex is not here."""
+    if not program(place, "codex"):
+        return ""
+    path = codex_setup.trust_files(place)[0]
+    hooks = os.path.join(place.root, codex_setup.HOOKS)
+    if any(left.path == hooks for left in changes.left):
+        return ""
+    if any(step.path == hooks for step in changes.steps):
+        return path
+    found = codex_setup.troubles(place, runner_at(place.root))
+    return path if any("trust" in trouble.hint for trouble in found) else ""
+
+
+def install_trust(state: str, place: Place) -> str:
+    """Have Codex trust our hooks, with its settings put away before; tells what went wrong, if anything."""
+    path = codex_setup.trust_files(place)[0]
+    before = read_bytes(path)
+    record = load_record(state)
+    known = record.entry_of(path)
+    if known is None or fingerprint(before) not in known.after:
+        known = _first(path, place, before)
+        if before is not None:
+            keep_backup(state, before)
+    _save(state, record, known)
+    try:
+        codex_setup.trust(place, runner_at(place.root))
+    except LandlaneError as error:
+        return f"{error.message}: Codex does not run the hooks yet; {error.hint}"
+    after = read_bytes(path)
+    _save(state, record, replace(known, after=(*known.after, fingerprint(after))))
+    return ""
+
+
+def _first(path: str, place: Place, before: bytes | None) -> Entry:
+    return Entry(
+        path=path,
+        root=place.root,
+        existed=before is not None,
+        mode=mode_of(path),
+        before=fingerprint(before),
+        after=(),
+        form=OUTSIDE,
+        content=place.root,
+        folders=(os.path.dirname(path),) if not os.path.isdir(os.path.dirname(path)) else (),
+    )
+
+
+def _save(state: str, record: Record, entry: Entry) -> None:
+    others = tuple(one for one in record.entries if one.path != entry.path)
+    save_record(state, replace(record, entries=(*others, entry)))

@@ -1,0 +1,370 @@
+"""What `init` writes and how it is taken back: first a plan that can be shown, then its execution.
+
+Settings, rules and instructions are for everybody and are to be committed. The clients' hooks name this
+machine's interpreter: they stay out of commits. How files are changed and put back is `flows.installing`.
+"""
+
+from __future__ import annotations
+
+import os
+
+from landlane.app.open import ANSWERED, open_house
+from landlane.clients.hook_command import sdk_release
+from landlane.clients.setup_checks import ours
+from landlane.clients.setup_model import setup_of
+from landlane.errors import LandlaneError, RepositoryError, StoreError
+from landlane.git.discovery import HOME_POINTER, Checkout, find_checkout
+from landlane.git.shared_config import drop_limits, limits_set
+from landlane.landing.check import find_benches, remove_benches
+from landlane.managed_files import apply as installing
+from landlane.managed_files.agents_md import AGENTS_TEXT
+from landlane.managed_files.apply import Changes, Left, Step, Wish
+from landlane.managed_files.client_files import (
+    check_names,
+    client_wishes,
+    clients_in_use,
+    equip,
+    place_of,
+    wishes_of_main,
+    without_git,
+)
+from landlane.managed_files.formats import LINE, NEW, TEXT
+from landlane.managed_files.manifest import Record, init_lock, load_record
+from landlane.managed_files.user_files import fingerprint, read_bytes
+from landlane.rules.model import RULES_TEMPLATE
+from landlane.settings.model import FILE_NAME, read_settings
+from landlane.setup.codex_trust import install_trust, trust_needed
+from landlane.setup.install_git_hooks import (
+    fences_installed,
+    fences_wanted,
+    install_fences,
+    remove_fences,
+)
+from landlane.setup.propose_settings import UNKNOWN_ID, missing_checks, settings_text
+from landlane.values import replace, value
+from landlane.workspaces.model import OPEN
+from landlane.workspaces.records import is_here, list_workspaces
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from collections.abc import Callable, Sequence
+
+    from landlane.clients.setup_model import Place
+
+_OLD_RECORD = "init-record"  # by which earlier releases remembered the settings they wrote
+_INSTRUCTIONS = "AGENTS.md"
+_IMPORT = f"@{_INSTRUCTIONS}"
+_IMPORTERS = {"claude": "CLAUDE.md", "gemini": "GEMINI.md"}  # what these read instead of AGENTS.md
+_LATER = "; for the other checkouts once this branch has landed"
+
+
+@value
+class Chosen:
+    """What init was asked to set up: which clients, or those in use; and whether Codex may trust us."""
+
+    clients: tuple[str, ...] = ()
+    has_clients: bool = True
+    has_trust: bool = True
+
+
+@value
+class Done:
+    """What was changed, and what a person should know of it."""
+
+    changed: tuple[str, ...]
+    notes: tuple[str, ...] = ()
+
+
+@value
+class Plan:
+    """What will be done, in order, and what is left alone."""
+
+    root: str
+    folder: str
+    chosen: Chosen
+    changes: Changes
+    clients: tuple[str, ...] = ()
+    is_new: bool = False
+    trust: str = ""
+    fences: str = ""
+    is_undo: bool = False
+    benches: tuple[str, ...] = ()  # checkouts of the queue, of which undo leaves none
+    limits: tuple[str, ...] = ()  # of git, set for workspaces that are no longer there
+    unprotected: tuple[tuple[str, str], ...] = ()  # clients that were to be set up and cannot be, and why
+
+    @property
+    def is_nothing(self) -> bool:
+        """Whether all is as it should be."""
+        wanted = (self.changes.steps, self.trust, self.fences, self.benches, self.limits)
+        return not (self.is_new or any(wanted))
+
+    @property
+    def lines(self) -> list[tuple[str, str, str]]:
+        """Each step as verb, path and reason."""
+        made = [("create", self.folder, "the state, shared by all worktrees")] if self.is_new else []
+        trust = [("change", self.trust, "let Codex run these hooks")] if self.trust else []
+        how = (
+            ("restore", self.fences, "git runs its own hooks")
+            if self.is_undo
+            else (
+                "change",
+                self.fences,
+                "git hooks: ours judge commits, pushes and the target branch, then yours run",
+            )
+        )
+        steps = ((step.verb, step.path, step.why) for step in self.changes.steps)
+        benches = (("remove", path, "the queue tested here; nobody's work is in it") for path in self.benches)
+        config = os.path.join(os.path.dirname(self.folder), "config")
+        limits = [("restore", config, f"without {', '.join(self.limits)}")] if self.limits else []
+        return [*made, *steps, *trust, *([how] if self.fences else []), *limits, *benches]
+
+
+def plan_init(cwd: str, chosen: Chosen | None = None) -> Plan:
+    """What is missing for this repository to be set up.
+
+    Raises:
+        Malformed: a client that was named is not known.
+        SettingsError: the settings that are there cannot be understood.
+    """
+    chosen = chosen or Chosen()
+    check_names(chosen.clients)
+    checkout = _checkout_or_folder(cwd)
+    state = checkout.state_folder
+    record = load_record(state)
+    path = os.path.join(checkout.root, FILE_NAME)
+    if os.path.exists(path):
+        read_settings(checkout.root)  # a file that cannot be understood is told now, not later
+    place = place_of(checkout.root)
+    names = _clients_for(chosen, record, clients_in_use(place) if not chosen.clients else [])
+    wishes = [*_shared_wishes(checkout, names), *client_wishes(names, place)]
+    wishes = [*without_git(checkout, wishes), *wishes_of_main(names, checkout)]
+    changes = installing.plan_changes(state, record, wishes)
+    if names and not sdk_release():
+        why = "the MCP server needs an extra: pip install 'landlane[mcp]', then run init again"
+        changes = replace(changes, left=(*changes.left, Left(path="landlane mcp", why=why)))
+    return Plan(
+        root=checkout.root,
+        folder=state,
+        chosen=chosen,
+        changes=changes,
+        clients=tuple(names),
+        is_new=not os.path.isdir(state),
+        trust=_trust_wanted(chosen, names, place, changes),
+        fences=fences_wanted(checkout.home_checkout),
+        unprotected=tuple(_unprotected(names, checkout.root, changes)),
+    )
+
+
+def _unprotected(names: Sequence[str], root: str, changes: Changes) -> list[tuple[str, str]]:
+    """The clients whose hooks have to be left out, each with the file that is in the way and the reason."""
+    why = {left.path: left.why for left in changes.left}
+    found: list[tuple[str, str]] = []
+    for name in names:
+        for wanted in setup_of(name).wanted(ours):
+            path = os.path.join(root, wanted.path)
+            if path in why:
+                found.append((name, f"{path}: {why[path]}"))
+    return found
+
+
+def _clients_for(chosen: Chosen, record: Record, used: Sequence[str]) -> list[str]:
+    if not chosen.has_clients:
+        return []
+    named = chosen.clients or (*record.clients, *used)
+    return list(dict.fromkeys(named))
+
+
+def _trust_wanted(chosen: Chosen, names: Sequence[str], place: Place, changes: Changes) -> str:
+    """The file in which Codex has yet to note that it may run our hooks, if it has and should."""
+    return trust_needed(place, changes) if chosen.has_trust and "codex" in names else ""
+
+
+def _shared_wishes(checkout: Checkout, names: Sequence[str]) -> list[Wish]:
+    """What is for everybody: settings, rules, and the instructions with the lines that import them.
+
+    In a linked worktree they are part of its branch. The main checkout is left to whoever works there.
+    """
+    root = checkout.root
+    later = "" if root == checkout.home_checkout.root else _LATER
+
+    def wish(name: str, form: str, content: str, why: str) -> Wish:
+        return Wish(path=os.path.join(root, name), root=root, form=form, content=content, why=why + later)
+
+    template, found = settings_text(root)
+    wishes = [
+        wish(FILE_NAME, NEW, template, f"the settings{found}; commit this file"),
+        wish("RULES.md", NEW, RULES_TEMPLATE, "the rules that every session reads; commit this file"),
+        wish(_INSTRUCTIONS, TEXT, AGENTS_TEXT, "what agents do in a shared checkout; commit this file"),
+    ]
+    agents = os.path.realpath(os.path.join(root, _INSTRUCTIONS))
+    for name in names:
+        reader = _IMPORTERS.get(name, "")
+        # A link to AGENTS.md, as many projects have it, imports it by itself.
+        if reader and os.path.realpath(os.path.join(root, reader)) != agents:
+            title = setup_of(name).TITLE
+            wishes.append(wish(reader, LINE, _IMPORT, f"{title} reads {_INSTRUCTIONS} through this line"))
+    return wishes
+
+
+def plan_undo(cwd: str) -> Plan:
+    """What brings back what init changed. The state itself stays: it holds other people's history."""
+    checkout = find_checkout(cwd)
+    state = checkout.state_folder
+    changes = installing.plan_undo(state, load_record(state))
+    old = _old_step(checkout)
+    if old is not None and all(step.path != old.path for step in changes.steps):
+        changes = replace(changes, steps=(*changes.steps, old))
+    home = checkout.home_checkout
+    fences = fences_installed(home)
+    return Plan(
+        root=checkout.root,
+        folder=state,
+        chosen=Chosen(),
+        changes=changes,
+        fences=fences,
+        is_undo=True,
+        benches=tuple(find_benches(home)),
+        limits=_limits_to_drop(home),
+    )
+
+
+def carry_out(plan: Plan, on_step: Callable[[str], None] = lambda _: None) -> Done:
+    """Do what the plan says, as it stands now; `on_step` hears each step after it is done.
+
+    Raises:
+        LandlaneError: a file cannot be written; nothing was changed.
+        TimedOut: another init is at work all the time.
+    """
+    with init_lock(plan.folder):
+        if plan.is_undo:
+            return _undo(plan, on_step)
+        done = _install(plan, on_step)
+    try:
+        _equip_workspaces(plan.root)
+    except LandlaneError as error:
+        return replace(done, notes=(*done.notes, f"open workspaces have no hooks yet: {error.message}"))
+    return done
+
+
+def _install(plan: Plan, on_step: Callable[[str], None]) -> Done:
+    # What was shown may be outdated by now: another init may have been faster.
+    now = plan_init(plan.root, plan.chosen)
+    house = open_house(plan.root)
+    try:
+        steps = tuple(_with_id(step, house.store.repository) for step in now.changes.steps)
+    finally:
+        house.close()
+    changes = replace(now.changes, steps=steps)
+    installing.carry_out(plan.folder, load_record(plan.folder), changes, now.clients, on_step)
+    changed = [*([plan.folder] if plan.is_new else []), *(step.path for step in steps)]
+    if now.fences:
+        install_fences(find_checkout(plan.root).home_checkout, _clones(plan.root))
+        changed.append(now.fences)
+    trouble = install_trust(plan.folder, place_of(plan.root)) if now.trust else ""
+    if now.trust and not trouble:
+        changed.append(now.trust)
+    notes = (trouble, missing_checks(plan.root))
+    return Done(changed=tuple(changed), notes=tuple(note for note in notes if note))
+
+
+def _with_id(step: Step, repository_id: str) -> Step:
+    """The step with the id that this repository already goes by here, so that nothing held is lost."""
+    if step.after is None or UNKNOWN_ID.encode() not in step.after or step.entry.form != NEW:
+        return step
+    after = step.after.replace(UNKNOWN_ID.encode(), repository_id.encode())
+    entry = replace(step.entry, after=(fingerprint(after),))
+    return replace(step, after=after, entry=entry)
+
+
+def _equip_workspaces(root: str) -> None:
+    """Workspaces that are open already get the same hooks."""
+    house = open_house(root)
+    try:
+        if house.checkout.common_dir:
+            site = house.site()
+            for one in list_workspaces(site.context):
+                if (
+                    one.state == OPEN
+                    and is_here(site.context, one, site.common_dir)
+                    and os.path.isdir(one.path)
+                ):
+                    equip(site, one.path)
+    finally:
+        house.close()
+
+
+def _clones(root: str) -> list[str]:
+    """The open workspaces that have a git config of their own; none where the store cannot be asked."""
+    found = _open_workspaces(root)
+    return [path for path in found if os.path.isfile(os.path.join(path, ".git", HOME_POINTER))]
+
+
+def _limits_to_drop(home: Checkout) -> tuple[str, ...]:
+    """The limits that git has from us; none while workspaces borrow what git would collect."""
+    found = limits_set(home) if home.common_dir else []
+    return tuple(found) if found and not _open_workspaces(home.root) else ()
+
+
+def _open_workspaces(root: str) -> list[str]:
+    try:
+        house = open_house(root)
+    except StoreError:
+        return []
+    try:
+        return [one.path for one in list_workspaces(house.context) if one.state == OPEN]
+    finally:
+        house.close()
+
+
+def _forget_answers(checkout: Checkout) -> None:
+    """No hook will ask here any more: whoever removes the state then means to begin anew."""
+    if not checkout.home_dir:
+        return
+    entries = os.path.join(checkout.home_dir, "worktrees")
+    names = os.listdir(entries) if os.path.isdir(entries) else []
+    for folder in (checkout.home_dir, *(os.path.join(entries, name) for name in names)):
+        try:
+            os.unlink(os.path.join(folder, ANSWERED))
+        except OSError:
+            continue
+
+
+def _undo(plan: Plan, on_step: Callable[[str], None]) -> Done:
+    now = plan_undo(plan.root)
+    _forget_answers(find_checkout(plan.root))
+    installing.carry_out_undo(plan.folder, load_record(plan.folder), now.changes, on_step)
+    _forget_old(plan.folder)
+    if now.fences:
+        remove_fences(find_checkout(plan.root).home_checkout, _clones(plan.root))
+    home = find_checkout(plan.root).home_checkout
+    removed = remove_benches(home)
+    if now.limits and drop_limits(home) and not now.fences:
+        removed.append(os.path.join(home.common_dir, "config"))
+    steps = [step.path for step in now.changes.steps]
+    return Done(changed=(*steps, *([now.fences] if now.fences else []), *removed))
+
+
+def _old_step(checkout: Checkout) -> Step | None:
+    """The removal of settings that an earlier release wrote, if nobody changed them since."""
+    path = os.path.join(checkout.root, FILE_NAME)
+    written = (read_bytes(os.path.join(checkout.state_folder, _OLD_RECORD)) or b"").decode().strip()
+    there = read_bytes(path)
+    if not written or there is None or fingerprint(there) != written:
+        return None
+    wish = Wish(path=path, root=checkout.root, form=NEW, content="", why="as init wrote it")
+    return installing.removal(wish, there)
+
+
+def _forget_old(state: str) -> None:
+    path = os.path.join(state, _OLD_RECORD)
+    if os.path.exists(path):
+        os.unlink(path)
+
+
+def _checkout_or_folder(cwd: str) -> Checkout:
+    try:
+        return find_checkout(cwd)
+    except RepositoryError as error:
+        if error.code != "NO_REPOSITORY":
+            raise
+        return Checkout(root=os.path.realpath(cwd), git_dir="", common_dir="")

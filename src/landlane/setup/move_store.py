@@ -1,0 +1,240 @@
+"""Carrying a repository's state to another store.
+
+It ends with a new epoch of tokens, so that nothing given out before can be given out again. Everything is
+read back and compared before the old store is put out of use, and nothing is deleted.
+"""
+
+from __future__ import annotations
+
+import os
+
+from landlane.app.open import POINTER, STORE_NAME, House, note_followed, open_store, sqlite_path
+from landlane.errors import Malformed, StoreError
+from landlane.files import write_whole
+from landlane.setup.rebuild_store import set_database_aside
+from landlane.store.journal_chain import check_chain
+from landlane.values import value
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+    from typing import Any
+
+    from landlane.app.open import AnyStore
+    from landlane.store.interface import Change, Reading, Row
+
+_TASKS = ("tasks", "task_after", "task_signs", "task_links", "task_counts")
+_STATE = ("state", "state_versions", "numbers", "slots", "slot_places", "once")
+_RECORDS = ("records", "record_counts", "verdicts", "runners")
+_CLIENTS = ("client_sessions", "reads")
+_CARRIED = (
+    "repositories",
+    "sessions",
+    "processes",
+    "claims",
+    "lapsed",
+    *_TASKS,
+    *_STATE,
+    *_RECORDS,
+    *_CLIENTS,
+)
+
+
+@value
+class Moved:
+    """What was carried over."""
+
+    place: str
+    entries: int
+    claims: int
+    sessions: int
+    epoch: int
+
+
+def move_store(house: House, place: str) -> Moved:
+    """Carry everything to the store at `place`, and use that from now on.
+
+    Raises:
+        StoreError: the target holds this repository already, or what arrived is not what was sent.
+    """
+    if os.environ.get("LANDLANE_STORE"):
+        raise Malformed(
+            "LANDLANE_STORE decides where the store is, so moving it would change nothing",
+            code="STORE_PINNED",
+            hint="unset LANDLANE_STORE, move, and set it to the new place where it is needed",
+        )
+    if "://" not in place:
+        place = sqlite_path(place)
+        _make_room(place, house)
+    target = open_store(place, house.folder, house.store.repository, house.settings, is_fresh=True)
+    try:
+        if _is_same(house.store, target):
+            raise Malformed("the store is there already", code="STORE_SAME", hint="name another place")
+        moved = _carry(house, target, place)
+        row = target.view(lambda reading: reading.one("meta_get", key="store_id"))
+        note_followed(house.folder, str(row[0]) if row else "")  # the journal goes on there
+    finally:
+        target.close()
+    if place == os.path.join(house.folder, STORE_NAME) and not house.settings.store_url:
+        _point_nowhere(house.folder)
+    else:
+        _point_to(house.folder, place)
+    return moved
+
+
+def _make_room(path: str, house: House) -> None:
+    """Set aside what an earlier move left behind at the place to which the state now comes back."""
+    if not os.path.exists(path):
+        return
+    repository = house.store.repository
+    store = open_store(path, house.folder, repository, house.settings)
+    try:
+        known, moved = store.view(
+            lambda reading: (
+                reading.all("repository_ids"),
+                reading.one("meta_get", key=f"moved_to/{repository}"),
+            )
+        )
+    finally:
+        store.close()
+    if moved is not None and known == [(repository,)]:
+        set_database_aside(path)
+
+
+def _is_same(one: AnyStore, other: AnyStore) -> bool:
+    def store_id(reading: Reading) -> Row | None:
+        return reading.one("meta_get", key="store_id")
+
+    return one.view(store_id) == other.view(store_id)
+
+
+def _carry(house: House, target: AnyStore, place: str) -> Moved:
+    """One transaction here that keeps writers out, and one there that writes everything."""
+    source = house.store
+
+    def send(tx: Change) -> Moved:
+        source.stop_writers(tx)
+        tables = {table: tx.all(f"carry_{table}") for table in _CARRIED}
+        entries = tx.all("carry_journal")
+        shift = _shift(source, target, tx.now)
+        moved = target.change(lambda other: _receive(other, tables, entries, tx.epoch, shift, place))
+        arrived = target.entries(0, moved.entries + 10)
+        if check_chain(arrived).trouble or len(arrived) < moved.entries:
+            raise StoreError(
+                "what arrived is not what was sent; the old store stays in use",
+                code="STORE_MOVE_FAILED",
+                hint="look at the target, empty it, and try again",
+            )
+        tx.run("meta_set", key=f"moved_to/{source.repository}", value=_shown(place))
+        return moved
+
+    return source.change(send, areas={"": True, "//seal": True})
+
+
+def _shift(source: AnyStore, target: AnyStore, now: int) -> int:
+    """What to add to an instant of one store to get the same instant of the other."""
+    return target.view(lambda reading: reading.now) - now
+
+
+def _receive(
+    tx: Change, tables: dict[str, list[Row]], entries: Sequence[Row], epoch: int, shift: int, place: str
+) -> Moved:
+    if tx.one("repository_get") is not None:
+        raise StoreError(
+            "the target store holds this repository already",
+            code="STORE_NOT_EMPTY",
+            hint="use it by setting [store] url or LANDLANE_STORE, or name an empty one",
+        )
+    for table, rows in tables.items():
+        for row in rows:
+            tx.run(f"arrive_{table}", **_named(table, row, shift))
+    for row in entries:
+        tx.run("arrive_journal", **_named("journal", row, 0))
+    tx.one("journal_continue")
+    new_epoch = max(epoch, tx.epoch) + 1
+    tx.run("meta_set", key="epoch", value=str(new_epoch))
+    tx.record("store.moved", "", "", {"epoch": new_epoch, "to": _shown(place)})
+    claims = len({row[2] for row in tables["claims"]})
+    return Moved(
+        place=_shown(place),
+        entries=len(entries),
+        claims=claims,
+        sessions=len(tables["sessions"]),
+        epoch=new_epoch,
+    )
+
+
+_COLUMNS = {
+    "repositories": "id ignore_case",
+    "sessions": "id agent generation kind role machine secret_hash lease_ms started_at seen_at shortest_ms"
+    " lapses_at ended_at",
+    "processes": "boot_id namespace pid started session",
+    "claims": "key rest token branch session pattern kind mode ttl_ms granted_at task note",
+    "lapsed": "agent pattern kind mode ttl_ms token ended_at",
+    "tasks": "id title body kind state role priority rank paths owner session attempt failures lapses"
+    " max_attempts lineage check_command output key labels why next_action head result waits_for created_at"
+    " ready_at taken_at",
+    "task_after": "task after",
+    "task_signs": "sign task",
+    "task_links": "task other reason",
+    "task_counts": "last",
+    "state": "key version value reducer agent session written_at",
+    "state_versions": "key version value reducer agent session written_at",
+    "numbers": "kind number agent session purpose given_at",
+    "slots": "token id kind place name workspace amount session taken_at until freed_at",
+    "slot_places": "kind workspace name place",
+    "once": "key run agent session machine boot_id namespace pid started child_pid child_started command"
+    " begun_at done_at exit_code output",
+    "records": "noun id state key data",
+    "record_counts": "noun last",
+    "verdicts": "tree check_key data",
+    "runners": "name holder agent token until boot_id namespace pid started",
+    "client_sessions": "client client_session client_agent session parent",
+    "reads": "session path digest stamp",
+    "journal": "position number at kind agent session data hash",
+}
+_INSTANTS = frozenset(
+    {
+        "started_at",
+        "seen_at",
+        "lapses_at",
+        "ended_at",
+        "granted_at",
+        "created_at",
+        "ready_at",
+        "taken_at",
+        "until",
+        "freed_at",
+        "rank",
+    }
+)
+
+
+def _named(table: str, row: Row, shift: int) -> dict[str, Any]:
+    named = dict(zip(_COLUMNS[table].split(), row, strict=True))
+    for column in _INSTANTS & named.keys():
+        if named[column] or column == "rank":  # neither nothing nor never
+            named[column] += shift
+    return named
+
+
+def _shown(place: str) -> str:
+    if "://" not in place:
+        return place
+    from landlane.store.postgres.errors import without_password
+
+    return without_password(place)
+
+
+def _point_nowhere(folder: str) -> None:
+    """The store is where everybody looks first."""
+    try:
+        os.unlink(os.path.join(folder, POINTER))
+    except FileNotFoundError:
+        return
+
+
+def _point_to(folder: str, place: str) -> None:
+    """Remember the new place for every later command here; it may hold a password: only for this user."""
+    path = os.path.join(folder, POINTER)
+    write_whole(path, place + "\n", mode=0o600, is_durable=True)

@@ -1,0 +1,334 @@
+"""Building the SQLite store anew from `journal.jsonl`, when the file is damaged or gone.
+
+The entries go into a new file as they were, and what they say is live stands again: sessions with their
+secrets and generations, claims with their tokens. A new epoch keeps a token that the journal does not know of
+from being given out twice. The old file is kept. Writers stand in line meanwhile, and whoever has the old
+file open goes on with the new one.
+"""
+
+from __future__ import annotations
+
+import os
+from contextlib import contextmanager
+
+from landlane.app.open import STORE_NAME, note_followed, read_followed, store_id_of
+from landlane.app.repository_record import newest_epoch
+from landlane.errors import StoreCorrupt, StoreError
+from landlane.patterns.pattern import parse
+from landlane.sessions.client_sessions import follow_binding
+from landlane.state.keys import follow_state
+from landlane.state.numbers import follow_number
+from landlane.state.once import follow_once
+from landlane.state.slots import follow_slot
+from landlane.store.file_lock import FairLock
+from landlane.store.journal_chain import START, as_line, check_chain
+from landlane.store.mirror import read_journal, set_aside
+from landlane.store.records import KEYS as RECORDED
+from landlane.store.records import follow_record
+from landlane.tasks.replay import TaskAccount
+from landlane.values import replace, value
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from collections.abc import Generator
+    from typing import Any
+
+    from landlane.store.interface import Change
+    from landlane.store.journal_chain import Entry
+    from landlane.store.sqlite.store import SqliteStore
+
+    Told = dict[str, Any]
+
+_OVER = ("session.left", "session.lapsed", "session.gone")
+_FOLLOWED = {
+    "state.set": follow_state,
+    "number.given": follow_number,
+    "slot.taken": follow_slot,
+    "slot.freed": follow_slot,
+    "once.started": follow_once,
+    "once.ended": follow_once,
+    "client.bound": follow_binding,
+}
+
+
+@value
+class Rebuilt:
+    """What was built from the journal's copy."""
+
+    entries: int
+    claims: int
+    sessions: int
+    epoch: int
+    kept: str
+    unreadable: int
+
+
+def rebuild_store(folder: str, repository_id: str, *, ignore_case: bool, wait_ms: int = 30_000) -> Rebuilt:
+    """Build the store anew, and keep the old one beside it.
+
+    `ignore_case` counts only for a journal that does not tell how paths are compared.
+
+    Raises:
+        StoreCorrupt: there is no journal to build from.
+        StoreError: the store is of a newer program, or stayed locked.
+    """
+    path = os.path.join(folder, STORE_NAME)
+    with _alone(path, repository_id, wait_ms) as old:
+        return _rebuild(path, repository_id, old, ignore_case=ignore_case)
+
+
+def repair_store(
+    folder: str, repository_id: str, *, ignore_case: bool, wait_ms: int = 30_000
+) -> Rebuilt | None:
+    """As `rebuild_store`, but nothing when another process has mended the store meanwhile."""
+    path = os.path.join(folder, STORE_NAME)
+    with _alone(path, repository_id, wait_ms) as old:
+        if old is not None and not old.find_damage():
+            return None
+        return _rebuild(path, repository_id, old, ignore_case=ignore_case)
+
+
+@contextmanager
+def _alone(path: str, repository_id: str, wait_ms: int) -> Generator[SqliteStore | None]:
+    """The sole right to replace the file, and the store that is in it now, if that can be read."""
+    from landlane.store.sqlite import errors as sqlite_errors
+    from landlane.store.sqlite.store import file_at
+
+    lock = FairLock(path + ".lock")
+    old = None
+    try:
+        while True:
+            before = file_at(path)
+            old = _open_old(path, repository_id, wait_ms)
+            if not lock.acquire(wait_ms / 1000):
+                raise sqlite_errors.busy(path)
+            if file_at(path) == before:
+                break
+            lock.release()  # another process has just put a new file there: look at that
+        yield old
+    finally:
+        if old is not None:
+            old.close()
+        lock.close()
+
+
+def _open_old(path: str, repository_id: str, wait_ms: int) -> SqliteStore | None:
+    from landlane.store.sqlite.store import SqliteStore
+
+    try:
+        return SqliteStore(path, repository_id, wait_ms=wait_ms) if os.path.exists(path) else None
+    except StoreCorrupt:
+        return None
+
+
+def _rebuild(path: str, repository_id: str, old: SqliteStore | None, *, ignore_case: bool) -> Rebuilt:
+    from landlane.store.sqlite.store import SqliteStore
+
+    folder = os.path.dirname(path)
+    journal = os.path.join(folder, "journal.jsonl")
+    entries, unreadable = _all_entries(journal, folder, old)
+    if not entries:
+        raise StoreCorrupt(
+            f"there is no journal at {journal} to rebuild from",
+            code="NO_JOURNAL",
+            hint="restore a backup of the folder, or remove it to begin anew",
+        )
+    if old is not None:
+        old.close()  # before its file is put aside, so that its log is emptied into it
+    new = f"{path}.rebuilding"
+    _remove_database(new)
+    store = SqliteStore(new, repository_id, is_fresh=True)
+    try:
+        rebuilt = store.change(lambda tx: _replay(tx, entries, ignore_case=ignore_case))
+        store_id = read_followed(folder) or store_id_of(store)
+        # It goes on where the old one ended, and so does the copy of its journal.
+        store.change(lambda tx: tx.run("meta_set", key="store_id", value=store_id))
+    finally:
+        store.close()  # the last to close empties the log into the file
+    if unreadable:  # what cannot be trusted is kept, but no longer followed
+        set_aside(journal)
+        with open(journal, "w", encoding="utf-8") as file:
+            file.writelines(as_line(entry) + "\n" for entry in entries)
+    kept = set_database_aside(path)
+    os.replace(new, path)
+    note_followed(folder, store_id)
+    _remove_database(new)
+    return Rebuilt(kept=os.path.basename(kept), unreadable=unreadable, **rebuilt)
+
+
+def _all_entries(journal: str, folder: str, old: SqliteStore | None) -> tuple[list[Entry], int]:
+    """What the copy tells and, behind that, the old store; and how many lines of the copy cannot be used."""
+    entries, lines = [], 0
+    if old is None or store_id_of(old) == read_followed(folder):  # else it is the copy of another store
+        entries, lines = _read_copy(journal)
+    good = _whole(entries)
+    unreadable = lines - len(good)
+    if old is not None:
+        try:
+            while page := old.entries(len(good), 1000):
+                whole = _whole(page, after=len(good), head=good[-1].hash if good else START)
+                good += whole
+                if len(whole) < len(page):
+                    break
+        except StoreError:
+            pass  # damaged from here on
+    return good, unreadable
+
+
+def _read_copy(journal: str) -> tuple[list[Entry], int]:
+    """The entries of the copy up to the first line that is none, and how many lines there are."""
+    entries: list[Entry] = []
+    lines = 0
+    try:
+        with open(journal, "rb") as file:
+            lines = sum(1 for _ in file)
+        entries.extend(read_journal(journal))
+    except (OSError, ValueError):
+        pass
+    return entries, lines
+
+
+def _whole(entries: list[Entry], *, after: int = 0, head: str = START) -> list[Entry]:
+    """The longest stretch from the start whose chain is whole."""
+    low, high = 0, len(entries)
+    middle = high  # mostly all of it is
+    while low < high:
+        if check_chain(entries[:middle], after=after, head=head).trouble:
+            high = middle - 1
+        else:
+            low = middle
+        middle = (low + high + 1) // 2
+    return entries[:low]
+
+
+def set_database_aside(path: str) -> str:
+    """Keep a SQLite file under another name; tells which, or nothing when there was nothing in it.
+
+    Its log goes with it, even when the file itself is gone: SQLite would take it for that of the next file.
+    """
+    with open(path, "ab"):
+        kept = set_aside(path)
+    for ending in ("-wal", "-shm"):
+        if os.path.exists(path + ending):
+            os.replace(path + ending, kept + ending)
+    if os.path.getsize(kept) or os.path.exists(kept + "-wal"):
+        return kept
+    _remove_database(kept)
+    return ""
+
+
+def _remove_database(path: str) -> None:
+    for ending in ("", "-wal", "-shm", ".lock"):
+        if os.path.exists(path + ending):
+            os.unlink(path + ending)
+
+
+class _Account:
+    """What the entries add up to: which sessions there were, what is held and what was lost."""
+
+    def __init__(self, *, ignore_case: bool) -> None:
+        self.ignore_case = ignore_case
+        self.sessions: dict[str, tuple[Entry, Told]] = {}
+        self.over: set[str] = set()
+        self.claims: dict[int, tuple[Entry, Told]] = {}
+        self.lapsed: dict[tuple[str, str], Told] = {}
+        self.tasks = TaskAccount()
+
+    def add(self, entry: Entry) -> None:
+        facts = entry.facts()
+        self.tasks.add(entry)
+        if entry.kind == "session.joined":
+            self.sessions[entry.session] = (entry, facts)
+        elif entry.kind == "session.role":
+            self.sessions[entry.session][1]["role"] = facts["role"]
+        elif entry.kind in _OVER:
+            self.over.add(entry.session)
+        elif entry.kind == "claim.taken":
+            self.claims[facts["token"]] = (entry, facts)
+        elif entry.kind == "claim.passed" and facts["token"] in self.claims:
+            taken, told = self.claims[facts["token"]]
+            self.claims[facts["token"]] = (replace(taken, session=facts["to"]), told)
+        elif entry.kind in ("claim.released", "claim.lapsed"):
+            self._end_claim(entry, facts)
+        elif entry.kind in ("repository.begun", "repository.case"):
+            self.ignore_case = bool(facts["ignore_case"])
+
+    def _end_claim(self, entry: Entry, facts: Told) -> None:
+        _, taken = self.claims.pop(facts["token"], (entry, None))
+        if taken is None or entry.kind == "claim.released":
+            self.lapsed.pop((entry.agent, facts["pattern"]), None)
+        else:
+            self.lapsed[entry.agent, facts["pattern"]] = taken
+
+
+def _replay(tx: Change, entries: list[Entry], *, ignore_case: bool) -> dict[str, int]:
+    """Enter all entries as they were, then what they say is live."""
+    account = _Account(ignore_case=ignore_case)
+    for entry in entries:
+        tx.run(
+            "arrive_journal",
+            position=entry.position,
+            number=entry.number,
+            at=entry.at,
+            kind=entry.kind,
+            agent=entry.agent,
+            session=entry.session,
+            data=entry.data,
+            hash=entry.hash,
+        )
+        account.add(entry)
+        if entry.kind in _FOLLOWED:
+            _FOLLOWED[entry.kind](tx, entry)
+        elif entry.kind.partition(".")[0] in RECORDED:
+            follow_record(tx, entry)
+    tx.run("repository_add", ignore_case=int(account.ignore_case))
+    for session, (entry, facts) in account.sessions.items():
+        tx.run("session_add", session=session, agent=entry.agent, **facts)
+        if session in account.over:  # kept for its generation: the next one must be higher
+            tx.run("session_end", session=session)
+    for entry, facts in account.claims.values():
+        _restore_claim(tx, entry, facts, ignore_case=account.ignore_case)
+    for (agent, _), facts in account.lapsed.items():
+        named = {key: facts[key] for key in ("pattern", "kind", "mode", "ttl_ms", "token")}
+        tx.run("lapsed_add", agent=agent, ended_at=tx.now, **named)
+    account.tasks.write(tx, ignore_case=account.ignore_case)
+    alive = account.sessions.keys() - account.over
+    for session in alive:
+        _restore_lease(tx, session)
+    epoch = max(tx.epoch, newest_epoch(entries)) + 1
+    tx.run("meta_set", key="epoch", value=str(epoch))
+    tx.record("store.rebuilt", "", "", {"epoch": epoch, "entries": len(entries)})
+    return {"entries": len(entries), "claims": len(account.claims), "sessions": len(alive), "epoch": epoch}
+
+
+def _restore_claim(tx: Change, entry: Entry, facts: Told, *, ignore_case: bool) -> None:
+    pattern = parse(facts["pattern"], literal=facts["kind"] == "literal", ignore_case=ignore_case)
+    for index, branch in enumerate(pattern.branches):
+        tx.run(
+            "claim_add",
+            key=branch.key,
+            token=facts["token"],
+            branch=index,
+            rest=branch.rest,
+            session=entry.session,
+            pattern=pattern.text,
+            kind=pattern.kind,
+            mode=facts["mode"],
+            ttl_ms=facts["ttl_ms"],
+            granted_at=tx.now,
+            task=facts["task"],
+            note=facts["note"],
+        )
+
+
+def _restore_lease(tx: Change, session: str) -> None:
+    row = tx.one("session_get", session=session)
+    assert row is not None
+    shortest = min([row[7], *(claim[10] for claim in tx.all("claims_of", session=session))])
+    tx.run(
+        "session_set_lease",
+        session=session,
+        seen_at=tx.now,
+        shortest_ms=shortest,
+        lapses_at=tx.now + shortest,
+    )

@@ -1,0 +1,1 @@
+"""Shared state: versioned keys, slots, numbers, commands run once, steps."""

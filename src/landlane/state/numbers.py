@@ -1,0 +1,234 @@
+"""Numbers: distinct and growing within a kind, and where in a path they stand once they are used.
+
+Giving out numbers: distinct and growing over all worktrees and machines, and above all that stand in git.
+
+Git is asked before the transaction, which then takes the next number above both what git shows and what was
+given out before. A number that nobody used is reported, never given out again.
+"""
+
+from __future__ import annotations
+
+from landlane.claims.take import living
+from landlane.errors import Malformed
+from landlane.sessions.leases import sweep_if_due
+from landlane.sessions.model import check_text
+from landlane.values import value
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from collections.abc import Callable, Sequence
+    from typing import Any
+
+    from landlane.context import Context
+    from landlane.sessions.model import Session
+    from landlane.store.interface import Change
+    from landlane.store.journal_chain import Entry
+
+
+# from domain/numbers.py
+
+LONGEST_PURPOSE = 200
+_MOST_DIGITS = 15  # a number is below 2^53, as every token is
+_LONGEST_KIND = 64
+_KIND_CHARACTERS = frozenset("abcdefghijklmnopqrstuvwxyz0123456789_-")
+_PLACE = "{n}"
+
+USED, PENDING, ABANDONED, GIVEN = "used", "pending", "abandoned", "given"
+
+
+@value
+class NumbersFound:
+    """Which numbers stand in a branch, and which only in a working tree."""
+
+    in_branches: frozenset[int] = frozenset()
+    in_trees: frozenset[int] = frozenset()
+
+    @property
+    def highest(self) -> int:
+        """The highest of all; 0 when there is none."""
+        return max(self.in_branches | self.in_trees, default=0)
+
+
+@value
+class Number:
+    """A number that was given out. `text` has the width, and `path` the place, that the settings say."""
+
+    kind: str
+    number: int
+    text: str
+    path: str
+    agent: str
+    session: str
+    purpose: str
+    at: int
+    state: str = PENDING
+
+
+@value
+class NumberKind:
+    """What the settings say of a kind: where its numbers stand, and how wide they are written."""
+
+    name: str
+    path: str = ""
+    width: int = 0
+
+    def text_of(self, number: int) -> str:
+        """The number as it is written."""
+        return str(number).zfill(self.width)
+
+    def path_of(self, number: int) -> str:
+        """Where the number will stand; empty when nobody said."""
+        return self.path.replace(_PLACE, self.text_of(number))
+
+
+def number_kind(settings: Sequence[tuple[str, dict[str, Any]]], kind: str) -> NumberKind:
+    """The kind of this name; one that the settings do not know just counts.
+
+    Raises:
+        Malformed: the text cannot name a kind.
+    """
+    is_word = bool(kind) and len(kind) <= _LONGEST_KIND and _KIND_CHARACTERS.issuperset(kind)
+    if not is_word or kind == "list":
+        raise Malformed(
+            f"{kind[:40]!r} cannot name a kind of numbers",
+            code="BAD_KIND",
+            hint=f"use 1 to {_LONGEST_KIND} small letters, digits, _ or -, as in: landlane number migration",
+        )
+    said = dict(settings).get(kind, {})
+    return NumberKind(name=kind, path=said.get("path", ""), width=said.get("width", 0))
+
+
+def state_of(number: int, kind: NumberKind, found: NumbersFound, *, is_over: bool) -> str:
+    """How far a number is: it stands in a branch, may still come, or its session ended without using it."""
+    if not kind.path:
+        return GIVEN  # nobody said where to look
+    if number in found.in_branches:
+        return USED
+    return ABANDONED if is_over and number not in found.in_trees else PENDING
+
+
+def folder_of(path: str) -> str:
+    """The folder that everything a path with `{n}` can mean lies in; empty for the root."""
+    plain = path[: min(at for mark in (_PLACE, "*", "?") if (at := path.find(mark)) >= 0)]
+    return plain.rpartition("/")[0]
+
+
+def reader_for(path: str) -> Callable[[str], int | None]:
+    """What tells the number in a file's path, if the file is one of these."""
+    import re  # noqa: PLC0415 - dear, and only who asks for a number needs it
+
+    form = re.compile("".join(_translate(path)))
+
+    def read(name: str) -> int | None:
+        match = form.fullmatch(name)
+        return int(match[1]) if match and len(match[1]) <= _MOST_DIGITS else None
+
+    return read
+
+
+def _translate(path: str) -> list[str]:
+    import re  # noqa: PLC0415
+
+    parts: list[str] = []
+    at = 0
+    marks = ((_PLACE, "([0-9]+)"), ("**/", "(?:.*/)?"), ("**", ".*"), ("*", "[^/]*"), ("?", "[^/]"))
+    while at < len(path):
+        for mark, meant in marks:
+            if path.startswith(mark, at):
+                parts.append(meant)
+                at += len(mark)
+                break
+        else:
+            parts.append(re.escape(path[at]))
+            at += 1
+    return parts
+
+
+# from operations/numbers.py
+
+
+def give_number(context: Context, session: Session, kind: str, *, purpose: str = "") -> Number:
+    """The next number of a kind, for this session alone.
+
+    Raises:
+        Malformed: the kind or the purpose cannot be used.
+        Stale: the session is over.
+    """
+    known = number_kind(context.settings.numbers, kind)
+    check_text(purpose, "purpose", LONGEST_PURPOSE)
+    floor = _found(context, known).highest
+
+    def work(tx: Change) -> Number:
+        me = living(tx, session)
+        last = tx.one("number_last", kind=kind)
+        number = max(last[0] if last and last[0] is not None else 0, floor) + 1
+        given = Number(
+            kind=kind,
+            number=number,
+            text=known.text_of(number),
+            path=known.path_of(number),
+            agent=me.agent,
+            session=me.id,
+            purpose=purpose,
+            at=context.store.wall_of(tx.now),
+            state=PENDING if known.path else GIVEN,
+        )
+        _store(tx, given)
+        facts = {"kind": kind, "number": number, "purpose": purpose}
+        tx.record("number.given", me.agent, me.id, facts)
+        return given
+
+    # The root is locked shared, as for claims: who moves the whole store away takes it alone.
+    return context.change(work, areas={"": False, f"//number:{kind}": True})
+
+
+def list_numbers(context: Context, kind: str) -> list[Number]:
+    """Every number of a kind that was given out, and whether it is used, may still come, or was abandoned."""
+    known = number_kind(context.settings.numbers, kind)
+    sweep_if_due(context.store)
+    rows = context.store.view(lambda reading: reading.all("numbers_of", kind=kind))
+    found = _found(context, known) if rows else NumbersFound()
+    return [
+        Number(
+            kind=kind,
+            number=number,
+            text=known.text_of(number),
+            path=known.path_of(number),
+            agent=agent,
+            session=session,
+            purpose=purpose,
+            at=given_at,
+            state=state_of(number, known, found, is_over=ended_at is not None),
+        )
+        for number, agent, session, purpose, given_at, ended_at in rows
+    ]
+
+
+def _found(context: Context, kind: NumberKind) -> NumbersFound:
+    return context.repository.numbers_in(kind.path) if kind.path else NumbersFound()
+
+
+def _store(tx: Change, number: Number) -> None:
+    tx.run(
+        "number_add",
+        kind=number.kind,
+        number=number.number,
+        agent=number.agent,
+        session=number.session,
+        purpose=number.purpose,
+        given_at=number.at,
+    )
+
+
+def follow_number(tx: Change, entry: Entry) -> None:
+    """Do again what an entry of the journal tells."""
+    facts = entry.facts()
+    tx.run(
+        "number_add",
+        kind=facts["kind"],
+        number=facts["number"],
+        agent=entry.agent,
+        session=entry.session,
+        purpose=facts["purpose"],
+        given_at=entry.at,
+    )

@@ -1,0 +1,306 @@
+"""What runs once: a run of a command under a key, and how a second caller finds it.
+
+Running a command at most once per key: who comes second waits for the first and hears how it ended.
+
+The start is recorded with the process that runs it before the command begins, and the end with its exit code.
+A process that is gone without a recorded end has crashed: nobody can know how far it came, so it is neither
+taken for a success nor run again by itself.
+"""
+
+from __future__ import annotations
+
+import shlex
+
+from landlane.claims.take import living
+from landlane.errors import Malformed, Stale
+from landlane.sessions.leases import session_from, touch
+from landlane.sessions.model import Process
+from landlane.state.key_rules import check_key
+from landlane.values import replace, value
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from collections.abc import Callable, Sequence
+
+    from landlane.context import Context
+    from landlane.processes.passthrough import Ending, Runner
+    from landlane.sessions.model import Session
+    from landlane.store.interface import Change, Reading, Row
+    from landlane.store.journal_chain import Entry
+
+
+# from domain/once.py
+
+LONGEST_COMMAND = 1000
+
+
+@value
+class Run:
+    """One run of a command. Instants are milliseconds since 1970; `exit_code` is None until it is known."""
+
+    key: str
+    run: int
+    agent: str
+    session: str
+    command: str
+    begun_at: int
+    done_at: int | None
+    exit_code: int | None
+    output: str
+
+
+@value
+class Ran:
+    """The run has ended; `is_now` tells whether this call ran it or another did before."""
+
+    run: Run
+    is_now: bool
+
+
+@value
+class RunCrashed:
+    """The process that ran it is gone without saying how it ended: it may have done all, some or nothing."""
+
+    run: Run
+
+
+@value
+class StillRunning:
+    """It goes on, and the caller did not want to wait any longer."""
+
+    run: Run
+
+
+def exit_status(code: int) -> int:
+    """The exit code as a shell tells it: a signal is 128 and its number."""
+    return 128 - code if code < 0 else code
+
+
+# from operations/once.py
+
+if TYPE_CHECKING:
+    Found = Run | Ran | RunCrashed | StillRunning
+
+_LOOK_SECONDS = 1.0
+_INTERRUPTED = 130  # what a shell says of a command that Ctrl-C ended
+_CANNOT_START = 126
+
+
+def run_once(
+    context: Context,
+    session: Session,
+    key: str,
+    command: Sequence[str],
+    runner: Runner,
+    *,
+    is_again: bool = False,
+    wait_ms: int | None = None,
+    on_wait: Callable[[Run], None] | None = None,
+) -> Ran | RunCrashed | StillRunning:
+    """Run a command unless it was run under this key before; with `is_again`, run it in any case.
+
+    Who finds it running waits until it ends, or for `wait_ms`; `on_wait` hears once what is waited for.
+
+    Raises:
+        Malformed: the key cannot be used.
+        Stale: the session is over.
+    """
+    check_key(key)
+    # What is no text shows as question marks: every store can hold those.
+    shown = shlex.join(command).encode("utf-8", "replace").decode()[:LONGEST_COMMAND]
+    found = _begin(context, session, key, shown, is_again=is_again)
+    if isinstance(found, StillRunning):
+        if on_wait is not None and wait_ms != 0:
+            on_wait(found.run)
+        found = _wait(context, session, key, shown, is_again=is_again, wait_ms=wait_ms)
+    return _carry_out(context, session, found, runner) if isinstance(found, Run) else found
+
+
+def _wait(
+    context: Context, session: Session, key: str, shown: str, *, is_again: bool, wait_ms: int | None
+) -> Found:
+    listener = context.store.listen()  # before looking, so that an end in between is not missed
+    try:
+        begun_at = context.store.view(lambda reading: reading.now)
+        while True:
+            found = _begin(context, session, key, shown, is_again=is_again)
+            if not isinstance(found, StillRunning):
+                return found
+            _stay_alive(context, session)
+            left = _LOOK_SECONDS
+            if wait_ms is not None:
+                now = context.store.view(lambda reading: reading.now)
+                left = min((begun_at + wait_ms - now) / 1000, left)
+                if left <= 0:
+                    return found
+            listener.wait(left)
+    finally:
+        listener.close()
+
+
+def _begin(context: Context, session: Session, key: str, shown: str, *, is_again: bool) -> Found:
+    """The run that this caller is to carry out, or what is known of the one before; in one transaction."""
+    before = context.store.view(lambda reading: _judge(context, reading, key))
+    if before is not None and (isinstance(before, StillRunning) or not is_again):
+        return before  # settled by a look; only who may run it needs the lock
+    me = _this_process(context)
+
+    def work(tx: Change) -> Found:
+        found = _judge(context, tx, key)
+        if found is not None and (isinstance(found, StillRunning) or not is_again):
+            return found
+        living(tx, session)
+        run = Run(
+            key=key,
+            run=found.run.run + 1 if found else 1,
+            agent=session.agent,
+            session=session.id,
+            command=shown,
+            begun_at=context.store.wall_of(tx.now),
+            done_at=None,
+            exit_code=None,
+            output="",
+        )
+        facts = {
+            "key": key,
+            "run": run.run,
+            "machine": context.processes.machine,
+            "boot_id": me.boot_id,
+            "namespace": me.namespace,
+            "pid": me.pid,
+            "started": me.started,
+        }
+        tx.run(
+            "once_begin",
+            agent=session.agent,
+            session=session.id,
+            command=shown,
+            begun_at=run.begun_at,
+            **facts,
+        )
+        tx.record("once.started", session.agent, session.id, facts)
+        return run
+
+    return context.change(work, areas=_areas(key))
+
+
+def _areas(key: str) -> dict[str, bool]:
+    # The root is locked shared, as for claims: who moves the whole store away takes it alone.
+    return {"": False, f"//once:{key}": True}
+
+
+def _judge(context: Context, reading: Reading, key: str) -> Ran | RunCrashed | StillRunning | None:
+    """What became of the newest run of a key; nothing when there was none."""
+    row = reading.one("once_get", key=key)
+    if row is None:
+        return None
+    run = run_from(row)
+    if run.exit_code is not None:
+        return Ran(run=run, is_now=False)
+    return RunCrashed(run=run) if _has_crashed(context, reading, row) else StillRunning(run=run)
+
+
+def _has_crashed(context: Context, reading: Reading, row: Row) -> bool:
+    """Whether the process of a run without an end is gone: provably, or as far as its session can tell."""
+    session, machine, boot_id, namespace, pid, started, child_pid, child_started = row[3:11]
+    is_gone = context.processes.is_gone
+    if is_gone(Process(boot_id=boot_id, namespace=namespace, pid=pid, started=started)):
+        # The command may live on without the process that was to record its end.
+        child = Process(boot_id=boot_id, namespace=namespace, pid=child_pid, started=child_started)
+        return not child_pid or is_gone(child)
+    here = _this_process(context)
+    if (boot_id, namespace) == (here.boot_id, here.namespace):
+        return False
+    if machine == context.processes.machine and boot_id != here.boot_id:
+        return True  # the machine was restarted since
+    found = reading.one("session_get", session=session)
+    return found is None or found[12] is not None
+
+
+def _this_process(context: Context) -> Process:
+    try:
+        return context.processes.current()
+    except Malformed:  # a system that tells nothing of its processes: then only the session counts
+        return Process(boot_id="", namespace="", pid=0, started=0)
+
+
+def _carry_out(context: Context, session: Session, run: Run, runner: Runner) -> Ran:
+    """Run it, and record how it ended whatever happens to us, unless we are killed."""
+
+    def on_start(pid: int) -> None:
+        try:
+            child = context.processes.identify(pid)
+        except Malformed:
+            return  # it has ended already
+        context.store.change(
+            lambda tx: tx.run(
+                "once_child", key=run.key, run=run.run, child_pid=child.pid, child_started=child.started
+            ),
+            is_durable=False,
+        )
+
+    try:
+        ending = runner(on_start, lambda: _stay_alive(context, session))
+    except OSError as error:
+        return _end(context, run, _CANNOT_START, f"it could not be started: {error}")
+    except BaseException:
+        _end(context, run, _INTERRUPTED, "")
+        raise
+    return _end_as(context, run, ending)
+
+
+def _end_as(context: Context, run: Run, ending: Ending) -> Ran:
+    return _end(context, run, exit_status(ending.exit_code), ending.output.replace("\0", "\ufffd"))
+
+
+def _end(context: Context, run: Run, exit_code: int, output: str) -> Ran:
+    def work(tx: Change) -> Run:
+        done_at = context.store.wall_of(tx.now)
+        columns = {"key": run.key, "run": run.run, "exit_code": exit_code, "output": output}
+        if tx.run("once_end", done_at=done_at, **columns):
+            facts = {"key": run.key, "run": run.run, "exit": exit_code}
+            tx.record("once.ended", run.agent, run.session, facts)
+        return replace(run, done_at=done_at, exit_code=exit_code, output=output)
+
+    return Ran(run=context.change(work, areas=_areas(run.key)), is_now=True)
+
+
+def _stay_alive(context: Context, session: Session) -> None:
+    """Running and waiting count as signs of life; a session that is over does not end the command."""
+    try:
+        row = context.store.view(lambda reading: reading.one("session_get", session=session.id))
+        if row is not None and row[12] is None:
+            touch(context.store, session_from(row))
+    except Stale:
+        return
+
+
+def run_from(row: Row) -> Run:
+    """A run from its row."""
+    return Run(
+        key=row[0],
+        run=row[1],
+        agent=row[2],
+        session=row[3],
+        command=row[11],
+        begun_at=row[12],
+        done_at=row[13],
+        exit_code=row[14],
+        output=row[15],
+    )
+
+
+def follow_once(tx: Change, entry: Entry) -> None:
+    """Do again what an entry of the journal tells; the command and its output are not in it."""
+    facts = entry.facts()
+    if entry.kind == "once.started":
+        tx.run("once_begin", agent=entry.agent, session=entry.session, command="", begun_at=entry.at, **facts)
+    else:
+        tx.run(
+            "once_end",
+            key=facts["key"],
+            run=facts["run"],
+            exit_code=facts["exit"],
+            done_at=entry.at,
+            output="",
+        )

@@ -1,0 +1,292 @@
+"""Counting how the work goes, from the journal and from what was booked; `metrics.py` says what is counted.
+
+A number that cannot be known says so, and why. A rate comes with what it was counted from.
+
+The numbers of a period, from the journal, what was booked, and who stands in line now.
+"""
+
+from __future__ import annotations
+
+from landlane.journal.read import read_entries
+from landlane.stats.metrics import DEFINITIONS, Metric, Stats
+from landlane.tasks.model import DEAD
+from landlane.usage.budget import entries_in
+from landlane.usage.model import add_up, day_of, days_between
+from landlane.usage.period import read_period
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from collections.abc import Iterable, Mapping, Sequence
+    from typing import Any
+
+    from landlane.context import Context
+    from landlane.store.interface import Reading
+    from landlane.store.journal_chain import Entry
+    from landlane.usage.model import Total, UsageEntry
+    from landlane.usage.period import Period
+
+
+# from domain/stats.py
+
+_LANDINGS = frozenset(f"landing.{verb}" for verb in ("testing", "requeued", "landed", "bounced"))
+
+
+class Account:
+    """What the entries of the journal add up to, for one period."""
+
+    def __init__(self, period: Period) -> None:
+        self._period = period
+        self.landed: list[tuple[int, Mapping[str, Any]]] = []
+        self.bounced: list[tuple[int, Mapping[str, Any]]] = []
+        self.taken: list[tuple[int, str, int]] = []  # when, which task, and which attempt at it
+        self.added: list[Mapping[str, Any]] = []
+        self.refused: set[str] = set()
+        self.dead: set[str] = set()
+        self.rescued: set[str] = set()
+        self.waited_ms = 0
+        self.waits = 0
+        self.red_ms = 0
+        self.has_tested = False
+        self._red_since: dict[str, int] = {}
+
+    def add(self, entry: Entry) -> None:
+        """Take one more entry into account; they come in the order in which they were written."""
+        if entry.at >= self._period.until:
+            return
+        if entry.kind in _LANDINGS:
+            self._note_landing(entry, entry.facts()["landing"])
+        elif entry.kind == "wait.ended":
+            self.add_wait(entry.at - int(entry.facts()["waited_ms"]), entry.at)
+        elif self._period.has(entry.at):
+            self._note(entry)
+
+    def close(self) -> None:
+        """The end of the period: what is still red has been so until now."""
+        for since in self._red_since.values():
+            self.red_ms += self._period.overlap_ms(since, self._period.until)
+        self._red_since.clear()
+
+    def add_wait(self, begin: int, end: int) -> None:
+        """Somebody stood in line for claims."""
+        inside = self._period.overlap_ms(begin, end)
+        self.waited_ms += inside
+        self.waits += bool(inside) or self._period.has(end)
+
+    def _note_landing(self, entry: Entry, landing: Mapping[str, Any]) -> None:
+        verb, target = entry.kind.partition(".")[2], str(landing["target"])
+        if verb == "testing":
+            self.has_tested = True
+        elif verb == "requeued" and landing["code"] == "TARGET_RED":
+            self._red_since.setdefault(target, entry.at)
+        elif verb == "landed":
+            since = self._red_since.pop(target, None)
+            if since is not None:
+                self.red_ms += self._period.overlap_ms(since, entry.at)
+        if verb == "landed" and self._period.has(entry.at):
+            self.landed.append((entry.at, landing))
+        elif verb == "bounced" and self._period.has(entry.at) and landing["code"] != "REJECTED":
+            self.bounced.append((entry.at, landing))
+
+    def _note(self, entry: Entry) -> None:
+        """What counts by the instant at which it was written."""
+        match entry.kind:
+            case "task.added":
+                facts = entry.facts()
+                if not str(facts.get("key") or "").startswith(
+                    "bounce/"
+                ):  # what the queue adds nobody wished for
+                    self.added.append(facts)
+            case "task.taken":
+                facts = entry.facts()
+                self.taken.append((entry.at, str(facts["task"]), int(facts["attempt"])))
+            case "duplicate.refused":
+                self.refused.add(str(entry.facts()["title"]))
+            case "rescue.saved":
+                self.rescued.add(str(entry.facts()["rescue"]))
+            case "rescue.forgotten":  # it held nothing but what another one does
+                self.rescued.discard(str(entry.facts()["rescue"]))
+            case kind if kind.startswith("task."):
+                facts = entry.facts()
+                if facts.get("state") == DEAD:
+                    self.dead.add(str(facts["task"]))
+            case _:
+                pass
+
+
+def measure(
+    period: Period,
+    entries: Iterable[Entry],
+    usage: Sequence[UsageEntry],
+    waiting_since: Iterable[int] = (),
+    now: int = 0,
+) -> Stats:
+    """All numbers of a period: `usage` is what was booked in it, `waiting_since` who stands in line `now`."""
+    account = Account(period)
+    for entry in entries:
+        account.add(entry)
+    for since in waiting_since:
+        account.add_wait(since, now)
+    account.close()
+    cost = add_up(usage)
+    end = min(period.until, now + 1) if now else period.until
+    days = tuple(days_between(_first_day(period, account, usage), end))
+    return Stats(
+        period=period,
+        metrics=_metrics(account, cost, _unbooked(account, usage)),
+        days=days,
+        daily=_daily(days, account, usage),
+        cost=cost,
+    )
+
+
+def _metrics(account: Account, cost: Total, unbooked: int) -> tuple[Metric, ...]:
+    landed, bounced = len(account.landed), len(account.bounced)
+    ended = landed + bounced
+    conflicts = sum(landing["code"] == "CONFLICT" for _, landing in account.bounced)
+    alike = sum(bool(facts.get("similar")) for facts in account.added)
+    alone = account.refused - {str(facts["title"]) for facts in account.added}
+    found = (
+        _count("tasks_landed", len({str(one["task"]) for _, one in account.landed if one["task"]})),
+        _count("changes_landed", landed),
+        _rate("merge_success", landed, ended, "nothing landed or came back"),
+        _rate("conflict_rate", conflicts, ended, "nothing landed or came back"),
+        _rate("duplicate_rate", alike + len(alone), len(account.added) + len(alone), "no task was asked for"),
+        Metric(name="claim_wait", value=account.waited_ms, numerator=account.waits),
+        _red(account),
+        _time_to_land(account),
+        _count("attempts", len(account.taken)),
+        _count("retries", sum(attempt > 1 for _, _, attempt in account.taken)),
+        _count("dead_letters", len(account.dead)),
+        _count("rescues", len(account.rescued)),
+        _cost(cost, unbooked),
+        _cost_per_landed(cost, unbooked, landed),
+    )
+    assert [one.name for one in found] == list(DEFINITIONS)
+    return found
+
+
+def _count(name: str, number: int) -> Metric:
+    return Metric(name=name, value=number)
+
+
+def _rate(name: str, numerator: int, denominator: int, nothing: str) -> Metric:
+    rate = numerator / denominator if denominator else None
+    note = "" if denominator else f"{nothing} in the period"
+    return Metric(name=name, value=rate, numerator=numerator, denominator=denominator, note=note)
+
+
+def _red(account: Account) -> Metric:
+    if not account.has_tested and not account.red_ms:
+        return Metric(name="target_red", value=None, note="the queue has tested nothing so far")
+    return Metric(name="target_red", value=account.red_ms)
+
+
+def _time_to_land(account: Account) -> Metric:
+    lengths = sorted(at - int(landing["submitted_at"]) for at, landing in account.landed)
+    if not lengths:
+        return Metric(name="time_to_land", value=None, note="nothing landed in the period")
+    middle = len(lengths) // 2
+    median = lengths[middle] if len(lengths) % 2 else (lengths[middle - 1] + lengths[middle]) // 2
+    return Metric(name="time_to_land", value=max(0, median))
+
+
+def _unbooked(account: Account, usage: Sequence[UsageEntry]) -> int:
+    """How many attempts of the period have booked nothing: what they cost nobody knows."""
+    booked = {(one.task, one.attempt) for one in usage}
+    whole = {
+        one.task for one in usage if not one.attempt
+    }  # booked to a task, without saying to which attempt
+    return sum(task not in whole and (task, attempt) not in booked for _, task, attempt in account.taken)
+
+
+def _cost(cost: Total, unbooked: int) -> Metric:
+    missing = _missing(cost, unbooked)
+    if cost.unknown == cost.entries:
+        note = "; ".join(["nothing was booked in the period", missing][: 1 + bool(missing)])
+        return Metric(name="cost", value=None, note=missing if cost.entries else note)
+    return Metric(name="cost", value=cost.cost_micros, is_least=bool(missing), note=missing)
+
+
+def _cost_per_landed(cost: Total, unbooked: int, landed: int) -> Metric:
+    total = _cost(cost, unbooked)
+    if not landed or total.value is None:
+        note = total.note if landed else "nothing landed in the period"
+        return Metric(name="cost_per_landed", value=None, denominator=landed, note=note)
+    each = (2 * cost.cost_micros + landed) // (2 * landed)
+    return Metric(
+        name="cost_per_landed",
+        value=each,
+        numerator=cost.cost_micros,
+        denominator=landed,
+        is_least=total.is_least,
+        note=total.note,
+    )
+
+
+def _missing(cost: Total, unbooked: int) -> str:
+    """What is missing from a sum, in words."""
+    told = [f"the cost of {cost.unknown} of {cost.entries} bookings is unknown"] if cost.unknown else []
+    if cost.least:
+        told.append(f"{cost.least} of {cost.entries} bookings cost at least what they say")
+    if unbooked:
+        told.append(f"{unbooked} {'attempt has' if unbooked == 1 else 'attempts have'} booked nothing")
+    return "; ".join(told)
+
+
+# ------------------------------------------------------------------------------------------- day by day
+
+
+def _first_day(period: Period, account: Account, usage: Sequence[UsageEntry]) -> int:
+    """Where the days begin: with the period, or with the first thing in it when that is everything."""
+    if period.since:
+        return period.since
+    instants = [at for at, _ in (*account.landed, *account.bounced)] + [at for at, _, _ in account.taken]
+    return min([*instants, *(one.at for one in usage)], default=period.until - 1)
+
+
+def _daily(days: Sequence[str], account: Account, usage: Sequence[UsageEntry]) -> dict[str, tuple[int, ...]]:
+    series = {
+        "changes_landed": [(at, 1) for at, _ in account.landed],
+        "bounced": [(at, 1) for at, _ in account.bounced],
+        "attempts": [(at, 1) for at, _, _ in account.taken],
+        "cost": [(one.at, one.cost_micros or 0) for one in usage],
+    }
+    return {name: _by_day(days, found) for name, found in series.items()}
+
+
+def _by_day(days: Sequence[str], found: Iterable[tuple[int, int]]) -> tuple[int, ...]:
+    sums = dict.fromkeys(days, 0)
+    for at, amount in found:
+        day = day_of(at)
+        if day in sums:
+            sums[day] += amount
+    return tuple(sums.values())
+
+
+# from operations/stats.py
+
+
+def stats(context: Context, period: Period) -> Stats:
+    """All numbers of a period."""
+    store = context.store
+    entries = read_entries(context)
+
+    def look(reading: Reading) -> tuple[list[UsageEntry], list[int], int]:
+        # Whoever has not been heard of for a while stands there no more; what it waited is told with its end.
+        line = [row for row in reading.all("waiters_all") if row[6] > reading.now]
+        first = {row[0]: reading.all("waiter_paths_of", ticket=row[0])[:1] for row in line}
+        since = [row[5] for row in line if first[row[0]] and not str(first[row[0]][0][0]).startswith("//")]
+        return entries_in(reading, period), [store.wall_of(at) for at in since], store.wall_of(reading.now)
+
+    booked, waiting_since, now = store.view(look)
+    return measure(period, entries, booked, waiting_since, now)
+
+
+def period_of(context: Context, since: str = "", until: str = "", default: str = "7d") -> Period:
+    """A period as people write it, seen from now.
+
+    Raises:
+        Malformed: it cannot be read.
+    """
+    store = context.store
+    return read_period(since, until, store.wall_of(store.view(lambda reading: reading.now)), default)

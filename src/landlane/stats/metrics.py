@@ -1,0 +1,132 @@
+"""What `stats` tells: every number with its unit, its name for people, and its definition."""
+
+from __future__ import annotations
+
+from landlane.values import value
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+
+    from landlane.usage.model import Total
+    from landlane.usage.period import Period
+
+COUNT, RATE, LENGTH, MONEY = "count", "rate", "ms", "usd"
+
+# name → (unit, how it is called, what it means). The order is the one in which they are shown.
+DEFINITIONS: dict[str, tuple[str, str, str]] = {
+    "tasks_landed": (
+        COUNT,
+        "tasks landed",
+        "Tasks of which a change landed on the target in the period; each task counts once.",
+    ),
+    "changes_landed": (
+        COUNT,
+        "changes landed",
+        "Entries of the landing queue that landed in the period, with or without a task.",
+    ),
+    "merge_success": (
+        RATE,
+        "merge success",
+        (
+            "Entries that landed, of all that landed or came back to their author in the period. What a"
+            " person rejected or took out of the queue is not counted."
+        ),
+    ),
+    "conflict_rate": (
+        RATE,
+        "conflict rate",
+        (
+            "Entries that came back because they clashed with what is on the target, of all that landed"
+            " or came back in the period, as above."
+        ),
+    ),
+    "duplicate_rate": (
+        RATE,
+        "duplicate rate",
+        (
+            "Wishes for a task that looked like the same work as an open one, refused or entered all the"
+            " same, of all wishes for tasks in the period. A title that was refused and then entered"
+            " counts once. What the queue itself adds is not counted."
+        ),
+    ),
+    "claim_wait": (
+        LENGTH,
+        "waiting on claims",
+        (
+            "Time that agents stood in line for claims in the period, added up over all of them, those"
+            " who still stand there included. A refusal without waiting takes no time; waiting for a task"
+            " is not counted."
+        ),
+    ),
+    "target_red": (
+        LENGTH,
+        "target red",
+        (
+            "Time in the period from when the queue found the target itself failing its checks to the"
+            " next change that landed on it. What nobody tested is not seen: a target may have been red"
+            " before that."
+        ),
+    ),
+    "time_to_land": (
+        LENGTH,
+        "time to land",
+        "The median time from submitting to landing, of the changes that landed in the period.",
+    ),
+    "attempts": (
+        COUNT,
+        "attempts",
+        "Times that an agent took a task in the period.",
+    ),
+    "retries": (
+        COUNT,
+        "retries",
+        "Attempts in the period that were not the first at their task.",
+    ),
+    "dead_letters": (
+        COUNT,
+        "dead letters",
+        "Tasks that were given up for good in the period: their attempts, money or time were used up.",
+    ),
+    "rescues": (
+        COUNT,
+        "rescues",
+        "Times in the period that work which existed nowhere else was saved before its checkout was removed.",
+    ),
+    "cost": (
+        MONEY,
+        "cost",
+        "All that was booked in the period: failed attempts and what belongs to no task included.",
+    ),
+    "cost_per_landed": (
+        MONEY,
+        "cost per landed change",
+        (
+            "The cost of the period, that of failed attempts and of what belongs to no task included,"
+            " divided by the changes that landed in it."
+        ),
+    ),
+}
+
+
+@value
+class Metric:
+    """One number. `value` is nothing when it cannot be known; `note` says why, or what is missing from it."""
+
+    name: str
+    value: float | None
+    numerator: int | None = None
+    denominator: int | None = None
+    is_least: bool = False  # it is at least this: part of it is unknown
+    note: str = ""
+
+
+@value
+class Stats:
+    """The numbers of a period, and some of them day by day."""
+
+    period: Period
+    metrics: tuple[Metric, ...]
+    days: tuple[str, ...]
+    daily: Mapping[str, tuple[int, ...]]
+    cost: Total

@@ -1,0 +1,1 @@
+"""The state of everything at a glance, and the next sensible step."""

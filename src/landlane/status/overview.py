@@ -1,0 +1,51 @@
+"""Looking at everything at once, briefly: what is there to do, what runs, and what keeps it from going on."""
+
+from __future__ import annotations
+
+from landlane.claims.read import list_claims
+from landlane.gates.records import list_gates
+from landlane.landing.model import OPEN as UNDER_WAY
+from landlane.sessions.join import live_sessions
+from landlane.status.next_steps import Standpoint
+from landlane.store import records
+from landlane.tasks.attempts import running_attempts
+from landlane.tasks.change import list_tasks
+from landlane.tasks.model import AT_WORK, DEAD, READY, STATES
+from landlane.tasks.worker_pool import pool_of
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from landlane.context import Context
+    from landlane.sessions.model import Session
+
+_HOLDERS = ("landing", "gate", "review", "handoff")  # sessions that only hold what rests, and are nobody
+
+
+def stand(context: Context, me: Session | None = None) -> Standpoint:
+    """How everything stands, as the caller sees it."""
+    tasks = list_tasks(context)
+    queues = [queue for queue in _records(context, "queue") if queue["state"] == "paused"]
+    landings = _records(context, "landing", UNDER_WAY)
+    reasons = [
+        str(one["reason"]) for one in (*queues, *landings) if one["code"] == "TARGET_RED" and one["reason"]
+    ]
+    mine = [task.id for task in tasks if me and task.state in AT_WORK and task.session == me.id]
+    count = {state: sum(task.state == state for task in tasks) for state in STATES}
+    return Standpoint(
+        tasks={state: number for state, number in count.items() if number},
+        mine=tuple(mine),
+        ready=tuple(task.id for task in tasks if task.state == READY),
+        dead=tuple(task.id for task in tasks if task.state == DEAD),
+        gates=tuple(gate.task or gate.id for gate in list_gates(context)),
+        sessions=sum(session.kind not in _HOLDERS for session in live_sessions(context)),
+        claims=len({claim.pattern for claim in list_claims(context)}),
+        attempts=len(running_attempts(context)),
+        landings=len(landings),
+        pool_paused=pool_of(context).paused,
+        queue_paused=next((str(queue["reason"]) for queue in queues if queue["code"] != "TARGET_RED"), ""),
+        red=reasons[0] if reasons else "",
+    )
+
+
+def _records(context: Context, noun: str, states: tuple[str, ...] = ()) -> list[records.Document]:
+    return context.store.view(lambda reading: records.all_of(reading, noun, states))

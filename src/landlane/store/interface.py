@@ -1,0 +1,152 @@
+"""What operations need from a store: whole changes, readings, and waking each other."""
+
+from __future__ import annotations
+
+from typing import Any, Protocol, TypeVar
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from collections.abc import Callable, Mapping, Sequence
+
+    from landlane.claims.model import Request
+    from landlane.patterns.pattern import Branch
+    from landlane.store.journal_chain import Entry
+
+T = TypeVar("T")
+Row = tuple[Any, ...]
+
+
+class Reading(Protocol):
+    """One consistent look at the store, through named statements."""
+
+    @property
+    def now(self) -> int:
+        """The store's time at this look."""
+        ...
+
+    def one(self, statement: str, /, **parameters: object) -> Row | None:
+        """The first row, if there is any."""
+        ...
+
+    def all(self, statement: str, /, **parameters: object) -> list[Row]:
+        """All rows."""
+        ...
+
+    def near(self, statement: str, branches: Sequence[Branch], session: str) -> list[Row]:
+        """Rows that could overlap these branches: `claims_near` or `waiters_near`."""
+        ...
+
+
+class Change(Reading, Protocol):
+    """One transaction. What it runs and records happens together, or not at all."""
+
+    epoch: int
+    has_lapsed: bool
+    has_waiters: bool
+    frees: bool  # set it when waiters should look again
+    touched: dict[str, None]  # fans and reviews whose tasks moved: what follows is settled at the end
+
+    def run(self, statement: str, /, **parameters: object) -> int:
+        """Run a statement that changes rows, and tell how many."""
+        ...
+
+    def lock_areas(self, areas: Mapping[str, bool]) -> None:
+        """Keep what is named from changing until the transaction ends, or until `let_go`."""
+        ...
+
+    def hold(self) -> None:
+        """Mark a point that `let_go` goes back to, where the database locks row by row."""
+        ...
+
+    def let_go(self) -> None:
+        """Undo everything since `hold`, and let go of the locks taken since."""
+        ...
+
+    def next_numbers(self, count: int) -> list[int]:
+        """The numbers that the next entries of this transaction will bear."""
+        ...
+
+    def record(
+        self, kind: str, agent: str, session: str, facts: dict[str, Any], number: int | None = None
+    ) -> None:
+        """Write an entry of the journal."""
+        ...
+
+
+class Listener(Protocol):
+    """Hears that the store has changed."""
+
+    def wait(self, timeout_seconds: float) -> str:
+        """Sleep until something happened: `freed`, `entry`, or nothing within the time."""
+        ...
+
+    def close(self) -> None:
+        """Stop listening."""
+        ...
+
+
+class Uncontested(Protocol):
+    """A grant that needed no judging."""
+
+    @property
+    def tokens(self) -> list[int]:
+        """One for each pattern."""
+        ...
+
+    @property
+    def granted_at(self) -> int:
+        """When it was granted."""
+        ...
+
+    @property
+    def seen_at(self) -> int:
+        """The session's last sign of life before."""
+        ...
+
+
+class Store(Protocol):
+    """Where the state lives."""
+
+    def change(
+        self,
+        work: Callable[[Change], T],
+        *,
+        areas: Mapping[str, bool] | None = None,
+        is_durable: bool = True,
+        wait_ms: int | None = None,
+    ) -> T:
+        """Run `work` in one transaction and give back its result.
+
+        `work` may run again when the store asks for it, so it must have no effect but through the change.
+        `areas` names what must not change meanwhile (key → alone); `is_durable=False` may be forgotten by a
+        power cut; `wait_ms` is for those who would rather do without than wait as long as the settings allow.
+        """
+        ...
+
+    def view(self, look: Callable[[Reading], T]) -> T:
+        """Run `look` on one consistent state."""
+        ...
+
+    def take_uncontested(self, session: str, agent: str, request: Request) -> Uncontested | None:
+        """Grant at once if nothing lies near, where that saves time; nothing means: judge."""
+        ...
+
+    def entries(self, after: int, limit: int = 1000) -> list[Entry]:
+        """Sealed entries behind a position, in order."""
+        ...
+
+    def last_entry(self) -> Entry | None:
+        """The newest sealed entry."""
+        ...
+
+    def listen(self) -> Listener:
+        """Begin to hear of changes."""
+        ...
+
+    def wall_of(self, at: int) -> int:
+        """The calendar's instant for an instant of the store."""
+        ...
+
+    def close(self) -> None:
+        """Let go of the store."""
+        ...

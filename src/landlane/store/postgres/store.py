@@ -1,0 +1,464 @@
+"""The store in PostgreSQL, for several machines: one clock, and locks only where claims could meet.
+
+A change locks the way from the root to each of its keys (shared) and the keys themselves (alone), so that
+disjoint work commits side by side and shares its disk writes. Entries of the journal are sealed afterwards,
+by whoever reads them, in the order in which they became visible.
+"""
+
+from __future__ import annotations
+
+import _thread
+import os
+import time
+from typing import cast
+
+from landlane.claims.model import areas_of
+from landlane.clock import SystemClock
+from landlane.errors import StoreError, StoreTransient
+from landlane.ids import digest
+from landlane.patterns.pattern import ancestors, below
+from landlane.store.journal_chain import START, Entry, encode_data, entry_from, seal
+from landlane.store.postgres.errors import is_retriable, translate, without_password
+from landlane.store.postgres.prepared_call import PreparedCall
+from landlane.store.postgres.schema import connect, prepare_schema
+from landlane.store.sqlite.schema import moved_away
+from landlane.store.statements import for_psycopg, read_statements
+from landlane.store.wake import ENTRY, FREED
+from landlane.values import value
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterable, Mapping, Sequence
+    from typing import Any, TypeVar
+
+    import psycopg
+
+    from landlane.claims.model import Request
+    from landlane.clock import Clock
+    from landlane.patterns.pattern import Branch
+    from landlane.store.interface import Change, Listener, Reading, Row
+
+    T = TypeVar("T")
+
+_MOST_TRIES = 8
+_SEAL_PAGE = 2000
+_SHORTLY_SECONDS = 0.1
+_QUICK_SECONDS = 0.5  # a connection that fails within this was given up, not waited for
+_abandoned: list[object] = []  # connections of a parent process: neither used nor closed here
+
+
+@value
+class Grant:
+    """A grant that needed no judging."""
+
+    tokens: list[int]
+    granted_at: int
+    seen_at: int
+
+
+class PostgresStore:
+    """One repository in a PostgreSQL database."""
+
+    def __init__(
+        self,
+        url: str,
+        repository: str,
+        *,
+        folder: str = "",
+        clock: Clock | None = None,
+        wait_ms: int = 30_000,
+    ) -> None:
+        self.url = url
+        self.folder = folder
+        self.repository = repository
+        self.clock: Clock = clock or SystemClock()
+        self.wait_ms = wait_ms
+        self.channel = f"landlane_{digest(repository)[:16]}"
+        self._statements = {name: for_psycopg(text) for name, text in read_statements("postgres").items()}
+        self._guard = _thread.RLock()
+        self._connection: psycopg.Connection[Any] | None = None
+        self._quick: PreparedCall | None = None
+        self._pid = os.getpid()
+        self._reach(prepare=True)
+
+    def _reach(self, *, prepare: bool = False) -> psycopg.Connection[Any]:
+        """The connection of this process, made anew when it broke or when the process was forked."""
+        if self._connection is not None and os.getpid() != self._pid:
+            _abandoned.append(self._connection)
+            self._connection = None
+        if self._connection is None or self._connection.closed:
+            self._pid = os.getpid()
+            began = time.monotonic()
+            try:
+                self._connection = self._connect(prepare=prepare)
+            except StoreTransient:
+                # A server that just starts, or gives up a connection while it is being made, is asked again;
+                # one that does not answer at all is not waited for twice.
+                if time.monotonic() - began > _QUICK_SECONDS:
+                    raise
+                time.sleep(_SHORTLY_SECONDS)
+                self._connection = self._connect(prepare=prepare)
+        return self._connection
+
+    def _connect(self, *, prepare: bool) -> psycopg.Connection[Any]:
+        connection = connect(self.url, self.wait_ms)
+        if prepare:
+            try:
+                prepare_schema(connection, self.url)
+            except BaseException:
+                connection.close()
+                raise
+        return connection
+
+    def execute(self, statement: str, parameters: dict[str, Any]) -> psycopg.Cursor[Any]:
+        """Run a named statement."""
+        parameters["repository"] = self.repository
+        return self._reach().execute(cast("Any", self._statements[statement]), parameters)
+
+    def given_now(self) -> int | None:
+        """The time of a test's clock; nothing when the server's own counts."""
+        return None if self.clock.is_real() else self.clock.boot_ms()
+
+    def wall_of(self, at: int) -> int:
+        return at
+
+    def change(
+        self,
+        work: Callable[[Change], T],
+        *,
+        areas: Mapping[str, bool] | None = None,
+        is_durable: bool = True,
+        wait_ms: int | None = None,
+    ) -> T:
+        begin = "BEGIN" if is_durable else "BEGIN; SET LOCAL synchronous_commit = off"
+        if wait_ms is not None:
+            begin += f"; SET LOCAL lock_timeout = {min(wait_ms, self.wait_ms)}"
+        with self._guard:
+            for tries in range(_MOST_TRIES):
+                try:
+                    change = self._run(work, areas or {}, begin)
+                    break
+                except _Again as again:
+                    if tries == _MOST_TRIES - 1:
+                        raise translate(again.cause, self.url) from again.cause
+            else:
+                raise AssertionError("unreachable")
+            if change.wakes and (change.frees or change.has_recorded):
+                self._notify(FREED if change.frees else ENTRY)
+        return change.result
+
+    def _run(self, work: Callable[[Change], Any], areas: Mapping[str, bool], begin: str) -> PostgresChange:
+        import psycopg  # noqa: PLC0415
+
+        is_committing = False
+        try:
+            connection = self._reach()
+            connection.execute(cast("Any", begin))
+            if areas:
+                self.lock(areas)
+            change = PostgresChange(self)
+            change.result = work(change)
+            is_committing = True
+            connection.execute("COMMIT")
+        except psycopg.Error as error:
+            self._roll_back()
+            if is_retriable(error) and not is_committing:
+                raise _Again(error) from error
+            if is_committing and self._connection is not None and self._connection.closed:
+                raise StoreTransient(
+                    "the database was lost in the middle of a commit: it may or may not have happened",
+                    code="STORE_AMBIGUOUS",
+                    hint="look with `landlane claims`, then ask again: asking twice does no harm",
+                ) from error
+            raise translate(error, self.url) from error
+        except BaseException:
+            self._roll_back()
+            raise
+        return change
+
+    def _roll_back(self) -> None:
+        import psycopg  # noqa: PLC0415
+
+        if self._connection is not None and not self._connection.closed:
+            try:
+                self._connection.execute("ROLLBACK")
+            except psycopg.Error:
+                self._connection.close()
+
+    def lock(self, areas: Mapping[str, bool]) -> None:
+        """Keep some areas from changing until the transaction ends."""
+        keys, alone = self._locks(areas)
+        self.execute("lock_areas", {"keys": keys, "alone": alone})
+
+    def command(self, text: str) -> None:
+        """Run a command of the database's own, without parameters."""
+        self._reach().execute(cast("Any", text))
+
+    def _locks(self, areas: Mapping[str, bool]) -> tuple[list[int], list[bool]]:
+        """The database's lock numbers for some areas, sorted; two areas with one number are one."""
+        numbers: dict[int, bool] = {}
+        for key, alone in areas.items():
+            number = int.from_bytes(
+                bytes.fromhex(digest(f"{self.repository}\0{key}")[:16]), "big", signed=True
+            )
+            numbers[number] = numbers.get(number, False) or alone
+        keys = sorted(numbers)
+        return keys, [numbers[key] for key in keys]
+
+    def _notify(self, what: str) -> None:
+        import psycopg  # noqa: PLC0415
+
+        try:
+            self.execute("notify", {"channel": self.channel, "payload": what})
+        except (psycopg.Error, StoreError):
+            return  # whoever listens also looks by itself; what was changed is
+
+    def view(self, look: Callable[[Reading], T]) -> T:
+        import psycopg  # noqa: PLC0415
+
+        with self._guard:
+            for tries in range(_MOST_TRIES):
+                try:
+                    self._reach().execute("BEGIN ISOLATION LEVEL REPEATABLE READ READ ONLY")
+                    result = look(PostgresReading(self))
+                    self._reach().execute("COMMIT")
+                    return result
+                except psycopg.Error as error:
+                    self._roll_back()
+                    if not is_retriable(error) or tries == _MOST_TRIES - 1:
+                        raise translate(error, self.url) from error
+                except BaseException:
+                    self._roll_back()
+                    raise
+        raise AssertionError("unreachable")
+
+    def stop_writers(self, tx: Change) -> None:
+        """Keep everybody else from writing until the transaction is over, and seal what is there."""
+        # It stands idle while another store is filled, however long that takes.
+        self.command("SET LOCAL idle_in_transaction_session_timeout = 0")
+        tx.run("stop_writers")
+        while _seal_page(tx):
+            pass
+
+    def take_uncontested(self, session: str, agent: str, request: Request) -> Grant | None:
+        branches = [branch for pattern in request.patterns for branch in pattern.branches]
+        is_plain = all(len(pattern.branches) == 1 for pattern in request.patterns)
+        if not is_plain or not self.clock.is_real() or any(branch.rest is not None for branch in branches):
+            return None
+        keys = [branch.key for branch in branches]
+        if len(set(keys)) < len(keys) or "" in keys or request.is_partial:
+            return None
+        locks, alone = self._locks(areas_of(request.patterns))
+        parameters: dict[str, Any] = {
+            "repository": self.repository,
+            "session": session,
+            "agent": agent,
+            "locks": _array(map(str, locks)),
+            "alone": _array(map(str, alone)),
+            "ancestors": _text_array({up for key in keys for up in ancestors(key)}),
+            "keys": _text_array(keys),
+            "patterns": _text_array(pattern.text for pattern in request.patterns),
+            "kinds": _text_array(pattern.kind for pattern in request.patterns),
+            "facts": _text_array(
+                _facts_before_token(pattern.text, pattern.kind, request) for pattern in request.patterns
+            ),
+            "mode": request.mode,
+            "ttl_ms": request.ttl_ms,
+            "task": request.task,
+            "note": request.note,
+        }
+        return self._take_at_once(parameters)
+
+    def _take_at_once(self, parameters: dict[str, Any]) -> Grant | None:
+        with self._guard:
+            connection = self._reach()
+            if self._quick is None or self._quick.connection is not connection:
+                self._quick = PreparedCall(connection, self._statements["take_uncontested"])
+            answer = self._quick.run(parameters)
+            if answer is None:
+                return None  # the long road waits, judges, and finds out what is wrong
+            granted_at, seen_at, wakes, *tokens = answer
+            if wakes:
+                self._notify(ENTRY)
+        return Grant(tokens=tokens, granted_at=granted_at, seen_at=seen_at)
+
+    def entries(self, after: int, limit: int = 1000) -> list[Entry]:
+        self.seal()
+        rows = self.view(lambda reading: reading.all("entries_after", after=after, limit=limit))
+        return [entry_from(row) for row in rows]
+
+    def last_entry(self) -> Entry | None:
+        self.seal()
+        row = self.view(lambda reading: reading.one("entry_last"))
+        return entry_from(row) if row else None
+
+    def seal(self) -> None:
+        """Give every entry that is visible now its place in the chain."""
+        row = self.view(lambda reading: reading.one("unsealed_last"))
+        newest = row[0] if row and row[0] is not None else 0
+        # What comes meanwhile is left to the next one: others may write faster than one process can seal.
+        sealed = 0
+        while sealed < newest:
+            sealed = self.change(_seal_page, areas={"//seal": True}) or newest
+
+    def find_damage(self) -> str:
+        """The server looks after its own files."""
+        return ""
+
+    def describe(self) -> dict[str, Any]:
+        """Where the store is, for people."""
+        version = self._reach().info.server_version
+        return {
+            "kind": f"PostgreSQL {version // 10000}.{version % 10000}",
+            "place": without_password(self.url),
+        }
+
+    def listen(self) -> Listener:
+        from landlane.store.postgres.listener import PostgresListener  # noqa: PLC0415 - only who waits
+
+        return PostgresListener(self)
+
+    def close(self) -> None:
+        with self._guard:
+            if self._connection is not None and os.getpid() == self._pid:
+                self._connection.close()
+
+
+class _Again(Exception):
+    """The transaction lost a race of the database's own making and can be run again."""
+
+    def __init__(self, cause: psycopg.Error) -> None:
+        super().__init__(str(cause))
+        self.cause = cause
+
+
+def _seal_page(tx: Change) -> int:
+    """Seal some entries; tells the number of the last one."""
+    # What is visible now and was not before comes behind all that was: a later commit gets a later place.
+    rows = tx.all("unsealed", limit=_SEAL_PAGE)
+    last = tx.one("entry_last")
+    position, previous = (last[0], last[7]) if last else (0, START)
+    positions: list[int] = []
+    hashes: list[str] = []
+    for number, at, kind, agent, session, data in rows:
+        position += 1
+        previous = seal(previous, position, number, at, kind, agent, session, data)
+        positions.append(position)
+        hashes.append(previous)
+    if rows:
+        tx.run("entries_seal", numbers=[row[0] for row in rows], positions=positions, hashes=hashes)
+    return rows[-1][0] if rows else 0
+
+
+def _facts_before_token(text: str, kind: str, request: Request) -> str:
+    """The facts of a grant as JSON up to where its token comes; the database knows the rest."""
+    facts = encode_data(
+        {"kind": kind, "mode": request.mode, "note": request.note, "pattern": text, "task": request.task}
+    )
+    return facts[:-1] + ',"token":'
+
+
+def _text_array(items: Iterable[str]) -> str:
+    """Texts as an array, quoted."""
+    return _array('"' + item.replace("\\", "\\\\").replace('"', '\\"') + '"' for item in items)
+
+
+def _array(items: Iterable[str]) -> str:
+    """An array as PostgreSQL writes it; leaving that to psycopg takes longer than the rest of the claim."""
+    return "{" + ",".join(items) + "}"
+
+
+class PostgresReading:
+    """One look at the database."""
+
+    def __init__(self, store: PostgresStore) -> None:
+        self._store = store
+        self._now: int | None = store.given_now()
+
+    @property
+    def now(self) -> int:
+        """The server's time, asked once."""
+        if self._now is None:
+            row = self._store.execute("server_now", {}).fetchone()
+            assert row is not None
+            self._now = int(row[0])
+        return self._now
+
+    def one(self, statement: str, /, **parameters: object) -> Row | None:
+        return self._cursor(statement, parameters).fetchone()
+
+    def all(self, statement: str, /, **parameters: object) -> list[Row]:
+        return self._cursor(statement, parameters).fetchall()
+
+    def _cursor(self, statement: str, parameters: dict[str, Any]) -> psycopg.Cursor[Any]:
+        if statement in _NEED_NOW:
+            parameters["now"] = self.now
+        return self._store.execute(statement, parameters)
+
+    def near(self, statement: str, branches: Sequence[Branch], session: str) -> list[Row]:
+        ranges = [below(branch.key) for branch in branches]
+        return self.all(
+            f"{statement}_all",
+            ancestors=list({up for branch in branches for up in ancestors(branch.key)}),
+            lows=[low for low, _ in ranges],
+            highs=[high for _, high in ranges],
+            session=session,
+        )
+
+
+class PostgresChange(PostgresReading):
+    """One transaction."""
+
+    result: Any
+
+    def __init__(self, store: PostgresStore) -> None:
+        super().__init__(store)
+        row = store.execute("opening", {"given": store.given_now()}).fetchone()
+        assert row is not None
+        self._now = int(row[0])
+        self.epoch = int(row[1])
+        self.has_lapsed = bool(row[2])
+        self.has_waiters = bool(row[3])
+        self.wakes = bool(row[4])
+        if row[5] is not None:
+            raise moved_away(without_password(store.url), row[5])
+        self.frees = False
+        self.touched: dict[str, None] = {}
+        self.has_recorded = False
+
+    def run(self, statement: str, /, **parameters: object) -> int:
+        return self._cursor(statement, parameters).rowcount
+
+    def lock_areas(self, areas: Mapping[str, bool]) -> None:
+        self._store.lock(areas)
+
+    def hold(self) -> None:
+        self._store.command("SAVEPOINT held")
+
+    def let_go(self) -> None:
+        self._store.command("ROLLBACK TO SAVEPOINT held; RELEASE SAVEPOINT held")
+
+    def next_numbers(self, count: int) -> list[int]:
+        return [row[0] for row in self.all("numbers", count=count)] if count else []
+
+    def record(
+        self, kind: str, agent: str, session: str, facts: dict[str, Any], number: int | None = None
+    ) -> None:
+        if number is None:
+            number = self.next_numbers(1)[0]
+        at = self._store.clock.wall_ms() if self._store.given_now() is not None else self.now
+        self.run(
+            "entry_add",
+            number=number,
+            at=at,
+            kind=kind,
+            agent=agent,
+            session=session,
+            data=encode_data(facts),
+        )
+        self.has_recorded = True
+
+
+_NEED_NOW = frozenset(
+    name for name, text in read_statements("postgres").items() if ":now" in text and name != "opening"
+)

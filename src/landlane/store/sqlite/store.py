@@ -1,0 +1,339 @@
+"""The store in one SQLite file: many processes, one writer at a time, readers that never wait.
+
+Writers stand in line at a file lock (see store/file_lock.py) and only then begin. The file is in WAL mode with
+`synchronous=FULL`: what was acknowledged survives a power cut. Time is the machine's boot clock plus a base
+kept in the store; when the machine was restarted the base moves so that the store's time goes on from
+where it stood, and the epoch of the tokens is raised.
+"""
+
+from __future__ import annotations
+
+import _thread
+import os
+import sqlite3
+import time
+
+from landlane.clock import SystemClock
+from landlane.patterns.pattern import ancestors, below
+from landlane.store.file_lock import FairLock, retry_until
+from landlane.store.journal_chain import START, Entry, encode_data, entry_from, seal
+from landlane.store.sqlite import errors as sqlite_errors
+from landlane.store.sqlite.schema import moved_away, open_database
+from landlane.store.statements import read_statements, spread
+from landlane.store.wake import ENTRY, FREED, Wakes
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from collections.abc import Callable, Mapping, Sequence
+    from typing import Any, TypeVar
+
+    from landlane.claims.model import Request
+    from landlane.clock import Clock
+    from landlane.patterns.pattern import Branch
+    from landlane.store.interface import Change, Listener, Reading, Row, Uncontested
+
+    T = TypeVar("T")
+
+_abandoned: list[sqlite3.Connection] = []  # connections of a parent process: neither used nor closed here
+_ANCESTOR_NAMES = [f"ancestors_{index}" for index in range(110)]
+
+
+class SqliteStore:
+    """One SQLite file, for one repository."""
+
+    def __init__(
+        self,
+        path: str,
+        repository: str,
+        *,
+        clock: Clock | None = None,
+        wait_ms: int = 30_000,
+        checkpoint_pages: int = 1000,
+        is_fresh: bool = False,
+    ) -> None:
+        self.path = path
+        self.folder = os.path.dirname(path)
+        self.repository = repository
+        self.clock: Clock = clock or SystemClock()
+        self.wait_seconds = wait_ms / 1000
+        self.statements = read_statements("sqlite")
+        self._checkpoint_pages = checkpoint_pages
+        self._near: dict[tuple[str, int], str] = {}
+        self._guard = _thread.RLock()
+        self._wakes = Wakes(os.path.join(self.folder, "wake"))
+        self._open(is_fresh=is_fresh)
+
+    def _open(self, *, is_fresh: bool = False) -> None:
+        self._pid = os.getpid()
+        with sqlite_errors.translated(self.path):
+            self._lock = FairLock(self.path + ".lock")
+            self.db, self.base = open_database(
+                self.path, self.clock, self._lock, self.wait_seconds, is_fresh=is_fresh
+            )
+            self._file = file_at(self.path)
+            self.db.execute(f"PRAGMA wal_autocheckpoint={self._checkpoint_pages}")
+            self.db.execute("PRAGMA synchronous=FULL")
+
+    def now(self) -> int:
+        """The store's time."""
+        return self.base + self.clock.boot_ms()
+
+    def wall_of(self, at: int) -> int:
+        return self.clock.wall_ms() + at - self.now()
+
+    def change(
+        self,
+        work: Callable[[Change], T],
+        *,
+        areas: Mapping[str, bool] | None = None,
+        is_durable: bool = True,
+        wait_ms: int | None = None,
+    ) -> T:
+        del areas  # there is one writer at a time anyway
+        with self._guard, sqlite_errors.translated(self.path):
+            self._leave_parent()
+            wait_seconds = self.wait_seconds if wait_ms is None else min(wait_ms / 1000, self.wait_seconds)
+            deadline = time.monotonic() + wait_seconds
+            self._stand_in_line(wait_seconds)
+            try:
+                change = self._run(work, deadline, is_durable)
+            finally:
+                self._lock.release()
+        if change.frees:
+            self._wakes.announce(FREED)
+        elif change.has_recorded:
+            self._wakes.announce(ENTRY)
+        return change.result
+
+    def _stand_in_line(self, wait_seconds: float) -> None:
+        """Get the right to write, and be sure that it is for the file that is there now."""
+        while True:
+            if not self._lock.acquire(wait_seconds):
+                raise sqlite_errors.busy(self.path)
+            if self._file == file_at(self.path):
+                return
+            self._lock.release()
+            self._follow_file()
+
+    def _run(self, work: Callable[[Change], Any], deadline: float, is_durable: bool) -> SqliteChange:
+        execute = self.db.execute
+        if not is_durable:
+            execute("PRAGMA synchronous=NORMAL")
+        try:
+            # The line at the file lock keeps our own kind away; a foreign program may still hold the file.
+            if not retry_until(self._try_begin, deadline, time.monotonic):
+                raise sqlite_errors.busy(self.path)
+            try:
+                change = SqliteChange(self)
+                change.result = work(change)
+                execute("COMMIT")
+            except BaseException:
+                if self.db.in_transaction:
+                    execute("ROLLBACK")
+                raise
+        finally:
+            if not is_durable:
+                execute("PRAGMA synchronous=FULL")
+        return change
+
+    def _try_begin(self) -> bool:
+        try:
+            self.db.execute("BEGIN IMMEDIATE")
+        except sqlite3.OperationalError as error:
+            if sqlite_errors.is_busy(error):
+                return False
+            raise
+        return True
+
+    def view(self, look: Callable[[Reading], T]) -> T:
+        with self._guard, sqlite_errors.translated(self.path):
+            self._leave_parent()
+            if self._file != file_at(self.path):
+                self._follow_file()
+            deadline = time.monotonic() + self.wait_seconds
+            reading = SqliteReading(self)
+            while True:
+                try:
+                    self.db.execute("BEGIN")
+                    return look(reading)
+                except sqlite3.OperationalError as error:
+                    # Only the first reader after a crash can meet a lock: it has to put the log in order.
+                    if not sqlite_errors.is_busy(error) or time.monotonic() >= deadline:
+                        raise
+                    time.sleep(0.001)
+                finally:
+                    if self.db.in_transaction:
+                        self.db.execute("COMMIT")
+
+    def stop_writers(self, tx: Change) -> None:
+        """Keep everybody else from writing until the transaction is over: here nobody does anyway."""
+
+    def take_uncontested(self, session: str, agent: str, request: Request) -> Uncontested | None:
+        return None  # judging costs no round trip here
+
+    def entries(self, after: int, limit: int = 1000) -> list[Entry]:
+        rows = self.view(lambda reading: reading.all("entries_after", after=after, limit=limit))
+        return [entry_from(row) for row in rows]
+
+    def last_entry(self) -> Entry | None:
+        row = self.view(lambda reading: reading.one("entry_last"))
+        return entry_from(row) if row else None
+
+    def listen(self) -> Listener:
+        return self._wakes.listen()
+
+    def find_damage(self) -> str:
+        """What is wrong with the file, if anything; reads all of it."""
+        with self._guard, sqlite_errors.translated(self.path):
+            rows = [str(row[0]) for row in self.db.execute("PRAGMA integrity_check(5)")]
+        return "" if rows == ["ok"] else "; ".join(rows)
+
+    def describe(self) -> dict[str, Any]:
+        """Where the store is, for people."""
+        mode = self.db.execute("PRAGMA journal_mode").fetchone()[0]
+        return {
+            "kind": f"SQLite {sqlite3.sqlite_version} ({mode})",
+            "place": self.path,
+            "bytes": os.path.getsize(self.path),
+        }
+
+    def near_statement(self, name: str, count: int) -> str:
+        """A statement with room for so many ancestors."""
+        found = self._near.get((name, count))
+        if found is None:
+            found, _ = spread(self.statements[name], {"ancestors": [""] * count})
+            self._near[name, count] = found
+        return found
+
+    def _leave_parent(self) -> None:
+        """After a fork, open everything anew: SQLite's connections and the lock belong to the parent."""
+        if os.getpid() != self._pid:
+            _abandoned.append(self.db)
+            self._open()
+
+    def _follow_file(self) -> None:
+        """Go on with the file that a rebuild or a restore put in the place of ours."""
+        self.db.close()
+        self._lock.close()
+        self._open()
+
+    def close(self) -> None:
+        with self._guard:
+            if os.getpid() == self._pid:
+                self.db.close()
+                self._lock.close()
+                self._wakes.close()
+
+
+class SqliteReading:
+    """One look at the file."""
+
+    def __init__(self, store: SqliteStore) -> None:
+        self._store = store
+        self._execute = store.db.execute
+        self._statements = store.statements
+        self.now = store.now()
+
+    def one(self, statement: str, /, **parameters: object) -> Row | None:
+        return self._cursor(statement, parameters).fetchone()
+
+    def all(self, statement: str, /, **parameters: object) -> list[Row]:
+        return self._cursor(statement, parameters).fetchall()
+
+    def _cursor(self, statement: str, parameters: dict[str, Any]) -> sqlite3.Cursor:
+        text = self._statements[statement]
+        if ":*" in text:
+            text, parameters = spread(text, parameters)
+        parameters["repository"] = self._store.repository
+        parameters["now"] = self.now
+        return self._execute(text, parameters)
+
+    def near(self, statement: str, branches: Sequence[Branch], session: str) -> list[Row]:
+        rows: list[Row] = []
+        for branch in branches:
+            keys = ancestors(branch.key)
+            low, high = below(branch.key)
+            given: dict[str, Any] = dict(zip(_ANCESTOR_NAMES, keys, strict=False))
+            given["repository"] = self._store.repository
+            given["now"] = self.now
+            given["session"] = session
+            given["low"] = low
+            given["high"] = high
+            rows += self._execute(self._store.near_statement(statement, len(keys)), given).fetchall()
+        return rows
+
+
+class SqliteChange(SqliteReading):
+    """One write transaction."""
+
+    result: Any
+
+    def __init__(self, store: SqliteStore) -> None:
+        super().__init__(store)
+        self.frees = False
+        self.touched: dict[str, None] = {}
+        self.has_recorded = False
+        self._head: tuple[int, str] | None = None
+        row = self.one("opening")
+        assert row is not None
+        self.epoch = int(row[0])
+        self.has_lapsed = bool(row[1])
+        self.has_waiters = bool(row[2])
+        if row[3] is not None:
+            raise moved_away(store.path, row[3])
+
+    def run(self, statement: str, /, **parameters: object) -> int:
+        return self._cursor(statement, parameters).rowcount
+
+    def head(self) -> tuple[int, str]:
+        """The position and hash of the newest entry, this transaction's included."""
+        if self._head is None:
+            row = self.one("head")
+            self._head = (row[0], row[1]) if row else (0, START)
+        return self._head
+
+    def lock_areas(self, areas: Mapping[str, bool]) -> None:
+        """Nobody else writes anyway."""
+
+    def hold(self) -> None:
+        """What was only looked at need not be undone."""
+
+    def let_go(self) -> None:
+        """Nothing is locked row by row here."""
+
+    def next_numbers(self, count: int) -> list[int]:
+        position = self.head()[0]
+        return list(range(position + 1, position + 1 + count))
+
+    def record(
+        self, kind: str, agent: str, session: str, facts: dict[str, Any], number: int | None = None
+    ) -> None:
+        position, previous = self.head()
+        position += 1
+        if number not in (None, position):
+            raise AssertionError("entries must be recorded in the order of their numbers")
+        at = self._store.clock.wall_ms()
+        data = encode_data(facts)
+        sealed = seal(previous, position, position, at, kind, agent, session, data)
+        self.run(
+            "entry_add",
+            position=position,
+            number=position,
+            at=at,
+            kind=kind,
+            agent=agent,
+            session=session,
+            data=data,
+            hash=sealed,
+        )
+        self._head = (position, sealed)
+        self.has_recorded = True
+
+
+def file_at(path: str) -> tuple[int, int] | None:
+    """What tells this file from another that was put in its place."""
+    try:
+        found = os.stat(path)
+    except FileNotFoundError:
+        return None
+    return found.st_dev, found.st_ino

@@ -1,0 +1,33 @@
+"""Letting go of a task in hand without failing it, for another agent."""
+
+from __future__ import annotations
+
+from landlane.claims.take import living
+from landlane.tasks.change import check_reason, owned
+from landlane.tasks.retry import end_attempt_in
+from landlane.tasks.retry_rules import HANDED, AttemptEnd
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from landlane.context import Context
+    from landlane.sessions.model import Session
+    from landlane.store.interface import Change
+    from landlane.tasks.model import Task
+
+
+def hand_back(context: Context, session: Session, task_id: str, why: str) -> Task:
+    """The owner lets another go on: back into the queue with what was found out, and no attempt is charged.
+
+    Raises:
+        Stale: the task is not this session's any more.
+        Malformed: there is no reason, or one that cannot be stored.
+    """
+    check_reason(why)
+
+    def work(tx: Change) -> Task:
+        living(tx, session)
+        task = owned(tx, session, task_id)
+        end = AttemptEnd(task=task_id, attempt=task.attempt, code=HANDED, feedback=why)
+        return end_attempt_in(tx, context, session, task, end).task
+
+    return context.change(work)

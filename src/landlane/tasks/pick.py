@@ -1,0 +1,480 @@
+"""Taking the next task: the best one whose paths are free, together with its paths, or waiting for one.
+
+Ready tasks are walked in their order, a page at a time, along an index; nothing else is looked at. What a
+task declares is judged like any claim, in the same transaction. Once a task was refused, what others hold is
+remembered for the rest of the walk, so that a thousand tasks behind one held folder are passed over quickly.
+"""
+
+from __future__ import annotations
+
+from bisect import bisect_left, bisect_right, insort
+from itertools import islice
+
+from landlane.claims.model import EXCLUSIVE, Claim, Refused, Request, areas_of
+from landlane.claims.read import live_claims
+from landlane.claims.take import is_over, living, take_in
+from landlane.errors import NotAllowed
+from landlane.handoffs.model import ANYBODY
+from landlane.handoffs.transfer import (
+    accept_in,
+    addressed_to,
+    may_have,
+    open_handoff,
+    waiting_in,
+)
+from landlane.patterns.pattern import Branch, ancestors, below, branches_overlap
+from landlane.reviews.model import KIND as REVIEW_KIND
+from landlane.roles.model import Scope, bound_by, forbidden, why_not_verb
+from landlane.sessions.leases import end_if_gone, is_dead, touch
+from landlane.tasks.change import count_tasks, lessons_in
+from landlane.tasks.lineage import earlier_lessons, held_in, let_go_in
+from landlane.tasks.model import ACTIVE, READY
+from landlane.tasks.on_change import may_review, not_for, settle_due
+from landlane.tasks.rows import pattern_pairs, task_from, unknown_task, who, whole
+from landlane.usage.budget import over_in
+from landlane.values import replace, value
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterable, Iterator
+
+    from landlane.context import Context
+    from landlane.handoffs.model import Handoff
+    from landlane.patterns.pattern import Pattern
+    from landlane.sessions.model import Session
+    from landlane.store.interface import Change, Listener, Reading
+    from landlane.tasks.model import Lesson, Task
+
+_FIRST_LOOK = 4  # mostly one of the first can be had
+_PAGE = 50
+_LOOK_MS = 1000  # a lease that runs out wakes nobody
+_MOST_NAMED = 10
+
+
+@value
+class Picked:
+    """A task that is the caller's now, the claims on its paths, and what earlier owners left behind."""
+
+    task: Task
+    claims: tuple[Claim, ...]
+    lessons: tuple[Lesson, ...] = ()
+    is_resumed: bool = False
+
+
+@value
+class NothingReady:
+    """There is no task to take: how many are in each open state, and which wait for paths that are held."""
+
+    counts: dict[str, int]
+    held_up: tuple[str, ...]
+    in_hand: tuple[str, ...] = ()  # what the caller is at work on anyway
+    held_back: tuple[tuple[str, int], ...] = ()  # ready, but not before an instant of the calendar
+    over_budget: tuple[tuple[str, str], ...] = ()  # ready, but their money is used up; each with the reason
+
+
+def next_task(
+    context: Context, session: Session, role: str = "", base: Callable[[], str] = lambda: ""
+) -> Picked | NothingReady:
+    """Take the best ready task whose paths are free, and its paths with it.
+
+    `base` tells the commit that the work starts from; what is there already is no evidence of work.
+
+    Raises:
+        Stale: the session is over.
+    """
+    settle_due(context)
+    outcome = _try(context, session, role, base)
+    return outcome if isinstance(outcome, Picked) else _nothing(context, session, outcome)
+
+
+def _nothing(context: Context, session: Session, held_up: list[str]) -> NothingReady:
+    counts = count_tasks(context)
+    in_hand = context.store.view(lambda reading: [task.id for task in _in_hand(reading, session)])
+    waiting = context.store.view(lambda reading: _not_yet(reading, context))
+    over = context.store.view(lambda reading: _over_budget(reading, context, held_up))
+    return NothingReady(
+        counts=counts,
+        held_up=tuple([name for name in held_up if name not in over][:_MOST_NAMED]),
+        over_budget=tuple(over.items())[:_MOST_NAMED],
+        in_hand=tuple(in_hand),
+        held_back=tuple(sorted(waiting.items(), key=lambda one: one[1])[:_MOST_NAMED]),
+    )
+
+
+def _over_budget(reading: Reading, context: Context, task_ids: Iterable[str]) -> dict[str, str]:
+    """Those of these tasks whose money is used up, each with the reason."""
+    rows = [reading.one("task_get", task=task_id) for task_id in dict.fromkeys(task_ids)]
+    tasks = [task_from(row) for row in rows if row is not None]
+    found = ((task.id, over_in(reading, context, task)) for task in tasks)
+    return {task_id: budget.why for task_id, budget in found if budget is not None}
+
+
+def _not_yet(reading: Reading, context: Context) -> dict[str, int]:
+    """The tasks whose time has not come after a failure, each with the instant at which it does."""
+    held = held_in(reading)
+    now = context.store.wall_of(reading.now) if held else 0
+    return {task_id: until for task_id, until in held.items() if until > now}
+
+
+def _in_hand(reading: Reading, session: Session) -> list[Task]:
+    """What a session is at work on, the longest in hand first."""
+    tasks = [task_from(row) for row in reading.all("tasks_of_session", session=session.id)]
+    return sorted((task for task in tasks if task.state == ACTIVE), key=lambda task: task.taken_at)
+
+
+def resume_task(context: Context, session: Session) -> Picked | None:
+    """What this session took and has not ended: an agent that was started anew goes on with it.
+
+    Raises:
+        Stale: the session is over.
+    """
+
+    def work(tx: Change) -> Picked | None:
+        me = living(tx, session)
+        for task in _in_hand(tx, me):
+            claims = live_claims(tx.all("claims_of_task", session=me.id, task=task.id), tx.now)
+            lessons = lessons_in(tx, task.id)
+            return Picked(task=whole(tx, task), claims=tuple(claims), lessons=lessons, is_resumed=True)
+        return None
+
+    return context.change(work)
+
+
+def _try(context: Context, session: Session, role: str, base: Callable[[], str]) -> Picked | list[str]:
+    """Take a task, or tell which would be ready but for their paths."""
+    start = base()
+
+    def work(tx: Change) -> Picked | list[str]:
+        me = living(tx, session)
+        _check_wanted(me, role)
+        walk = _Walk(tx, context, me, start)
+        picked = walk.find(role or me.role)
+        if picked is None and _bury_the_dead(tx, context, me):
+            picked = _Walk(tx, context, me, start).find(role or me.role)
+        return picked if picked is not None else walk.held_up
+
+    return context.change(work)
+
+
+def _check_wanted(me: Session, role: str) -> None:
+    """Refuse to hand somebody the work of another role than its own."""
+    if me.role and role and role != me.role:
+        raise forbidden(me.agent, me.role, f"a task for the role {role} is not for the role {me.role}")
+
+
+def take_task(
+    context: Context,
+    session: Session,
+    task_id: str,
+    base: str,
+    also: Callable[[Change, Task], None] | None = None,
+) -> Picked | None:
+    """Take one certain task if it is ready, and its paths with it; nothing if it is not, or they are held.
+
+    `also` is done in the same transaction with what was taken: nobody ever sees the one without the other.
+
+    Raises:
+        Stale: the session is over.
+        Malformed: there is no such task.
+    """
+
+    def work(tx: Change) -> Picked | None:
+        me = living(tx, session)
+        row = tx.one("task_get", task=task_id)
+        if row is None:
+            raise unknown_task(task_id)
+        _check_wanted(me, row[5])
+        if row[4] != READY:
+            return None
+        picked = _Walk(tx, context, me, base).take_one(task_id, row[8])
+        if picked is not None and also is not None:
+            also(tx, picked.task)
+        return picked
+
+    return context.change(work)
+
+
+def _bury_the_dead(tx: Change, context: Context, me: Session) -> bool:
+    """End sessions with tasks whose processes have provably ended; tells whether there were any."""
+    owners = [row[0] for row in tx.all("tasks_owners") if row[0] != me.id]
+    ended = [owner for owner in owners if end_if_gone(tx, owner, context.processes)]
+    return bool(ended)
+
+
+class _Walk:
+    """One walk along the ready tasks."""
+
+    def __init__(self, tx: Change, context: Context, me: Session, start: str) -> None:
+        self._tx = tx
+        self._context = context
+        self._me = me
+        self._start = start
+        self._in_the_way: dict[str, set[Branch]] = {}
+        self._keys: list[str] = []  # the same keys, sorted
+        self._is_crowded = False
+        self._dead: dict[str, bool] = {}
+        self._held = held_in(tx)
+        self._not_yet = _not_yet(tx, context) if self._held else {}
+        self._keepers: set[str] = set()
+        self._others: set[str] | None = None
+        role = bound_by(context.settings, me.role)
+        self._scope = Scope(role, context.settings) if role is not None else None
+        self.held_up: list[str] = []
+        for row in tx.all("tasks_of_session", session=me.id):
+            # One session may be at work on several tasks, but not on one path for two of them.
+            self._remember(branch for one in self._patterns(row[8]) for branch in one.branches)
+
+    def find(self, role: str) -> Picked | None:
+        """The first task that can be had; what was handed to the caller goes before everything else."""
+        handed = self._handed(role)
+        if handed and (picked := self._find_among(handed)) is not None:
+            return picked
+        ready = (one for one in ready_in_order(self._tx, role) if one[0] not in handed)
+        size = _FIRST_LOOK
+        while some := dict(islice(ready, size)):
+            picked = self._find_among(some)
+            if picked is not None:
+                return picked
+            size = _PAGE
+        return None
+
+    def _handed(self, role: str) -> dict[str, str]:
+        """The ready tasks that wait for exactly this caller: id → declared paths."""
+        rows = [
+            self._tx.one("task_get", task=one.task)
+            for one in addressed_to(self._context, self._tx, self._me)
+            if one.to != ANYBODY
+        ]
+        return {
+            row[0]: row[8] for row in rows if row is not None and row[4] == READY and row[5] in (role, "")
+        }
+
+    def take_one(self, task_id: str, stored: str) -> Picked | None:
+        """This task, if it can be had."""
+        return self._find_among({task_id: stored})
+
+    def _find_among(self, some: dict[str, str]) -> Picked | None:
+        """The first of these tasks (id → declared paths) that can be had: others may be taking them, too."""
+        tx = self._tx
+        others = self._for_others()
+        some = {
+            task_id: stored
+            for task_id, stored in some.items()
+            if task_id not in others and task_id not in self._not_yet and self._is_in_role(stored)
+        }
+        while some:
+            free = [task_id for task_id, stored in some.items() if not self._is_in_the_way(stored)]
+            if self._is_crowded and free:
+                self._look_ahead([some[task_id] for task_id in free])
+                free = [task_id for task_id in free if not self._is_in_the_way(some[task_id])]
+            self.held_up += [task_id for task_id in some if task_id not in free]
+            tx.hold()
+            row = tx.one("task_lock_ready", ids=free) if free else None
+            if row is None:
+                return None
+            picked = self._take(task_from(row))
+            if picked is not None:
+                return picked
+            tx.let_go()
+            self._is_crowded = True
+            self.held_up.append(row[0])
+            some = {task_id: some[task_id] for task_id in free if task_id != row[0]}
+        return None
+
+    def _for_others(self) -> set[str]:
+        """The tasks that were handed to somebody else, or that the caller has declined."""
+        if self._others is None:
+            self._others = not_for(self._tx, self._me)
+            for one in waiting_in(self._tx):
+                if may_have(self._context, one, self._me, self._tx.now):
+                    self._keepers.add(one.holder)  # what is kept for the caller is not in its way
+                else:
+                    self._others.add(one.task)
+        return self._others
+
+    def _is_in_role(self, stored: str) -> bool:
+        """Whether the role of the caller, if it has one, may take and change what a task declares."""
+        scope = self._scope
+        patterns = self._patterns(stored) if scope is not None else ()
+        if scope is None or not patterns:
+            return True
+        return not why_not_verb(scope.role, "claim") and not any(map(scope.why_not_claimed, patterns))
+
+    def _look_ahead(self, stored: Iterable[str]) -> None:
+        """Remember all that others hold near these paths: where one was in the way, more will be."""
+        branches = [
+            branch for one in stored for pattern in self._patterns(one) for branch in pattern.branches
+        ]
+        for row in self._tx.near("claims_near", branches, self._me.id):
+            is_others = row[6] != self._me.id and row[6] not in self._keepers
+            if is_others and not is_over(row, self._tx.now) and not self._is_dead(row[6]):
+                self._remember([Branch(key=row[0], rest=row[1])])
+
+    def _is_dead(self, session: str) -> bool:
+        """Whether judging would end this session: then what it holds is in nobody's way."""
+        if session not in self._dead:
+            self._dead[session] = is_dead(self._tx, session, self._context.processes)
+        return self._dead[session]
+
+    def _patterns(self, stored: str) -> tuple[Pattern, ...]:
+        pattern_of = self._context.repository.pattern_of
+        return tuple(pattern_of(text, kind) for text, kind in pattern_pairs(stored))
+
+    def _remember(self, branches: Iterable[Branch]) -> None:
+        for branch in branches:
+            if branch.key not in self._in_the_way:
+                insort(self._keys, branch.key)
+            self._in_the_way.setdefault(branch.key, set()).add(branch)
+
+    def _is_in_the_way(self, stored: str) -> bool:
+        """Whether something that is known to be held overlaps these declared paths."""
+        return bool(self._in_the_way) and any(
+            branches_overlap(branch, held)
+            for one in self._patterns(stored)
+            for branch in one.branches
+            for key in self._keys_near(branch.key)
+            for held in self._in_the_way[key]
+        )
+
+    def _keys_near(self, key: str) -> list[str]:
+        """The known keys on the way from the root to this one, and below it."""
+        low, high = below(key)
+        near = [up for up in ancestors(key) if up in self._in_the_way]
+        return near + self._keys[bisect_right(self._keys, low) : bisect_left(self._keys, high)]
+
+    def _take(self, task: Task) -> Picked | None:
+        if task.kind == REVIEW_KIND and not may_review(self._tx, self._me, task):
+            return None
+        if over_in(self._tx, self._context, task) is not None:
+            return None
+        handoff = open_handoff(self._tx, task.id)  # again: the task is held still only now
+        if handoff is not None:
+            return self._accept(task, handoff)
+        claims = self._claim(task)
+        if claims is None:
+            return None
+        tx = self._tx
+        tx.run("task_take", task=task.id, owner=self._me.agent, session=self._me.id)
+        if task.id in self._held:
+            let_go_in(tx, task)
+        facts: dict[str, object] = {"task": task.id, "attempt": task.attempt + 1, "base": self._start}
+        tx.record("task.taken", *who(self._me), facts)
+        taken = replace(
+            whole(tx, task),
+            state=ACTIVE,
+            owner=self._me.agent,
+            session=self._me.id,
+            attempt=task.attempt + 1,
+            taken_at=tx.now,
+            why="",
+        )
+        is_known = task.attempt or task.why or task.next_action
+        lessons = (*earlier_lessons(tx, task), *(lessons_in(tx, task.id) if is_known else ()))
+        return Picked(task=taken, claims=claims, lessons=lessons)
+
+    def _accept(self, task: Task, handoff: Handoff) -> Picked | None:
+        """Go on with what was handed over: its content is part of the answer, and so is acknowledged."""
+        if not may_have(self._context, handoff, self._me, self._tx.now):
+            return None
+        try:
+            outcome = accept_in(self._tx, self._context, self._me, task, handoff)
+        except NotAllowed:  # its role may not have it: somebody else will
+            return None
+        if isinstance(outcome, Refused):
+            return None
+        taken, claims = outcome
+        return Picked(task=taken, claims=claims, lessons=lessons_in(self._tx, task.id))
+
+    def _claim(self, task: Task) -> tuple[Claim, ...] | None:
+        """Claims on what a task declares, which end with the session, as the task does."""
+        patterns = self._patterns(task.stored_paths)
+        if not patterns:
+            return ()
+        self._tx.lock_areas(areas_of(patterns))
+        request = Request(patterns=patterns, mode=EXCLUSIVE, ttl_ms=self._me.lease_ms, task=task.id)
+        outcome = take_in(self._tx, self._context, self._me, request)
+        return None if isinstance(outcome, Refused) else outcome.granted
+
+
+def ready_in_order(reading: Reading, role: str) -> Iterator[tuple[str, str]]:
+    """The ready tasks for a role and those for everybody, best first: (id, declared paths)."""
+    lines = [_line(reading, one) for one in dict.fromkeys((role, ""))]
+    heads = [next(line, None) for line in lines]
+    while any(head is not None for head in heads):
+        best = min((head for head in heads if head is not None), key=lambda head: head[:3])
+        at = heads.index(best)
+        heads[at] = next(lines[at], None)
+        yield best[2], best[3]
+
+
+def _line(reading: Reading, role: str) -> Iterator[tuple[int, int, str, str]]:
+    """The ready tasks of one role: (rank, length of the id, id, declared paths), page by page."""
+    rank, last, limit = -(2**62), "", _FIRST_LOOK
+    while rows := reading.all("tasks_ready_after", role=role, rank=rank, id=last, limit=limit):
+        for task_id, rank, paths in rows:
+            yield rank, len(task_id), task_id, paths
+        if len(rows) < limit:
+            return
+        last, limit = rows[-1][0], _PAGE
+
+
+def wait_for_task(
+    context: Context, session: Session, role: str, wait_ms: int, base: Callable[[], str] = lambda: ""
+) -> Picked | NothingReady:
+    """Take the best task, waiting for one at most so long.
+
+    Raises:
+        Stale: the session is over.
+    """
+    if wait_ms <= 0:
+        return next_task(context, session, role, base)
+    listener = context.store.listen()  # before looking, so that nothing added in between is missed
+    try:
+        return _wait(context, session, role, wait_ms, base, listener)
+    finally:
+        listener.close()
+
+
+def _wait(
+    context: Context,
+    session: Session,
+    role: str,
+    wait_ms: int,
+    base: Callable[[], str],
+    listener: Listener,
+) -> Picked | NothingReady:
+    settle_due(context)
+    outcome = _try(context, session, role, base)
+    now = _clock(context)
+    deadline = now + wait_ms
+    while not isinstance(outcome, Picked):
+        if now >= deadline:
+            return _nothing(context, session, outcome)
+        now = _sleep(context, listener, min(now + _LOOK_MS, deadline))
+        touch(context.store, session)  # who waits is alive
+        settle_due(context)  # a deadline wakes nobody
+        if context.store.view(lambda reading: _is_worth_trying(reading, context, role or session.role)):
+            outcome = _try(context, session, role, base)
+    return outcome
+
+
+def _sleep(context: Context, listener: Listener, until: int) -> int:
+    """Until something was freed or the time is up; tells the time then."""
+    now = _clock(context)
+    while now < until and listener.wait((until - now) / 1000) == "entry":  # nothing was freed by that
+        now = _clock(context)
+    return _clock(context)
+
+
+def _clock(context: Context) -> int:
+    return context.store.view(lambda reading: reading.now)
+
+
+def _is_worth_trying(reading: Reading, context: Context, role: str) -> bool:
+    """A cheap look without a lock: something is ready, or a lease is over, or an owner is dead."""
+    not_yet = _not_yet(reading, context)
+    return (
+        any(task_id not in not_yet for task_id, _ in ready_in_order(reading, role))
+        or reading.one("lapse_due") is not None
+        or any(is_dead(reading, row[0], context.processes) for row in reading.all("tasks_owners"))
+    )

@@ -1,0 +1,157 @@
+"""Tasks between rows and values, and the one place where a task's state is written."""
+
+from __future__ import annotations
+
+import json
+
+from landlane.errors import Malformed
+from landlane.tasks.model import BLOCKED, DONE, READY, WAITING, Task, check_transition, rank_of
+from landlane.values import replace
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    from landlane.sessions.model import Session
+    from landlane.store.interface import Change, Reading, Row
+
+# Labels of a branch of a split task, and of a task in which somebody reviews: others wait for these.
+FAN_LABEL = "fan:"
+REVIEW_LABEL = "reviews:"
+FOLLOWED = (FAN_LABEL, REVIEW_LABEL)
+
+
+def task_from(row: Row) -> Task:
+    """A task from its row; what it waits for is asked separately."""
+    return Task(
+        id=row[0],
+        title=row[1],
+        body=row[2],
+        kind=row[3],
+        state=row[4],
+        role=row[5],
+        priority=row[6],
+        rank=row[7],
+        stored_paths=row[8],
+        owner=row[9],
+        session=row[10],
+        attempt=row[11],
+        failures=row[12],
+        lapses=row[13],
+        max_attempts=row[14],
+        lineage=row[15],
+        check=row[16],
+        output=row[17],
+        key=row[18] or "",
+        labels=tuple(json.loads(row[19])) if row[19] != "[]" else (),
+        why=row[20],
+        next_action=row[21],
+        head=row[22],
+        result=row[23],
+        waits_for=row[24],
+        created_at=row[25],
+        ready_at=row[26],
+        taken_at=row[27],
+    )
+
+
+def pattern_pairs(stored: str) -> list[tuple[str, str]]:
+    """The declared patterns as (text, kind)."""
+    return [(text, kind) for text, kind in json.loads(stored)] if stored != "[]" else []
+
+
+def id_order(task_id: str) -> tuple[int, str]:
+    """T9 comes before T10. Whoever locks several tasks locks them in this order."""
+    return len(task_id), task_id
+
+
+def unknown_task(task_id: str) -> Malformed:
+    """There is no such task."""
+    return Malformed(
+        f"there is no task {task_id[:40]!r}", code="UNKNOWN_TASK", hint="`landlane task list` shows them"
+    )
+
+
+def get_in(tx: Change, task_id: str) -> Task:
+    """A task as it stands, held still until the transaction ends; what it waits for is asked separately.
+
+    Raises:
+        Malformed: there is no such task.
+    """
+    row = tx.one("task_lock", task=task_id)
+    if row is None:
+        raise unknown_task(task_id)
+    return task_from(row)
+
+
+def whole(reading: Reading, task: Task) -> Task:
+    """The task with those it waits for, and with that as its reason if it is blocked for nothing else."""
+    rows = reading.all("task_after_of", task=task.id)
+    return with_after(task, [(row[0], row[1]) for row in rows])
+
+
+def with_after(task: Task, after: Sequence[tuple[str, str]]) -> Task:
+    """The task with those it waits for, each with its state."""
+    why = task.why
+    if not after:
+        return task
+    if task.state == BLOCKED and not why:
+        waits = [
+            before if state != "dropped" else f"{before} (dropped)"
+            for before, state in after
+            if state != DONE
+        ]
+        why = f"waits for {', '.join(waits)}"
+    return replace(task, after=tuple(before for before, _ in after), why=why)
+
+
+def who(session: Session | None) -> tuple[str, str]:
+    """Who acts, as the journal wants it."""
+    return (session.agent, session.id) if session else ("", "")
+
+
+def move_task(
+    tx: Change,
+    task: Task,
+    then: str,
+    *,
+    why: str = "",
+    keep_owner: bool = False,
+    failures: int | None = None,
+    lapses: int | None = None,
+    head: str | None = None,
+    result: str | None = None,
+    ready_at: int | None = None,
+    next_action: str | None = None,
+) -> None:
+    """Give a task another state. Nothing else writes it.
+
+    Raises:
+        NotAllowed: there is no way from the one state to the other.
+    """
+    check_transition(task.id, task.state, then)
+    if task.state == WAITING:
+        from landlane.gates.ask import withdraw_in  # noqa: PLC0415 - a circle otherwise, and rare
+
+        withdraw_in(tx, task)
+    for label in task.labels:
+        if label.startswith(FOLLOWED):
+            tx.touched[label] = None
+    since = task.ready_at if ready_at is None else ready_at
+    tx.run(
+        "task_move",
+        task=task.id,
+        state=then,
+        why=why,
+        next_action=task.next_action if next_action is None else next_action,
+        owner=task.owner if keep_owner else "",
+        session=task.session if keep_owner else "",
+        failures=task.failures if failures is None else failures,
+        lapses=task.lapses if lapses is None else lapses,
+        head=task.head if head is None else head,
+        result=task.result if result is None else result,
+        # A task that comes back keeps its age: whoever waited long is not sent to the end of the line.
+        rank=task.rank if then != READY else min(task.rank, rank_of(since, task.priority)),
+        ready_at=since,
+        max_attempts=task.max_attempts,
+    )

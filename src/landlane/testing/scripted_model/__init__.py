@@ -1,0 +1,1 @@
+"""A model server on loopback that answers from a script."""

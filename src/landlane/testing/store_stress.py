@@ -1,0 +1,573 @@
+"""Rough treatment for a store: seeded traffic of many processes, and a checker of what they were promised.
+
+Each process of the traffic reports what it was told over a pipe, after the call has returned; the parent
+reads the pipes, kills whom it likes and starts others. What was reported is acknowledged, and `find_trouble`
+compares it with the journal: nothing acknowledged may be missing, and no two claims may ever have stood in
+each other's way.
+"""
+
+from __future__ import annotations
+
+import json
+import multiprocessing
+import os
+import random
+import signal
+import time
+import traceback
+from multiprocessing.connection import wait
+from typing import TYPE_CHECKING, Any
+
+from landlane.app.open import open_house
+from landlane.claims import read as held
+from landlane.claims import take as claims
+from landlane.claims import wait as waiting
+from landlane.claims.model import EXCLUSIVE, SHARED, Refused, Taken, modes_collide
+from landlane.errors import LandlaneError, StoreError
+from landlane.journal import read as journal
+from landlane.patterns.pattern import overlap, parse
+from landlane.sessions import join as sessions
+from landlane.values import value
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+    from multiprocessing.connection import Connection
+    from multiprocessing.context import ForkServerProcess
+
+    from landlane.app.open import House
+    from landlane.sessions.model import Session
+    from landlane.store.interface import Store
+    from landlane.store.journal_chain import Entry
+
+    Report = dict[str, Any]
+
+LEASES_MS = (1000, 1500, 2500, 6000, 30_000)
+GONE = frozenset({"session.left", "session.lapsed", "session.gone"})
+_FILES = tuple(f"src/{folder}/m{number}.py" for folder in "abcd" for number in range(6))
+_GLOBS = ("src/a/**", "src/*/m3.py", "src/{b,c}/m1.py", "src/**/m5.py", "docs/**", "src/d/m[0-2].py")
+_SHARED = ("CHANGELOG.md", "registry/**", "registry/names.txt")
+_OWN_PATHS = 60
+_PAUSE_SECONDS = 0.02
+_SLOW_NS = 500_000_000  # copying the journal is told of only when it took so long
+
+
+# ------------------------------------------------------------------------------------- one process
+
+
+@value
+class Orders:
+    """What one process of the traffic is to do: where, under which names, by which dice, and how long."""
+
+    folder: str
+    seed: int
+    names: tuple[str, ...]
+    environment: dict[str, str]
+    steps: int = 0  # 0: until it is killed
+    waits: bool = True
+
+
+class Agent:
+    """One process of the traffic: does one thing after the other and reports what it was told."""
+
+    def __init__(self, orders: Orders, report: Callable[[Report], None]) -> None:
+        self._orders = orders
+        self._report = report
+        self._dice = random.Random(orders.seed)
+        self._house: House | None = None
+        self._session: Session | None = None
+        self._tokens: dict[int, tuple[str, str]] = {}
+        self._began = 0
+        self._doing = ""
+        actions: dict[Callable[[], None], int] = {
+            self._claim_file: 30,
+            self._claim_glob: 12,
+            self._claim_shared: 8,
+            self._claim_several: 8,
+            self._claim_own: 12,
+            self._wait: 4 if orders.waits else 0,
+            self._renew: 6,
+            self._renew_all: 3,
+            self._release: 14,
+            self._release_all: 2,
+            self._check: 4,
+            self._look: 4,
+            self._read: 3,
+            self._leave: 1,
+            self._reopen: 1,
+        }
+        self._actions = list(actions)
+        self._weights = list(actions.values())
+
+    def run(self) -> None:
+        """Act until the steps are done, or for ever."""
+        done = 0
+        while not self._orders.steps or done < self._orders.steps:
+            done += 1
+            self._began = time.monotonic_ns()
+            self._doing = "join"
+            try:
+                self._step()
+            except StoreError as error:
+                self._tell("failed", code=error.code, message=error.message)
+                self._forget()
+                time.sleep(_PAUSE_SECONDS)
+            except LandlaneError as error:
+                self._tell("declined", code=error.code)
+                if error.code in ("SESSION_OVER", "NOT_YOUR_SESSION", "AGENT_IN_USE"):
+                    self._session = None
+            except Exception:  # noqa: BLE001 - whatever it is, the parent must hear of it
+                self._tell("broke", trace=traceback.format_exc())
+                self._forget()
+        if self._house is not None:
+            self._house.close()
+
+    def _step(self) -> None:
+        house = self._house = self._house or open_house(self._orders.folder)
+        if self._session is None:
+            self._tokens.clear()
+            joined = sessions.join(house.context, self._dice.choice(self._orders.names))
+            self._session = joined.session
+            if joined.is_new:
+                self._tell("joined", session=joined.session.id, generation=joined.session.generation)
+            house.settle()
+            self._began = time.monotonic_ns()
+        action = self._dice.choices(self._actions, self._weights)[0]
+        self._doing = action.__name__
+        action()
+        self._settle()
+
+    def _settle(self) -> None:
+        if self._house is not None:
+            began = time.monotonic_ns()
+            self._house.settle()
+            if time.monotonic_ns() - began > _SLOW_NS:
+                self._began = began
+                self._tell("settled")
+
+    def _tell(self, what: str, **facts: object) -> None:
+        ended = time.monotonic_ns()
+        asked_at = (time.time_ns() - (ended - self._began)) // 1_000_000
+        self._report(
+            {"what": what, "did": self._doing, "began": self._began, "ended": ended, "asked_at": asked_at}
+            | facts
+        )
+
+    def _forget(self) -> None:
+        """Begin anew with the store, as after a failure of unknown reach; a name finds its session again."""
+        house, self._house, self._session = self._house, None, None
+        if house is not None:
+            house.store.close()
+
+    def _here(self) -> tuple[House, Session]:
+        assert self._house is not None
+        assert self._session is not None
+        return self._house, self._session
+
+    def _take(self, *texts: str, mode: str = EXCLUSIVE, partial: bool = False, wait_ms: int = 0) -> None:
+        house, session = self._here()
+        patterns = tuple(house.context.repository.pattern(text) for text in texts)
+        request = claims.make_request(
+            house.context, patterns, mode=mode, ttl_ms=self._dice.choice(LEASES_MS), is_partial=partial
+        )
+        self._granted(waiting.take_or_wait(house.context, session, request, wait_ms))
+
+    def _granted(self, outcome: Taken | Refused) -> None:
+        _, session = self._here()
+        if isinstance(outcome, Taken):
+            tokens = [claim.token for claim in outcome.granted]
+            self._tokens.update({claim.token: (claim.pattern, claim.kind) for claim in outcome.granted})
+            self._tell("taken", tokens=tokens, session=session.id)
+        if outcome.refused:
+            others = [[one.session, one.held] for one in outcome.refused if not one.is_waiting]
+            self._tell("refused", others=others, session=session.id)
+
+    def _claim_file(self) -> None:
+        self._take(self._dice.choice(_FILES))
+
+    def _claim_glob(self) -> None:
+        self._take(self._dice.choice(_GLOBS))
+
+    def _claim_shared(self) -> None:
+        self._take(self._dice.choice(_SHARED), mode=self._dice.choice((SHARED, SHARED, SHARED, EXCLUSIVE)))
+
+    def _claim_several(self) -> None:
+        texts = self._dice.sample(_FILES, self._dice.randint(2, 4))
+        self._take(*texts, partial=self._dice.random() < 0.5)
+
+    def _claim_own(self) -> None:
+        self._take(f"own/{self._dice.randrange(_OWN_PATHS)}.txt")
+
+    def _wait(self) -> None:
+        self._take(self._dice.choice(_FILES), wait_ms=self._dice.choice((100, 300, 700)))
+
+    def _some(self) -> int | None:
+        return self._dice.choice(sorted(self._tokens)) if self._tokens else None
+
+    def _renew(self) -> None:
+        house, session = self._here()
+        token = self._some()
+        if token is not None:
+            pattern = house.context.repository.pattern_of(*self._tokens[token])
+            self._granted(held.renew(house.context, session, (pattern,)))
+
+    def _renew_all(self) -> None:
+        house, session = self._here()
+        self._granted(held.renew(house.context, session, None))
+
+    def _release(self) -> None:
+        house, session = self._here()
+        token = self._some()
+        if token is not None:
+            pattern = house.context.repository.pattern_of(*self._tokens.pop(token))
+            held.release(house.context, session, (pattern,), token=token)
+            self._tell("released", tokens=[token], session=session.id)
+
+    def _release_all(self) -> None:
+        house, session = self._here()
+        held.release(house.context, session, None)
+        self._tokens.clear()
+
+    def _check(self) -> None:
+        house, session = self._here()
+        token = self._some()
+        if token is not None:
+            held.check(
+                house.context, session, house.context.repository.pattern_of(*self._tokens[token]), token
+            )
+
+    def _look(self) -> None:
+        house, _ = self._here()
+        held.list_claims(house.context)
+        sessions.live_sessions(house.context)
+
+    def _read(self) -> None:
+        house, _ = self._here()
+        newest = journal.last_position(house.context)
+        list(journal.read_entries(house.context, max(0, newest - self._dice.randrange(200))))
+
+    def _leave(self) -> None:
+        house, session = self._here()
+        self._session = None
+        sessions.leave(house.context, session)
+        self._tell("left", session=session.id)
+
+    def _reopen(self) -> None:
+        house, _ = self._here()
+        self._house = self._session = None
+        house.close()
+        self._house = open_house(self._orders.folder)
+
+
+def run_agent(orders: Orders, pipe: Connection) -> None:
+    """The whole life of one process of the traffic."""
+    os.environ.clear()
+    os.environ.update(orders.environment)
+    # One write below the size of a pipe's buffer is whole or not there: a kill cannot tear a report.
+    Agent(orders, lambda report: pipe.send_bytes(json.dumps(report).encode()[:4000])).run()
+    pipe.close()
+
+
+def run_reader(orders: Orders, pipe: Connection) -> None:
+    """Lists all claims again and again, and reports how long that took and what went wrong."""
+    os.environ.clear()
+    os.environ.update(orders.environment)
+    house = open_house(orders.folder)
+    while True:
+        began, failure = time.monotonic_ns(), ""
+        try:
+            held.list_claims(house.context)
+        except Exception:  # noqa: BLE001 - a reader must never fail, whatever the reason
+            failure = traceback.format_exc()[-2000:]
+        ended = time.monotonic_ns()
+        pipe.send_bytes(
+            json.dumps({"what": "read", "began": began, "ended": ended, "failure": failure}).encode()
+        )
+        time.sleep(0.005)
+
+
+def run_verifier(orders: Orders, pipe: Connection) -> None:
+    """Proves the journal again and again while it grows, and reports what it found wrong."""
+    os.environ.clear()
+    os.environ.update(orders.environment)
+    while True:
+        house = open_house(orders.folder)
+        verdict = house.verify()
+        pipe.send_bytes(json.dumps({"what": "verified", "trouble": verdict.trouble[:5]}).encode()[:4000])
+        house.close()
+        time.sleep(0.5)
+
+
+def run_follower(orders: Orders, pipe: Connection) -> None:
+    """Follows the journal from its start and reports every entry as it comes."""
+    os.environ.clear()
+    os.environ.update(orders.environment)
+    house = open_house(orders.folder)
+    for entry in journal.follow(house.context, 0):
+        report = {"what": "entry", "position": entry.position, "number": entry.number, "at": entry.at}
+        report |= {"kind": entry.kind, "agent": entry.agent, "session": entry.session, "data": entry.data}
+        pipe.send_bytes(json.dumps(report | {"hash": entry.hash}).encode())
+
+
+# --------------------------------------------------------------------------------------- the swarm
+
+
+class Swarm:
+    """Many processes on one repository, and all that they reported.
+
+    They are forked from a server that has everything imported, so that a killed one is replaced in
+    milliseconds; leaving the `with` block kills whoever is left.
+    """
+
+    def __init__(self, folder: str | os.PathLike[str], *, seed: int, environment: Mapping[str, str]) -> None:
+        self._folder = os.fspath(folder)
+        self._environment = dict(environment)
+        self._dice = random.Random(seed)
+        self._context = multiprocessing.get_context("forkserver")
+        self._context.set_forkserver_preload(
+            [
+                "landlane.testing.store_stress",
+                "landlane.store.sqlite.store",
+                "landlane.store.postgres.store",
+                "psycopg",
+            ]
+        )
+        self._pipes: dict[Connection, ForkServerProcess] = {}
+        self.agents: list[ForkServerProcess] = []
+        self.reports: list[Report] = []
+        self.kills = 0
+
+    def start(
+        self,
+        target: Callable[[Orders, Connection], None] = run_agent,
+        *,
+        names: Sequence[str] = (),
+        steps: int = 0,
+        waits: bool = True,
+    ) -> ForkServerProcess:
+        """Start one more process."""
+        reader, writer = self._context.Pipe(duplex=False)
+        orders = Orders(
+            folder=self._folder,
+            seed=self._dice.randrange(2**32),
+            names=tuple(names),
+            environment=self._environment,
+            steps=steps,
+            waits=waits,
+        )
+        process = self._context.Process(target=target, args=(orders, writer), daemon=True)
+        process.start()
+        writer.close()
+        self._pipes[reader] = process
+        if target is run_agent:
+            self.agents.append(process)
+        return process
+
+    def listen(self, seconds: float) -> None:
+        """Collect what is reported within so many seconds."""
+        until = time.monotonic() + seconds
+        while self._pipes and (left := until - time.monotonic()) > 0:
+            for reader in wait(list(self._pipes), left):
+                self._take_from(reader)  # type: ignore[arg-type]
+
+    def _take_from(self, reader: Connection) -> None:
+        try:
+            for _ in range(100):
+                self.reports.append(json.loads(reader.recv_bytes()))
+                if not reader.poll():
+                    return
+        except EOFError:
+            self._pipes.pop(reader)
+            reader.close()
+
+    def kill(self, process: ForkServerProcess) -> None:
+        """Kill a process as hard as can be; what it reported before still counts."""
+        if process in self.agents:
+            self.agents.remove(process)
+        if process.pid is not None and process.is_alive():
+            os.kill(process.pid, signal.SIGKILL)
+            self.kills += 1
+        process.join(30)
+
+    def alive(self) -> list[ForkServerProcess]:
+        """The processes that have neither ended nor been killed."""
+        return [process for process in self._pipes.values() if process.is_alive()]
+
+    def finish(self, seconds: float) -> bool:
+        """Collect until all have ended by themselves; tells whether they did so in time."""
+        until = time.monotonic() + seconds
+        while self._pipes and time.monotonic() < until:
+            self.listen(0.1)
+        return not self._pipes
+
+    def close(self) -> None:
+        """Kill everybody, and collect what they had reported."""
+        for process in list(self._pipes.values()):
+            self.kill(process)
+        self.finish(10)
+
+    def __enter__(self) -> Swarm:
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self.close()
+
+
+# ------------------------------------------------------------------------------------- the checker
+
+
+def all_entries(store: Store) -> list[Entry]:
+    """Every sealed entry, read without ending what has lapsed meanwhile."""
+    found: list[Entry] = []
+    while page := store.entries(found[-1].position if found else 0, 1000):
+        found += page
+    return found
+
+
+@value
+class Standing:
+    """A claim as the journal tells it."""
+
+    token: int
+    pattern: str
+    kind: str
+    mode: str
+    session: str
+
+
+class Replay:
+    """Walks a journal in order, keeps what stands, and notes whatever could not have happened."""
+
+    def __init__(self) -> None:
+        self.standing: dict[int, Standing] = {}
+        self.living: dict[str, str] = {}  # session → agent
+        self.taken: dict[int, Entry] = {}
+        self.freed: dict[int, Entry] = {}
+        self.known: set[tuple[str, str]] = set()  # (session, pattern) of every grant
+        self.joined: dict[str, Entry] = {}
+        self.ended: dict[str, Entry] = {}
+        self.trouble: list[str] = []
+        self._generations: dict[str, int] = {}
+        self._highest: dict[tuple[str, str], int] = {}  # (pattern, kind) → its highest token so far
+        self._overlaps: dict[tuple[str, str, str, str], bool] = {}
+
+    def walk(self, entries: Iterable[Entry]) -> Replay:
+        """Take in these entries."""
+        for entry in entries:
+            if entry.kind == "session.joined":
+                self._join(entry)
+            elif entry.kind in GONE:
+                self._end(entry)
+            elif entry.kind == "claim.taken":
+                self._take(entry)
+            elif entry.kind in ("claim.released", "claim.lapsed"):
+                self._free(entry)
+        return self
+
+    def _complain(self, entry: Entry, words: str) -> None:
+        self.trouble.append(f"entry {entry.position} ({entry.kind} by {entry.agent}): {words}")
+
+    def _join(self, entry: Entry) -> None:
+        if entry.agent in self.living.values():
+            self._complain(entry, "the agent has a living session already")
+        generation = entry.facts()["generation"]
+        if generation != self._generations.get(entry.agent, 0) + 1:
+            self._complain(entry, f"generation {generation} follows {self._generations.get(entry.agent, 0)}")
+        self._generations[entry.agent] = generation
+        self.living[entry.session] = entry.agent
+        self.joined[entry.session] = entry
+
+    def _end(self, entry: Entry) -> None:
+        if self.living.pop(entry.session, None) is None:
+            self._complain(entry, "the session was over already")
+        self.ended[entry.session] = entry
+        for token in [claim.token for claim in self.standing.values() if claim.session == entry.session]:
+            self._complain(entry, f"it ended while its claim {token} stood")
+            del self.standing[token]
+
+    def _take(self, entry: Entry) -> None:
+        facts = entry.facts()
+        new = Standing(
+            session=entry.session, **{key: facts[key] for key in ("token", "pattern", "kind", "mode")}
+        )
+        if entry.session not in self.living:
+            self._complain(entry, f"its session is over, but it was given {new.pattern} under {new.token}")
+        if new.token in self.taken:
+            self._complain(entry, f"token {new.token} was given out before")
+        for old in self.standing.values():
+            if old.session != new.session and modes_collide(old.mode, new.mode) and self._meet(old, new):
+                self._complain(entry, f"{new.pattern} was granted while {old.pattern} of {old.session} stood")
+        for (pattern, kind), highest in self._highest.items():
+            if highest >= new.token and self._overlap(pattern, kind, new.pattern, new.kind):
+                self._complain(entry, f"token {new.token} follows {highest} on {pattern}")
+        key = (new.pattern, new.kind)
+        self._highest[key] = max(new.token, self._highest.get(key, 0))
+        self.taken[new.token] = entry
+        self.known.add((new.session, new.pattern))
+        self.standing[new.token] = new
+
+    def _free(self, entry: Entry) -> None:
+        token = entry.facts()["token"]
+        if self.standing.pop(token, None) is None:
+            self._complain(entry, f"claim {token} did not stand")
+        self.freed[token] = entry
+
+    def _meet(self, one: Standing, other: Standing) -> bool:
+        return self._overlap(one.pattern, one.kind, other.pattern, other.kind)
+
+    def _overlap(self, one: str, one_kind: str, other: str, other_kind: str) -> bool:
+        key = (one, one_kind, other, other_kind)
+        found = self._overlaps.get(key)
+        if found is None:
+            patterns = (
+                parse(one, literal=one_kind == "literal"),
+                parse(other, literal=other_kind == "literal"),
+            )
+            found = self._overlaps[key] = overlap(*patterns)
+        return found
+
+
+def find_trouble(replay: Replay, reports: Sequence[Report]) -> list[str]:
+    """What was acknowledged but is not in the journal, or stands there in an impossible order."""
+    trouble = list(replay.trouble)
+    placed: list[tuple[int, Report]] = []
+    for report in reports:
+        for entry, words in _entries_of(replay, report):
+            if entry is None:
+                trouble.append(f"acknowledged, but not in the journal: {words} {report}")
+            elif (
+                entry.at >= report["asked_at"]
+            ):  # older: asking again for what one holds gives the same grant
+                placed.append((entry.position, report))
+    return trouble + _out_of_order(placed)
+
+
+def _entries_of(replay: Replay, report: Report) -> Iterator[tuple[Entry | None, str]]:
+    """The entries that must be there for what was reported."""
+    what, session = report["what"], report.get("session", "")
+    if what == "joined":
+        yield replay.joined.get(session), "joined"
+    elif what == "left":
+        yield replay.ended.get(session), "left"
+    elif what in ("taken", "released"):
+        book = replay.taken if what == "taken" else replay.freed
+        for token in report["tokens"]:
+            entry = book.get(token)
+            yield entry if entry is not None and entry.session == session else None, f"{what} {token}"
+    elif what == "refused":
+        for other, pattern in report["others"]:
+            if (other, pattern) not in replay.known:
+                yield None, f"refused for {pattern} of {other}"
+
+
+def _out_of_order(placed: list[tuple[int, Report]]) -> list[str]:
+    """Whoever was answered before another one asked must stand before it in the journal."""
+    trouble: list[str] = []
+    latest: Report | None = None
+    for position, report in sorted(placed, key=lambda pair: pair[0]):
+        if latest is not None and report["ended"] < latest["began"]:
+            trouble.append(
+                f"entry {position} was acknowledged before an earlier one was asked for: {report}, {latest}"
+            )
+        if latest is None or report["began"] > latest["began"]:
+            latest = report
+    return trouble

@@ -1,0 +1,308 @@
+"""Usage: what attempts cost, each booking made once and to one lineage; what nobody knows stays unknown.
+
+Money is counted in whole millionths of a US dollar, so that sums are exact. A booking belongs to one task,
+and with it to one lineage; other tasks that it is linked to only refer to it. What belongs to no task is
+unattributed. So the totals of all tasks and what is unattributed add up to the grand total.
+"""
+
+from __future__ import annotations
+
+from landlane.clock import rfc3339
+from landlane.errors import Malformed
+from landlane.ids import digest
+from landlane.settings.value_readers import micros_from
+from landlane.values import value
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterable, Mapping
+    from typing import Any
+
+    from landlane.settings.model import Settings
+    from landlane.tasks.model import Task
+
+LONGEST_KEY = 400
+MOST_TOKENS = 10**15
+MOST_LINKS = 10_000
+MILLION = 1_000_000
+UNATTRIBUTED = ""  # the lineage and the task of what belongs to none
+# How a cost is known: the client said so, its tokens have a price, or nothing was ever started.
+REPORTED, PRICED, IDLE = "reported", "priced", "idle"
+BUDGET_LABEL = "budget:"
+
+
+@value
+class UsageEntry:
+    """One booking. `state` is the day of it, by which bookings are found; instants are the calendar's."""
+
+    id: str
+    key: str  # what makes it the same booking when it comes again
+    lineage: str
+    task: str
+    state: str
+    at: int
+    attempt: int = 0
+    agent: str = ""
+    client: str = ""
+    model: str = ""
+    run: str = ""  # the session of the orchestrator whose attempt it was
+    input_tokens: int | None = None
+    output_tokens: int | None = None
+    cost_micros: int | None = None
+    how: str = ""  # how the cost is known; empty when it is not
+    links: list[str] = []  # noqa: RUF012 - never changed; other tasks that it has to do with
+    is_final: bool = True  # false while its attempt is still at work
+    is_least: bool = False  # its attempt ended without a word: it cost at least this
+    by: str = ""  # who booked it
+
+
+@value
+class Total:
+    """What some bookings add up to, and how many of them nobody knows the cost of."""
+
+    cost_micros: int = 0  # of those whose cost is known
+    entries: int = 0
+    unknown: int = 0  # bookings without a cost
+    least: int = 0  # bookings that cost at least what is said
+    input_tokens: int = 0
+    output_tokens: int = 0
+    unknown_tokens: int = 0  # bookings without one of the numbers of tokens
+
+    @property
+    def is_known(self) -> bool:
+        """Whether the sum is all of it."""
+        return not self.unknown and not self.least
+
+
+def add_up(entries: Iterable[UsageEntry]) -> Total:
+    """What these bookings add up to."""
+    listed = list(entries)
+    return Total(
+        cost_micros=sum(one.cost_micros or 0 for one in listed),
+        entries=len(listed),
+        unknown=sum(one.cost_micros is None for one in listed),
+        least=sum(one.is_least and one.cost_micros is not None for one in listed),
+        input_tokens=sum(one.input_tokens or 0 for one in listed),
+        output_tokens=sum(one.output_tokens or 0 for one in listed),
+        unknown_tokens=sum(one.input_tokens is None or one.output_tokens is None for one in listed),
+    )
+
+
+def add_up_by(entries: Iterable[UsageEntry], key: Callable[[UsageEntry], str]) -> dict[str, Total]:
+    """The same for each group, the dearest first."""
+    groups: dict[str, list[UsageEntry]] = {}
+    for one in entries:
+        groups.setdefault(key(one), []).append(one)
+    totals = {name: add_up(group) for name, group in groups.items()}
+    return dict(sorted(totals.items(), key=lambda item: (-item[1].cost_micros, -item[1].entries, item[0])))
+
+
+def usage_id(key: str) -> str:
+    """The id of the booking with this key: the same on every machine, so that nobody books it twice."""
+    return f"U-{digest(key)[:16]}"
+
+
+def attempt_key(attempt_id: str) -> str:
+    """The key under which an attempt is booked."""
+    return f"attempt/{attempt_id}"
+
+
+def day_of(at: int) -> str:
+    """The day of an instant, as in 2026-01-31. Days begin at midnight UTC, on every machine alike."""
+    return rfc3339(at)[:10]
+
+
+def days_between(since: int, until: int) -> list[str]:
+    """The days that a period touches, in order."""
+    day_ms = 86_400_000
+    first, last = since // day_ms, max(until - 1, since) // day_ms
+    return [day_of(number * day_ms) for number in range(first, last + 1)]
+
+
+def read_money(found: object, what: str) -> int:
+    """Millionths of a US dollar from an amount such as 1.50.
+
+    Raises:
+        Malformed: it is no amount.
+    """
+    micros = micros_from(found)
+    if micros is None:
+        raise Malformed(
+            f"{what} {str(found)[:40]!r} is not an amount of US dollars",
+            code="BAD_AMOUNT",
+            hint="write a number from 0 on, such as 1.50; leave it out when nobody knows it",
+        )
+    return micros
+
+
+def read_tokens(found: object, what: str) -> int | None:
+    """A number of tokens; nothing when nobody knows it.
+
+    Raises:
+        Malformed: it is no whole number.
+    """
+    if found is None or found == "":
+        return None
+    is_text = isinstance(found, str) and found.isascii() and found.isdecimal() and len(found) < 20
+    number = int(str(found)) if is_text or (isinstance(found, int) and not isinstance(found, bool)) else -1
+    if not 0 <= number <= MOST_TOKENS:
+        raise Malformed(
+            f"{what} {str(found)[:40]!r} is not a number of tokens",
+            code="BAD_TOKENS",
+            hint="write a whole number from 0 on; leave it out when nobody knows it",
+        )
+    return number
+
+
+# ------------------------------------------------------------------------------------------------ prices
+
+
+def price_of(
+    prices: Iterable[tuple[str, Mapping[str, int]]],
+    model: str,
+    input_tokens: int | None,
+    output_tokens: int | None,
+) -> int | None:
+    """What so many tokens of a model cost by the settings; nothing when the model or a number is unknown.
+
+    A name ending in `*` stands for every model that begins so; the longest name that fits counts.
+    """
+    found = _price(prices, model)
+    if found is None or input_tokens is None or output_tokens is None:
+        return None
+    exact = input_tokens * found["input"] + output_tokens * found["output"]
+    return (exact + MILLION // 2) // MILLION
+
+
+def _price(prices: Iterable[tuple[str, Mapping[str, int]]], model: str) -> Mapping[str, int] | None:
+    if not model:
+        return None
+    listed = dict(prices)
+    if model in listed:
+        return listed[model]
+    fitting = [name for name in listed if name.endswith("*") and model.startswith(name[:-1])]
+    return listed[max(fitting, key=len)] if fitting else None
+
+
+# ----------------------------------------------------------------------------------------------- budgets
+
+
+def own_budget(task: Task) -> int | None:
+    """What one attempt at a task may cost, by its label `budget:1.50`; nothing when it has none."""
+    for label in task.labels:
+        if label.startswith(BUDGET_LABEL):
+            return micros_from(label.removeprefix(BUDGET_LABEL))
+    return None
+
+
+def counted(entries: Iterable[UsageEntry], settings: Settings) -> int:
+    """What counts against a budget: what is known, and for each unknown cost what the settings say."""
+    stand_in = settings.budgets_unknown or 0
+    return sum(stand_in if one.cost_micros is None else one.cost_micros for one in entries)
+
+
+# -------------------------------------------------------------------------------------- foreign records
+
+_TEXTS = ("key", "task", "agent", "client", "model")
+_KNOWN = (*_TEXTS, "tasks", "input_tokens", "output_tokens", "cost_usd", "at", "attempt")
+
+
+@value
+class Foreign:
+    """A record of another tool: what was used, for which tasks, the first of which it is booked to."""
+
+    key: str
+    tasks: tuple[str, ...]
+    at: int  # 0: now
+    agent: str
+    client: str
+    model: str
+    attempt: int
+    input_tokens: int | None
+    output_tokens: int | None
+    cost_micros: int | None
+
+
+def read_foreign(record: object, fallback_key: str) -> Foreign:
+    """A record from a parsed line; one without a key of its own gets the fallback.
+
+    Raises:
+        Malformed: it holds something that cannot be used; the message names the field.
+    """
+    if not isinstance(record, dict):
+        raise _bad("a record is a JSON object")
+    fields: dict[str, Any] = record  # pyright: ignore[reportUnknownVariableType]
+    for name in fields:
+        if name not in _KNOWN:
+            raise _bad(f"{name[:40]!r} is unknown; known: {', '.join(_KNOWN)}")
+    texts = {name: _text(fields, name) for name in _TEXTS}
+    cost = fields.get("cost_usd")
+    return Foreign(
+        key=texts["key"] or fallback_key,
+        tasks=_tasks(fields, texts["task"]),
+        at=_instant(fields.get("at")),
+        agent=texts["agent"],
+        client=texts["client"],
+        model=texts["model"],
+        attempt=read_tokens(fields.get("attempt"), "attempt") or 0,
+        input_tokens=read_tokens(fields.get("input_tokens"), "input_tokens"),
+        output_tokens=read_tokens(fields.get("output_tokens"), "output_tokens"),
+        cost_micros=None if cost is None else read_money(cost, "cost_usd"),
+    )
+
+
+def _text(fields: dict[str, Any], name: str) -> str:
+    found = fields.get(name)
+    if found is None:
+        return ""
+    if not isinstance(found, str) or len(found) > LONGEST_KEY or not found.isprintable():
+        raise _bad(f"{name} must be a text in one line of at most {LONGEST_KEY} characters")
+    return found
+
+
+def _tasks(fields: dict[str, Any], first: str) -> tuple[str, ...]:
+    """All tasks of a record, the one that it is booked to first."""
+    found = fields.get("tasks")
+    listed: list[object] = [] if found is None else found
+    are_texts = isinstance(listed, list) and all(  # pyright: ignore[reportUnnecessaryIsInstance]
+        isinstance(one, str) and one and one.isprintable() for one in listed
+    )
+    if not are_texts or len(listed) > MOST_LINKS:
+        raise _bad(f"tasks must be a list of at most {MOST_LINKS:,} tasks")
+    return tuple(dict.fromkeys(str(one)[:LONGEST_KEY] for one in ([first] if first else []) + listed))
+
+
+def _instant(found: object) -> int:
+    from landlane.usage.period import read_instant  # noqa: PLC0415 - dates are only read here
+
+    if found is None:
+        return 0
+    if isinstance(found, str):
+        return read_instant(found, "at")
+    raise _bad("at must be an instant such as 2026-01-31T09:30:00Z")
+
+
+def _bad(message: str) -> Malformed:
+    hint = "each line holds one JSON object; `landlane usage import --help` shows one"
+    return Malformed(message, code="BAD_USAGE_RECORD", hint=hint)
+
+
+# ------------------------------------------------------------------------------------------------- words
+
+
+def money_words(micros: int) -> str:
+    """An amount for people: two places, or as many as it has."""
+    whole, rest = divmod(micros, MILLION)
+    return f"${whole:,}.{f'{rest:06d}'.rstrip('0').ljust(2, '0')}"
+
+
+def total_words(total: Total) -> str:
+    """A sum for people, that says what it does not know."""
+    if not total.entries:
+        return "nothing booked"
+    if total.unknown == total.entries:
+        return "unknown"
+    if total.is_known:
+        return money_words(total.cost_micros)
+    told = f"at least {money_words(total.cost_micros)}"
+    return f"{told}; unknown for {total.unknown} of {total.entries}" if total.unknown else told

@@ -1,0 +1,86 @@
+"""Bookings, totals and budgets as the JSON that every door answers with; what is unknown is null."""
+
+from __future__ import annotations
+
+from landlane.clock import rfc3339
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+    from typing import Any
+
+    from landlane.usage.add import Totals
+    from landlane.usage.import_records import Imported
+    from landlane.usage.model import Total, UsageEntry
+
+_MICROS = 1_000_000
+
+
+def usage_json(entry: UsageEntry) -> dict[str, Any]:
+    """A booking as programs read it."""
+    return {
+        "id": entry.id,
+        "key": entry.key,
+        "at": rfc3339(entry.at),
+        "task": entry.task or None,
+        "lineage": entry.lineage or None,
+        "attempt": entry.attempt or None,
+        "agent": entry.agent or None,
+        "client": entry.client or None,
+        "model": entry.model or None,
+        "input_tokens": entry.input_tokens,
+        "output_tokens": entry.output_tokens,
+        "cost_usd": dollars(entry.cost_micros),
+        "cost_micros": entry.cost_micros,
+        "known_by": entry.how or None,
+        "is_least": entry.is_least,
+        "is_final": entry.is_final,
+        "links": list(entry.links),
+    }
+
+
+def total_json(total: Total) -> dict[str, Any]:
+    """A sum. `cost_usd` is null when nobody knows any of it; `unknown` says of how many nobody does."""
+    is_unknown = total.entries > 0 and total.unknown == total.entries
+    cost = None if is_unknown else total.cost_micros
+    return {
+        "cost_usd": dollars(cost),
+        "cost_micros": cost,
+        "is_least": not total.is_known,
+        "entries": total.entries,
+        "unknown": total.unknown,
+        "input_tokens": total.input_tokens,
+        "output_tokens": total.output_tokens,
+        "unknown_tokens": total.unknown_tokens,
+    }
+
+
+def totals_json(totals: Totals) -> dict[str, Any]:
+    """What was spent by each task, by nobody that is known, and in all."""
+    return {
+        "total": total_json(totals.grand),
+        "unattributed": total_json(totals.unattributed),
+        "tasks": _each(totals.tasks),
+        "lineages": _each(totals.lineages),
+    }
+
+
+def imported_json(imported: Imported) -> dict[str, Any]:
+    """What became of records that were read in."""
+    return {
+        "booked": imported.booked,
+        "known": imported.known,
+        "differing": imported.differing,
+        "unattributed": imported.unattributed,
+        "unknown_tasks": list(imported.strange),
+        "total": total_json(imported.total),
+    }
+
+
+def dollars(micros: int | None) -> float | None:
+    """An amount as a number; `cost_micros` beside it is exact."""
+    return None if micros is None else micros / _MICROS
+
+
+def _each(totals: Mapping[str, Total]) -> dict[str, Any]:
+    return {name: total_json(total) for name, total in totals.items()}

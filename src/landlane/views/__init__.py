@@ -1,1 +1,0 @@
-"""The JSON and text forms that all doors share."""

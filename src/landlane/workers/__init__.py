@@ -1,0 +1,1 @@
+"""`landlane run`: the orchestrator, one supervisor per attempt, what workers return, logs."""

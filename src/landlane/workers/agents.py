@@ -1,0 +1,131 @@
+"""What runs tasks: the agents that may be started, what each needs, and which task may begin now."""
+
+from __future__ import annotations
+
+from landlane.errors import Malformed
+from landlane.plans.model import AGENTS
+from landlane.roles.model import WORKER_ROLE, roles_of
+from landlane.values import value
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+    from typing import Any
+
+    from landlane.roles.model import Role
+    from landlane.settings.model import Settings
+    from landlane.tasks.model import Task
+
+COMMAND = "command"
+
+
+@value
+class Agent:
+    """One kind of worker: a coding client, or a command that speaks the worker protocol."""
+
+    name: str
+    client: str = COMMAND
+    command: tuple[str, ...] = ()
+    model: str = ""
+    words: tuple[str, ...] = ()
+    role: str = ""
+    needs: tuple[tuple[str, int], ...] = ()
+    most: int = 0  # so many of this kind at once; 0: as many as there are places
+    heartbeat_ms: int = 60_000
+    limit_ms: int = 0
+
+
+def label_of(task: Task, name: str) -> str:
+    """What a task's labels say of something that the queue has no field for; empty when nothing."""
+    return next((one.removeprefix(f"{name}:") for one in task.labels if one.startswith(f"{name}:")), "")
+
+
+def agent_for(settings: Settings, task: Task, default: str = "") -> Agent:
+    """Who is to do a task: whom it names, else the default of the caller, else that of the settings.
+
+    Raises:
+        Malformed: nobody is named, or nobody of that name is known.
+    """
+    name = label_of(task, "agent") or default or settings.run_agent
+    if not name:
+        raise Malformed(
+            f"{task.id} names no agent, and there is no default",
+            code="NO_AGENT",
+            hint="give --agent claude, or say [run] agent in landlane.toml, or `agent:` in the plan",
+        )
+    return find_agent(settings, name)
+
+
+def find_agent(settings: Settings, name: str) -> Agent:
+    """The agent of this name: one that the settings define, or a coding client as it is.
+
+    Raises:
+        Malformed: there is none.
+    """
+    given = dict(settings.agents).get(name)
+    if given is not None:
+        return _defined(settings, name, given)
+    if name in AGENTS and name != COMMAND:
+        return Agent(
+            name=name,
+            client=name,
+            heartbeat_ms=settings.run_heartbeat_ms,
+            limit_ms=settings.run_limit_ms,
+        )
+    known = [*(one for one, _ in settings.agents), *(one for one in AGENTS if one != COMMAND)]
+    raise Malformed(
+        f"there is no agent {name[:40]!r}",
+        code="UNKNOWN_AGENT",
+        hint=f"one of {', '.join(known)}; or define it: [agents.{name[:40]}] command = […] in landlane.toml",
+    )
+
+
+def _defined(settings: Settings, name: str, given: Mapping[str, Any]) -> Agent:
+    client = str(given.get("client", COMMAND))
+    if client != COMMAND and client not in AGENTS:
+        raise Malformed(
+            f"[agents.{name}]: there is no client {client[:40]!r}",
+            code="UNKNOWN_AGENT",
+            hint=f"one of {', '.join(AGENTS)}",
+        )
+    return Agent(
+        name=name,
+        client=client,
+        command=tuple(given.get("command", ())),
+        model=str(given.get("model", "")),
+        words=tuple(given.get("words", ())),
+        role=str(given.get("role", "")),
+        needs=tuple(given.get("needs", {}).items()),
+        most=int(given.get("most", 0)),
+        heartbeat_ms=int(given.get("heartbeat", settings.run_heartbeat_ms)),
+        limit_ms=int(given.get("limit", settings.run_limit_ms)),
+    )
+
+
+def role_for(settings: Settings, task: Task, agent: Agent) -> str:
+    """In which role a task is worked on: its own, else its agent's, else one that only hands changes back."""
+    return task.role or agent.role or settings.run_role or WORKER_ROLE
+
+
+def may_commit(role: Role) -> bool:
+    """Whether a worker in this role commits itself, or hands its change back."""
+    return bool(role.writes) and "commit" in role.verbs
+
+
+def lander_role(settings: Settings, task: Task) -> str:
+    """The role in which the change of a task is landed for it; none where its worker handed it back.
+
+    What was handed back was judged by the role then, and committed by whoever looked after the worker.
+    """
+    role = roles_of(settings).get(task.role)
+    return task.role if role is None or may_commit(role) else ""
+
+
+def needs_of(task: Task, agent: Agent) -> dict[str, int]:
+    """How much of each resource an attempt takes: what the task says goes before what its agent says."""
+    needs = dict(agent.needs)
+    for label in task.labels:
+        if label.startswith("needs:"):
+            name, _, amount = label.removeprefix("needs:").partition("=")
+            needs[name] = int(amount) if amount.isascii() and amount.isdigit() else 1
+    return needs

@@ -1,0 +1,60 @@
+"""What a worker is started with, and what it is told: its command in its role, and its assignment."""
+
+from __future__ import annotations
+
+import os
+
+from landlane.exec.start_client import Start, prepare_start
+from landlane.handoffs.hand_over import context_for
+from landlane.protocol.worker.messages import WorkAssignment
+from landlane.tasks.rows import pattern_pairs
+from landlane.usage.add import left_for
+from landlane.workers.agents import COMMAND, may_commit
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from landlane.context import Site
+    from landlane.roles.model import Role
+    from landlane.tasks.model import Task
+    from landlane.workers.agents import Agent
+
+
+def start_of(site: Site, agent: Agent, role: Role, scratch: str, folder: str) -> Start:
+    """How a worker is started: its own command, or a coding client behind a translator."""
+    if agent.client == COMMAND:
+        first = agent.command[0]
+        ours = os.path.join(site.home.root, first)
+        is_ours = os.sep in first and not os.path.isabs(first) and os.path.isfile(ours)
+        return Start(command=(ours if is_ours else first, *agent.command[1:]))
+    from landlane.clients.as_worker.registry import worker_command
+
+    words = worker_command(agent.client, model=agent.model, extra=agent.words)
+    return prepare_start(words, role, site.settings, scratch, folder, is_throwaway=not may_commit(role))
+
+
+def assignment_for(
+    site: Site, task: Task, agent: Agent, role: Role, *, folder: str, scratch: str, base: str
+) -> WorkAssignment:
+    """What a worker is told of its task, with all that earlier attempts left."""
+    is_committing = may_commit(role)
+    budget = left_for(site.context, task)
+    left = context_for(site, task)
+    return WorkAssignment(
+        assignment=f"{task.id}-{task.attempt}",
+        task=task.id,
+        attempt=task.attempt,
+        title=task.title,
+        body=task.body or None,
+        role=role.name,
+        paths=tuple(text for text, _ in pattern_pairs(task.stored_paths)),
+        check=task.check or None,
+        folder=folder,
+        scratch=scratch,
+        branch=task.branch if is_committing else None,
+        base=base,
+        may_commit=is_committing,
+        heartbeat_seconds=agent.heartbeat_ms / 1000,
+        limit_seconds=agent.limit_ms / 1000 if agent.limit_ms else None,
+        budget_usd=budget / 1_000_000 if budget is not None else None,
+        notes=(left,) if left else (),
+    )

@@ -1,0 +1,1 @@
+"""What a worker hands back: check, apply, commit, save."""

@@ -1,0 +1,469 @@
+"""Closing workspaces, taking up what was cut off half way, and pruning.
+
+Closing: what exists nowhere else is rescued, the checkout removed, its pins and slots let go; only then is it
+`closed`. Each step can be done again, so `mend` goes on wherever a crash left it: to the end for one that was
+being closed, back to nothing for one that was being opened.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import os
+
+from landlane.errors import Held, LandlaneError, NotAllowed, RepositoryError
+from landlane.git import create_checkout as checkouts
+from landlane.git.is_merged import is_merged
+from landlane.git.remove_checkout import (
+    check_no_mounts,
+    going_name,
+    is_folder,
+    is_made_here,
+    remove_checkout,
+    unlink_in_git_dir,
+    worktree_entries,
+    worktree_entry,
+)
+from landlane.git.run import run_git
+from landlane.git.target import commit_at, fetch_target, find_target, tip_of
+from landlane.platform.file_users_inhabitants import processes_in
+from landlane.tasks.model import OVER
+from landlane.values import as_dict, replace, value
+from landlane.workspaces import records as operations
+from landlane.workspaces.model import CLONE, CLOSED, CLOSING, FAILED, OPEN, OPENING, Workspace
+from landlane.workspaces.recent_changes import has_newer, instant
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+    from landlane.context import Site
+    from landlane.git.discovery import Checkout
+    from landlane.git.untrusted_checkout import Place
+    from landlane.sessions.model import Session
+    from landlane.workspaces.recent_changes import Instant
+
+    Step = Callable[[str], None]
+
+
+@value
+class Closed:
+    """A workspace that is gone, and where what was in it is now."""
+
+    workspace: Workspace
+    rescue: str
+    is_merged: bool
+    notes: tuple[str, ...] = ()
+
+
+def close_workspace(
+    site: Site,
+    session: Session | None,
+    workspace: Workspace,
+    *,
+    force: bool = False,
+    on_step: Step = lambda _: None,
+) -> Closed:
+    """Rescue what exists nowhere else, then remove a workspace. `on_step` hears each step after it is done.
+
+    Raises:
+        Held: another live session has it, or live processes are in it.
+        RepositoryError: something in it can be neither saved nor removed.
+    """
+    if not force:
+        _check_alone(site, session, workspace)
+    check_no_mounts(workspace.path)
+    if workspace.state == OPEN:
+        process = as_dict(site.context.processes.current())
+        going = operations.change_state(
+            site.context, workspace, "closing", session, state=CLOSING, process=process
+        )
+        return _finish_or_leave(site, session, going, on_step, "closing")
+    taken = operations.take_over(site.context, workspace, workspace.state)
+    if taken is None:
+        raise NotAllowed(
+            f"{workspace.id} is {workspace.state} by another process",
+            code="WORKSPACE_BUSY",
+            hint="try again in a moment",
+        )
+    if taken.state == CLOSING:
+        return _finish_or_leave(site, session, taken, on_step)
+    given_up = give_up(site, session, taken, _process_ended())
+    return Closed(workspace=given_up or taken, rescue="", is_merged=False)
+
+
+def _check_alone(site: Site, session: Session | None, workspace: Workspace) -> None:
+    is_own = session is not None and workspace.session == session.id
+    if not is_own and operations.is_held(site.context, workspace):
+        raise operations.held_by(workspace)
+    inside = inhabitants(workspace)
+    if inside:
+        named = ", ".join(f"{pid} ({name})" for pid, name in inside[:5])
+        raise Held(
+            f"{len(inside)} live process{'es are' if len(inside) > 1 else ' is'} in {workspace.id}: {named}",
+            code="WORKSPACE_IN_USE",
+            hint="end them, or close it anyway with --force: everything is rescued first",
+            holder=workspace.agent,
+            processes=[pid for pid, _ in inside],
+        )
+
+
+def _finish_or_leave(
+    site: Site, session: Session | None, going: Workspace, on_step: Step, done: str = ""
+) -> Closed:
+    """Go to the end; or say that nobody is at it any more, for this process may live on for long."""
+    try:
+        if done:
+            on_step(done)
+        return _finish(site, session, going, on_step)
+    except BaseException:
+        _leave(site, going)
+        raise
+
+
+def inhabitants(workspace: Workspace) -> list[tuple[int, str]]:
+    """The processes in a workspace, also when its folder was renamed under them to be removed."""
+    return [*processes_in(workspace.path), *processes_in(going_name(workspace.path, workspace.id))]
+
+
+def _finish(site: Site, session: Session | None, going: Workspace, on_step: Step) -> Closed:
+    """The second half, which can be done again: save, remove, let go, and write down that it is gone."""
+    is_renamed = is_folder(going_name(going.path, going.id))
+    began: Instant | None = None
+    others: list[str] = []
+    try:
+        if not is_renamed:
+            _rebuild_if_gone(site.home, going)
+            began = instant(os.path.dirname(going.path), os.path.join(site.common_dir, "landlane"))
+            going, others = _save(site, session, going, on_step)
+    except BaseException as error:
+        # Nothing was removed yet: it is as it was, and whoever closes it next hears the same reason.
+        why = error.message if isinstance(error, LandlaneError) else str(error)
+        operations.change_state(site.context, going, "kept", session, state=OPEN, process={}, why=why[:1000])
+        raise
+    head = commit_at(site.home, f"refs/heads/{going.branch}")
+    merged = _is_merged(site, head)
+    late: list[str] = []
+
+    def look_again() -> None:
+        nonlocal going
+        late.extend(_save_late(site, session, going, began))
+        if late and not going.rescue:
+            going = operations.change_state(site.context, going, "rescued", session, rescue=late[0])
+
+    def after(step: str) -> None:
+        if step == "renamed":
+            _mend_git_dir(site.home, going, going_name(going.path, going.id))
+            look_again()
+        on_step(step)
+
+    if is_renamed:  # whoever renamed it may have been cut off before the second look
+        look_again()
+    remove_checkout(site.home, going.path, mark=going.id, on_step=after)
+    on_step("removed")
+    notes = [f"what was written meanwhile is {one}" for one in late]
+    notes += [f"what the repository knew of its worktree is {one}" for one in others]
+    notes += _settle_branch(site.home, going, head, is_merged=merged)
+    checkouts.unpin(site.home, going.id, branch=going.branch)
+    on_step("unpinned")
+    _free_slots(site, going)
+    on_step("freed")
+    closed = operations.change_state(
+        site.context,
+        going,
+        "closed",
+        session,
+        state=CLOSED,
+        is_merged=merged,
+        closed_at=site.wall_ms(),
+        process={},
+        slots={},
+        why="",
+    )
+    on_step("closed")
+    return Closed(workspace=closed, rescue=going.rescue, is_merged=merged, notes=tuple(notes))
+
+
+def _save(
+    site: Site, session: Session | None, going: Workspace, on_step: Step
+) -> tuple[Workspace, list[str]]:
+    """Bring home what exists only in the workspace; tells also the rescues that it does not name."""
+    from landlane.rescue.save import forget_same, save_checkout, save_place
+
+    if not is_folder(going.path):
+        return going, []
+    _mend_git_dir(site.home, going, going.path)
+    if going.kind == CLONE:
+        checkouts.bring_back(site.home, going.path, going.branch)
+        on_step("brought")
+    reason = f"closing {going.id}"
+    saved = [save_checkout(site, session, going.path, reason, workspace=going)]
+    # A repository that somebody made in a worktree hides what git had of the worktree itself.
+    saved += [
+        save_place(site, session, place, reason, workspace=going)
+        for place in _places(site.home, going, going.path)[1:]
+    ]
+    on_step("saved")
+    rescues = [one for one in saved if one]
+    if not rescues:
+        return going, []
+    for one in rescues:
+        forget_same(site, one, going)
+    now = operations.change_state(site.context, going, "rescued", session, rescue=rescues[0])
+    on_step("rescued")
+    return now, rescues[1:]
+
+
+def _mend_git_dir(home: Checkout, going: Workspace, root: str) -> None:
+    """Make sure that there is a git directory of its own to save the files by.
+
+    An agent can write to all of its clone: `.git` may be gone, or lead to the repository of another, which
+    is none of its business. A worktree is known by its entry in the repository; what its `.git` says does not
+    count.
+    """
+    if not is_folder(root):
+        return
+    own = os.path.join(root, ".git")
+    if is_folder(own):
+        try:
+            os.rmdir(own)  # nothing is in it: as good as none
+        except OSError:
+            return
+    if not _places(home, going, root):
+        checkouts.give_git_dir(home, root, going.branch, going.base, going.id)
+
+
+def _places(home: Checkout, going: Workspace, root: str) -> list[Place]:
+    """A workspace in a folder, by each git directory that is its own and no one else's."""
+    from landlane.git.untrusted_checkout import CLONE as CLONE_PLACE
+    from landlane.git.untrusted_checkout import WORKTREE, Place
+
+    found: list[Place] = []
+    own = os.path.join(root, ".git")
+    if is_folder(root) and is_folder(own):
+        found.append(Place(root=root, git_dir=own, kind=CLONE_PLACE))
+    entry = worktree_entry(home, going.path) if going.kind != CLONE else ""
+    if is_folder(root) and entry:
+        found.append(Place(root=root, git_dir=entry, kind=WORKTREE))
+    return found
+
+
+def _rebuild_if_gone(home: Checkout, going: Workspace) -> None:
+    """Somebody removed the folder of a worktree by hand, but git still has its index and its HEAD.
+
+    With the folder back, as the index says it was, staged changes and detached commits are saved like any.
+    """
+    entry = worktree_entry(home, going.path)
+    if not entry or going.kind == CLONE or os.path.lexists(going.path):
+        return
+    os.makedirs(going.path)
+    with open(os.path.join(going.path, ".git"), "w", encoding="utf-8", errors="surrogateescape") as file:
+        file.write(f"gitdir: {entry}\n")
+    run_git("checkout-index", "--all", "--quiet", cwd=going.path, limit_seconds=1800)
+
+
+def _save_late(site: Site, session: Session | None, going: Workspace, since: Instant | None) -> list[str]:
+    """Save what was written after the first look, now that nobody new finds the folder.
+
+    That this is done shows in the folder itself: git does not know it any more, before the first file goes.
+    So whoever goes on after a crash never takes a half-deleted folder for somebody's deletions.
+    """
+    from landlane.rescue.save import forget_if_known, save_place
+
+    root = going_name(going.path, going.id)
+    known = _places(site.home, going, root)
+    found: list[str] = []
+    for place in known:
+        if not os.path.lexists(os.path.join(place.git_dir, "HEAD")):
+            continue
+        if since is None or has_newer(place.root, place.git_dir, since):
+            reason = f"written while {going.id} was closed"
+            saved = save_place(site, session, place, reason, workspace=going)
+            if saved and not forget_if_known(site, saved, going):
+                found.append(saved)
+    # A worktree is forgotten by the repository, as the next step of its removal.
+    if known and known[0].git_dir == os.path.join(root, ".git"):
+        with contextlib.suppress(FileNotFoundError):
+            unlink_in_git_dir(root, "HEAD")
+    return found
+
+
+def _settle_branch(home: Checkout, going: Workspace, head: str, *, is_merged: bool) -> list[str]:
+    """Delete a branch that holds nothing of its own; tells what became of it."""
+    if not head:
+        return []
+    is_empty = head == going.base
+    if not is_empty and not is_merged:
+        return [f"{going.branch} stays: it is not merged"]
+    if is_checked_out(home, going.branch):
+        return [f"{going.branch} stays: another checkout stands on it"]
+    checkouts.drop_branch(home, going.branch, head)
+    return [f"{going.branch} is {'empty' if is_empty else 'merged'} and was deleted"]
+
+
+def is_checked_out(home: Checkout, branch: str) -> bool:
+    """Whether a worktree of the repository stands on a branch."""
+    wanted = f"ref: refs/heads/{branch}"
+    for folder in (home.common_dir, *(entry for entry, _ in worktree_entries(home))):
+        try:
+            with open(os.path.join(folder, "HEAD"), encoding="utf-8", errors="surrogateescape") as file:
+                if file.readline().rstrip("\n") == wanted:
+                    return True
+        except OSError:
+            continue
+    return False
+
+
+def _is_merged(site: Site, head: str) -> bool:
+    if not head:
+        return False
+    try:
+        target = find_target(site.home, site.settings)
+    except RepositoryError:
+        return False
+    return is_merged(site.home, head, tip_of(site.home, target))
+
+
+def _free_slots(site: Site, workspace: Workspace) -> None:
+    """Give back what was leased with a workspace, also what was leased just before a crash."""
+    from landlane.sessions.leases import session_from
+    from landlane.state.slot_kinds import workspace_id
+    from landlane.state.slots import free
+
+    named = {variable for variable, _ in site.settings.workspace_slots} | set(workspace.slots)
+    if not named:
+        return
+    place = workspace_id(site.context.processes.machine, workspace.path)
+    rows = site.context.store.view(lambda reading: reading.all("slots_all"))
+    for row in rows:
+        if row[5] != place or row[4] not in named:
+            continue
+        holder = site.context.store.view(lambda reading, id=row[7]: reading.one("session_get", session=id))
+        try:
+            if holder is not None:
+                free(site.context, session_from(holder), row[1])
+        except LandlaneError:
+            continue  # its session has ended, and it with that
+
+
+def give_up(site: Site, session: Session | None, begun: Workspace, error: BaseException) -> Workspace | None:
+    """Take back what was made of a workspace that was never handed out: nobody has worked in it yet."""
+    why = error.message if isinstance(error, LandlaneError) else f"{type(error).__name__}: {error}"
+    try:
+        _take_back(site, begun)
+        head = begun.base if begun.has_new_branch else ""
+        checkouts.unpin(site.home, begun.id, branch=begun.branch, head=head)
+        _free_slots(site, begun)
+        return operations.change_state(
+            site.context,
+            replace(begun, state=OPENING),
+            "failed",
+            session,
+            state=FAILED,
+            why=why[:1000],
+            closed_at=site.wall_ms(),
+            process={},
+        )
+    except (LandlaneError, OSError):
+        _leave(site, replace(begun, state=OPENING))
+        return None
+
+
+def _leave(site: Site, half_way: Workspace) -> None:
+    """Say that nobody is at it any more, so that the next `mend` goes on."""
+    try:
+        operations.change_state(site.context, half_way, "left", None, process={})
+    except LandlaneError:
+        return  # it is not half way any more
+
+
+def _take_back(site: Site, begun: Workspace) -> None:
+    """Remove what was made of a checkout, and nothing that somebody else put at its place."""
+    path = begun.path
+    if (
+        not os.path.lexists(path)
+        or os.path.lexists(going_name(path, begun.id))
+        or is_made_here(site.home, path)
+    ):
+        remove_checkout(site.home, path, mark=begun.id)
+        return
+    try:
+        if os.listdir(path) == [".git"]:  # a clone whose maker was cut off at once
+            os.rmdir(os.path.join(path, ".git"))
+        os.rmdir(path)
+    except OSError:
+        return  # there is something in it, and none of it is ours
+    remove_checkout(site.home, path, mark=begun.id)  # git may have entered it already
+
+
+def _process_ended() -> LandlaneError:
+    return LandlaneError("its process ended", code="PROCESS_ENDED")
+
+
+def mend(site: Site, session: Session | None = None) -> list[str]:
+    """Go on with what processes that have ended left half way; tells what was done, or why it was not."""
+    done: list[str] = []
+    for one in operations.list_half_way(site.context):
+        is_here = operations.is_here(site.context, one, site.common_dir)
+        # A child of the process that died, such as git or an installer, may still be at work in it.
+        if not is_here or operations.is_own(site.context, one) or inhabitants(one):
+            continue
+        taken = operations.take_over(site.context, one, one.state)
+        if taken is None:
+            continue
+        try:
+            if taken.state == CLOSING:
+                _finish_or_leave(site, session, taken, lambda _: None)
+                done.append(f"{taken.id} was half closed, and is closed now")
+            elif give_up(site, session, taken, _process_ended()):
+                done.append(f"{taken.id} was half opened, and is taken back")
+        except (LandlaneError, OSError) as error:
+            done.append(f"{taken.id} was half {'closed' if taken.state == CLOSING else 'opened'}: {error}")
+    return done
+
+
+def prune(
+    site: Site, session: Session, *, is_dry: bool = False
+) -> list[tuple[Workspace, str, Closed | None]]:
+    """Close what is finished or forsaken; of each workspace, what became of it or why it stays."""
+    for told in mend(site, session):
+        site.tell(told)
+    _look_at_remote(site)
+    found: list[tuple[Workspace, str, Closed | None]] = []
+    for one in operations.list_workspaces(site.context):
+        try:
+            reason = _reason_to_stay(site, session, one)
+            if reason or is_dry:
+                found.append((one, reason or "would be closed", None))
+                continue
+            closed = close_workspace(site, session, one)
+            found.append((one, "rescued and closed" if closed.rescue else "closed", closed))
+        except (LandlaneError, OSError) as error:
+            found.append((one, str(error), None))
+    return found
+
+
+def _look_at_remote(site: Site) -> None:
+    """What was merged elsewhere is known only after a fetch; without the remote, branches just stay."""
+    try:
+        trouble = fetch_target(site.home, find_target(site.home, site.settings))
+    except RepositoryError as error:
+        trouble = error.message
+    if trouble:
+        site.tell(f"judged by what was fetched last: {trouble}")
+
+
+def _reason_to_stay(site: Site, session: Session, one: Workspace) -> str:
+    from landlane.tasks.change import get_task
+
+    if not operations.is_here(site.context, one, site.common_dir):
+        return "it belongs to another clone or machine"
+    if one.state != OPEN:
+        return f"it is {one.state}"
+    task = get_task(site.context, one.task)
+    if task.state in OVER:
+        return ""
+    if operations.is_held(site.context, one):
+        return "its session lives" if one.session != session.id else "it is yours"
+    if task.session and task.session != one.session and task.attempt == one.attempt:
+        return f"{task.owner} is at work on {one.task}"
+    return ""

@@ -1,0 +1,155 @@
+"""Stray work: changes that lie in another checkout than the workspace of the session that holds their paths.
+
+A session that works in a workspace of its own, and writes to an absolute path that it carries along from
+before, changes the main checkout without noticing. Claims tell whose a changed path is. Nothing is guessed:
+what nobody holds is called unknown.
+"""
+
+from __future__ import annotations
+
+from landlane.claims.model import EXCLUSIVE
+from landlane.claims.read import list_claims
+from landlane.doctor.finding import Finding
+from landlane.errors import PatternError
+from landlane.git.private_dir.temporary import open_shadow
+from landlane.git.run import told
+from landlane.patterns.pattern import covers_branch
+from landlane.rescue.save import place_of
+from landlane.sessions.join import live_sessions
+from landlane.values import as_dict, value
+from landlane.workspaces.other_sessions import is_owner, open_workspaces
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    from landlane.claims.model import Claim
+    from landlane.context import Site
+    from landlane.patterns.pattern import Pattern
+    from landlane.sessions.model import Session
+    from landlane.store.records import Document
+
+STRAY = "stray"
+UNKNOWN = "unknown"
+_STATUS = (
+    "status",
+    "--porcelain=v1",
+    "-z",
+    "--untracked-files=all",
+    "--ignore-submodules=all",
+    "--no-renames",
+)
+_MOST_NAMED = 5
+
+
+@value
+class Changed:
+    """A path that differs from the commit of its checkout."""
+
+    root: str
+    path: str
+    is_new: bool
+
+
+@value
+class Stray:
+    """A change, the checkout it lies in, and where it belongs; without `to`, any of `choices` is possible."""
+
+    root: str
+    path: str
+    is_new: bool
+    state: str
+    agent: str = ""
+    session: str = ""
+    to: str = ""
+    choices: tuple[str, ...] = ()
+
+
+def changes_in(site: Site, root: str) -> list[Changed]:
+    """What is changed or new in a checkout, and not ignored.
+
+    Raises:
+        RepositoryError: git cannot tell.
+    """
+    if root == site.home.root:
+        listed = told(site.home, *_STATUS)
+    else:
+        # Through a git directory of ours: what a worker wrote into its settings is not run.
+        with open_shadow(site.common_dir, place_of(site, root)) as shadow:
+            listed = shadow.told(*_STATUS)
+    found: list[Changed] = []
+    for entry in listed.split("\0"):
+        letters, path = entry[:2], entry[3:]
+        if path and not path.endswith("/"):  # a folder that is a repository of its own
+            found.append(Changed(root=root, path=path, is_new=letters == "??"))
+    return found
+
+
+def find_strays(site: Site) -> list[Stray]:
+    """The changes in the main checkout and in all workspaces here that another session holds, or nobody.
+
+    What is changed in a workspace without a claim is its own session's business. In the main checkout it
+    may be anybody's.
+    """
+    workspaces = open_workspaces(site)
+    claims = _exclusive(site)
+    sessions = {session.id: session for session in live_sessions(site.context)}
+    found: list[Stray] = []
+    for root in [site.home.root, *(one["path"] for one in workspaces)]:
+        is_main = root == site.home.root
+        for change in changes_in(site, root):
+            holder = _holder(site, claims, change.path)
+            if holder is None:
+                if is_main and workspaces:
+                    found.append(Stray(**as_dict(change), state=UNKNOWN))
+                continue
+            session = sessions.get(holder.session)
+            own = [one for one in workspaces if session is not None and is_owner(one, session)]
+            if session is not None and own and all(one["path"] != root for one in own):
+                found.append(_belonging(change, session, own, holder))
+    return found
+
+
+def _exclusive(site: Site) -> list[tuple[Claim, Pattern]]:
+    """The claims that allow to change something; a shared one does not."""
+    pattern_of = site.context.repository.pattern_of
+    claims = list_claims(site.context)
+    return [(claim, pattern_of(claim.pattern, claim.kind)) for claim in claims if claim.mode == EXCLUSIVE]
+
+
+def _holder(site: Site, claims: Sequence[tuple[Claim, Pattern]], path: str) -> Claim | None:
+    try:
+        (wanted,) = site.context.repository.pattern_of(path, "literal").branches
+    except PatternError:  # a name that is no text cannot be claimed
+        return None
+    for claim, pattern in claims:
+        if any(covers_branch(mine, wanted) for mine in pattern.branches):
+            return claim
+    return None
+
+
+def _belonging(change: Changed, session: Session, own: Sequence[Document], claim: Claim) -> Stray:
+    """Where a change belongs: the workspace of the claim's task, or the only one of the session."""
+    fitting = [one for one in own if claim.task and one["task"] == claim.task] or list(own)
+    return Stray(
+        **as_dict(change),
+        state=STRAY,
+        agent=session.agent,
+        session=session.id,
+        to=fitting[0]["id"] if len(fitting) == 1 else "",
+        choices=tuple(one["id"] for one in fitting),
+    )
+
+
+def look_at_strays(site: Site, is_fixing: bool) -> Finding:
+    """Changes that lie in the wrong checkout. Moving them would change a workspace in use: it is not done."""
+    if not open_workspaces(site):
+        return Finding(is_ok=True, found="no workspace is open here")
+    strays = [one for one in find_strays(site) if one.state == STRAY]
+    if not strays:
+        return Finding(is_ok=True, found="none")
+    named = ", ".join(f"{one.path} of {one.agent}" for one in strays[:_MOST_NAMED])
+    more = f" and {len(strays) - _MOST_NAMED} more" if len(strays) > _MOST_NAMED else ""
+    places = sorted({one.root for one in strays})
+    hint = "`landlane stray list` shows them, `landlane stray move` moves them to their workspace"
+    return Finding(is_ok=False, found=f"in {', '.join(places)}: {named}{more}", hint=hint)

@@ -1,0 +1,419 @@
+"""Opening workspaces.
+
+The base is fetched, the record written, what is needed pinned, the checkout entered and filled, its slots
+leased, the manifest carried out; only then is it `open`. After a crash the record tells that it was begun,
+and `closing.mend` takes back what there is of it.
+"""
+
+from __future__ import annotations
+
+import os
+import time
+
+from landlane.errors import Held, LandlaneError, Malformed, NotAllowed
+from landlane.git import create_checkout as checkouts
+from landlane.git.refs import refs_below
+from landlane.git.run import ask, run_git
+from landlane.git.target import find_base, find_target
+from landlane.values import replace, value
+from landlane.workspaces import records as operations
+from landlane.workspaces.locate import forbidden, free_place, main_root, make_folder, workspaces_folder
+from landlane.workspaces.model import CLONE, KINDS, OPEN, OPENING, Workspace
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+    from landlane.context import Site
+    from landlane.git.target import Base
+    from landlane.sessions.model import Session
+
+    Step = Callable[[str], None]
+
+INIT_RECORD = "init/record.json"  # what init wrote down, if clients were set up
+_OURS = "refs/heads/landlane/"
+_LOOK_AGAIN_SECONDS = 0.05
+
+
+@value
+class Opened:
+    """A workspace that is ready, whether it was there before, and what earlier attempts left."""
+
+    workspace: Workspace
+    is_new: bool
+    notes: tuple[str, ...] = ()
+    branches: tuple[str, ...] = ()
+    rescues: tuple[str, ...] = ()
+
+
+@value
+class _Ground:
+    """What a workspace is made from: the base, and the branches of earlier attempts with their heads."""
+
+    base: Base
+    earlier: dict[str, str]
+
+    def facts_for(self, site: Site, branch: str) -> dict[str, object]:
+        """What the record says of it; a branch that is there already counts from where it left the target."""
+        head = self.earlier.get(branch, "")
+        base = ask(site.home, "merge-base", self.base.commit, head) if head else ""
+        return {
+            "base": base or self.base.commit,
+            "target": self.base.target.branch,
+            "is_offline": not self.base.is_fresh,
+            "has_new_branch": not head,
+        }
+
+
+def open_workspace(
+    site: Site,
+    session: Session,
+    task_id: str,
+    *,
+    kind: str = "",
+    is_offline: bool = False,
+    on_step: Step = lambda _: None,
+) -> Opened:
+    """Make a checkout and a branch for a task, or give back the one that is there.
+
+    `on_step` hears the name of each step after it is done.
+
+    Raises:
+        RepositoryError: the remote cannot be reached, or git refuses.
+        Held: another session is at work on the task, or in its workspace.
+        LandlaneError: the manifest could not be carried out; nothing is left behind.
+    """
+    wanted = kind or site.settings.workspace_kind
+    if wanted not in KINDS:
+        raise Malformed(
+            f"{wanted[:40]!r} is no kind of workspace", code="UNKNOWN_KIND", hint="worktree or clone"
+        )
+    folder = workspaces_folder(site)
+    _mend(site, session)
+    operations.check_free(site.context, session, task_id)
+    target = find_target(site.home, site.settings)
+    base = find_base(site.home, target, is_offline=is_offline)
+    _take_if_ready(site, session, task_id, base.commit)
+    while True:
+        ground = _Ground(base=base, earlier=_earlier_branches(site, task_id))
+        begun, is_new = operations.begin(
+            site.context,
+            session,
+            task_id,
+            home=site.common_dir,
+            kind=wanted,
+            place=lambda name: free_place(folder, name),
+            facts=lambda branch, ground=ground: ground.facts_for(site, branch),
+            wall_ms=site.wall_ms(),
+        )
+        if is_new:
+            left = _save_earlier(site, session, begun)
+            opened = _fill(site, session, begun, ground, on_step)
+            return replace(opened, rescues=(*opened.rescues, *left))
+        if begun.state == OPEN and os.path.isdir(begun.path):
+            saved = _save_left(site, session, begun)
+            if begun.session != session.id:
+                begun = operations.adopt(site.context, begun, session)
+            if begun is None:
+                continue  # somebody else was faster
+            renewed = _renew_slots(site, session, begun)
+            left = _left_before(site, renewed, ground)
+            left["rescues"] += saved
+            return Opened(workspace=renewed, is_new=False, **left)
+        if begun.state == OPEN:
+            _close_missing(site, session, begun)
+        else:
+            _await_other(site, begun)
+
+
+def _take_if_ready(site: Site, session: Session, task_id: str, base: str) -> None:
+    """Whoever opens a workspace for a task that nobody has is at work on it: else `next` would give it away.
+
+    Raises:
+        Held: what it will change is held by another.
+    """
+    from landlane.tasks.change import get_task
+    from landlane.tasks.model import READY
+    from landlane.tasks.pick import take_task
+
+    task = get_task(site.context, task_id)
+    if task.state != READY:
+        return
+    if take_task(site.context, session, task_id, base) is not None:
+        site.tell(f"{task_id} is yours now, and its paths with it")
+    elif get_task(site.context, task_id).state == READY:
+        raise Held(
+            f"{task_id} will change paths that another holds",
+            code="TASK_PATHS_HELD",
+            hint="`landlane claims` shows who holds them; `landlane next` gives you a task that is free",
+            task=task_id,
+        )
+
+
+def _save_earlier(site: Site, session: Session, begun: Workspace) -> tuple[str, ...]:
+    """Save what ended sessions left in workspaces of earlier attempts, so that it is in reach of this one."""
+    saved: list[str] = []
+    for one in operations.list_workspaces(site.context):
+        is_earlier = one.task == begun.task and one.id != begun.id and one.state == OPEN
+        is_ours = is_earlier and operations.is_here(site.context, one, site.common_dir)
+        if is_ours and os.path.isdir(one.path) and not operations.is_held(site.context, one):
+            saved += _save_left(site, session, one)
+    return tuple(saved)
+
+
+def _save_left(site: Site, session: Session, begun: Workspace) -> tuple[str, ...]:
+    """Save what an ended session left in its workspace, before another one changes anything there."""
+    if begun.session == session.id:
+        return ()
+    from landlane.rescue.save import forget_same, save_checkout
+
+    saved = save_checkout(
+        site, session, begun.path, f"{session.agent} takes {begun.id} over", workspace=begun
+    )
+    if not saved:
+        return ()
+    forget_same(site, saved, begun)
+    site.tell(f"what {begun.agent} left in {begun.id} is saved as {saved}, and still there")
+    return (saved,)
+
+
+def _fill(site: Site, session: Session, begun: Workspace, ground: _Ground, on_step: Step) -> Opened:
+    """Make what was begun, or take everything back."""
+    try:
+        on_step("begun")
+        _make_room(site, os.path.dirname(begun.path))
+        begun = _take_place(site, session, begun)
+        opened, notes = _make(site, session, begun, ground, on_step)
+    except BaseException as error:
+        from landlane.workspaces.close import give_up
+
+        give_up(site, session, begun, error)
+        raise
+    base = ground.base
+    if not base.is_fresh:
+        where = f"{base.target.remote}/{base.target.branch}"
+        notes = (f"OFFLINE: begun from {where} as it was fetched last", *notes)
+    return Opened(workspace=opened, is_new=True, notes=notes, **_left_before(site, opened, ground))
+
+
+def _mend(site: Site, session: Session) -> None:
+    """Take up what was left half way; loading what that needs is worth it only if there is anything."""
+    if operations.list_half_way(site.context):
+        from landlane.workspaces.close import mend
+
+        for told in mend(site, session):
+            site.tell(told)
+
+
+def _close_missing(site: Site, session: Session, begun: Workspace) -> None:
+    """Somebody removed the folder by hand: what git still knows of it is saved, then a new one is made."""
+    from landlane.workspaces.close import close_workspace
+
+    site.tell(f"{begun.path} is gone: {begun.id} is closed, and opened anew")
+    close_workspace(site, session, begun, force=True)
+
+
+def _await_other(site: Site, begun: Workspace) -> None:
+    """Wait while another process opens or closes the same workspace; whoever asks twice gets one answer.
+
+    Raises:
+        NotAllowed: it takes longer than the settings allow one step to take.
+    """
+    site.tell(f"{begun.id} is being {'opened' if begun.state == OPENING else 'closed'} by another process")
+    give_up_at = time.monotonic() + site.settings.workspace_limit_ms / 1000
+    while time.monotonic() < give_up_at:
+        now = operations.find(site.context, begun.id)
+        if now is None or now.state not in operations.HALF_WAY:
+            return
+        if operations.is_forsaken(site.context, now) and not operations.is_own(site.context, now):
+            _check_mended(site, now)
+            return
+        time.sleep(_LOOK_AGAIN_SECONDS)
+    raise _busy(f"{begun.id} has been {begun.state} for long")
+
+
+def _check_mended(site: Site, left: Workspace) -> None:
+    """Take back what another process has just left half way; a child of it may still be in the way."""
+    from landlane.platform.file_users_inhabitants import processes_in
+    from landlane.workspaces.close import mend
+
+    mend(site)
+    inside = processes_in(left.path)
+    if inside:
+        pid, name = inside[0]
+        raise _busy(f"{left.id} was left half way, and process {pid} ({name}) still runs in it")
+
+
+def _busy(message: str) -> NotAllowed:
+    return NotAllowed(message, code="WORKSPACE_BUSY", hint="end that process, or wait for it; then try again")
+
+
+def _take_place(site: Site, session: Session, begun: Workspace) -> Workspace:
+    """Make the empty folder, which only one can; what appeared there meanwhile is somebody else's."""
+    make_folder(os.path.dirname(begun.path))
+    while True:
+        try:
+            os.mkdir(begun.path)
+        except FileExistsError:
+            path = free_place(*os.path.split(begun.path))
+            begun = operations.change_state(site.context, begun, "placed", session, path=path)
+        except OSError as error:
+            raise forbidden(os.path.dirname(begun.path), error.strerror or str(error)) from error
+        else:
+            return begun
+
+
+def _make_room(site: Site, folder: str) -> None:
+    """Remove caches of workspaces that nobody has, if there is less room than the settings want."""
+    settings = site.settings
+    if not settings.workspace_floor_bytes or not settings.workspace_caches:
+        return
+    from landlane.workspaces.survey import evict_caches, free_bytes
+
+    if free_bytes(folder) >= settings.workspace_floor_bytes:
+        return
+    try:
+        for path, size in evict_caches(site):
+            site.tell(f"evicted {path} ({size:,} bytes)")
+    except (LandlaneError, OSError) as error:
+        site.tell(f"no cache was evicted: {error}")
+
+
+def _make(
+    site: Site, session: Session, begun: Workspace, ground: _Ground, on_step: Step
+) -> tuple[Workspace, tuple[str, ...]]:
+    from landlane.git.shared_config import set_git_limits
+
+    home = site.home
+    set_git_limits(home)
+    site.tell(f"{begun.kind} of {begun.target} at {begun.base[:12]}")
+    start = ground.earlier.get(begun.branch) or begun.base
+    if begun.kind == CLONE:
+        refs = {**ground.earlier, begun.target: ground.base.commit}
+        checkouts.pin(home, begun.id, begun.base, (start, *refs.values()))
+        on_step("pinned")
+        checkouts.add_clone(home, begun.path, begun.branch, start, refs)
+    else:
+        new_branch = begun.branch if begun.has_new_branch else ""
+        checkouts.pin(home, begun.id, begun.base, (start,), branch=new_branch)
+        on_step("pinned")
+        checkouts.add_worktree(home, begun.path, begun.branch)
+    on_step("entered")
+    checkouts.write_files(begun.path)
+    on_step("written")
+    _fill_submodules(site, begun)
+    opened = _make_runnable(site, session, begun, on_step)
+    notes = [_pointers_note(begun.path)]
+    if not begun.has_new_branch:
+        notes.append(f"{begun.branch} was there already: the workspace goes on at {start[:12]}")
+    return opened, tuple(note for note in notes if note)
+
+
+def _fill_submodules(site: Site, begun: Workspace) -> None:
+    if os.path.exists(os.path.join(begun.path, ".gitmodules")):
+        from landlane.git.submodules import fill_submodules
+
+        fill_submodules(site.home, begun.path, is_clone=begun.kind == CLONE)
+
+
+def _make_runnable(site: Site, session: Session, begun: Workspace, on_step: Step) -> Workspace:
+    """Lease slots, carry the manifest out, and write down that it is open."""
+    leased, environment = _lease_slots(site, session, begun)
+    on_step("leased")
+    settings = site.settings
+    steps = (settings.workspace_copy, settings.workspace_link, settings.workspace_install)
+    if any(steps) or settings.workspace_generate or settings.workspace_check:
+        from landlane.sessions.leases import touch
+        from landlane.workspaces.prepare import prepare
+
+        tick = lambda: touch(site.context.store, session)  # noqa: E731 - a sign of life, however long it takes
+        prepare(settings, main_root(site.home), begun.path, environment, site.tell, tick)
+    if os.path.exists(os.path.join(site.home.state_folder, INIT_RECORD)):
+        from landlane.managed_files.client_files import equip
+
+        equip(site, begun.path)
+    on_step("prepared")
+    opened = operations.change_state(
+        site.context,
+        begun,
+        "opened",
+        session,
+        state=OPEN,
+        slots=leased,
+        environment=environment,
+        process={},
+    )
+    on_step("opened")
+    return opened
+
+
+def _pointers_note(path: str) -> str:
+    """Say so when large files are only pointers here."""
+    attributes = os.path.join(path, ".gitattributes")
+    try:
+        with open(attributes, encoding="utf-8", errors="replace") as file:
+            has_lfs = "filter=lfs" in file.read(1_000_000)
+    except OSError:
+        return ""
+    if has_lfs and not run_git("config", "filter.lfs.smudge", cwd=path).text.strip():
+        return "Git LFS is not set up: large files are pointers here; `git lfs install && git lfs pull`"
+    return ""
+
+
+def _renew_slots(site: Site, session: Session, workspace: Workspace) -> Workspace:
+    """Lease anew what ended with the session that had the workspace before."""
+    if not workspace.slots:
+        return workspace
+    leased, environment = _lease_slots(site, session, workspace)
+    if (leased, environment) == (workspace.slots, workspace.environment):
+        return workspace
+    return operations.change_state(
+        site.context, workspace, "adopted", session, slots=leased, environment=environment
+    )
+
+
+def _lease_slots(site: Site, session: Session, begun: Workspace) -> tuple[dict[str, str], dict[str, str]]:
+    """Lease what the workspace needs beside files; the variables that tell of it."""
+    context = site.context
+    leased: dict[str, str] = {}
+    environment = {"LANDLANE_WORKSPACE": begun.id, "LANDLANE_TASK": begun.task}
+    if not site.settings.workspace_slots:
+        return leased, environment
+    from landlane.state.slot_kinds import SlotRefused, known_kinds, make_wish, workspace_id
+    from landlane.state.slots import take_slot
+
+    place = workspace_id(context.processes.machine, begun.path)
+    for variable, kind in site.settings.workspace_slots:
+        wish = make_wish(known_kinds(site.settings.slots), kind, name="", amount=1, workspace=place)
+        # Remembered under the variable: whoever opens the same workspace again gets the same place.
+        outcome = take_slot(context, session, replace(wish, name=variable))
+        if isinstance(outcome, SlotRefused):
+            holder = outcome.holders[0].agent if outcome.holders else ""
+            raise Held(
+                f"no {kind} is left for {variable}: all {outcome.size} are held",
+                code="SLOT_TAKEN",
+                hint=outcome.hint,
+                holder=holder,
+            )
+        leased[variable] = outcome.slot.id
+        environment[variable] = outcome.slot.place or str(outcome.slot.amount)
+    return leased, environment
+
+
+def _earlier_branches(site: Site, task_id: str) -> dict[str, str]:
+    """The branches of all attempts at a task, with their heads."""
+    known = refs_below(site.common_dir, f"{_OURS}{task_id}-", "/work")
+    if known is not None:
+        return {ref.removeprefix("refs/heads/"): commit for ref, commit in known.items()}
+    form = "--format=%(objectname) %(refname)"
+    lines = ask(site.home, "for-each-ref", form, f"{_OURS}{task_id}-*/work").splitlines()
+    rows = (line.partition(" ") for line in lines)
+    return {ref.removeprefix("refs/heads/"): commit for commit, _, ref in rows}
+
+
+def _left_before(site: Site, workspace: Workspace, ground: _Ground) -> dict[str, tuple[str, ...]]:
+    """The branches and rescues of earlier attempts at the same task."""
+    tried = operations.earlier(site.context, workspace.task)
+    rescues = tuple(dict.fromkeys(one.rescue for one in tried if one.rescue))
+    branches = tuple(branch for branch in ground.earlier if branch != workspace.branch)
+    return {"branches": branches, "rescues": rescues}

@@ -1,0 +1,154 @@
+"""Putting the changes of one checkout aside and bringing them back: each checkout has its own, in both kinds.
+
+git keeps one stash for all worktrees, where one agent takes another's work for its own. Here what is put
+aside is a rescue that knows its checkout.
+"""
+
+from __future__ import annotations
+
+from contextlib import contextmanager
+
+from landlane.claims.read import list_claims
+from landlane.errors import Held, LandlaneError, NotAllowed
+from landlane.git.lock import git_lock
+from landlane.git.run import run_in
+from landlane.patterns.pattern import branches_overlap
+from landlane.rescue.at_risk import is_anything_at_stake
+from landlane.rescue.clear import clear_rescued
+from landlane.rescue.refs import Rescue, drop_rescue, get_rescue
+from landlane.rescue.restore_checkout import restore_rescue
+from landlane.rescue.save import place_of, save_checkout, saved_work
+from landlane.workspaces.records import is_held, list_workspaces
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from collections.abc import Generator
+
+    from landlane.context import Site
+    from landlane.git.untrusted_checkout import Place
+    from landlane.sessions.model import Session
+
+
+def save(site: Site, session: Session, message: str) -> Rescue:
+    """Put everything aside that is changed here, and stand on HEAD as it was committed.
+
+    What is not saved stays: checkouts within this one, submodules, and what is written meanwhile.
+
+    Raises:
+        Held: some of it is on paths that another session holds.
+        LandlaneError: there is nothing to put aside, or a merge or the like is half done.
+    """
+    _check_workspace(site, session)
+    root = site.here.root
+    with _alone(site, "stash save") as is_shared:
+        stake = is_anything_at_stake(site.common_dir, place_of(site, root))
+        if stake.operation:
+            raise NotAllowed(
+                f"a {stake.operation} is half done here",
+                code="OPERATION_IN_PROGRESS",
+                hint=f"finish it, or end it with git {stake.operation} --abort",
+            )
+        if not stake.has_changes:
+            raise LandlaneError(
+                "there is nothing to put aside", code="NOTHING_TO_SAVE", hint="the tree is clean"
+            )
+        if is_shared:
+            _check_own(site, session)
+        saved = save_checkout(site, session, root, message or "put aside", force=True, stash=root)
+        rescue = get_rescue(site.common_dir, saved)
+        clear_rescued(site.common_dir, site.here, rescue)
+    return rescue
+
+
+@contextmanager
+def _alone(site: Site, purpose: str) -> Generator[bool]:
+    """Tells whether others may be at work in this checkout; then nobody commits there meanwhile."""
+    is_own = any(one.path == site.here.root for one in list_workspaces(site.context))
+    if is_own:
+        yield False
+        return
+    with git_lock(site.common_dir, purpose):
+        yield True
+
+
+def _check_workspace(site: Site, session: Session) -> None:
+    """The workspace of somebody who is at work in it is theirs."""
+    for one in list_workspaces(site.context):
+        is_anothers = one.path == site.here.root and one.session != session.id
+        if is_anothers and is_held(site.context, one):
+            raise Held(
+                f"{one.agent} is at work in {one.id}, where you stand",
+                code="WORKSPACE_HELD",
+                hint=f"act as {one.agent} (--as {one.agent}), or in a workspace of your own",
+                holder=one.agent,
+            )
+
+
+def _check_own(site: Site, session: Session) -> None:
+    """In a checkout that several share, the changes of others stay where they are."""
+    found = run_in(site.here, "status", "--porcelain=v1", "-z", "--untracked-files=all", "--no-renames")
+    pattern_of = site.context.repository.pattern_of
+    others = [
+        (claim, pattern_of(claim.pattern, claim.kind).branches)
+        for claim in list_claims(site.context)
+        if claim.session != session.id
+    ]
+    paths = [item[3:] for item in found.text.split("\0") if item] if others else []
+    for path in paths:
+        (changed,) = pattern_of(path, "literal").branches
+        for claim, held in others:
+            if any(branches_overlap(one, changed) for one in held):
+                raise Held(
+                    f"{path} is changed here, and {claim.agent} holds it",
+                    code="CLAIM_HELD",
+                    hint="commit your own paths with `landlane commit`, or work in a workspace of your own",
+                    holder=claim.agent,
+                    until_at=claim.until,
+                )
+
+
+def put_aside(site: Site) -> list[Rescue]:
+    """What was put aside in this checkout, the oldest first."""
+    return [one for one in saved_work(site) if one.facts.get("stash") == site.here.root]
+
+
+def restore(site: Site, stash_id: str) -> tuple[Rescue, tuple[str, ...]]:
+    """Bring back what was put aside last in this checkout, or what this id names.
+
+    Raises:
+        LandlaneError: there is nothing, or the checkout has changes of its own.
+    """
+    known = put_aside(site)
+    chosen = [one for one in known if not stash_id or one.id == stash_id]
+    if not chosen:
+        raise LandlaneError(
+            "there is nothing to restore here"
+            if not stash_id
+            else f"{stash_id} was not put aside in this checkout",
+            code="NOTHING_TO_RESTORE",
+            hint="`landlane stash list` shows what was put aside here; `landlane rescue list` everything",
+        )
+    stash = chosen[-1]
+    place = place_of(site, site.here.root)
+    with _alone(site, "stash restore"):
+        _check_clean(site, place)
+        head = run_in(site.here, "rev-parse", "--verify", "--quiet", "HEAD").text.strip()
+        if head == stash.head:
+            notes = tuple(restore_rescue(site.common_dir, stash.id, place, only_changes=True).notes)
+        else:
+            from landlane.workspaces.stash_merge import merge_back
+
+            notes = (merge_back(site, stash, head),)
+        drop_rescue(site.common_dir, stash.id)
+    return stash, notes
+
+
+def _check_clean(site: Site, place: Place) -> None:
+    """By the same look that `save` takes: what it leaves here, such as submodules, hinders nobody."""
+    stake = is_anything_at_stake(site.common_dir, place)
+    if stake.has_changes or stake.operation:
+        raise LandlaneError(
+            "this checkout has changes of its own",
+            code="CHECKOUT_DIRTY",
+            hint="commit them, or put them aside first: landlane stash save",
+        )

@@ -1,0 +1,90 @@
+"""Bringing back what was put aside when HEAD has moved since: a three-way merge, or nothing at all."""
+
+from __future__ import annotations
+
+import os
+
+from landlane.errors import LandlaneError
+from landlane.git import create_checkout as checkouts
+from landlane.git.remove_checkout import private_git_dir, remove_checkout
+from landlane.git.run import git_failed, run_git, run_in, told
+from landlane.git.untrusted_checkout import WORKTREE, Place
+from landlane.rescue.restore_checkout import restore_rescue
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from landlane.context import Site
+    from landlane.rescue.refs import Rescue
+
+_NOBODY = {
+    f"GIT_{role}_{field}": text
+    for role in ("AUTHOR", "COMMITTER")
+    for field, text in (("NAME", "landlane"), ("EMAIL", "landlane@localhost"))
+}
+
+
+def merge_back(site: Site, stash: Rescue, head: str) -> str:
+    """Put saved changes onto another commit, staged ones staged; tells in words what was done.
+
+    Raises:
+        LandlaneError: they do not merge cleanly, and nothing was touched.
+    """
+    index, files = _trees_of(site, stash)
+    here = site.here
+    before = told(here, "rev-parse", f"{stash.head}^{{tree}}")
+    now = told(here, "rev-parse", "HEAD^{tree}")
+    merged_files = _merge(site, before, now, files, stash, head)
+    merged_index = _merge(site, before, now, index, stash, head)
+    words = ("read-tree", "-m", "-u", now, merged_files)
+    found = run_in(here, *words, variables={"GIT_OPTIONAL_LOCKS": "1"})
+    if found.exit_code:
+        raise git_failed(words, found)
+    told(here, "read-tree", merged_index)
+    run_in(here, "update-index", "-q", "--refresh", variables={"GIT_OPTIONAL_LOCKS": "1"})
+    return f"put aside at {stash.head[:12]}, merged onto {head[:12]}"
+
+
+def _trees_of(site: Site, stash: Rescue) -> tuple[str, str]:
+    """The index and the files of saved changes as two trees, by way of a checkout that is gone afterwards."""
+    path = os.path.join(site.common_dir, "landlane", f"restoring-{stash.id}-{os.getpid()}")
+    try:
+        checkouts.add_detached_worktree(site.home, path, stash.head)
+        checkouts.write_files(path)
+        place = Place(root=path, git_dir=private_git_dir(site.home, path), kind=WORKTREE)
+        restore_rescue(site.common_dir, stash.id, place, only_changes=True)
+        index = _asked(path, "write-tree")
+        _asked(path, "add", "--all")
+        return index, _asked(path, "write-tree")
+    finally:
+        remove_checkout(site.home, path)
+
+
+def _asked(path: str, *words: str) -> str:
+    found = run_git(*words, cwd=path, limit_seconds=600)
+    if found.exit_code:
+        raise git_failed(words, found)
+    return found.text.strip()
+
+
+def _merge(site: Site, before: str, now: str, changed: str, stash: Rescue, head: str) -> str:
+    """The tree with both changes since `before`; three commits of our own say which merge base is meant."""
+    base = _commit(site, before)
+    ours, theirs = _commit(site, now, base), _commit(site, changed, base)
+    found = run_in(site.here, "merge-tree", "--write-tree", "--name-only", "--no-messages", ours, theirs)
+    tree, *names = found.text.splitlines()
+    if not found.exit_code:
+        return tree
+    raise LandlaneError(
+        f"{stash.id}, put aside at {stash.head[:12]}, conflicts with {head[:12]} in {', '.join(names[:5])}",
+        code="MOVED_MEANWHILE",
+        hint=f"landlane rescue restore {stash.id} --into ../again, then merge; or git switch back first",
+        paths=names,
+    )
+
+
+def _commit(site: Site, tree: str, *parents: str) -> str:
+    words = [word for parent in parents for word in ("-p", parent)]
+    found = run_in(site.here, "commit-tree", tree, *words, "-m", "put aside", variables=_NOBODY)
+    if found.exit_code:
+        raise git_failed(("commit-tree",), found)
+    return found.text.strip()

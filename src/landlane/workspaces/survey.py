@@ -1,0 +1,201 @@
+"""Looking workspaces over: size, age, holder, stale bases; and giving room when the disk is short."""
+
+from __future__ import annotations
+
+import os
+import shutil
+import stat
+
+from landlane.claims.read import list_claims
+from landlane.errors import RepositoryError
+from landlane.git.remove_checkout import remove_tree
+from landlane.git.run import ask, run_git, run_in
+from landlane.git.target import commits_of, find_target, tip_of
+from landlane.patterns.pattern import covers_branch
+from landlane.platform.file_users_inhabitants import processes_in
+from landlane.values import value
+from landlane.workspaces import records as operations
+from landlane.workspaces.model import CLONE, OPEN, THERE, Workspace
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+    from landlane.claims.model import Claim
+    from landlane.context import Site
+    from landlane.patterns.pattern import Branch
+
+
+@value
+class Surveyed:
+    """A workspace as it lies there. `behind` is unknown when its base or the target is."""
+
+    workspace: Workspace
+    is_there: bool
+    size: int
+    age_ms: int
+    is_held: bool
+    behind: int | None
+    is_stale: bool
+
+
+def survey(site: Site, *, with_closed: bool = False) -> list[Surveyed]:
+    """Every workspace with what is known and what is found.
+
+    git is asked once for all branches, and once or twice for each commit that a workspace stands on.
+    """
+    found = operations.list_workspaces(site.context, with_closed=with_closed)
+    distances = Distances(site, found)
+    now = site.wall_ms()
+    return [_look(site, one, distances, now) for one in found]
+
+
+def _look(site: Site, one: Workspace, distances: Distances, now: int) -> Surveyed:
+    is_here = one.state in THERE and operations.is_here(site.context, one, site.common_dir)
+    is_there = is_here and os.path.isdir(one.path)
+    behind, touched = distances.of(one) if is_there else (None, False)
+    return Surveyed(
+        workspace=one,
+        is_there=is_there,
+        size=size_of(one.path) if is_there else 0,
+        age_ms=max((one.closed_at or now) - one.opened_at, 0),
+        is_held=one.state == OPEN and operations.is_held(site.context, one),
+        behind=behind,
+        is_stale=touched,
+    )
+
+
+class Distances:
+    """How far workspaces are behind the target: many stand on the same commit, and that is asked once."""
+
+    def __init__(self, site: Site, workspaces: list[Workspace]) -> None:
+        self._site = site
+        self._counts: dict[str, int | None] = {}
+        self._changed: dict[str, list[Branch]] = {}
+        self._claims: list[Claim] | None = None
+        open_ones = [one for one in workspaces if one.state in THERE]
+        self._tip, self._heads = "", {}
+        if open_ones:
+            self._heads = commits_of(site.home, [f"refs/heads/{one.branch}" for one in open_ones])
+            try:
+                self._tip = tip_of(site.home, find_target(site.home, site.settings))
+            except RepositoryError:
+                return
+
+    def of(self, one: Workspace) -> tuple[int | None, bool]:
+        """How many commits of the target a workspace lacks, and whether they touch what it claims."""
+        head = self._heads.get(f"refs/heads/{one.branch}", "") or one.base
+        if one.kind == CLONE and head != one.base:
+            head = one.base  # what its branch is at home may be older than what it took in by a sync
+        if not self._tip or not head:
+            return None, False
+        count = self._count(head)
+        return count, bool(count) and self._touches(one, head)
+
+    def _count(self, head: str) -> int | None:
+        if head == self._tip:
+            return 0
+        if head not in self._counts:
+            count = ask(self._site.home, "rev-list", "--count", f"{head}..{self._tip}")
+            self._counts[head] = int(count) if count.isdecimal() else None
+        return self._counts[head]
+
+    def _touches(self, one: Workspace, head: str) -> bool:
+        pattern_of = self._site.context.repository.pattern_of
+        if self._claims is None:
+            self._claims = list_claims(self._site.context)
+        held = [
+            branch
+            for claim in self._claims
+            if claim.session == one.session
+            for branch in pattern_of(claim.pattern, claim.kind).branches
+        ]
+        if not held:
+            return False
+        if head not in self._changed:
+            words = ("diff", "--name-only", "-z", "--no-renames", f"{head}...{self._tip}")
+            names = run_in(self._site.home, *words).text.split("\0")
+            self._changed[head] = [pattern_of(name, "literal").branches[0] for name in names if name]
+        return any(covers_branch(mine, path) for mine in held for path in self._changed[head])
+
+
+def size_of(path: str) -> int:
+    """How much room a folder takes; links are not followed."""
+    total = 0
+    folders = [path]
+    while folders:
+        try:
+            with os.scandir(folders.pop()) as entries:
+                for entry in entries:
+                    total += entry.stat(follow_symlinks=False).st_blocks * 512
+                    if entry.is_dir(follow_symlinks=False):
+                        folders.append(entry.path)
+        except OSError:
+            continue  # removed meanwhile, or not ours to read
+    return total
+
+
+def free_bytes(folder: str) -> int:
+    """How much room is left where a folder is, or will be."""
+    while not os.path.isdir(folder):
+        folder = os.path.dirname(folder)
+    return shutil.disk_usage(folder).free
+
+
+def evict_caches(site: Site) -> list[tuple[str, int]]:
+    """While less than the floor is free, remove declared caches, least recently used first; tells which.
+
+    Only what the settings call a cache goes, and only from workspaces whose session has ended and that no
+    process lives in.
+    """
+    floor = site.settings.workspace_floor_bytes
+    if not floor or not site.settings.workspace_caches:
+        return []
+    evicted: list[tuple[str, int]] = []
+    for _, path in sorted(_caches(site)):
+        if shutil.disk_usage(os.path.dirname(path)).free >= floor:
+            break
+        size = size_of(path)
+        remove_tree(path)
+        evicted.append((path, size))
+    return evicted
+
+
+def _caches(site: Site) -> Iterator[tuple[int, str]]:
+    """The caches that may go, each with the instant when it was last used."""
+    for one in operations.list_workspaces(site.context):
+        is_here = one.state == OPEN and operations.is_here(site.context, one, site.common_dir)
+        if not is_here or operations.is_held(site.context, one) or processes_in(one.path):
+            continue
+        for name in site.settings.workspace_caches:
+            path = os.path.normpath(os.path.join(one.path, name))
+            if not _is_inside(one.path, path) or not os.path.isdir(path):
+                continue
+            if not _is_ignored(one, path):
+                continue  # git knows it: whatever the settings say, it is no cache
+            yield _last_used(path), path
+
+
+def _is_inside(root: str, path: str) -> bool:
+    """Whether a path lies in a workspace itself: through no link at any depth, and not in a `.git`."""
+    inside = os.path.relpath(path, root)
+    parts = inside.split("/")
+    is_below = inside != "." and ".." not in parts and ".git" not in parts
+    return is_below and os.path.realpath(path) == os.path.join(os.path.realpath(root), inside)
+
+
+def _is_ignored(one: Workspace, path: str) -> bool:
+    """Whether git has nothing to do with anything in a folder: nothing tracked, nothing that it would add."""
+    inside = os.path.relpath(path, one.path)
+    words = ("ls-files", "-z", "--cached", "--others", "--exclude-standard", "--", f":(top,literal){inside}")
+    found = run_git("-c", "core.fsmonitor=false", *words, cwd=one.path)
+    return not found.exit_code and not found.text
+
+
+def _last_used(path: str) -> int:
+    """When anything directly in it was last written or read."""
+    newest = os.lstat(path).st_mtime_ns
+    for entry in os.scandir(path):
+        found = entry.stat(follow_symlinks=False)
+        newest = max(newest, found.st_mtime_ns, found.st_atime_ns if stat.S_ISREG(found.st_mode) else 0)
+    return newest
