@@ -20,7 +20,8 @@ from bench.places import DISK, scratch
 from bench.postgres_claims import find_server
 from bench.table import Row, Skipped, at_most
 from bench.timing import medians
-from landlane.app.open import POINTER, open_house
+from landlane.app.open import open_house
+from landlane.app.store_location import POINTER
 from landlane.resident.messages import Garbled, Lost, ask, pack
 from landlane.resident.start import ensure_resident
 from landlane.sessions.join import join

@@ -15,8 +15,8 @@ from bench.places import DISK, scratch
 from bench.table import Row, Skipped, at_least
 from landlane.app.open import open_house
 from landlane.tasks.add import add_task
-from landlane.tasks.change import list_tasks
 from landlane.tasks.model import DONE, NewTask
+from landlane.tasks.read import list_tasks
 
 if TYPE_CHECKING:
     import random

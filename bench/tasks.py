@@ -13,7 +13,7 @@ from bench.timing import cpu_of_each, medians
 from landlane.ids import new_uuid
 from landlane.store.postgres.store import PostgresStore
 from landlane.tasks.add import add_task
-from landlane.tasks.change import finish_on_word
+from landlane.tasks.finish import finish_on_word
 from landlane.tasks.model import NewTask
 from landlane.tasks.pick import Picked, next_task
 from landlane.testing.postgres_server import PostgresServer, PostgresUnavailable

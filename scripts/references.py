@@ -19,9 +19,10 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 from landlane import api, errors
-from landlane.claims.read import Standing
+from landlane.claims.check import Standing
 from landlane.cli.specs.table import COMMANDS, COMMON, Command, Option
 from landlane.clock import duration_text
+from landlane.settings import keys as settings_keys
 from landlane.settings import model as config
 
 if TYPE_CHECKING:
@@ -179,7 +180,7 @@ _VARIABLES = {
 def settings_page() -> str:
     """Every key of landlane.toml, and every variable of the environment."""
     parts = [ABOVE_SETTINGS]
-    for section, keys in config.KNOWN.items():
+    for section, keys in settings_keys.KNOWN.items():
         names = {config.ANY_NAME: f"[{section}.KIND]"}
         rows = [(f"`{names.get(key, key)}`", *_setting_row(*known)) for key, known in keys.items()]
         parts += [f"## [{section}]", table(("key", "kind", "without it", "means"), rows)]

@@ -16,7 +16,7 @@ from typing import TYPE_CHECKING
 import pytest
 from hypothesis import settings
 
-from landlane.app.open import POINTER, STORE_NAME
+from landlane.app.store_location import POINTER, STORE_NAME
 from landlane.testing.postgres_server import PostgresServer, PostgresUnavailable
 
 if TYPE_CHECKING:

@@ -25,9 +25,9 @@ from landlane.sessions import join as sessions
 from landlane.sessions.runner_lease import RunnerBusy
 from landlane.store.sqlite.lock_holder import lock_holder
 from landlane.tasks.add import Added, add_task
-from landlane.tasks.change import list_tasks
 from landlane.tasks.model import NewTask
 from landlane.tasks.pick import Picked, next_task
+from landlane.tasks.read import list_tasks
 from landlane.workspaces.open import open_workspace
 from landlane.workspaces.records import list_workspaces
 

@@ -10,7 +10,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from landlane.git.untrusted_checkout import CLONE, WORKTREE, Place
-from landlane.rescue.restore_checkout import Restored, restore_rescue
+from landlane.rescue.restore import RestoredFiles, restore_rescue
 from landlane.rescue.take import take_rescue
 from landlane.values import value
 
@@ -147,11 +147,11 @@ class Scene:
         assert taken is not None
         return taken
 
-    def restore(self, kind: str, rescue_id: str = "r1") -> tuple[Place, Restored]:
+    def restore(self, kind: str, rescue_id: str = "r1") -> tuple[Place, RestoredFiles]:
         place = self.open(kind)
         return place, restore_rescue(self.home, rescue_id, place)
 
-    def comes_back(self, place: Place, *how: str) -> tuple[Place, Restored]:
+    def comes_back(self, place: Place, *how: str) -> tuple[Place, RestoredFiles]:
         """Rescue, remove, collect garbage, restore, and be sure that nothing is different."""
         before = picture(place)
         self.rescue(place)

@@ -13,11 +13,15 @@ from typing import TYPE_CHECKING, Generic, TypeVar
 import pytest
 
 from landlane.app.open import open_house
+from landlane.claims import check
 from landlane.claims import read as held
+from landlane.claims import release as claims_release
+from landlane.claims import renew as claims_renew
 from landlane.claims import take as claims
 from landlane.claims import wait as waiting
 from landlane.claims.model import EXCLUSIVE, SHARED, Claim, Refusal, Refused, Taken
 from landlane.journal import read as journal
+from landlane.sessions import identify
 from landlane.sessions import join as sessions
 from landlane.sessions.model import Credentials
 from landlane.sessions.worker_sessions import join_hands
@@ -32,7 +36,8 @@ if TYPE_CHECKING:
     from landlane.clock import Clock
     from landlane.context import Context
     from landlane.patterns.pattern import Pattern
-    from landlane.sessions.model import Process, Session
+    from landlane.platform.process_identity import Process
+    from landlane.sessions.model import Session
     from landlane.settings.model import Settings
     from landlane.store.journal_chain import Entry
 
@@ -220,14 +225,14 @@ class Agent:
 
     def renew(self, *patterns: str) -> tuple[Claim, ...]:
         wanted = tuple(self.pattern(text) for text in patterns) if patterns else None
-        return held.renew(self.context, self.session, wanted).granted
+        return claims_renew.renew(self.context, self.session, wanted).granted
 
     def release(self, *patterns: str, commit: str = "", token: int | None = None) -> tuple[str, ...]:
         wanted = tuple(self.pattern(text) for text in patterns) if patterns else None
-        return held.release(self.context, self.session, wanted, commit=commit, token=token)
+        return claims_release.release(self.context, self.session, wanted, commit=commit, token=token)
 
-    def check(self, path: str, token: int | None = None) -> held.Standing:
-        return held.check(self.context, self.session, self.pattern(path, is_literal=True), token)
+    def check(self, path: str, token: int | None = None) -> check.Standing:
+        return check.check(self.context, self.session, self.pattern(path, is_literal=True), token)
 
     def holds(self) -> list[str]:
         return [claim.pattern for claim in held.list_claims(self.context) if claim.session == self.session.id]
@@ -235,7 +240,7 @@ class Agent:
     def shows_life(self) -> None:
         """What every command does first."""
         proof = Credentials(session=self.session.id, secret=self.joined.secret)
-        sessions.prove(self.context, proof)
+        identify.prove(self.context, proof)
 
     def leave(self) -> tuple[str, ...]:
         return sessions.leave(self.context, self.session)

@@ -22,7 +22,8 @@ if TYPE_CHECKING:
 
     from landlane.app.open import House
     from landlane.context import Site
-    from landlane.sessions.model import Process, Session
+    from landlane.platform.process_identity import Process
+    from landlane.sessions.model import Session
     from landlane.workspaces.model import Workspace
 
 KINDS = ("worktree", "clone")

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from landlane.version import __version__
+
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from landlane.api import (
@@ -18,7 +20,7 @@ if TYPE_CHECKING:
         Verdict,
     )
 
-__version__ = "0.1.0"
+
 __all__ = [
     "Claim",
     "ClaimRefused",

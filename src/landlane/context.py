@@ -18,10 +18,11 @@ if TYPE_CHECKING:
     from typing import TypeVar
 
     from landlane.git.discovery import Checkout
+    from landlane.git.numbered_files import NumbersFound
     from landlane.patterns.pattern import Pattern
-    from landlane.sessions.model import Credentials, Process
+    from landlane.platform.process_identity import Process
+    from landlane.sessions.model import Credentials
     from landlane.settings.model import Settings
-    from landlane.state.numbers import NumbersFound
     from landlane.store.interface import Change, Store
 
 

@@ -7,11 +7,6 @@ from __future__ import annotations
 
 import os
 
-TYPE_CHECKING = False
-if TYPE_CHECKING:
-    from landlane.sessions.file_versions import Seen
-
-
 # from files.py
 
 
@@ -76,3 +71,6 @@ def look_at(path: str) -> Seen:
 def stamp_of(found: os.stat_result) -> str:
     """What tells a file that was not touched since: all that a write changes, and what a replacement does."""
     return f"{found.st_mtime_ns}:{found.st_ctime_ns}:{found.st_size}:{found.st_ino}"
+
+
+Seen = tuple[str, str]  # the content's digest, and the stamp by which an unchanged file is known quickly

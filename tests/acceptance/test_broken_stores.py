@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING
 import pytest
 
 from landlane import Landlane
-from landlane.app.open import POINTER
+from landlane.app.store_location import POINTER
 from tests.acceptance.calling import LANDLANE, Shell, fingerprint
 
 if TYPE_CHECKING:

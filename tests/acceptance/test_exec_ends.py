@@ -151,9 +151,9 @@ def test_another_process_with_the_same_pid_is_left_alone(weak_yard: Yard) -> Non
 
 def forge_run(yard: Yard, pid: int) -> None:
     from landlane.app.open import open_house
-    from landlane.sandbox.model import Tree
+    from landlane.platform.process_identity import Process
+    from landlane.processes.tree import Tree
     from landlane.sessions.join import join
-    from landlane.sessions.model import Process
     from landlane.sessions.sandbox_runs import begin_run, change_run
     from landlane.values import as_dict
 

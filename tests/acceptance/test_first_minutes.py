@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from landlane.setup.propose_settings import find_test_command
+from landlane.settings.detect_test_command import find_test_command
 from tests.acceptance.calling import LANDLANE, Shell, fingerprint
 
 if TYPE_CHECKING:

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from landlane.settings.value_readers import BUILT_IN_ROLES
+from landlane.settings.choices import BUILT_IN_ROLES
 from tests.acceptance.calling import LANDLANE
 from tests.acceptance.test_landing_cli import at_terminal
 

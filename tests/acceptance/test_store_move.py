@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 import pytest
 
 from landlane import Landlane
-from landlane.app.open import POINTER
+from landlane.app.store_location import POINTER
 from landlane.errors import StoreError
 from tests.acceptance.calling import Answer, Shell
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any
 
 from landlane.tasks import add as task_adding
-from landlane.tasks import change as tasks
+from landlane.tasks import finish, read
 from landlane.tasks import pick as picking
 from landlane.tasks.model import NewTask
 
@@ -45,13 +45,13 @@ def take_nothing(agent: Agent, role: str = "") -> picking.NothingReady:
 
 def end(agent: Agent, task_id: str, result: str = "") -> Task:
     """End a chore on its owner's word."""
-    return tasks.finish_on_word(agent.context, agent.session, task_id, result)
+    return finish.finish_on_word(agent.context, agent.session, task_id, result)
 
 
 def state(site: Site, task_id: str) -> str:
-    return tasks.get_task(site.context(), task_id).state
+    return read.get_task(site.context(), task_id).state
 
 
 def task_kinds(site: Site, task_id: str) -> list[str]:
     """What happened to a task, in order."""
-    return [entry.kind for entry in tasks.task_history(site.context(), task_id)]
+    return [entry.kind for entry in read.task_history(site.context(), task_id)]

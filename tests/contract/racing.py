@@ -16,9 +16,11 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from landlane.claims import read as held
+from landlane.claims import release
 from landlane.claims import take as claims
 from landlane.claims.model import Taken
 from landlane.journal import read as journal
+from landlane.journal import verify
 from landlane.sessions import join as sessions
 from landlane.testing.repositories import open_context
 
@@ -68,7 +70,7 @@ class Racer:
         session = self._joined.session
         outcome = claims.take(self._context, session, claims.make_request(self._context, asked))
         if self._won:  # what was won before goes back only now, in the middle of the others' race
-            held.release(self._context, session, self._won)
+            release.release(self._context, session, self._won)
             self._won = ()
         if isinstance(outcome, Taken):
             self._won = asked
@@ -150,7 +152,7 @@ class Course:
         """What the journal tells of it all."""
         for _ in range(self._processes):
             os.wait()
-        trouble = journal.verify(self._context, []).trouble
+        trouble = verify.verify(self._context, []).trouble
         assert not trouble, trouble
         kinds = [entry.kind for entry in journal.read_entries(self._context)]
         return {kind: kinds.count(kind) for kind in ("claim.taken", "session.joined")}

@@ -20,6 +20,7 @@ from landlane.sessions import join as sessions
 from landlane.tasks import change as tasks
 from landlane.tasks import import_checklist as checklists
 from landlane.tasks import pick as picking
+from landlane.tasks import read
 from landlane.tasks.rows import pattern_pairs
 from landlane.testing.repositories import open_context
 
@@ -94,7 +95,7 @@ class Course:
             os.write(self._signs[race % 2][1], b"g" * self._processes)
             won = self._collect(race)
             self._check(race, won, count, with_paths=with_paths)
-            for task in tasks.list_tasks(self._context, ("active", "ready")):
+            for task in read.list_tasks(self._context, ("active", "ready")):
                 tasks.drop_task(self._context, self._session, task.id, "the round is over")
         for _, sign in self._signs:
             os.write(sign, b"e" * self._processes)
@@ -113,7 +114,7 @@ class Course:
     def _check(self, race: int, won: list[int], count: int, *, with_paths: bool) -> None:
         assert len(won) == len(set(won)), f"round {race}: one task to two owners: {sorted(won)}"
         self.won += won
-        active = tasks.list_tasks(self._context, ("active",))
+        active = read.list_tasks(self._context, ("active",))
         assert {int(task.id[1:]) for task in active} == set(won), f"round {race}: {active} {won}"
         if not with_paths:
             assert len(won) == min(count, self._processes), f"round {race}: {len(won)} of {count} were taken"

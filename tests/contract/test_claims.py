@@ -8,9 +8,10 @@ from typing import TYPE_CHECKING
 import pytest
 
 from landlane.claims import read as held
-from landlane.claims.model import Refused, Taken, epoch_of
+from landlane.claims.model import Refused, Taken
 from landlane.errors import Held, LandlaneError, Malformed, NotAllowed, Stale
 from landlane.settings.model import Settings
+from landlane.store.tokens import epoch_of
 from tests.support import MINUTE, SECOND, granted, refused
 
 if TYPE_CHECKING:

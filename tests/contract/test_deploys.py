@@ -13,6 +13,7 @@ from landlane.deploys import records as deploys
 from landlane.deploys.model import DeployTarget, deploy_target
 from landlane.errors import Held, LandlaneError, Malformed, PatternError, Stale
 from landlane.git.discovery import find_checkout
+from landlane.sessions import leases
 from landlane.sessions.runner_lease import RunnerLease, take_runner
 from landlane.setup.rebuild_store import rebuild_store
 from landlane.store import records
@@ -174,7 +175,7 @@ def test_a_session_that_is_over_deploys_nothing(site: Site) -> None:
 
     with pytest.raises(Stale):
         begin(ann, lease)
-    deploys.stay_alive(ann.context, ann.session)
+    leases.stay_alive(ann.context, ann.session)
     deploys.let_go(ann.context, ann.session, PROD, lease)
 
 
@@ -183,7 +184,7 @@ def test_a_long_deploy_keeps_its_session_alive(site: Site) -> None:
     ann.take("src")
     for _ in range(5):
         site.clock.advance(20 * MINUTE)
-        deploys.stay_alive(ann.context, ann.session)
+        leases.stay_alive(ann.context, ann.session)
 
     assert ann.holds() == ["src"]
 

@@ -11,10 +11,10 @@ import pytest
 
 from landlane.errors import NotAllowed, SettingsError, Stale
 from landlane.sessions import join as sessions
-from landlane.settings.model import read_settings
+from landlane.settings.load import read_settings
 from landlane.tasks import add as task_adding
 from landlane.tasks import change as tasks
-from landlane.tasks import evidence
+from landlane.tasks import evidence, read
 from landlane.tasks import pick as picking
 from landlane.tasks.model import NewTask
 from landlane.testing.repositories import git
@@ -91,10 +91,10 @@ def test_without_a_branch_it_is_only_reported_and_dependants_stay_blocked(bench:
     bench.begin()
     add(bench.agent, "Release", after=["T1"])
     assert bench.done() == ("reported", {"commit": False}, f"there is no branch {BRANCH}")
-    stored = tasks.get_task(bench.agent.context, "T1")
+    stored = read.get_task(bench.agent.context, "T1")
     assert (stored.why, stored.owner) == (f"there is no branch {BRANCH}", "ann")
     assert stored.next_action == f"commit the work there: git switch -c {BRANCH}"
-    assert tasks.get_task(bench.agent.context, "T2").state == "blocked"
+    assert read.get_task(bench.agent.context, "T2").state == "blocked"
 
 
 def test_a_branch_without_a_commit_of_its_own_is_no_work(bench: Bench) -> None:
@@ -113,19 +113,19 @@ def test_proved_work_waits_for_its_landing_and_unblocks_with_it(bench: Bench) ->
     add(bench.agent, "Release", after=["T1"])
     head = bench.commit(src__a_py="1")
     assert bench.done() == ("landing", {"commit": True, "paths": True, "check": True}, "")
-    stored = tasks.get_task(bench.agent.context, "T1")
+    stored = read.get_task(bench.agent.context, "T1")
     assert (stored.head, stored.why) == (head, "proved; not landed yet")
     assert BRANCH in stored.next_action
-    assert tasks.get_task(bench.agent.context, "T2").state == "blocked"
+    assert read.get_task(bench.agent.context, "T2").state == "blocked"
     assert bench.agent.holds() == ["src/**"]
     bench.land()
     git(bench.folder, "branch", "--delete", BRANCH)
     assert bench.done()[0] == "done"
-    assert tasks.get_task(bench.agent.context, "T2").state == "ready"
+    assert read.get_task(bench.agent.context, "T2").state == "ready"
     assert bench.agent.holds() == []
-    kinds = [entry.kind for entry in tasks.task_history(bench.agent.context, "T1")]
+    kinds = [entry.kind for entry in read.task_history(bench.agent.context, "T1")]
     assert kinds == ["task.added", "task.taken", "task.reported", "task.proved", "task.done"]
-    facts = tasks.task_history(bench.agent.context, "T1")[-1].facts()
+    facts = read.task_history(bench.agent.context, "T1")[-1].facts()
     assert facts["head"] == head
     assert [proof["name"] for proof in facts["evidence"]] == ["commit", "paths", "check"]
 
@@ -297,7 +297,7 @@ def test_work_that_was_taken_away_during_the_check_is_not_believed(bench: Bench,
     bench.commit("landlane/T2-1/work", src__a_py="1")
     checking = Background(lambda: bench.done("T2"))
     other = live_site.context()
-    wait_until(lambda: tasks.get_task(other, "T2").state == "reported")
+    wait_until(lambda: read.get_task(other, "T2").state == "reported")
     tasks.drop_task(other, None, "T2", "cancelled")
     go.write_text("")
     assert checking.result()[0] == "dropped"
@@ -312,10 +312,10 @@ def test_more_commits_after_the_proof_are_proved_anew(bench: Bench) -> None:
     assert (state, seen["check"]) == ("reported", False)
     third = bench.commit(src__a_py="better")
     assert bench.done()[0] == "landing"
-    assert tasks.get_task(bench.agent.context, "T1").head == third != first
+    assert read.get_task(bench.agent.context, "T1").head == third != first
     assert bench.commit(src__a_py="best")
     assert bench.done()[0] == "landing"
-    assert tasks.get_task(bench.agent.context, "T1").head != third
+    assert read.get_task(bench.agent.context, "T1").head != third
 
 
 # -------------------------------------------------------------------------- other kinds, other people
@@ -357,7 +357,7 @@ def test_the_settings_say_what_counts(bench: Bench) -> None:
 def test_a_kind_that_nobody_described_is_an_error_and_changes_nothing(bench: Bench) -> None:
     with pytest.raises(SettingsError):
         bench.begin(kind="video")
-    assert tasks.list_tasks(bench.agent.context) == []
+    assert read.list_tasks(bench.agent.context) == []
 
 
 def test_a_kind_that_is_described_no_more_is_an_error_and_changes_nothing(bench: Bench) -> None:
@@ -368,7 +368,7 @@ def test_a_kind_that_is_described_no_more_is_an_error_and_changes_nothing(bench:
     picking.next_task(described, bench.agent.session)
     with pytest.raises(SettingsError):
         bench.done()
-    assert tasks.get_task(context, "T1").state == "active"
+    assert read.get_task(context, "T1").state == "active"
 
 
 def test_anybody_may_ask_again_for_what_was_reported_but_not_report_it(bench: Bench, live_site: Site) -> None:
@@ -388,16 +388,16 @@ def test_anybody_may_ask_again_for_what_was_reported_but_not_report_it(bench: Be
 def test_done_again_says_the_same(bench: Bench) -> None:
     bench.begin(kind="chore")
     bench.done()
-    before = len(tasks.task_history(bench.agent.context, "T1"))
+    before = len(read.task_history(bench.agent.context, "T1"))
     assert bench.done() == ("done", {}, "")
-    assert len(tasks.task_history(bench.agent.context, "T1")) == before
+    assert len(read.task_history(bench.agent.context, "T1")) == before
 
 
 def test_the_same_doubt_is_told_once(bench: Bench) -> None:
     bench.begin()
     bench.done()
     bench.done()
-    kinds = [entry.kind for entry in tasks.task_history(bench.agent.context, "T1")]
+    kinds = [entry.kind for entry in read.task_history(bench.agent.context, "T1")]
     assert kinds.count("task.doubted") == 1
 
 

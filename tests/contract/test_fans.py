@@ -8,12 +8,15 @@ from typing import TYPE_CHECKING
 import pytest
 
 from landlane.errors import Held, LandlaneError, Malformed, NotAllowed, Stale
+from landlane.fanout import join
+from landlane.fanout import read as fanout_read
 from landlane.fanout import split as fans
 from landlane.fanout.model import judge
 from landlane.plans.parse import read_plan
 from landlane.setup.rebuild_store import rebuild_store
 from landlane.tasks import change as tasks
 from landlane.tasks import pick as picking
+from landlane.tasks import read
 from tests.contract.queueing import add, end, state, take, take_nothing, task_kinds
 from tests.support import MINUTE, SQLITE_ONLY, Background, opened
 
@@ -39,7 +42,7 @@ def joins(site: Site) -> int:
 
 
 def results(agent: Agent, name: str = "T1") -> list[tuple[str, str, str]]:
-    _, branches = fans.find_fan(agent.context, name)
+    _, branches = fanout_read.find_fan(agent.context, name)
     return [(one.name, one.state, one.result or one.why) for one in branches]
 
 
@@ -53,7 +56,7 @@ def test_the_owner_lets_go_and_the_branches_are_offered_in_its_stead(site: Site)
     assert [task.title for task in done.tasks] == ["One", "Two", "Three"]
     assert {task.lineage for task in done.tasks} == {"T1"}
     assert ann.holds() == []
-    parent = tasks.get_task(ann.context, "T1")
+    parent = read.get_task(ann.context, "T1")
     assert (parent.state, parent.owner, parent.session) == ("blocked", "", "")
     assert parent.why == "waits for its branches T2, T3, T4 (F1)"
     assert [take(ann).task.id for _ in range(3)] == ["T2", "T3", "T4"]
@@ -90,7 +93,7 @@ def test_a_failing_branch_stops_no_other_and_the_join_is_told_of_all(site: Site)
     end(ann, "T3", "two")
     end(ann, "T4", "three")
 
-    parent = tasks.get_task(ann.context, "T1")
+    parent = read.get_task(ann.context, "T1")
 
     assert (parent.state, parent.why) == ("failed", "F1 joined: 2 of 3 done, 1 failed, 3 needed")
     assert [one[1] for one in results(ann)] == ["failed", "done", "done"]
@@ -182,13 +185,13 @@ def test_the_deadline_joins_with_what_is_there_also_when_nobody_stayed(site: Sit
     take(ann)
     site.clock.advance(6 * MINUTE)
 
-    assert [task.state for task in tasks.list_tasks(bob.context)][:4] == [
+    assert [task.state for task in read.list_tasks(bob.context)][:4] == [
         "failed",
         "active",
         "dropped",
         "dropped",
     ]
-    assert tasks.get_task(bob.context, "T1").why.endswith("0 of 3 done, 3 not over at the deadline, 1 needed")
+    assert read.get_task(bob.context, "T1").why.endswith("0 of 3 done, 3 not over at the deadline, 1 needed")
     assert take(bob).task.id == "T5"
     assert joins(site) == 2
 
@@ -250,7 +253,7 @@ def test_what_cannot_be_joined_is_not_split(site: Site, policy: str, text: str, 
     with pytest.raises(Malformed) as caught:
         split(ann, policy, text)
     assert caught.value.code == code
-    assert [task.state for task in tasks.list_tasks(ann.context)] == ["ready", "blocked"]
+    assert [task.state for task in read.list_tasks(ann.context)] == ["ready", "blocked"]
 
 
 def test_only_the_owner_splits_what_is_in_hand(site: Site) -> None:
@@ -292,8 +295,8 @@ def test_who_takes_the_task_back_by_hand_leaves_nothing_to_join(site: Site) -> N
         assert take(ann).task.id == task_id
         end(ann, task_id)
     assert joins(site) == 0
-    assert fans.find_fan(ann.context, "T1")[0].state == "abandoned"
-    assert fans.settle_fans(ann.context) == 0
+    assert fanout_read.find_fan(ann.context, "T1")[0].state == "abandoned"
+    assert join.settle_fans(ann.context) == 0
 
 
 def test_a_block_by_hand_outlives_the_join(site: Site) -> None:
@@ -303,7 +306,7 @@ def test_a_block_by_hand_outlives_the_join(site: Site) -> None:
     tasks.block_task(ann.context, ann.session, "T1", "wait for legal")
     take(ann)
     end(ann, "T2")
-    parent = tasks.get_task(ann.context, "T1")
+    parent = read.get_task(ann.context, "T1")
     assert (parent.state, parent.why, joins(site)) == ("blocked", "wait for legal", 1)
 
 
@@ -380,8 +383,8 @@ def test_a_store_built_from_the_journal_knows_what_is_split_and_joined(site: Sit
     for task_id in ("T2", "T3"):
         picking.take_task(ann.context, ann.session, task_id, "")
         end(ann, task_id, f"of {task_id}")
-    before = [(one.id, one.state, one.owner, one.why) for one in tasks.list_tasks(ann.context)]
-    kept = [fans.find_fan(ann.context, name) for name in ("F1", "F2")]
+    before = [(one.id, one.state, one.owner, one.why) for one in read.list_tasks(ann.context)]
+    kept = [fanout_read.find_fan(ann.context, name) for name in ("F1", "F2")]
     with opened(site) as house:
         house.settle()
         folder = house.checkout.state_folder
@@ -391,13 +394,13 @@ def test_a_store_built_from_the_journal_knows_what_is_split_and_joined(site: Sit
 
     new = site.context()
 
-    assert [(one.id, one.state, one.owner, one.why) for one in tasks.list_tasks(new)] == before
-    assert [fans.find_fan(new, name) for name in ("F1", "F2")] == kept
+    assert [(one.id, one.state, one.owner, one.why) for one in read.list_tasks(new)] == before
+    assert [fanout_read.find_fan(new, name) for name in ("F1", "F2")] == kept
 
 
 def test_a_task_that_is_not_there_is_said_so(site: Site) -> None:
     ann = site.agent("ann")
     for name, code in (("T9", "UNKNOWN_TASK"), ("F9", "UNKNOWN_FAN")):
         with pytest.raises(LandlaneError) as caught:
-            fans.find_fan(ann.context, name)
+            fanout_read.find_fan(ann.context, name)
         assert caught.value.code == code

@@ -9,11 +9,12 @@ from typing import TYPE_CHECKING, Any
 import pytest
 
 from landlane.gates import ask as gates
+from landlane.gates import decide
 from landlane.sessions import join as sessions
 from landlane.tasks.add import add_task
-from landlane.tasks.change import get_task
 from landlane.tasks.model import NewTask
 from landlane.tasks.pick import Picked, next_task
+from landlane.tasks.read import get_task
 from tests.support import Agent
 
 if TYPE_CHECKING:
@@ -125,7 +126,7 @@ def test_a_killed_question_or_answer_leaves_one_owner(live_site: Site) -> None:
     assert seen == ["ann"] * (len(seen) - 1) + ["gate"]
 
     def approve(context: Context) -> None:
-        gates.answer(context, eve.session, "G1", approve=True)
+        decide.answer(context, eve.session, "G1", approve=True)
 
     seen = kill_everywhere(site, approve, lambda: standing(site, context, task))
     assert seen == ["gate"] * (len(seen) - 1) + ["ann"]
@@ -134,7 +135,7 @@ def test_a_killed_question_or_answer_leaves_one_owner(live_site: Site) -> None:
     sessions.leave(ann.context, ann.session)
 
     def reject(context: Context) -> None:
-        gates.answer(context, eve.session, "G2", approve=False, why="no")
+        decide.answer(context, eve.session, "G2", approve=False, why="no")
 
     seen = kill_everywhere(site, reject, lambda: standing(site, context, task))
     assert seen == ["gate"] * (len(seen) - 1) + ["queue"]

@@ -8,21 +8,23 @@ import pytest
 
 from landlane.errors import Malformed, NotAllowed, Stale
 from landlane.gates import ask as gates
+from landlane.gates import decide
 from landlane.platform.process_identity import MachineProcesses
 from landlane.sessions import join as sessions
 from landlane.sessions.model import PERSON
 from landlane.sessions.notices import take_notices
 from landlane.setup.rebuild_store import rebuild_store
 from landlane.tasks.add import add_task
-from landlane.tasks.change import drop_task, get_task, lessons_of
+from landlane.tasks.change import drop_task
 from landlane.tasks.model import NewTask
 from landlane.tasks.pick import Picked, next_task, resume_task
+from landlane.tasks.read import get_task, lessons_of
 from landlane.values import replace
 from tests.support import MINUTE, SQLITE_ONLY, Agent, granted, opened, refused
 
 if TYPE_CHECKING:
     from landlane.gates.model import Gate
-    from landlane.sessions.model import Process
+    from landlane.platform.process_identity import Process
     from tests.support import Site
 
 HEAD = "1" * 40
@@ -48,7 +50,7 @@ def ask(agent: Agent, task: str, why: str = "May I?", kind: str = "approval", **
 
 
 def say(agent: Agent, gate: Gate, *, yes: bool = True, why: str = "", head: str = "") -> Gate:
-    return gates.answer(agent.context, agent.session, gate.id, approve=yes, why=why, head=head)
+    return decide.answer(agent.context, agent.session, gate.id, approve=yes, why=why, head=head)
 
 
 def held_by(site: Site) -> list[tuple[str, str]]:
@@ -156,8 +158,8 @@ def test_a_gate_is_withdrawn_by_who_asked_or_when_the_task_ends_otherwise(site: 
     task, other = with_task(ann), with_task(bob, "src/z.py")
     gate = ask(ann, task)
     with pytest.raises(NotAllowed, match="asked by ann"):
-        gates.withdraw(bob.context, bob.session, gate.id)
-    assert gates.withdraw(ann.context, ann.session, gate.id).state == "withdrawn"
+        decide.withdraw(bob.context, bob.session, gate.id)
+    assert decide.withdraw(ann.context, ann.session, gate.id).state == "withdrawn"
     assert get_task(ann.context, task).state == "active"
     second = ask(bob, other)
     drop_task(ann.context, None, other, "not wanted")

@@ -11,12 +11,15 @@ from landlane.claims.model import Refused
 from landlane.clock import rfc3339
 from landlane.errors import Held, Malformed, NotAllowed, Stale, WaitsForPerson
 from landlane.handoffs import accept as handoffs
+from landlane.handoffs import records as handoffs_records
 from landlane.handoffs.accept import Accepted
-from landlane.handoffs.model import ANYBODY, Draft, Handoff, is_whole
+from landlane.handoffs.model import Draft, Handoff, is_whole
 from landlane.sessions.notices import take_notices
 from landlane.settings.model import Settings
 from landlane.store import records
 from landlane.tasks import change as tasks
+from landlane.tasks import finish, read
+from landlane.tasks.model import ANYBODY
 from landlane.tasks.pick import take_task
 from tests.contract.queueing import add, end, state, take, take_nothing
 from tests.support import MINUTE
@@ -39,7 +42,7 @@ def accept(agent: Agent, task: str, digest: str = "") -> Accepted:
 
 
 def owner(site: Site, task: str) -> tuple[str, str]:
-    found = tasks.get_task(site.context(), task)
+    found = read.get_task(site.context(), task)
     return found.state, found.owner
 
 
@@ -72,7 +75,7 @@ def test_task_claims_and_workspace_go_to_whom_it_is_for_in_two_steps(site: Site)
     assert (kept["session"], kept["agent"]) == (bob.session.id, "bob")
     assert not [one for one in site.claims() if one.agent.startswith("handoff-")]
     with pytest.raises(Stale, match="no longer"):
-        tasks.report_done(ann.context, ann.session, "T1")
+        finish.report_done(ann.context, ann.session, "T1")
 
 
 def test_accepting_again_changes_nothing_and_others_come_too_late(site: Site) -> None:
@@ -112,13 +115,13 @@ def test_it_is_for_nobody_else_until_its_time_is_over(site: Site) -> None:
     site.clock.advance(WAIT - 1)
     eve.shows_life()
     take_nothing(eve)
-    assert handoffs.overdue_handoffs(eve.context) == []
+    assert handoffs_records.overdue_handoffs(eve.context) == []
     site.clock.advance(1)
-    assert [one.id for one in handoffs.overdue_handoffs(eve.context)] == ["H1"]
+    assert [one.id for one in handoffs_records.overdue_handoffs(eve.context)] == ["H1"]
     picked = take(eve)
     assert (picked.task.id, picked.task.attempt) == ("T1", 1)
     assert eve.holds() == ["src/**"]
-    assert handoffs.list_handoffs(eve.context) == []
+    assert handoffs_records.list_handoffs(eve.context) == []
 
 
 def test_it_stands_when_the_sender_dies_and_when_the_receiver_does(site: Site) -> None:
@@ -129,7 +132,7 @@ def test_it_stands_when_the_sender_dies_and_when_the_receiver_does(site: Site) -
     bob.leave()
     assert owner(site, "T1") == ("ready", "")
     again = site.agent("bob")  # another session of the same name
-    assert [one.id for one in handoffs.handed_to(again.context, again.session)] == ["H1"]
+    assert [one.id for one in handoffs_records.handed_to(again.context, again.session)] == ["H1"]
     assert take(again).task.id == "T1"
     site.clock.advance(2 * WAIT)
     assert owner(site, "T1") == ("ready", "")  # who accepted it vanished: as with any task
@@ -167,7 +170,9 @@ def test_for_anybody_its_paths_are_free_and_the_attempt_goes_on(site: Site) -> N
     eve.take("src/a.py")
     eve.release()
     assert take(eve).task.attempt == 1
-    assert [one.state for one in handoffs.list_handoffs(eve.context, with_settled=True)] == ["accepted"]
+    assert [one.state for one in handoffs_records.list_handoffs(eve.context, with_settled=True)] == [
+        "accepted"
+    ]
 
 
 def test_whoever_declines_is_not_asked_again_and_the_sender_hears_of_it(site: Site) -> None:
@@ -233,7 +238,7 @@ def test_over_the_maximum_a_person_decides_and_what_was_said_is_kept(site: Site)
     assert refused.value.code == "HANDOFF_LIMIT"
     assert refused.value.facts["maximum"] == 2
     assert state(site, "T1") == "waiting_for_person"
-    kept = handoffs.find_handoff(ann.context, "H3")
+    kept = handoffs_records.find_handoff(ann.context, "H3")
     assert kept is not None
     assert (kept.state, kept.context, kept.attempt) == ("refused", "we disagree about time zones", 3)
     assert take_nothing(bob).counts == {"waiting_for_person": 1}
@@ -261,7 +266,7 @@ def test_only_the_owner_sends_and_only_what_the_schema_allows(site: Site) -> Non
         hand(ann, "T1", next="")
     assert lacking.value.facts["missing"] == ["next or context"]
     assert owner(site, "T1") == ("active", "ann")
-    assert handoffs.find_handoff(ann.context, "T1") is None
+    assert handoffs_records.find_handoff(ann.context, "T1") is None
     with pytest.raises(Malformed) as nothing:
         accept(bob, "T1")
     assert nothing.value.code == "NO_HANDOFF"
@@ -273,7 +278,7 @@ def test_dropping_a_handed_task_frees_what_was_kept_for_it(site: Site) -> None:
     hand(ann, take(ann).task.id)
     tasks.drop_task(ann.context, ann.session, "T1", "not needed")
     assert site.claims() == []
-    assert handoffs.list_handoffs(ann.context) == []
+    assert handoffs_records.list_handoffs(ann.context) == []
 
 
 def test_a_chain_ends_with_its_last_owner(site: Site) -> None:

@@ -8,6 +8,7 @@ import pytest
 
 from landlane.errors import NotAllowed, Stale, WaitsForPerson
 from landlane.gates import ask as gates
+from landlane.gates import decide
 from landlane.handoffs import accept as handoffs
 from landlane.handoffs.model import Draft
 from landlane.roles.enforce import check_claim, check_verb
@@ -18,6 +19,7 @@ from landlane.sessions.model import PERSON
 from landlane.sessions.notices import take_notices
 from landlane.setup.rebuild_store import rebuild_store
 from landlane.tasks import change as tasks
+from landlane.tasks import finish, read
 from landlane.tasks.change_task_handing import hand_back
 from tests.contract.queueing import add, end, state, take
 from tests.support import SQLITE_ONLY, Agent, opened
@@ -53,13 +55,13 @@ def test_a_worker_asks_a_person_and_the_task_stays_its_keepers(site: Site) -> No
 
     gate = ask(worker)
 
-    found = tasks.get_task(keeper.context, "T1")
+    found = read.get_task(keeper.context, "T1")
     assert (found.state, found.owner, gate.session) == ("waiting_for_person", KEEPER, keeper.session.id)
     assert ask(worker).id == gate.id
     with pytest.raises(WaitsForPerson) as caught:
         ask(worker, "Or this?")
     assert caught.value.code == "GATE_OPEN"
-    gates.answer(pat.context, pat.session, gate.id, approve=True, why="go on")
+    decide.answer(pat.context, pat.session, gate.id, approve=True, why="go on")
     assert state(site, "T1") == "active"
     assert keeper.holds() == ["said.txt"]
     assert "go on" in str(take_notices(worker.context, worker.session.id))
@@ -67,7 +69,7 @@ def test_a_worker_asks_a_person_and_the_task_stays_its_keepers(site: Site) -> No
 
 def test_a_worker_takes_its_question_back(site: Site) -> None:
     _, worker = at_work(site)
-    gates.withdraw(worker.context, worker.session, ask(worker).id)
+    decide.withdraw(worker.context, worker.session, ask(worker).id)
     assert state(site, "T1") == "active"
 
 
@@ -101,8 +103,8 @@ def test_a_worker_gains_nothing_that_its_role_forbids(site: Site, is_subagent: b
             context, ClientName(client="claude", session="one", agent="aa"), session
         ).session
     ends = (
-        lambda: tasks.finish_on_word(context, session, "T1", "all done"),
-        lambda: tasks.report_done(context, session, "T1", "all done"),
+        lambda: finish.finish_on_word(context, session, "T1", "all done"),
+        lambda: finish.report_done(context, session, "T1", "all done"),
         lambda: tasks.fail_task(context, session, "T1", "no"),
         lambda: hand_back(context, session, "T1", "somebody else"),
     )
@@ -134,7 +136,7 @@ def test_who_is_only_called_like_a_worker_has_nothing_in_hand(site: Site) -> Non
         assert caught.value.code == "TASK_NOT_YOURS"
     gate = ask(ann)
     with pytest.raises(NotAllowed) as refused:
-        gates.withdraw(posing.context, posing.session, gate.id)
+        decide.withdraw(posing.context, posing.session, gate.id)
     assert refused.value.code == "NOT_YOUR_GATE"
 
 

@@ -12,6 +12,7 @@ import pytest
 
 from landlane.errors import LandlaneError
 from landlane.journal import read as journal
+from landlane.journal import verify
 from landlane.store.journal_chain import START, check_chain, seal
 from tests.support import MINUTE, SECOND, Background, granted, opened, wait_until
 
@@ -41,7 +42,7 @@ def spoil(site: Site, *commands: str) -> None:
 
 
 def trouble(site: Site) -> tuple[str, ...]:
-    return journal.verify(site.context(), []).trouble
+    return verify.verify(site.context(), []).trouble
 
 
 # -------------------------------------------------------------------------------------------- recording
@@ -129,7 +130,7 @@ def test_positions_have_no_gaps_and_the_chain_holds(site: Site) -> None:
         bob.take(f"b/*/{number}")
 
     entries = site.entries()
-    verdict = journal.verify(ann.context, [])
+    verdict = verify.verify(ann.context, [])
 
     assert [entry.position for entry in entries] == list(range(1, len(entries) + 1))
     assert (verdict.entries, verdict.head, verdict.trouble) == (len(entries), entries[-1].hash, ())

@@ -16,9 +16,9 @@ from landlane.sessions.runner_lease import RunnerLease, take_runner
 from landlane.setup.rebuild_store import rebuild_store
 from landlane.store import records
 from landlane.tasks.add import add_task
-from landlane.tasks.change import get_task
 from landlane.tasks.model import NewTask
 from landlane.tasks.pick import next_task
+from landlane.tasks.read import get_task
 from landlane.values import as_dict, replace
 from tests.support import MINUTE, SQLITE_ONLY, Background, opened
 

@@ -13,17 +13,17 @@ import pytest
 
 from landlane.claims import read as held
 from landlane.claims import take as claims
-from landlane.claims.model import epoch_of
 from landlane.errors import Held, LandlaneError, Stale
 from landlane.sessions import join as sessions
 from landlane.settings.model import Settings
+from landlane.store.tokens import epoch_of
 from landlane.values import replace
 from tests.support import MINUTE, SECOND, Background, granted, refused
 
 if TYPE_CHECKING:
     from collections.abc import Callable
 
-    from landlane.sessions.model import Process
+    from landlane.platform.process_identity import Process
     from tests.support import Agent, Site
 
 HOUR = 60 * MINUTE

@@ -9,12 +9,12 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from landlane.app.open import POINTER
 from landlane.app.repository_record import change_case
-from landlane.claims.model import epoch_of
+from landlane.app.store_location import POINTER
 from landlane.errors import Stale
 from landlane.ids import new_uuid
 from landlane.sessions import join as sessions
+from landlane.store.tokens import epoch_of
 from landlane.testing.repositories import git
 from tests.support import MINUTE, SQLITE_ONLY, Agent, granted, opened, refused
 

@@ -8,12 +8,14 @@ import pytest
 
 from landlane.errors import NotAllowed, Stale
 from landlane.gates import ask as gates
+from landlane.gates import decide
 from landlane.landing import outcomes as landing_ends
 from landlane.sessions import join as sessions
 from landlane.settings.model import Settings
 from landlane.setup.rebuild_store import rebuild_store
 from landlane.tasks import change as tasks
 from landlane.tasks import change_task_handing as task_handing
+from landlane.tasks import finish, read
 from landlane.tasks import lineage as lineages
 from landlane.tasks import pick as picking
 from landlane.tasks import retry as retries
@@ -30,7 +32,7 @@ LONG = Settings(session_lease_ms=6 * 24 * HOUR)
 
 def ends(agent: Agent, task_id: str, feedback: str, code: str = "failed", **more: object) -> Decision:
     """The attempt in hand ended so."""
-    attempt = tasks.get_task(agent.context, task_id).attempt
+    attempt = read.get_task(agent.context, task_id).attempt
     how = AttemptEnd(task=task_id, attempt=attempt, code=code, feedback=feedback, **more)  # type: ignore[arg-type]
     return retries.end_attempt(agent.context, agent.session, task_id, how, chance=1.0)
 
@@ -41,7 +43,7 @@ def person(site: Site) -> Agent:
 
 
 def lineage(agent: Agent, task_id: str) -> Lineage:
-    return retries.lineage_of(agent.context, tasks.get_task(agent.context, task_id))
+    return retries.lineage_of(agent.context, read.get_task(agent.context, task_id))
 
 
 def try_to_take(agent: Agent) -> str:
@@ -64,7 +66,7 @@ def test_t24_what_always_fails_to_start_is_started_a_few_times_in_70_hours(site:
             )
         site.clock.advance(10 * MINUTE)
     assert starts == Settings().retries_max_starts
-    parked = tasks.get_task(ann.context, "T1")
+    parked = read.get_task(ann.context, "T1")
     assert (parked.state, parked.failures) == ("waiting_for_person", 0)
     assert "could not be started 5 times in a row" in parked.why
     assert lineage(ann, "T1").attempts == 0
@@ -85,7 +87,7 @@ def test_t25_what_ends_well_and_changes_nothing_is_parked_after_k_runs(site: Sit
         site.clock.advance(HOUR)
     assert runs == 3
     assert state(site, "T1") == "waiting_for_person"
-    assert "changed nothing" in tasks.get_task(ann.context, "T1").why
+    assert "changed nothing" in read.get_task(ann.context, "T1").why
 
 
 @pytest.mark.parametrize("same", [True, False], ids=["same feedback", "new feedback each time"])
@@ -105,7 +107,7 @@ def test_t26_five_steps_never_become_97_records(site: Site, same: bool) -> None:
             add(ann, f"again: {task_id}", parent=task_id, max_attempts=1)
         except NotAllowed as error:
             refused.append(error.code)
-    found = tasks.list_tasks(ann.context)
+    found = read.list_tasks(ann.context)
     assert refused == ["LINEAGE_STOPPED"] * 5
     assert len(found) <= 5 * Settings().retries_max_attempts
     assert {task.lineage for task in found} == {"T1", "T2", "T3", "T4", "T5"}
@@ -122,7 +124,7 @@ def test_t26_children_that_only_ever_succeed_are_bounded_too(site: Site) -> None
     with pytest.raises(NotAllowed) as full:
         add(ann, "one too many", parent="T9")
     assert full.value.code == "LINEAGE_FULL"
-    assert len(tasks.list_tasks(ann.context)) == 9
+    assert len(read.list_tasks(ann.context)) == 9
 
 
 def test_t27_one_broken_environment_pauses_the_pool_and_charges_nobody(site: Site) -> None:
@@ -138,7 +140,7 @@ def test_t27_one_broken_environment_pauses_the_pool_and_charges_nobody(site: Sit
         where = f"/tmp/run-{number}/sock"
         ends(ann, task_id, f"bwrap: {where}: no user namespaces", "not_started", is_infrastructure=True)
     assert started == 3
-    found = tasks.list_tasks(ann.context)
+    found = read.list_tasks(ann.context)
     assert {(task.state, task.failures, task.lapses) for task in found} == {("ready", 0, 0)}
     assert all(lineage(ann, task.id).attempts == 0 for task in found)
     assert all(not lineage(ann, task.id).uncharged for task in found), "nobody is nearer to being put aside"
@@ -220,19 +222,19 @@ def never_agree(site: Site, feedback: list[str]) -> list[str]:
 def test_a_writer_and_a_reviewer_that_never_agree_stop_at_the_bound_with_all_feedback(site: Site) -> None:
     said = ["no tests", "bad name", "too slow", "too long", "and so on"]
     assert never_agree(site, said) == ["retry", "retry", "retry", "abort"]
-    task = tasks.get_task(site.context(), "T1")
+    task = read.get_task(site.context(), "T1")
     assert (task.state, task.failures) == ("dead", 4)
-    told = [lesson.why for lesson in tasks.lessons_of(site.context(), "T1")]
+    told = [lesson.why for lesson in read.lessons_of(site.context(), "T1")]
     assert told == [f"reviewer: {words}" for words in said[:4]]
 
 
 def test_one_that_repeats_itself_stops_a_round_earlier(site: Site) -> None:
     said = ["a.py:12: bad name (10:02:11)", "too slow", "a.py:40: bad name (11:30:00)"]
     assert never_agree(site, said) == ["retry", "retry", "escalate"]
-    task = tasks.get_task(site.context(), "T1")
+    task = read.get_task(site.context(), "T1")
     assert task.state == "waiting_for_person"
     assert "the same feedback came twice" in task.why
-    told = [lesson.why for lesson in tasks.lessons_of(site.context(), "T1")]
+    told = [lesson.why for lesson in read.lessons_of(site.context(), "T1")]
     assert told == [f"reviewer: {words}" for words in said]
 
 
@@ -249,7 +251,7 @@ def test_two_changes_in_turn_are_stopped(site: Site) -> None:
         outcomes.append(ends(ann, "T1", words, change=change).outcome)
         site.clock.advance(HOUR)
     assert outcomes == ["retry", "retry", "retry", "escalate"]
-    assert "to and fro" in tasks.get_task(ann.context, "T1").why
+    assert "to and fro" in read.get_task(ann.context, "T1").why
 
 
 @pytest.mark.parametrize(
@@ -317,7 +319,7 @@ def test_a_task_that_owner_after_owner_leaves_is_put_aside(site: Site) -> None:
         bob = site.agent("bob")
         assert take(bob).task.id == "T1"
         bob.leave()
-    dead = tasks.get_task(ann.context, "T1")
+    dead = read.get_task(ann.context, "T1")
     assert (dead.state, dead.failures, lineage(ann, "T1").attempts) == ("dead", 0, 0)
     assert "11 owners in a row went away" in dead.why
     tasks.retry_task(ann.context, ann.session, "T1")
@@ -342,7 +344,7 @@ def test_a_bounce_is_judged_like_any_failure(site: Site) -> None:
     lease = run_by(site.agent("runner"))
     states: list[str] = []
     for number in range(2):
-        tasks.report_done(ann.context, ann.session, "T1")
+        finish.report_done(ann.context, ann.session, "T1")
         one = enter(ann, branch=f"b{number}", task="T1")
         landing_ends.bounce(
             ann.context,
@@ -389,7 +391,7 @@ def test_a_branch_without_a_task_that_bounces_again_and_again_is_one_lineage_and
     tasks.retry_task(ann.context, person(site).session, "T1", "the check was wrong")
     entry = enter(ann, "a", head="6" * 40)
     landing_ends.mark_landed(carl.context, lease, "main", [(entry.id, "6" * 40, {})], "6" * 40, 6)
-    assert tasks.get_task(ann.context, "T1").why == f"its branch has landed as {entry.id}"
+    assert read.get_task(ann.context, "T1").why == f"its branch has landed as {entry.id}"
     ann.take("a")
     assert bounces(7, "red: a is missing") == "T3", "another story"
 
@@ -483,8 +485,8 @@ def test_the_question_in_the_inbox_can_be_answered_instead(site: Site, approve: 
     ann, pat = site.agent("ann"), person(site)
     stopped(site, ann)
     (gate,) = gates.list_gates(ann.context)
-    gates.answer(pat.context, pat.session, gate.id, approve=approve, why="as you like")
-    task = tasks.get_task(ann.context, "T1")
+    decide.answer(pat.context, pat.session, gate.id, approve=approve, why="as you like")
+    task = read.get_task(ann.context, "T1")
     assert (task.state, task.failures) == (then, 0 if approve else 2)
     assert lineage(ann, "T1").rounds == (1 if approve else 0)
     if not approve:
@@ -552,7 +554,7 @@ def test_long_feedback_is_kept_whole(site: Site) -> None:
     take(ann)
     words = "finding " * 3000
     ends(ann, "T1", f"\0\ud800{words}")
-    assert [one.why for one in tasks.lessons_of(ann.context, "T1")] == [f"?{words}"]
+    assert [one.why for one in read.lessons_of(ann.context, "T1")] == [f"?{words}"]
 
 
 def test_only_the_owner_ends_an_attempt(site: Site) -> None:
@@ -581,16 +583,16 @@ def test_lineages_and_what_waits_are_rebuilt_from_the_journal(site: Site) -> Non
         site.clock.advance(MINUTE)
     pools.pause_pool(pat.context, pat.session, "a test")
     before = [lineage(ann, task) for task in ("T1", "T2")]
-    rows = [(one.state, one.failures, one.lapses, one.why) for one in tasks.list_tasks(ann.context)]
+    rows = [(one.state, one.failures, one.lapses, one.why) for one in read.list_tasks(ann.context)]
     with opened(site) as house:
         house.settle(wait_seconds=5.0)
         folder, repository_id = house.folder, house.store.repository
     site.close()
     rebuild_store(folder, repository_id, ignore_case=False)
     context = site.context()
-    found = [retries.lineage_of(context, task) for task in tasks.list_tasks(context)]
+    found = [retries.lineage_of(context, task) for task in read.list_tasks(context)]
     assert found == before
-    assert [(one.state, one.failures, one.lapses, one.why) for one in tasks.list_tasks(context)] == rows
+    assert [(one.state, one.failures, one.lapses, one.why) for one in read.list_tasks(context)] == rows
     assert pools.pool_of(context).paused == "a test"
 
 

@@ -9,6 +9,7 @@ import pytest
 
 from landlane.errors import Malformed, NotAllowed, Stale
 from landlane.gates import ask as gates
+from landlane.gates import decide
 from landlane.protocol.worker.messages import WorkComplete
 from landlane.reviews import close as review_ends
 from landlane.reviews import give_verdict as reviews
@@ -18,7 +19,7 @@ from landlane.sessions.model import PERSON
 from landlane.settings.model import Settings
 from landlane.setup.rebuild_store import rebuild_store
 from landlane.tasks import change as tasks
-from landlane.tasks import evidence
+from landlane.tasks import evidence, finish, read
 from landlane.testing.repositories import git
 from tests.contract.queueing import add, state, take, take_nothing
 from tests.support import MINUTE, SQLITE_ONLY, Agent, Background, opened
@@ -33,10 +34,10 @@ def submit(
     author: Agent, *names: str, count: int = 1, decider: str = "", head: str = HEAD, title: str = "Dates"
 ) -> Review:
     """A task with a path, taken, reported, and under review."""
-    if not tasks.list_tasks(author.context):
+    if not read.list_tasks(author.context):
         add(author, title, paths=["src/dates.py"], kind="code")
         take(author)
-    tasks.report_done(author.context, author.session, "T1")
+    finish.report_done(author.context, author.session, "T1")
     step = make_step(count, names, decider)
     return reviews.begin_review(author.context, author.session, "T1", head, step)
 
@@ -66,7 +67,7 @@ def test_reviewers_get_tasks_of_their_own_at_the_same_time_on_one_commit(site: S
     assert {one.kind, one.role, one.lineage, other.lineage} == {"review", "T1"}
     assert HEAD in one.body
     assert HEAD in other.body
-    task = tasks.get_task(ann.context, "T1")
+    task = read.get_task(ann.context, "T1")
     assert (task.state, task.owner, task.head) == ("review", "ann", HEAD)
     assert holders(site) == ["review-V1"]
 
@@ -78,13 +79,13 @@ def test_all_approve_and_the_author_goes_on_with_its_claims(site: Site) -> None:
 
     assert say(cid, "approve").state == "approved"
 
-    task = tasks.get_task(ann.context, "T1")
+    task = read.get_task(ann.context, "T1")
     assert (task.state, task.owner, task.head) == ("reported", "ann", HEAD)
     assert holders(site) == ["ann"]
     look = ann.context.store.view
     assert look(lambda it: reviews.is_approved(it, task, HEAD))
     assert not look(lambda it: reviews.is_approved(it, task, OTHER))
-    assert [task.state for task in tasks.list_tasks(ann.context)] == ["reported", "done", "done"]
+    assert [task.state for task in read.list_tasks(ann.context)] == ["reported", "done", "done"]
 
 
 def test_a_rejection_gives_the_work_back_with_all_that_was_said(site: Site) -> None:
@@ -93,10 +94,10 @@ def test_a_rejection_gives_the_work_back_with_all_that_was_said(site: Site) -> N
 
     say(bob, "reject", ("src/dates.py", 3, "major", "loses the time zone"), summary="not yet")
 
-    task = tasks.get_task(ann.context, "T1")
+    task = read.get_task(ann.context, "T1")
     assert (task.state, task.owner, task.attempt, task.failures, task.head) == ("active", "ann", 1, 1, "")
     assert holders(site) == ["ann"]
-    (lesson,) = tasks.lessons_of(ann.context, "T1")
+    (lesson,) = read.lessons_of(ann.context, "T1")
     assert "bob says reject: not yet" in lesson.why
     assert "major at src/dates.py:3 (bob): loses the time zone" in lesson.why
 
@@ -116,7 +117,7 @@ def test_a_writer_and_a_reviewer_that_never_agree_stop_at_the_bound_with_the_who
 
     assert rounds == 3
     assert state(site, "T1") in ("waiting_for_person", "dead")
-    history = "\n".join(one.why for one in tasks.lessons_of(ann.context, "T1"))
+    history = "\n".join(one.why for one in read.lessons_of(ann.context, "T1"))
     assert all(text in history for text in said[:3])
 
 
@@ -171,7 +172,7 @@ def test_a_person_decides_at_a_gate_bound_to_the_commit(site: Site, *, approve: 
         say(site.agent("eve"), "approve")
     assert caught.value.code == "WAITS_FOR_PERSON"
 
-    gates.answer(pat.context, pat.session, gate.id, approve=approve, why="I looked")
+    decide.answer(pat.context, pat.session, gate.id, approve=approve, why="I looked")
 
     ended = reviews.get_review(ann.context, "V1")
     assert (ended.state, ended.decision and ended.decision["by"]) == (
@@ -246,7 +247,7 @@ def test_a_verdict_is_for_one_commit_and_comes_too_late_for_another(site: Site) 
 
     assert caught.value.code == "REVIEW_OVER"
     assert [one.state for one in reviews.list_reviews(ann.context, with_all=True)] == ["outdated", "open"]
-    assert [task.state for task in tasks.list_tasks(ann.context)] == ["review", "dropped", "ready"]
+    assert [task.state for task in read.list_tasks(ann.context)] == ["review", "dropped", "ready"]
     assert say(bob, "approve", review="V2").state == "approved"
 
 
@@ -290,9 +291,9 @@ def test_a_task_that_is_dropped_needs_no_review_any_more(site: Site) -> None:
     ann = site.agent("ann")
     submit(ann)
     tasks.drop_task(ann.context, ann.session, "T1", "the feature was cancelled")
-    assert [task.state for task in tasks.list_tasks(ann.context)] == ["dropped", "ready"]
+    assert [task.state for task in read.list_tasks(ann.context)] == ["dropped", "ready"]
     assert reviews.list_reviews(ann.context) == []
-    assert [task.state for task in tasks.list_tasks(ann.context)] == ["dropped", "dropped"]
+    assert [task.state for task in read.list_tasks(ann.context)] == ["dropped", "dropped"]
     assert holders(site) == []
 
 
@@ -328,7 +329,7 @@ def test_eight_verdicts_at_the_same_instant_end_a_review_once(live_site: Site) -
     review = reviews.get_review(ann.context, "V1")
     assert (review.state, sum(bool(entry["verdict"]) for entry in review.entries)) == ("deciding", 8)
     assert live_site.kinds().count("review.disputed") == 1
-    assert len(tasks.list_tasks(ann.context)) == 10
+    assert len(read.list_tasks(ann.context)) == 10
 
 
 def test_what_is_done_goes_to_review_and_only_the_approved_commit_may_land(live_site: Site) -> None:
@@ -377,10 +378,10 @@ def test_settings_ask_for_a_review_by_paths_and_kinds_and_a_result_without_a_com
         say(bob, "approve")
         assert state(live_site, "T1") == "done"
         add(ann, "Pay", kind="output", paths=["src/**"])
-        one = tasks.get_task(ann.context, "T3")
+        one = read.get_task(ann.context, "T3")
         assert reviews.step_for(ann.context, one, "output") is not None
         add(ann, "Docs", kind="output", paths=["docs/**"])
-        other = tasks.get_task(ann.context, "T4")
+        other = read.get_task(ann.context, "T4")
         assert reviews.step_for(ann.context, other, "output") is None
         assert reviews.step_for(ann.context, other, "output", ["src/pay/card.py"]) is not None
 
@@ -395,7 +396,7 @@ def test_a_store_built_from_the_journal_knows_what_is_under_review(site: Site) -
     say(bob, "approve", review="V2")
     before = [
         (one.id, one.state, one.owner, one.session, one.head, one.why, one.failures)
-        for one in tasks.list_tasks(ann.context)
+        for one in read.list_tasks(ann.context)
     ]
     kept = [reviews.get_review(ann.context, name) for name in ("V1", "V2")]
     with opened(site) as house:
@@ -409,7 +410,7 @@ def test_a_store_built_from_the_journal_knows_what_is_under_review(site: Site) -
 
     assert before == [
         (one.id, one.state, one.owner, one.session, one.head, one.why, one.failures)
-        for one in tasks.list_tasks(new)
+        for one in read.list_tasks(new)
     ]
     assert [reviews.get_review(new, name) for name in ("V1", "V2")] == kept
     assert holders(site) == ["review-V2"]
@@ -437,5 +438,5 @@ def test_two_changes_in_turn_are_known_in_whichever_commits_and_a_rejected_one_i
                     "reported",
                     "V1 rejected exactly this commit",
                 )
-        stopped = tasks.get_task(ann.context, "T1")
+        stopped = read.get_task(ann.context, "T1")
         assert (stopped.state, "to and fro" in stopped.why) == ("waiting_for_person", True)

@@ -23,7 +23,7 @@ from landlane.values import replace
 from tests.contract.queueing import add, take, take_nothing
 
 if TYPE_CHECKING:
-    from landlane.sessions.model import Process
+    from landlane.platform.process_identity import Process
     from tests.support import Site
 
 NOT_CLAIMING = [name for name, role in BUILT_IN.items() if "claim" not in role.verbs]

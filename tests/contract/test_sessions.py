@@ -12,8 +12,9 @@ import pytest
 
 from landlane.errors import Held, Malformed, NotAllowed, Stale
 from landlane.ids import new_uuid
+from landlane.sessions import identify as sessions_identify
 from landlane.sessions import join as sessions
-from landlane.sessions.join import Caller
+from landlane.sessions.identify import Caller
 from landlane.sessions.model import Credentials
 from landlane.settings.model import Settings
 from landlane.values import replace
@@ -22,7 +23,7 @@ from tests.support import MINUTE, Agent, granted
 if TYPE_CHECKING:
     from pathlib import Path
 
-    from landlane.sessions.model import Process
+    from landlane.platform.process_identity import Process
     from tests.support import Site
 
 # --------------------------------------------------------------------------------------------- joining
@@ -119,7 +120,7 @@ def test_a_wrong_secret_proves_nothing(site: Site) -> None:
 
     for session, secret in ((ann.session.id, "guess"), ("s-nobody", ann.joined.secret)):
         with pytest.raises(NotAllowed) as caught:
-            sessions.prove(ann.context, Credentials(session=session, secret=secret))
+            sessions_identify.prove(ann.context, Credentials(session=session, secret=secret))
         assert (caught.value.code, caught.value.exit_code) == ("NOT_YOUR_SESSION", 6)
 
 
@@ -174,11 +175,11 @@ def test_a_secret_file_that_was_spoilt_proves_nothing(site: Site) -> None:
 
 
 def who_acts(agent_or_site: Site, caller: Caller) -> str:
-    return sessions.identify(agent_or_site.context(), caller).session.agent
+    return sessions_identify.identify(agent_or_site.context(), caller).session.agent
 
 
 def test_without_a_word_it_is_the_person(site: Site) -> None:
-    joined = sessions.identify(site.context(), Caller(person="pat"))
+    joined = sessions_identify.identify(site.context(), Caller(person="pat"))
 
     assert (joined.session.agent, joined.session.kind) == ("pat", "person")
 
@@ -283,7 +284,7 @@ def test_a_registered_ancestor_without_a_readable_secret_is_refused(site: Site) 
     os.unlink(site.repository / ".git" / "landlane" / "sessions" / "ann")
 
     with pytest.raises(NotAllowed) as caught:
-        sessions.identify(ann.context, Caller(person="pat"))
+        sessions_identify.identify(ann.context, Caller(person="pat"))
 
     assert caught.value.code == "NOT_YOUR_SESSION"
 
@@ -291,9 +292,9 @@ def test_a_registered_ancestor_without_a_readable_secret_is_refused(site: Site) 
 def test_asking_for_a_known_session_begins_none(site: Site) -> None:
     context = site.context()
 
-    assert sessions.known_session(context, Caller(name="ann", person="pat")) is None
+    assert sessions_identify.known_session(context, Caller(name="ann", person="pat")) is None
     ann = site.agent("ann")
-    found = sessions.known_session(context, Caller(name="ann", person="pat"))
+    found = sessions_identify.known_session(context, Caller(name="ann", person="pat"))
 
     assert found is not None
     assert (found.session.id, found.is_new) == (ann.session.id, False)

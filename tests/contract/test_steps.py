@@ -11,7 +11,7 @@ from landlane.handoffs import accept as handoffs
 from landlane.handoffs.model import Draft
 from landlane.setup.rebuild_store import rebuild_store
 from landlane.state import steps
-from landlane.tasks import change as tasks
+from landlane.tasks import read
 from tests.contract.queueing import add, take
 from tests.support import SQLITE_ONLY, opened
 
@@ -37,7 +37,7 @@ def test_a_step_is_there_with_what_it_tells_of_or_neither_is(site: Site) -> None
     with pytest.raises(ZeroDivisionError):
         handoffs.send_handoff(ann.context, ann.session, draft, also=dies)
     assert steps.find_step(ann.context, "one") is None
-    assert tasks.get_task(ann.context, "T1").owner == "ann"
+    assert read.get_task(ann.context, "T1").owner == "ann"
 
     sent = handoffs.send_handoff(ann.context, ann.session, draft, also=lives)
     step = steps.find_step(ann.context, "one")

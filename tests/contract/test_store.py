@@ -16,12 +16,12 @@ from typing import TYPE_CHECKING
 import psycopg
 import pytest
 
-from landlane.claims.model import areas_of
 from landlane.errors import LandlaneError, StoreCorrupt, StoreError, StoreTransient
-from landlane.journal import read as journal
+from landlane.journal import verify
 from landlane.sessions import join as sessions
 from landlane.settings.model import Settings
 from landlane.store.file_lock import FairLock
+from landlane.store.lock_areas import areas_of
 from landlane.store.postgres import schema as postgres_schema
 from landlane.store.sqlite import schema as sqlite_schema
 from landlane.store.sqlite.schema import APPLICATION_ID, READABLE_BY, SCHEMA
@@ -181,7 +181,7 @@ def test_a_truncated_file_is_called_damaged_at_the_latest_when_it_is_used(site: 
         again = site.agent("ann")
         again.take("docs")
         again.release()
-        journal.verify(again.context, [])
+        verify.verify(again.context, [])
 
     with pytest.raises(StoreCorrupt) as caught:
         use()
@@ -402,7 +402,7 @@ def test_a_forked_child_and_its_parent_may_both_use_the_store(live_site: Site) -
 
     expected = {"before", *(f"{who}/{number}" for who in ("parent", "child") for number in range(30))}
     assert {claim.pattern for claim in live_site.claims()} == expected
-    assert journal.verify(live_site.context(), []).trouble == ()
+    assert verify.verify(live_site.context(), []).trouble == ()
 
 
 FORKING_WHILE_LOCKED = """
@@ -463,7 +463,7 @@ def test_threads_may_share_one_store(live_site: Site) -> None:
 
     assert len(set(tokens)) == 8 * 15
     assert sorted(tokens) == [claim.token for claim in live_site.claims()]
-    assert journal.verify(context, []).trouble == ()
+    assert verify.verify(context, []).trouble == ()
 
 
 def test_closing_lets_go_of_every_file(live_site: Site) -> None:

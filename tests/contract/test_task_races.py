@@ -14,9 +14,9 @@ from typing import TYPE_CHECKING
 import pytest
 
 from landlane.errors import Malformed
-from landlane.sessions import leases
 from landlane.tasks import add as task_adding
 from landlane.tasks import change as tasks
+from landlane.tasks import dependencies, return_lapsed
 from landlane.tasks.model import NewTask
 from tests.contract.queueing import add, end, state, take, take_nothing
 from tests.support import Background, Site
@@ -85,8 +85,8 @@ def test_who_begins_to_wait_for_a_task_that_ends_just_now_is_not_left_waiting(
     ann, bob = live_site.agent("ann"), live_site.agent("bob")
     add(ann, "a")
     take(ann)
-    pause = Pause(tasks._unblock_those_behind)
-    monkeypatch.setattr(tasks, "_unblock_those_behind", pause)
+    pause = Pause(dependencies.unblock_those_behind)
+    monkeypatch.setattr(dependencies, "unblock_those_behind", pause)
     ending = Background(lambda: end(ann, "T1"))
     assert pause.reached.wait(30)
     adding = Background(lambda: add(bob, "b", after=["T1"]))
@@ -103,8 +103,8 @@ def test_what_is_dropped_while_its_owner_vanishes_stays_dropped(
     ann, bob = live_site.agent("ann"), live_site.agent("bob")
     add(ann, "a")
     take(ann)
-    pause = Pause(leases._return_tasks)
-    monkeypatch.setattr(leases, "_return_tasks", pause)
+    pause = Pause(return_lapsed.return_tasks)
+    monkeypatch.setattr(return_lapsed, "return_tasks", pause)
     leaving = Background(ann.leave)
     assert pause.reached.wait(30)
     dropping = Background(lambda: tasks.drop_task(bob.context, bob.session, "T1", "no"))
@@ -148,7 +148,7 @@ def test_two_dependencies_that_would_close_a_ring_together_cannot_both_be_added(
         def let_wait(agent: object, task: str, before: str, start: threading.Barrier = start) -> bool:
             start.wait(30)
             try:
-                tasks.add_dependency(agent.context, agent.session, task, before)  # type: ignore[attr-defined]
+                dependencies.add_dependency(agent.context, agent.session, task, before)  # type: ignore[attr-defined]
             except Malformed:
                 return False
             return True

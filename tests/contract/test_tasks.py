@@ -9,8 +9,11 @@ from landlane.sessions import join as sessions
 from landlane.settings.model import Settings
 from landlane.tasks import add as task_adding
 from landlane.tasks import change as tasks
+from landlane.tasks import dependencies as tasks_dependencies
+from landlane.tasks import finish, wait_for_task
 from landlane.tasks import import_checklist as checklists
 from landlane.tasks import pick as picking
+from landlane.tasks import read as tasks_read
 from landlane.tasks.model import NewTask
 from tests.contract.queueing import add, end, state, take, take_nothing, task_kinds, try_to_add
 from tests.support import MINUTE, SECOND, Agent, Background, Site, wait_until
@@ -40,7 +43,7 @@ def test_a_new_task_has_all_its_fields_and_its_entry_tells_who(site: Site) -> No
         labels=["x", "y"],
         next_action="read the RFC",
     )
-    stored = tasks.get_task(site.context(), task.id)
+    stored = tasks_read.get_task(site.context(), task.id)
     assert stored == task
     assert (stored.id, stored.state, stored.why) == ("T2", "blocked", "waits for T1")
     assert (stored.attempt, stored.failures, stored.lapses, stored.max_attempts) == (0, 0, 0, 5)
@@ -81,8 +84,8 @@ def test_forcing_a_lookalike_keeps_the_link_on_both(site: Site) -> None:
     assert isinstance(outcome, task_adding.Added)
     assert [one.task for one in outcome.similar] == ["T1"]
     context = site.context()
-    assert [other for other, _ in tasks.links_of(context, "T2")] == ["T1"]
-    assert [other for other, _ in tasks.links_of(context, "T1")] == ["T2"]
+    assert [other for other, _ in tasks_read.links_of(context, "T2")] == ["T1"]
+    assert [other for other, _ in tasks_read.links_of(context, "T1")] == ["T2"]
     assert site.entries()[-1].facts()["similar"][0][0] == "T1"
 
 
@@ -118,7 +121,7 @@ def test_what_cannot_be_added_changes_nothing(site: Site, facts: dict[str, objec
     with pytest.raises(Malformed):
         add(ann, **{"title": "x", **facts})  # type: ignore[arg-type]
     assert len(site.entries()) == before
-    assert tasks.list_tasks(ann.context) == []
+    assert tasks_read.list_tasks(ann.context) == []
     assert add(ann, "y").id == "T1"
 
 
@@ -131,7 +134,7 @@ def test_dependants_go_on_when_the_last_dependency_is_done(site: Site) -> None:
         add(ann, title)
     add(ann, "c", after=["T1", "T2", "T1"])
     end(ann, take(ann).task.id)
-    assert tasks.get_task(ann.context, "T3").why == "waits for T2"
+    assert tasks_read.get_task(ann.context, "T3").why == "waits for T2"
     end(ann, take(ann).task.id)
     assert state(site, "T3") == "ready"
     assert task_kinds(site, "T3") == ["task.added", "task.unblocked"]
@@ -152,11 +155,11 @@ def test_a_ring_is_refused_and_shown_and_changes_nothing(site: Site) -> None:
     add(ann, "c", after=["T2"])
     before = len(site.entries())
     with pytest.raises(Malformed) as refused:
-        tasks.add_dependency(ann.context, ann.session, "T1", "T3")
+        tasks_dependencies.add_dependency(ann.context, ann.session, "T1", "T3")
     assert refused.value.code == "TASK_CYCLE"
     assert refused.value.facts["cycle"] == ["T1", "T3", "T2", "T1"]
     with pytest.raises(Malformed):
-        tasks.add_dependency(ann.context, ann.session, "T1", "T1")
+        tasks_dependencies.add_dependency(ann.context, ann.session, "T1", "T1")
     assert len(site.entries()) == before
     assert state(site, "T1") == "ready"
 
@@ -165,10 +168,10 @@ def test_a_dependency_can_be_added_until_work_begins(site: Site) -> None:
     ann = site.agent("ann")
     add(ann, "a")
     add(ann, "b")
-    assert tasks.add_dependency(ann.context, ann.session, "T1", "T2").state == "blocked"
+    assert tasks_dependencies.add_dependency(ann.context, ann.session, "T1", "T2").state == "blocked"
     assert take(ann).task.id == "T2"
     with pytest.raises(NotAllowed):
-        tasks.add_dependency(ann.context, ann.session, "T2", "T1")
+        tasks_dependencies.add_dependency(ann.context, ann.session, "T2", "T1")
     end(ann, "T2")
     assert take(ann).task.id == "T1"
 
@@ -181,7 +184,7 @@ def test_what_waits_for_a_dropped_task_can_be_unblocked_by_hand(site: Site) -> N
         tasks.unblock_task(ann.context, ann.session, "T2")
     assert refused.value.code == "TASK_WAITS"
     tasks.drop_task(ann.context, ann.session, "T1", "not needed")
-    assert tasks.get_task(ann.context, "T2").why == "waits for T1 (dropped)"
+    assert tasks_read.get_task(ann.context, "T2").why == "waits for T1 (dropped)"
     take_nothing(ann)
     assert tasks.unblock_task(ann.context, ann.session, "T2").state == "ready"
     assert take(ann).task.id == "T2"
@@ -402,7 +405,7 @@ def test_what_was_reported_but_never_proved_returns_with_its_owner(site: Site) -
     ann = site.agent("ann")
     add(ann, "a")
     take(ann)
-    tasks.report_done(ann.context, ann.session, "T1")
+    finish.report_done(ann.context, ann.session, "T1")
     ann.leave()
     bob = site.agent("bob")
     picked = take(bob)
@@ -430,7 +433,7 @@ def test_whoever_blocks_or_drops_a_task_takes_it_from_its_owner(site: Site) -> N
     tasks.drop_task(bob.context, bob.session, "T1", "cancelled")
     with pytest.raises(NotAllowed):
         tasks.unblock_task(bob.context, bob.session, "T1")
-    entry = tasks.task_history(ann.context, "T1")[-1]
+    entry = tasks_read.task_history(ann.context, "T1")[-1]
     assert (entry.kind, entry.agent, entry.facts()["why"]) == ("task.dropped", "bob", "cancelled")
 
 
@@ -454,7 +457,7 @@ def test_what_is_active_or_blocked_is_not_retried(site: Site) -> None:
     assert state(site, "T1") == "active"
 
 
-@pytest.mark.parametrize("call", [tasks.get_task, tasks.task_history])
+@pytest.mark.parametrize("call", [tasks_read.get_task, tasks_read.task_history])
 def test_an_unknown_task_is_said_to_be_unknown(site: Site, call: object) -> None:
     with pytest.raises(Malformed) as refused:
         call(site.context(), "T9")  # type: ignore[operator]
@@ -468,7 +471,7 @@ def waiting(site: Site, agent: Agent) -> Background[picking.Picked | picking.Not
     """Wait for a task in the background, as a process of its own would."""
     context = site.context()
     before = site.listeners()
-    started = Background(lambda: picking.wait_for_task(context, agent.session, "", 20 * SECOND))
+    started = Background(lambda: wait_for_task.wait_for_task(context, agent.session, "", 20 * SECOND))
     wait_until(lambda: site.listeners() > before or not started.is_running)
     return started
 
@@ -517,9 +520,9 @@ def test_a_waiter_wakes_when_an_owner_vanishes(live_site: Site) -> None:
 def test_waiting_keeps_the_waiter_alive_and_has_an_end(
     live_site: Site, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(picking, "_LOOK_MS", 100)
+    monkeypatch.setattr(wait_for_task, "_LOOK_MS", 100)
     bob = live_site.agent("bob", settings=Settings(session_lease_ms=4000))
-    outcome = picking.wait_for_task(bob.context, bob.session, "", 5000)
+    outcome = wait_for_task.wait_for_task(bob.context, bob.session, "", 5000)
     assert isinstance(outcome, picking.NothingReady)
     assert sessions.live_sessions(bob.context)[0].id == bob.session.id
 
@@ -595,7 +598,7 @@ def test_a_list_with_one_bad_item_adds_nothing(site: Site, text: str, code: str)
     if code == "TASK_CYCLE":
         assert refused.value.facts["cycle"][0] == refused.value.facts["cycle"][-1]
     assert len(site.entries()) == before
-    assert len(tasks.list_tasks(ann.context)) == 1
+    assert len(tasks_read.list_tasks(ann.context)) == 1
 
 
 def test_what_looks_like_a_task_that_is_there_is_skipped_and_waited_for(site: Site) -> None:

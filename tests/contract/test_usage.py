@@ -17,9 +17,10 @@ from landlane.stats import calculate as stats
 from landlane.store import records
 from landlane.tasks.add import Added, add_task
 from landlane.tasks.attempts import begin_attempt, change_attempt
-from landlane.tasks.change import fail_task, get_task
+from landlane.tasks.change import fail_task
 from landlane.tasks.model import NewTask
 from landlane.tasks.pick import NothingReady, Picked, next_task
+from landlane.tasks.read import get_task
 from landlane.tasks.retry_rules import Lineage
 from landlane.usage import add as usage
 from landlane.usage.import_records import import_usage

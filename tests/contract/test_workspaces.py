@@ -10,12 +10,12 @@ import pytest
 
 from landlane.errors import Held, NotAllowed
 from landlane.journal import read as journal
+from landlane.platform.process_identity import Process
 from landlane.rescue.save import saved_work
-from landlane.sessions.model import Process
 from landlane.tasks.change import block_task
 from landlane.values import as_dict
-from landlane.workspaces import close as closing
 from landlane.workspaces import records as operations
+from landlane.workspaces import recover
 from tests.workspace_support import Yard
 
 if TYPE_CHECKING:
@@ -101,10 +101,10 @@ def test_only_what_its_process_left_is_taken_over(yard: Yard) -> None:
     half = operations.change_state(context, workspace, "closing", None, state="closing", process=parent)
 
     assert operations.take_over(context, half, "closing") is None
-    assert closing.mend(yard.site(), yard.session()) == []
+    assert recover.mend(yard.site(), yard.session()) == []
 
     operations.change_state(context, half, "closing", None, process=gone(yard))
-    assert closing.mend(yard.site(), yard.session()) == [f"{workspace.id} was half closed, and is closed now"]
+    assert recover.mend(yard.site(), yard.session()) == [f"{workspace.id} was half closed, and is closed now"]
 
 
 def test_a_workspace_is_held_as_long_as_its_session_lives(yard: Yard) -> None:

@@ -21,7 +21,7 @@ from langgraph.checkpoint.sqlite import SqliteSaver
 
 from landlane import Landlane
 from landlane.context import Context
-from landlane.gates.ask import answer
+from landlane.gates.decide import answer
 
 EXAMPLE = Path(__file__).resolve().parents[2] / "examples" / "langgraph" / "article.py"
 _WAITS, _MOST_DEATHS = 7, 60

@@ -8,15 +8,15 @@ import pytest
 
 from landlane.claims import read as held
 from landlane.errors import NotAllowed
+from landlane.git import pins as git_pins
 from landlane.git.target import find_target
-from landlane.landing import move_target as advancing
 from landlane.landing.after_landing import settle_here
 from landlane.reviews import give_verdict as reviews
 from landlane.reviews.model import Review
 from landlane.sessions import join as sessions
 from landlane.tasks import attempts, evidence
-from landlane.tasks import change as tasks
 from landlane.tasks import pick as picking
+from landlane.tasks import read as tasks_read
 from landlane.tasks.add import add_task
 from landlane.tasks.attempts import ENDED
 from landlane.tasks.model import NewTask
@@ -92,7 +92,7 @@ def test_who_has_gone_still_gets_its_approved_work_landed(yard: Yard) -> None:
 
     assert told == f"T1 was approved at {head[:12]}, and lands as L1"
     assert yard.run() is None
-    assert (yard.look("L1").state, tasks.get_task(context, "T1").state) == ("landed", "done")
+    assert (yard.look("L1").state, tasks_read.get_task(context, "T1").state) == ("landed", "done")
     assert held.list_claims(context) == []
     assert land_approved(yard.site, yard.house.witness(), is_shared=False) == []
 
@@ -100,11 +100,11 @@ def test_who_has_gone_still_gets_its_approved_work_landed(yard: Yard) -> None:
 def test_a_worker_does_not_stay_for_the_verdict(yard: Yard) -> None:
     context, ann = yard.house.context, yard.agent("ann")
     begin(yard)
-    task = tasks.get_task(context, "T1")
+    task = tasks_read.get_task(context, "T1")
     attempt = attempts.begin_attempt(context, ann, task, role="", client="command")
     attempts.change_attempt(context, attempt, "ended", state=ENDED, outcome="review")
     approve(yard)
-    assert tasks.get_task(context, "T1").state == "review"
+    assert tasks_read.get_task(context, "T1").state == "review"
     sessions.leave(context, ann)
     assert land_approved(yard.site, yard.house.witness(), is_shared=False)[0].endswith("lands as L1")
 
@@ -143,13 +143,16 @@ def test_what_was_proved_in_one_clone_is_landed_from_another_or_left_alone(yard:
     git(yard.folder, "push", "--quiet", "origin", f":{pin}")
     (told,) = submit_proved(other.site, other.house.witness(), is_shared=True)
     assert told.startswith(f"T1 was proved at {head[:12]}, which is not here")
-    assert (tasks.get_task(context, "T1").state, tasks.get_task(context, "T1").attempt) == ("landing", 1)
+    assert (tasks_read.get_task(context, "T1").state, tasks_read.get_task(context, "T1").attempt) == (
+        "landing",
+        1,
+    )
 
     git(yard.folder, "push", "--quiet", "origin", f"{head}:{pin}")
     (told,) = submit_proved(other.site, other.house.witness(), is_shared=True)
     assert told == f"T1 was proved at {head[:12]}, and lands as L1"
     assert other.run() is None
-    assert (other.look("L1").state, tasks.get_task(context, "T1").state) == ("landed", "done")
+    assert (other.look("L1").state, tasks_read.get_task(context, "T1").state) == ("landed", "done")
     assert pins(other) == []
     settle_here(yard.site)
     assert git(yard.folder, "for-each-ref", "refs/landlane/proved").strip() == ""
@@ -189,13 +192,13 @@ def test_of_a_role_that_may_not_commit_only_what_was_handed_back_lands(yard: Yar
 def test_what_cannot_be_taken_from_the_remote_is_remembered_as_shared(yard: Yard, other: Yard) -> None:
     target = find_target(yard.site.home, yard.site.settings)
     head = git(yard.folder, "rev-parse", "main").strip()
-    assert advancing.share(yard.site.home, target, head)
+    assert git_pins.share(yard.site.home, target, head)
     place = git(yard.folder, "remote", "get-url", "origin").strip()
     git(yard.folder, "remote", "set-url", "origin", f"{place}.away")
 
-    advancing.unshare(yard.site.home, target, head)
-    assert advancing.shared(yard.site.home) == [head]
+    git_pins.unshare(yard.site.home, target, head)
+    assert git_pins.shared(yard.site.home) == [head]
 
     git(yard.folder, "remote", "set-url", "origin", place)
-    advancing.unshare(yard.site.home, target, head)
-    assert (advancing.shared(yard.site.home), pins(yard)) == ([], [])
+    git_pins.unshare(yard.site.home, target, head)
+    assert (git_pins.shared(yard.site.home), pins(yard)) == ([], [])

@@ -304,12 +304,12 @@ def test_a_part_that_breaks_is_one_line(yard: Yard, monkeypatch: pytest.MonkeyPa
 def test_who_may_not_find_our_command_is_told_where_it_is(
     yard: Yard, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
 ) -> None:
-    from landlane.doctor import command_path as reaching
+    from landlane.processes import own_command
 
     everywhere = tmp_path / "bin"
     everywhere.mkdir()
-    monkeypatch.setattr(reaching, "_EVERYWHERE", (str(everywhere),))
-    path = reaching.own_command()
+    monkeypatch.setattr(own_command, "_EVERYWHERE", (str(everywhere),))
+    path = own_command.own_command()
     assert path.endswith("/landlane")
 
     assert f"If `landlane` is not found, call it as {path}." in started(yard)

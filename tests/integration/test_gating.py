@@ -11,9 +11,9 @@ from landlane.app.open import open_house
 from landlane.errors import Malformed
 from landlane.gates.subject import about_of, ask_person, evidence_for, what_moved
 from landlane.tasks.add import add_task
-from landlane.tasks.change import get_task
 from landlane.tasks.model import NewTask
 from landlane.tasks.pick import Picked, next_task
+from landlane.tasks.read import get_task
 from landlane.workspaces.model import CLONE
 from landlane.workspaces.open import open_workspace
 from tests.killing_support import git, join

@@ -12,6 +12,7 @@ import pytest
 
 from landlane.claims import take as claims
 from landlane.doctor.examine import examine
+from landlane.doctor.try_git_hooks import look_at_fences
 from landlane.errors import NotAllowed
 from landlane.git.hooks.scripts import hooks_folder
 from landlane.git.shared_config import find_flips
@@ -24,7 +25,6 @@ from landlane.setup.install_git_hooks import (
     TARGET,
     fences_wanted,
     install_fences,
-    look_at_fences,
     remove_fences,
 )
 from landlane.workspaces.commit import commit, make_wish

@@ -16,8 +16,8 @@ import pytest
 
 from landlane.app.open import open_house
 from landlane.doctor.examine import Check, examine
-from landlane.git import orphaned_worktrees as leftovers
 from landlane.git import shared_config as settings
+from landlane.git import stale_locks
 from landlane.git.discovery import find_checkout
 from landlane.git.shared_config import (
     LIMITS,
@@ -426,9 +426,9 @@ def test_lock_files_stay_while_a_git_works_here(repository: Path) -> None:
 
 def test_a_lock_file_that_was_made_anew_is_not_taken_for_the_old_one(repository: Path) -> None:
     path = make_lock(repository, "index.lock")
-    (found,) = leftovers.find_lock_files(str(repository / ".git"))
+    (found,) = stale_locks.find_lock_files(str(repository / ".git"))
     path.unlink()
     make_lock(repository, "index.lock", age_seconds=0)
 
-    assert leftovers.put_aside(str(repository / ".git"), found) == ""
+    assert stale_locks.put_aside(str(repository / ".git"), found) == ""
     assert path.exists()

@@ -23,6 +23,7 @@ from landlane.roles.model import find_role
 from landlane.settings.model import Settings
 from landlane.tasks import change as tasks
 from landlane.tasks import pick as picking
+from landlane.tasks import read as tasks_read
 from landlane.tasks.model import returned_branch_of
 from landlane.values import replace
 from landlane.workers.returned.commit import hand_in, keep_returned
@@ -514,7 +515,7 @@ def test_what_comes_while_a_person_is_asked_is_kept_and_no_more(work: Returning)
     assert work.crew.git("show", f"{BRANCH}:src/a.py") == "one\n2\nthree\n"
     said = read_trailers(work.crew.message(head))
     assert (said.agent, said.task, said.tokens) == ("ann", "T1", ())
-    assert tasks.get_task(work.keeper.context, "T1").state == "waiting_for_person"
+    assert tasks_read.get_task(work.keeper.context, "T1").state == "waiting_for_person"
     with refuse(Stale, "BRANCH_MOVED"):
         work.keep(BRANCH, files=work.files(src__b_py="other\n"))
     with refuse(NotAllowed, "ROLE_FORBIDS"):
@@ -531,7 +532,7 @@ def test_what_comes_after_a_handoff_is_kept_beside_the_work_and_the_next_owner_i
 
     head = work.keep(branch, files=work.files(src__b_py="half of it"))
 
-    told = context_for(work.site(), tasks.get_task(bob.context, "T1"))
+    told = context_for(work.site(), tasks_read.get_task(bob.context, "T1"))
     assert f"{branch} at {head[:12]}" in told
     assert BRANCH not in work.heads()
 

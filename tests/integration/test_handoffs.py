@@ -11,21 +11,23 @@ import pytest
 
 from landlane.claims.read import list_claims
 from landlane.exec.clone import throw_away_clone
-from landlane.handoffs.accept import Accepted, accept_handoff, list_handoffs
+from landlane.handoffs.accept import Accepted, accept_handoff
 from landlane.handoffs.hand_over import context_for, hand_over, observe
 from landlane.handoffs.model import Draft, is_whole
+from landlane.handoffs.records import list_handoffs
 from landlane.hooks.briefing.compose import brief
 from landlane.hooks.messages import due_messages
 from landlane.hooks.session_end import leftovers
+from landlane.processes.tree import Tree
 from landlane.protocol.hook_events import AFTER, SHELL, START, Event
-from landlane.rescue.save import restore
-from landlane.sandbox.model import Tree
+from landlane.rescue.restore import restore
 from landlane.sessions.command_history import note_command
 from landlane.sessions.sandbox_runs import begin_run
 from landlane.sessions.worker_sessions import join_hands
 from landlane.setup.rebuild_store import rebuild_store
-from landlane.tasks.change import fail_task, get_task
+from landlane.tasks.change import fail_task
 from landlane.tasks.pick import Picked, next_task
+from landlane.tasks.read import get_task
 from tests.rescue_support import git
 from tests.support import Background
 from tests.workspace_support import KINDS, Yard, commit_file

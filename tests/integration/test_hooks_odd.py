@@ -17,7 +17,7 @@ import pytest
 from landlane.clients import calling_process as client_processes
 from landlane.clients.calling_process import client_process
 from landlane.clients.hook_command import hook_words
-from landlane.sessions.model import Process
+from landlane.platform.process_identity import Process
 from landlane.testing.repositories import git
 from tests.hook_support import LANDLANE, StandIn, Told
 

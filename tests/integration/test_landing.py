@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING
 import pytest
 
 from landlane.landing.model import MOST_OUTPUT
-from landlane.tasks.change import get_task
+from landlane.tasks.read import get_task
 from landlane.testing.repositories import git
 from tests.landing_support import Yard
 

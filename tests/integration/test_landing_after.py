@@ -9,22 +9,22 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 
-from landlane.cli import main as cli_main
+from landlane.cli import command as cli_command
 from landlane.cli.queue import run_queue
 from landlane.errors import Malformed
 from landlane.landing import after_landing as settling
 from landlane.landing import queue
 from landlane.landing import records as landings
 from landlane.landing.model import LANDED
-from landlane.landing.wait import eject
+from landlane.landing.queue_control import eject
 from landlane.sessions import join as sessions
 from landlane.sessions import notices
 from landlane.sessions.notices import take_notices
 from landlane.store import records
 from landlane.tasks.add import Added, add_task
-from landlane.tasks.change import get_task, list_tasks
 from landlane.tasks.model import NewTask
 from landlane.tasks.pick import Picked, next_task
+from landlane.tasks.read import get_task, list_tasks
 from landlane.testing.repositories import git
 from landlane.workspaces.close import close_workspace
 from landlane.workspaces.open import open_workspace
@@ -293,7 +293,7 @@ def test_what_is_over_is_not_read_again(yard: Yard, monkeypatch: pytest.MonkeyPa
         return found
 
     monkeypatch.setattr(records, "json", SimpleNamespace(loads=parse, dumps=json.dumps))
-    monkeypatch.setattr(cli_main, "heed_signals", lambda: None)
+    monkeypatch.setattr(cli_command, "heed_signals", lambda: None)
 
     settling.tidy_pins(yard.site, settling.find_target(yard.site.home, yard.house.settings))
     assert take_notices(context, session) == []

@@ -9,9 +9,9 @@ import pytest
 from landlane.errors import NotAllowed, RepositoryError
 from landlane.landing import check as checking
 from landlane.landing.outcomes import bounce
+from landlane.landing.queue_control import eject, resume
 from landlane.landing.records import get_queue
-from landlane.landing.wait import eject, resume
-from landlane.tasks.change import get_task
+from landlane.tasks.read import get_task
 from landlane.testing.repositories import git
 from tests.landing_support import Yard
 

@@ -11,8 +11,8 @@ from typing import TYPE_CHECKING
 import pytest
 
 from landlane.git.target import find_target
+from landlane.landing.queue_control import resume
 from landlane.landing.records import get_landing, get_queue, list_landings
-from landlane.landing.wait import resume
 from tests.killing_support import Yard, await_, fork, git, join, kill_at, leftover_refs, run_queue, wait_for
 
 if TYPE_CHECKING:

@@ -15,9 +15,9 @@ from landlane.journal.read import read_entries
 from landlane.landing.submit import submit_branch
 from landlane.sessions.join import leave
 from landlane.tasks.add import Added, add_task
-from landlane.tasks.change import get_task
 from landlane.tasks.model import NewTask
 from landlane.tasks.pick import next_task
+from landlane.tasks.read import get_task
 from landlane.testing.fake_clock import FakeClock
 from landlane.testing.repositories import git
 from tests.landing_support import Yard

@@ -20,7 +20,7 @@ from langgraph.types import Command
 
 from landlane import Landlane
 from landlane.errors import Held, LandlaneError, Malformed, NotAllowed
-from landlane.gates.ask import answer
+from landlane.gates.decide import answer
 from landlane.integrations.langgraph import (
     Bridge,
     Coordinated,

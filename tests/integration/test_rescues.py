@@ -21,7 +21,7 @@ from landlane.git.untrusted_checkout import CLONE, MAIN, WORKTREE, Place
 from landlane.rescue.at_risk import is_anything_at_stake
 from landlane.rescue.block_gc import without_gc
 from landlane.rescue.refs import drop_rescue, find_rescue, list_rescues, pack_rescues
-from landlane.rescue.restore_checkout import restore_rescue
+from landlane.rescue.restore import restore_rescue
 from landlane.rescue.take import take_rescue
 from tests.rescue_support import Scene, git, picture, tree_of
 from tests.support import Background

@@ -8,7 +8,8 @@ from pathlib import Path
 import pytest
 
 from landlane.errors import SettingsError
-from landlane.settings.model import Settings, read_settings
+from landlane.settings.load import read_settings
+from landlane.settings.model import Settings
 
 
 @pytest.fixture
@@ -29,7 +30,7 @@ def test_without_a_file_the_defaults_hold(tmp_path: Path, memory: str) -> None:
 def test_what_was_read_once_is_remembered(file: Path, memory: str, monkeypatch: pytest.MonkeyPatch) -> None:
     file.write_text("[claims]\nttl = '5m'\nhot = ['CHANGELOG.md']\n")
     first = read_settings(str(file.parent), memory)
-    monkeypatch.setattr("landlane.settings.model._parse", lambda _: pytest.fail("parsed again"))
+    monkeypatch.setattr("landlane.settings.load._parse", lambda _: pytest.fail("parsed again"))
 
     assert read_settings(str(file.parent), memory) == first
     assert (first.claim_ttl_ms, first.claims_hot) == (300_000, ("CHANGELOG.md",))

@@ -247,7 +247,7 @@ def test_what_is_put_aside_outlives_its_workspace(yard: Yard, kind: str) -> None
     yard.close(workspace)
     yard.gc()
 
-    from landlane.rescue.save import restore as bring_back
+    from landlane.rescue.restore import restore as bring_back
 
     again = bring_back(yard.site(), yard.session(), stash, "", str(yard.repository.with_name("again")))
     assert Path(again.path, "README.md").read_text() == "put aside\n"

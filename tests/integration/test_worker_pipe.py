@@ -28,7 +28,7 @@ from landlane.protocol.worker.messages import (
 from landlane.workers.run_worker import WorkerEnd, run_worker
 
 if TYPE_CHECKING:
-    from landlane.sandbox.model import Tree
+    from landlane.processes.tree import Tree
 
 EXAMPLES = Path(__file__).resolve().parents[2] / "examples" / "workers"
 PATIENT = Limits(silence_ms=30_000)

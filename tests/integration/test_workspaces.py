@@ -13,8 +13,10 @@ import pytest
 from landlane.claims.read import list_claims
 from landlane.errors import Held, Malformed, NotAllowed, RepositoryError
 from landlane.git.target import fetch_target, find_target
-from landlane.tasks.change import block_task, drop_task, fail_task, get_task
-from landlane.tasks.pick import resume_task, wait_for_task
+from landlane.tasks.change import block_task, drop_task, fail_task
+from landlane.tasks.pick import resume_task
+from landlane.tasks.read import get_task
+from landlane.tasks.wait_for_task import wait_for_task
 from tests.rescue_support import git
 from tests.workspace_support import KINDS, Yard, add_remote, advance, commit_file
 

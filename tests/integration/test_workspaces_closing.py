@@ -18,7 +18,8 @@ from landlane.errors import Held, Malformed, NotAllowed, RepositoryError
 from landlane.git import create_checkout as checkouts
 from landlane.git.remove_checkout import going_name
 from landlane.landing.after_landing import _close  # pyright: ignore[reportPrivateUsage]
-from landlane.rescue.save import restore, saved_work
+from landlane.rescue.restore import restore
+from landlane.rescue.save import saved_work
 from tests.rescue_support import git
 from tests.workspace_support import KINDS, Squatter, Yard, commit_file, is_whole
 

@@ -14,7 +14,8 @@ import pytest
 from landlane.errors import RepositoryError
 from landlane.git.create_checkout import bring_back
 from landlane.git.remove_checkout import going_name, private_git_dir, remove_tree
-from landlane.rescue.save import restore, saved_work
+from landlane.rescue.restore import restore
+from landlane.rescue.save import saved_work
 from tests.rescue_support import git
 from tests.workspace_support import KINDS, Yard, commit_file, is_whole
 

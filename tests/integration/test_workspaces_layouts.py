@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 import pytest
 
 from landlane.errors import RepositoryError
-from landlane.rescue.save import restore
+from landlane.rescue.restore import restore
 from tests.rescue_support import git
 from tests.workspace_support import KINDS, Yard, commit_file, is_whole
 

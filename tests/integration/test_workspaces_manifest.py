@@ -11,7 +11,7 @@ import pytest
 from landlane.errors import Held, LandlaneError
 from landlane.state.slots import list_slots
 from landlane.tasks.change import block_task
-from landlane.workspaces.locate import shell_environment
+from landlane.workspaces.environment import shell_environment
 from tests.rescue_support import git
 from tests.workspace_support import KINDS, Yard
 

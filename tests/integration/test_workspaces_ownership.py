@@ -14,8 +14,7 @@ from landlane.rescue.save import saved_work
 from landlane.tasks.change import block_task
 from landlane.values import as_dict
 from landlane.workspaces import close as closing
-from landlane.workspaces import records
-from landlane.workspaces import survey as surveying
+from landlane.workspaces import disk_space, records, recover
 from tests.rescue_support import git
 from tests.workspace_support import KINDS, Yard, commit_file
 
@@ -58,7 +57,7 @@ def test_what_a_reboot_cut_off_is_taken_up(yard: Yard, kind: str, state: str) ->
     workspace = yard.open(kind=kind).workspace
     leave_half_way(yard, workspace, state, boot_id="the boot before")
 
-    (told,) = closing.mend(yard.site(), yard.session())
+    (told,) = recover.mend(yard.site(), yard.session())
 
     assert told.startswith(f"{workspace.id} was half ")
     assert yard.known() == []
@@ -70,10 +69,10 @@ def test_what_a_container_left_is_taken_up_when_its_session_has_ended(yard: Yard
     workspace = yard.open(agent="bob", kind=kind).workspace
     leave_half_way(yard, workspace, "closing", namespace="pid:[1]")
 
-    assert closing.mend(yard.site(), yard.session()) == []
+    assert recover.mend(yard.site(), yard.session()) == []
     assert Path(workspace.path).exists()
     yard.leave("bob")
-    assert closing.mend(yard.site(), yard.session()) == [f"{workspace.id} was half closed, and is closed now"]
+    assert recover.mend(yard.site(), yard.session()) == [f"{workspace.id} was half closed, and is closed now"]
 
 
 @kinds
@@ -92,7 +91,7 @@ def test_a_removal_that_fails_is_gone_on_with_by_the_same_process(
 
     (left,) = yard.known()
     assert (left.state, left.process) == ("closing", {})
-    assert closing.mend(yard.site(), yard.session()) == [f"{workspace.id} was half closed, and is closed now"]
+    assert recover.mend(yard.site(), yard.session()) == [f"{workspace.id} was half closed, and is closed now"]
     assert not Path(workspace.path).exists()
 
 
@@ -243,7 +242,7 @@ def test_eviction_follows_no_link_at_any_depth(yard: Yard, monkeypatch: pytest.M
     cache.parent.symlink_to(elsewhere)
     monkeypatch.setattr(shutil, "disk_usage", lambda _: Usage(10**10, 10**10, 0))
 
-    assert surveying.evict_caches(yard.site()) == []
+    assert disk_space.evict_caches(yard.site()) == []
     assert (elsewhere / "cache/object.o").exists()
 
 

@@ -12,7 +12,7 @@ from landlane.git.remove_checkout import remove_checkout
 from landlane.rescue.save import saved_work
 from landlane.tasks.change import drop_task
 from landlane.workspaces import close as closing
-from landlane.workspaces import records
+from landlane.workspaces import prune, records, recover
 from landlane.workspaces.locate import find_workspace
 from tests.rescue_support import git
 from tests.workspace_support import KINDS, Squatter, Yard, add_remote, commit_file
@@ -66,10 +66,10 @@ def test_prune_ends_every_finished_workspace_or_says_why_not(yard: Yard, tmp_pat
     at_work = yard.open(agent="bob").workspace
     busy = finished[0]
     with Squatter(busy.path):
-        dry = closing.prune(yard.site(), yard.session(), is_dry=True)
+        dry = prune.prune(yard.site(), yard.session(), is_dry=True)
         assert [outcome for _, outcome, _ in dry].count("would be closed") == MANY
         found = {
-            one.id: (outcome, closed) for one, outcome, closed in closing.prune(yard.site(), yard.session())
+            one.id: (outcome, closed) for one, outcome, closed in prune.prune(yard.site(), yard.session())
         }
 
     assert len(found) == MANY + 1
@@ -97,7 +97,7 @@ def test_prune_knows_what_was_merged_at_the_remote(yard: Yard) -> None:
     git(colleague, "push", "--quiet", "origin", "main")
     drop_task(yard.house().context, None, task, "over")
 
-    ((_, outcome, closed),) = closing.prune(yard.site(), yard.session())
+    ((_, outcome, closed),) = prune.prune(yard.site(), yard.session())
 
     assert outcome == "closed"
     assert closed is not None
@@ -117,7 +117,7 @@ def test_one_that_fails_does_not_stop_the_others(yard: Yard, monkeypatch: pytest
         remove_checkout(home, path, **more)  # type: ignore[arg-type]
 
     monkeypatch.setattr(closing, "remove_checkout", remove)
-    outcomes = [outcome for _, outcome, _ in closing.prune(yard.site(), yard.session())]
+    outcomes = [outcome for _, outcome, _ in prune.prune(yard.site(), yard.session())]
     monkeypatch.undo()
 
     assert outcomes[0] == outcomes[2] == "closed"
@@ -133,7 +133,7 @@ def test_what_was_half_closed_is_closed_by_the_next_look(yard: Yard) -> None:
     lock = Path(workspace.path) / "odd"
     lock.write_text("x")
 
-    done = closing.mend(yard.site(), yard.session())
+    done = recover.mend(yard.site(), yard.session())
 
     assert done == [f"{workspace.id} was half closed, and is closed now"]
     assert len(saved_work(yard.site())) == 1
@@ -144,7 +144,7 @@ def test_a_workspace_of_another_machine_is_not_closed(yard: Yard) -> None:
     context = yard.house().context
     records.change_state(context, workspace, "moved", None, machine="another")
 
-    ((_, outcome, closed),) = closing.prune(yard.site(), yard.session())
+    ((_, outcome, closed),) = prune.prune(yard.site(), yard.session())
 
     assert (outcome, closed) == ("it belongs to another clone or machine", None)
     with pytest.raises(LandlaneError):

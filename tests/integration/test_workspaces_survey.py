@@ -13,6 +13,7 @@ import pytest
 
 from landlane.claims import take as claims
 from landlane.claims.model import Taken
+from landlane.workspaces import disk_space
 from landlane.workspaces import survey as surveying
 from tests.rescue_support import git
 from tests.workspace_support import KINDS, Squatter, Yard, commit_file
@@ -143,7 +144,7 @@ def test_below_the_floor_the_least_recently_used_caches_go_until_there_is_room(
         ),
     )
 
-    evicted = surveying.evict_caches(yard.site())
+    evicted = disk_space.evict_caches(yard.site())
 
     assert [path for path, _ in evicted] == [str(older), str(old)]
     assert all(size >= 10_000 for _, size in evicted)
@@ -162,8 +163,8 @@ def test_a_cache_in_which_a_process_lives_stays(yard: Yard, monkeypatch: pytest.
     monkeypatch.setattr(shutil, "disk_usage", lambda _: Usage(10**10, 10**10, 0))
 
     with Squatter(workspace.path):
-        assert surveying.evict_caches(yard.site()) == []
-    assert [path for path, _ in surveying.evict_caches(yard.site())] == [str(cache)]
+        assert disk_space.evict_caches(yard.site()) == []
+    assert [path for path, _ in disk_space.evict_caches(yard.site())] == [str(cache)]
 
 
 @pytest.mark.parametrize("what", ["tracked", "untracked but not ignored", "a link", "outside"])
@@ -185,7 +186,7 @@ def test_what_is_no_cache_is_never_evicted(yard: Yard, what: str, monkeypatch: p
     yard.leave("bob")
     monkeypatch.setattr(shutil, "disk_usage", lambda _: Usage(10**10, 10**10, 0))
 
-    assert surveying.evict_caches(yard.site()) == []
+    assert disk_space.evict_caches(yard.site()) == []
     assert (precious / "file").exists()
 
 
@@ -197,4 +198,4 @@ def test_with_room_enough_nothing_goes(yard: Yard) -> None:
     make_cache(yard, workspace.path, "target", 1)
     yard.leave("bob")
 
-    assert surveying.evict_caches(yard.site()) == []
+    assert disk_space.evict_caches(yard.site()) == []

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any
 import pytest
 
 from landlane.app.open import open_house
-from landlane.gates.ask import answer
+from landlane.gates.decide import answer
 from landlane.mcp.tool_schemas import INSTRUCTIONS, TOOLS
 from landlane.sessions.join import join
 from tests.mcp.speaking import MODERN, Speaker

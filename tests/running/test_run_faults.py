@@ -24,7 +24,7 @@ from landlane.processes.fork_server import Forked, Foundry, _teller  # pyright: 
 from landlane.processes.tree import look_at
 from landlane.protocol.worker.messages import Heartbeat, Progress
 from landlane.settings.model import Settings
-from landlane.tasks.change import list_tasks
+from landlane.tasks.read import list_tasks
 from landlane.workers.model import Glance, RunWish
 from landlane.workers.orchestrator import Orchestrator
 from landlane.workers.supervisor import Keeper

@@ -14,7 +14,9 @@ from typing import TYPE_CHECKING
 import pytest
 
 from landlane.platform.file_users_inhabitants import processes_in
+from landlane.platform.process_identity import Process
 from landlane.processes.tree import (
+    Tree,
     end_tree,
     find_members,
     list_processes,
@@ -24,9 +26,8 @@ from landlane.processes.tree import (
 )
 from landlane.sandbox.confined_thread import Confined
 from landlane.sandbox.guarantees import ABI_SCOPE
-from landlane.sandbox.model import LANDLOCK, NONE, Backend, Fence, Tree
+from landlane.sandbox.model import LANDLOCK, NONE, Backend, Fence
 from landlane.sandbox.start import choose_backend, start_fenced
-from landlane.sessions.model import Process
 from landlane.values import as_dict, replace
 from tests.sandbox.escapes import pick_backend
 

@@ -14,6 +14,8 @@ import sys
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from landlane.fanout import join as fanout_join
+from landlane.fanout import read as fanout_read
 from landlane.fanout import split as fans
 from landlane.journal.read import read_entries
 from landlane.plans.parse import read_plan
@@ -24,6 +26,7 @@ from landlane.store.postgres.store import PostgresChange
 from landlane.store.sqlite.store import SqliteChange
 from landlane.tasks import add as task_adding
 from landlane.tasks import change as tasks
+from landlane.tasks import finish, read
 from landlane.tasks import pick as picking
 from landlane.tasks.model import NewTask
 from landlane.testing.repositories import open_context
@@ -58,7 +61,7 @@ class Victim:
         return fans.fan_out(self.context, self.session, task_id, plan, policy)
 
     def end(self, task_id: str) -> None:
-        tasks.finish_on_word(self.context, self.session, task_id, "done")
+        finish.finish_on_word(self.context, self.session, task_id, "done")
 
 
 def arm(steps: int) -> None:
@@ -103,10 +106,10 @@ def split_act(one: Victim, task_id: str) -> None:
 
 
 def split_check(one: Victim, task_id: str) -> None:
-    task = tasks.get_task(one.context, task_id)
-    found = [fan for fan in fans.list_fans(one.context, with_all=True) if fan.task == task_id]
+    task = read.get_task(one.context, task_id)
+    found = [fan for fan in fanout_read.list_fans(one.context, with_all=True) if fan.task == task_id]
     children = [
-        other for other in tasks.list_tasks(one.context) if other.lineage == task_id and other.id != task_id
+        other for other in read.list_tasks(one.context) if other.lineage == task_id and other.id != task_id
     ]
     if found:
         assert (task.state, task.session, len(children)) == ("blocked", "", 3), task
@@ -132,23 +135,23 @@ def join_act(one: Victim, told: str) -> None:
 
 def join_check(one: Victim, told: str) -> None:
     fan_id, task_id, last = told.split()
-    fan, branches = fans.find_fan(one.context, fan_id)
-    task = tasks.get_task(one.context, task_id)
-    is_over = tasks.get_task(one.context, last).state == "done"
+    fan, branches = fanout_read.find_fan(one.context, fan_id)
+    task = read.get_task(one.context, task_id)
+    is_over = read.get_task(one.context, last).state == "done"
     assert (fan.state == "joined") == is_over, (fan, is_over)
     assert task.state == ("ready" if is_over else "blocked"), task
     if not is_over:  # the last owner is dead: another goes on with its branch
         tasks.drop_task(one.context, None, last, "its owner is dead")
         one.take(fan.children[2])
         one.end(fan.children[2])
-    fan, branches = fans.find_fan(one.context, fan_id)
+    fan, branches = fanout_read.find_fan(one.context, fan_id)
     assert [branch.state for branch in branches].count("done") == 2, branches
     for _ in range(2):
-        fans.settle_fans(one.context)
+        fanout_join.settle_fans(one.context)
     assert kinds_of(one.context, "fan", fan_id).count("fan.joined") == 1
     assert kinds_of(one.context, "task", task_id).count("task.joined") == 1
-    assert tasks.get_task(one.context, task_id).state == "ready"
-    states = [tasks.get_task(one.context, child).state for child in fan.children]
+    assert read.get_task(one.context, task_id).state == "ready"
+    states = [read.get_task(one.context, child).state for child in fan.children]
     assert states in (["done", "done", "dropped"], ["done", "dropped", "done"]), states
 
 
@@ -163,7 +166,7 @@ def rest_prepare(one: Victim) -> str:
 
 def rest_act(one: Victim, told: str) -> None:
     del told
-    fans.settle_fans(one.context)
+    fanout_join.settle_fans(one.context)
 
 
 # ----------------------------------------------------------------------------------------------- judging
@@ -172,7 +175,7 @@ def rest_act(one: Victim, told: str) -> None:
 def judge_prepare(one: Victim) -> str:
     task_id = one.add("Work")
     one.take(task_id)
-    tasks.report_done(one.context, one.session, task_id)
+    finish.report_done(one.context, one.session, task_id)
     review = reviews.begin_review(one.context, one.session, task_id, "a" * 40, make_step(1, (), ""))
     return f"{review.id} {task_id}"
 
@@ -186,7 +189,7 @@ def judge_act(one: Victim, told: str) -> None:
 def judge_check(one: Victim, told: str) -> None:
     review_id, task_id = told.split()
     review = reviews.get_review(one.context, review_id)
-    task = tasks.get_task(one.context, task_id)
+    task = read.get_task(one.context, task_id)
     assert (review.state, task.state) in (
         ("open", "review"),
         ("approved", "reported"),

@@ -20,13 +20,18 @@ from hypothesis import strategies as st
 from hypothesis.stateful import RuleBasedStateMachine, initialize, invariant, precondition, rule
 from hypothesis.stateful import run_state_machine_as_test as run_machine
 
+from landlane.claims import check
 from landlane.claims import read as held
+from landlane.claims import release as claims_release
+from landlane.claims import renew as claims_renew
 from landlane.claims import take as claims
 from landlane.claims.model import EXCLUSIVE, SHARED, Refused, Taken
 from landlane.errors import Held, LandlaneError, Stale
 from landlane.ids import new_uuid
 from landlane.journal import read as journal
+from landlane.journal import verify
 from landlane.patterns.pattern import Pattern, covers, overlap, parse
+from landlane.sessions import identify
 from landlane.sessions import join as sessions
 from landlane.settings.model import Settings
 from landlane.testing.fake_clock import FakeClock
@@ -277,10 +282,10 @@ class ClaimsMachine(RuleBasedStateMachine):
         if known is None or known.session != self.sessions[name].id:
             return  # it left, and with it its secret
         if not self.is_alive(name):
-            self.refuses(Stale, "SESSION_OVER", lambda: sessions.prove(self.context, known))
+            self.refuses(Stale, "SESSION_OVER", lambda: identify.prove(self.context, known))
             return
         self.settle()
-        sessions.prove(self.context, known)
+        identify.prove(self.context, known)
         self.was_seen(name)
 
     # ----------------------------------------------------------------------------------------- claims
@@ -334,7 +339,7 @@ class ClaimsMachine(RuleBasedStateMachine):
         pattern = parse(text)
 
         def act() -> Taken:
-            return held.renew(self.context, self.sessions[name], (pattern,))
+            return claims_renew.renew(self.context, self.sessions[name], (pattern,))
 
         if not self.is_alive(name):
             self.refuses(Stale, "SESSION_OVER", act)
@@ -363,14 +368,16 @@ class ClaimsMachine(RuleBasedStateMachine):
         self.settle()
         own = [grant for grant in self.grants if grant.session == self.sessions[name].id]
         if not own and self.has_lost_all(name):
-            self.refuses(Stale, "LEASE_OVER", lambda: held.renew(self.context, self.sessions[name], None))
+            self.refuses(
+                Stale, "LEASE_OVER", lambda: claims_renew.renew(self.context, self.sessions[name], None)
+            )
             return
 
         if not own and self.has_lost(name):
             with suppress(Stale):  # told so, if it was this session that lost it
-                assert held.renew(self.context, self.sessions[name], None).granted == ()
+                assert claims_renew.renew(self.context, self.sessions[name], None).granted == ()
             return
-        granted = held.renew(self.context, self.sessions[name], None).granted
+        granted = claims_renew.renew(self.context, self.sessions[name], None).granted
 
         assert {claim.token for claim in granted} == {grant.token for grant in own}
         for grant in own:
@@ -382,7 +389,7 @@ class ClaimsMachine(RuleBasedStateMachine):
         pattern = parse(text)
 
         def act() -> tuple[str, ...]:
-            return held.release(self.context, self.sessions[name], (pattern,))
+            return claims_release.release(self.context, self.sessions[name], (pattern,))
 
         if not self.is_alive(name):
             self.refuses(Stale, "SESSION_OVER", act)
@@ -403,14 +410,16 @@ class ClaimsMachine(RuleBasedStateMachine):
         self.settle()
         own = [grant for grant in self.grants if grant.session == self.sessions[name].id]
         if not own and self.has_lost_all(name):
-            self.refuses(Stale, "LEASE_OVER", lambda: held.release(self.context, self.sessions[name], None))
+            self.refuses(
+                Stale, "LEASE_OVER", lambda: claims_release.release(self.context, self.sessions[name], None)
+            )
             return
 
         if not own and self.has_lost(name):
             with suppress(Stale):
-                assert held.release(self.context, self.sessions[name], None) == ()
+                assert claims_release.release(self.context, self.sessions[name], None) == ()
             return
-        freed = held.release(self.context, self.sessions[name], None)
+        freed = claims_release.release(self.context, self.sessions[name], None)
 
         assert sorted(freed) == sorted({grant.pattern.text for grant in own})
         self.forget(name, own)
@@ -433,11 +442,11 @@ class ClaimsMachine(RuleBasedStateMachine):
         others = self.others_on(name, parse(path, literal=True))
         expected = "held" if covering else "other" if others else "unclaimed"
 
-        standing = held.check(self.context, session, parse(path, literal=True))
+        standing = check.check(self.context, session, parse(path, literal=True))
 
         assert standing.state == expected
         for grant in covering:
-            assert held.check(self.context, session, parse(path, literal=True), grant.token).state == "held"
+            assert check.check(self.context, session, parse(path, literal=True), grant.token).state == "held"
 
     # ------------------------------------------------------------------------------------------- time
 
@@ -510,7 +519,7 @@ class ClaimsMachine(RuleBasedStateMachine):
 
     def check_journal(self) -> None:
         """The chain holds, each grant is told once and ended once at most, and the rest is what is stored."""
-        assert journal.verify(self.context, []).trouble == ()
+        assert verify.verify(self.context, []).trouble == ()
         entries = list(journal.read_entries(self.context))
         stored = {row[2] for row in self.look("claims_all")}
         taken = [entry.facts()["token"] for entry in entries if entry.kind == "claim.taken"]

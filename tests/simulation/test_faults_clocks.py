@@ -12,8 +12,9 @@ from landlane.api import Landlane
 from landlane.app.open import open_house
 from landlane.claims import take as claims
 from landlane.claims import wait as waiting
-from landlane.claims.model import Refused, Taken, epoch_of
+from landlane.claims.model import Refused, Taken
 from landlane.sessions import join as sessions
+from landlane.store.tokens import epoch_of
 from landlane.testing.fake_clock import FakeClock
 from landlane.testing.store_stress import Replay, all_entries
 from tests.support import Background, wait_until

@@ -11,6 +11,7 @@ import pytest
 
 from landlane.app.open import open_house
 from landlane.claims import read as held
+from landlane.claims import renew
 from landlane.claims import take as claims
 from landlane.claims.model import Taken
 from landlane.errors import StoreTransient
@@ -142,7 +143,7 @@ def test_what_is_being_renewed_cannot_lapse_meanwhile(site: Site, monkeypatch: p
     rewind(renewing, 3000)
     pause = Pause(held.held_by)
     monkeypatch.setattr(held, "held_by", pause)
-    renewed = Background(lambda: held.renew(renewing, ann, (path,)))
+    renewed = Background(lambda: renew.renew(renewing, ann, (path,)))
     assert pause.reached.wait(30)
     wait_until(lambda: looking.store.view(lambda reading: reading.now) > taken.granted[0].until - 3000)
     other = Background(lambda: take(sweeping, bob, "elsewhere/*.py"))  # which sweeps what has lapsed

@@ -18,6 +18,7 @@ from landlane.errors import LandlaneError, StoreError
 from landlane.patterns.pattern import overlap, parse
 from landlane.sessions import join as sessions
 from landlane.tasks import change as tasks
+from landlane.tasks import finish, read, wait_for_task
 from landlane.tasks import pick as picking
 from landlane.tasks.import_checklist import import_checklist
 from landlane.testing.store_stress import all_entries
@@ -65,7 +66,7 @@ def _work_once(house: object, name: str, dice: random.Random) -> bool:
     context = house.context  # type: ignore[attr-defined]
     session = sessions.join(context, name).session
     picked = picking.resume_task(context, session)
-    outcome = picked or picking.wait_for_task(context, session, "", 1000)
+    outcome = picked or wait_for_task.wait_for_task(context, session, "", 1000)
     if isinstance(outcome, picking.NothingReady):
         return any(outcome.counts.get(state) for state in ("ready", "blocked", "active"))
     time.sleep(dice.choice((0.0, 0.01, 0.05)))
@@ -74,7 +75,7 @@ def _work_once(house: object, name: str, dice: random.Random) -> bool:
         luck = "".join(dice.choices("abcdefghijklmnopqrstuvwxyz", k=12))
         tasks.fail_task(context, session, outcome.task.id, f"bad luck, called {luck}")
     else:
-        tasks.finish_on_word(context, session, outcome.task.id, name)
+        finish.finish_on_word(context, session, outcome.task.id, name)
     return True
 
 
@@ -144,9 +145,9 @@ def test_every_task_ends_exactly_once_and_in_order_while_owners_are_killed(
     for _ in range(WORKERS):
         crew.hire()
     until = time.monotonic() + LIMIT_SECONDS
-    while tasks.count_tasks(house.context):
+    while read.count_tasks(house.context):
         assert time.monotonic() < until, (
-            f"seed {SEED}: {tasks.count_tasks(house.context)} after {LIMIT_SECONDS} s"
+            f"seed {SEED}: {read.count_tasks(house.context)} after {LIMIT_SECONDS} s"
         )
         time.sleep(dice.uniform(0.05, 0.4))
         crew.kill_one()

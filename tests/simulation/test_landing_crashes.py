@@ -11,12 +11,12 @@ from typing import TYPE_CHECKING
 
 import pytest
 
+from landlane.git import pins
 from landlane.journal.read import read_entries
 from landlane.landing import after_landing as settling
-from landlane.landing import move_target as advancing
 from landlane.landing import submit as submitting
+from landlane.landing.queue_control import eject
 from landlane.landing.records import get_landing, list_landings
-from landlane.landing.wait import eject
 from tests.killing_support import (
     Saved,
     Yard,
@@ -284,9 +284,9 @@ def test_a_lock_that_a_killed_git_left_is_no_obstacle(yard: Yard, name: str) -> 
 def test_a_pin_that_was_lost_is_made_again(yard: Yard) -> None:
     house = yard.open()
     landing = yard.enter(house, "one", {"one.txt": "one\n"})
-    git(yard.repository, "update-ref", "-d", advancing.pin_ref(landing.head))
+    git(yard.repository, "update-ref", "-d", pins.pin_ref(landing.head))
     settling.tidy_pins(house.site(), settling.find_target(house.site().home, house.settings))
-    assert advancing.pinned(house.site().home) == [landing.head]
+    assert pins.pinned(house.site().home) == [landing.head]
     house.close()
 
 

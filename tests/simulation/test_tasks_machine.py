@@ -21,8 +21,10 @@ from landlane.sessions import join as sessions
 from landlane.settings.model import Settings
 from landlane.tasks import add as task_adding
 from landlane.tasks import change as tasks
+from landlane.tasks import finish, read
 from landlane.tasks import pick as picking
-from landlane.tasks.model import NewTask, rank_of
+from landlane.tasks.model import NewTask
+from landlane.tasks.priority import rank_of
 from landlane.testing.fake_clock import FakeClock
 from landlane.testing.repositories import make_repository, open_context
 
@@ -179,7 +181,7 @@ class Queue(RuleBasedStateMachine):
             if is_failure:
                 tasks.fail_task(self.context, session, f"T{task.number}", "no luck")
             else:
-                tasks.finish_on_word(self.context, session, f"T{task.number}", "")
+                finish.finish_on_word(self.context, session, f"T{task.number}", "")
         except Stale:
             assert agent != task.owner
             return
@@ -240,7 +242,7 @@ class Queue(RuleBasedStateMachine):
         if not hasattr(self, "context"):
             return
         self._lapse()
-        stored = {int(task.id[1:]): task for task in tasks.list_tasks(self.context)}
+        stored = {int(task.id[1:]): task for task in read.list_tasks(self.context)}
         assert {number: (one.state, one.owner) for number, one in stored.items()} == {
             number: (one.state, one.owner) for number, one in self.model.items()
         }

@@ -12,8 +12,10 @@ import pytest
 from landlane.errors import Held, NotAllowed
 from landlane.git import remove_checkout as removing
 from landlane.git.remove_checkout import going_name
-from landlane.rescue.save import restore, saved_work
+from landlane.rescue.restore import restore
+from landlane.rescue.save import saved_work
 from landlane.workspaces import close as closing
+from landlane.workspaces import recover
 from tests.rescue_support import git
 from tests.workspace_support import KINDS, Squatter, Yard, commit_file
 
@@ -113,7 +115,7 @@ def test_an_opener_that_is_killed_leaves_nothing_or_a_whole_workspace(
     yard.session()
     killed_after(step, open_in_child(yard.repository, task, kind))
 
-    told = closing.mend(yard.site(), yard.session())
+    told = recover.mend(yard.site(), yard.session())
 
     if step == "opened":
         (known,) = yard.known()
@@ -148,7 +150,7 @@ def test_a_closer_that_is_killed_loses_nothing(yard: Yard, kind: str, step: str)
         return Yard(yard.repository).close(workspace, on_step=on_step)
 
     killed_after(step, close)
-    told = closing.mend(yard.site(), yard.session())
+    told = recover.mend(yard.site(), yard.session())
 
     assert told == ([] if step == "closed" else ["W1 was half closed, and is closed now"])
     assert yard.known() == []
@@ -182,7 +184,7 @@ def test_what_was_written_before_a_closer_was_killed_at_its_renaming_is_saved(
         return Yard(yard.repository).close(workspace, on_step=write_late)
 
     killed_after("renamed", close)
-    closing.mend(yard.site(), yard.session())
+    recover.mend(yard.site(), yard.session())
 
     assert yard.known() == []
     late = saved_work(yard.site())[-1]
@@ -210,7 +212,7 @@ def test_a_half_deleted_workspace_is_not_taken_for_deletions(yard: Yard, kind: s
     else:
         killed_after("half", close)
     assert renamed.exists()
-    closing.mend(yard.site(), yard.session())
+    recover.mend(yard.site(), yard.session())
 
     assert saved_work(yard.site()) == []
     assert not renamed.exists()
@@ -240,7 +242,7 @@ def test_what_somebody_puts_at_its_place_after_a_crash_is_not_touched(yard: Yard
     killed_after("renamed", close)
     Path(workspace.path).mkdir()
     Path(workspace.path, "mine.txt").write_text("mine\n")
-    closing.mend(yard.site(), yard.session())
+    recover.mend(yard.site(), yard.session())
 
     assert Path(workspace.path, "mine.txt").read_text() == "mine\n"
     assert len(saved_work(yard.site())) == 1
@@ -254,9 +256,9 @@ def test_a_half_opened_workspace_in_which_an_installer_still_runs_is_left_for_la
     (half,) = yard.known()
 
     with Squatter(half.path) as squatter:
-        assert closing.mend(yard.site(), yard.session()) == []
+        assert recover.mend(yard.site(), yard.session()) == []
         assert Path(half.path).exists()
         with pytest.raises(NotAllowed, match=f"process {squatter.process.pid} "):
             yard.open(task)
 
-    assert closing.mend(yard.site(), yard.session()) == ["W1 was half opened, and is taken back"]
+    assert recover.mend(yard.site(), yard.session()) == ["W1 was half opened, and is taken back"]

@@ -7,24 +7,28 @@ from contextlib import contextmanager
 from datetime import UTC, datetime
 from typing import TYPE_CHECKING, TypeVar
 
+from landlane.api.fanout import Fans
 from landlane.api.gates import Gate, Gates
 from landlane.api.handoffs import Handoff, Handoffs
+from landlane.api.landings import Landings
 from landlane.api.retries import Decision, Lineage, Retries
-from landlane.api.reviews import Branch, Fan, Fans, Review, Reviews
+from landlane.api.reviews import Branch, Fan, Review, Reviews
 from landlane.api.state import Numbers, SharedState, Slots
 from landlane.api.steps import Step, Steps
 from landlane.api.tasks import Tasks
 from landlane.api.usage import Usage, measure
-from landlane.api.workspaces import Landings, Workspaces
+from landlane.api.workspaces import Workspaces
 from landlane.app.open import House, open_house, person_name
+from landlane.claims import check, release, renew
 from landlane.claims import read as held
 from landlane.claims import take as claims_operations
 from landlane.claims import wait as waiting
+from landlane.claims.check import Standing
 from landlane.claims.model import EXCLUSIVE, SHARED, Claim, Refusal, Refused, Request, Taken
-from landlane.claims.read import Standing
 from landlane.clock import parse_duration, rfc3339
 from landlane.errors import Held, LandlaneError, Stale
 from landlane.journal import read as journal
+from landlane.sessions import identify
 from landlane.sessions import join as sessions
 from landlane.sessions.model import Session
 from landlane.state.key_rules import State, StateStale
@@ -42,6 +46,7 @@ if TYPE_CHECKING:
     from landlane.fanout.split import FannedOut
     from landlane.patterns.pattern import Pattern
     from landlane.stats.metrics import Stats
+
 
 T = TypeVar("T")
 
@@ -115,13 +120,13 @@ class Landlane:
         self._house.settle()
 
     def _identify(self, agent: str, role: str, session: str) -> sessions.Joined:
-        caller = sessions.Caller(
+        caller = identify.Caller(
             name=agent,
             session_text=session or os.environ.get("LANDLANE_SESSION", ""),
             agent_variable=os.environ.get("LANDLANE_AGENT", ""),
             person=person_name(),
         )
-        return sessions.identify(self._house.context, caller, role=role)
+        return identify.identify(self._house.context, caller, role=role)
 
     @property
     def session(self) -> Session:
@@ -292,7 +297,7 @@ class Landlane:
         context = self._house.context
         for claim in taken.granted:
             pattern = context.repository.pattern_of(claim.pattern, claim.kind)
-            held.release(context, self.session, (pattern,), token=claim.token)
+            release.release(context, self.session, (pattern,), token=claim.token)
         self._house.settle()
 
     def _release_quietly(self, taken: Taken) -> None:
@@ -309,7 +314,7 @@ class Landlane:
             Stale: a lease was over and another holds it now, or the session is over.
         """
         wanted = self._patterns(patterns, literal=literal) if patterns else None
-        return self._settled(lambda: held.renew(self._house.context, self.session, wanted)).granted
+        return self._settled(lambda: renew.renew(self._house.context, self.session, wanted)).granted
 
     def release(self, *patterns: str, commit: str = "", literal: bool = False) -> tuple[str, ...]:
         """Give back these claims, or all; with the commit the work ended in.
@@ -321,18 +326,18 @@ class Landlane:
         wanted = self._patterns(patterns, literal=literal) if patterns else None
         commit_id = self._house.context.repository.commit_id(commit) if commit else ""
         return self._settled(
-            lambda: held.release(self._house.context, self.session, wanted, commit=commit_id)
+            lambda: release.release(self._house.context, self.session, wanted, commit=commit_id)
         )
 
-    def check(self, path: str, token: int | None = None) -> held.Standing:
+    def check(self, path: str, token: int | None = None) -> check.Standing:
         """Whether this session may change a path now; with a token, whether that grant still stands.
 
         Raises:
             Stale: the token's grant is over.
         """
         pattern = self._house.context.repository.pattern(path, is_literal=True)
-        sessions.prove(self._house.context, self._proof())
-        return held.check(self._house.context, self.session, pattern, token)
+        identify.prove(self._house.context, self._proof())
+        return check.check(self._house.context, self.session, pattern, token)
 
     def claims(self, *paths: str) -> list[Claim]:
         """All live claims, or those that overlap these paths."""
@@ -383,7 +388,7 @@ class Landlane:
     def _show_life(self) -> None:
         """Looking counts as a sign of life; whose session is over may look all the same."""
         try:
-            sessions.prove(self._house.context, self._proof())
+            identify.prove(self._house.context, self._proof())
         except Stale:
             return
 

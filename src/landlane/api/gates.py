@@ -7,9 +7,11 @@ import os
 from landlane.clock import parse_duration
 from landlane.errors import NotAllowed
 from landlane.gates import ask as gates
+from landlane.gates import decide as gates_decide
 from landlane.gates.model import APPROVAL, Gate
 from landlane.gates.subject import ask_person, ask_plainly, check_unmoved, wait_for_answer
 from landlane.platform.terminal import why_no_terminal
+from landlane.roles import require_person
 
 __all__ = ["Gate", "Gates"]
 
@@ -77,7 +79,7 @@ class Gates:
         house, session = self._house, self._session()
         variables = [name for name in ("LANDLANE_SESSION", "LANDLANE_AGENT") if os.environ.get(name)]
         why_not = f"{variables[0]} is for agents" if variables else why_no_terminal()
-        gates.check_person(session)
+        require_person.check_person(session)
         if why_not:
             raise NotAllowed(
                 f"only a person at a terminal can decide this: {why_not}",
@@ -87,7 +89,7 @@ class Gates:
         found = gates.get_gate(house.context, gate)
         if approve and house.checkout.common_dir:
             check_unmoved(house.site(), found)
-        answered = gates.answer(house.context, session, gate, approve=approve, why=why, head=head)
+        answered = gates_decide.answer(house.context, session, gate, approve=approve, why=why, head=head)
         house.settle()
         return answered
 
@@ -106,6 +108,6 @@ class Gates:
             Malformed: there is none of this id.
             NotAllowed: it does not wait, or somebody else asked.
         """
-        found = gates.withdraw(self._house.context, self._session(), gate, why)
+        found = gates_decide.withdraw(self._house.context, self._session(), gate, why)
         self._house.settle()
         return found

@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 from landlane.handoffs import accept as handoffs
-from landlane.handoffs.model import ANYBODY, Draft, Handoff
+from landlane.handoffs import records
+from landlane.handoffs.model import Draft, Handoff
 from landlane.state.steps import find_step, put_step_in
+from landlane.tasks.model import ANYBODY
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -103,20 +105,20 @@ class Handoffs:
 
     def show(self, task: str) -> Handoff | None:
         """The newest handoff of a task, or the one of this id."""
-        return handoffs.find_handoff(self._house.context, task)
+        return records.find_handoff(self._house.context, task)
 
     def list(self, *, everything: bool = False) -> Sequence[Handoff]:
         """The handoffs that wait to be accepted, or all there ever were."""
-        return handoffs.list_handoffs(self._house.context, with_settled=everything)
+        return records.list_handoffs(self._house.context, with_settled=everything)
 
     def mine(self) -> Sequence[Handoff]:
         """The handoffs that wait for this agent."""
-        return handoffs.handed_to(self._house.context, self._session())
+        return records.handed_to(self._house.context, self._session())
 
     def context(self, task: str) -> str:
         """What the owner of a task should read first: what was handed over, or what its last owner left."""
         from landlane.handoffs.hand_over import context_for  # noqa: PLC0415 - git, and only here
-        from landlane.tasks.change import get_task  # noqa: PLC0415
+        from landlane.tasks.read import get_task  # noqa: PLC0415
 
         house = self._house
         place = house.site() if house.checkout.common_dir else house.context

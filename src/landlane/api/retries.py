@@ -6,7 +6,7 @@ from landlane.clock import parse_duration
 from landlane.state.steps import find_step, put_step_in
 from landlane.tasks import retry as retries
 from landlane.tasks import worker_pool as pools
-from landlane.tasks.change import get_task, task_history
+from landlane.tasks.read import get_task, task_history
 from landlane.tasks.retry_rules import AttemptEnd, Decision, Lineage
 from landlane.tasks.worker_pool import Pool
 

@@ -1,20 +1,15 @@
-"""Reviews and split tasks for Python agents: `Landlane.reviews`, `Landlane.fans`, `Landlane.fan_out`."""
+"""Landlane.reviews: reviews for Python agents."""
 
 from __future__ import annotations
 
-from landlane.clock import parse_duration
-from landlane.fanout import split as fans
 from landlane.fanout.model import Branch, Fan
-from landlane.plans.model import Plan, make_plan, make_task
-from landlane.plans.parse import read_plan
+from landlane.plans.model import Plan
 from landlane.reviews import close as review_ends
 from landlane.reviews import give_verdict as reviews
 from landlane.reviews.model import Review
-from landlane.state.steps import find_step, put_step_in
-from landlane.tasks.change import get_task
 from landlane.tasks.model import Task
 
-__all__ = ["Branch", "Fan", "Fans", "Review", "Reviews"]
+__all__ = ["Branch", "Fan", "Review", "Reviews"]
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -23,89 +18,8 @@ if TYPE_CHECKING:
 
     from landlane.app.open import House
     from landlane.sessions.model import Session
-    from landlane.store.interface import Change
 
     Parts = str | Plan | Sequence[str | Mapping[str, Any]]
-
-
-def plan_of(parts: Parts, title: str = "") -> Plan:
-    """A plan from its text, TOML or Markdown; or from a list of titles, or of facts such as `paths`.
-
-    Raises:
-        Malformed: it cannot be understood.
-    """
-    if isinstance(parts, Plan):
-        return parts
-    if isinstance(parts, str):
-        return read_plan(parts, "")
-    facts = [{"title": one} if isinstance(one, str) else dict(one) for one in parts]
-    tasks = [make_task({key: (item, 0) for key, item in one.items()}, 0) for one in facts]
-    return make_plan(title, tasks)
-
-
-class Fans:
-    """Split tasks of one repository."""
-
-    def __init__(self, house: House, session: Callable[[], Session]) -> None:
-        self._house = house
-        self._session = session
-
-    def out(
-        self,
-        task: str,
-        parts: Parts,
-        *,
-        policy: str | int = "all",
-        deadline: str | float = 0,
-        rest: str = "drop",
-        key: str = "",
-        memo: Callable[[fans.FannedOut], str] = lambda _: "",
-    ) -> fans.FannedOut:
-        """Split a task into branches; it waits for them, and goes on once with all that came.
-
-        `policy` is all, any, collect, or how many branches must be done; `deadline` a length of time. With a
-        `key` it is split once: the same key again gives back the same fan. `memo` is kept with it in the same
-        change; see `Landlane.steps`.
-
-        Example:
-            `ann.fans.out("T1", ["read the law", "ask the users"], policy="collect", deadline="10m")`
-
-        Raises:
-            Malformed: the plan or the policy cannot be used.
-            Stale: the task is another's.
-            Held: it waits for other branches already.
-        """
-        deadline_ms = (
-            parse_duration(deadline, what="deadline") if isinstance(deadline, str) else int(deadline * 1000)
-        )
-        house, session = self._house, self._session()
-        step = find_step(house.context, key) if key else None
-        if step is not None:
-            fan, branches = self.get(step.about)
-            tasks = tuple(get_task(house.context, one.task) for one in branches)
-            return fans.FannedOut(fan=fan, tasks=tasks, is_new=False)
-
-        def also(tx: Change, fanned: fans.FannedOut) -> None:
-            if key:
-                about, kept = fanned.fan.id, memo(fanned)
-                put_step_in(tx, house.context, session, key, task=task, about=about, memo=kept)
-
-        plan = plan_of(parts)
-        done = fans.fan_out(house.context, session, task, plan, str(policy), deadline_ms, rest, also)
-        house.settle()
-        return done
-
-    def get(self, name: str) -> tuple[Fan, tuple[Branch, ...]]:
-        """A fan by its id or its task, with results and failures in the order of its plan."""
-        found = fans.find_fan(self._house.context, name)
-        self._house.settle()
-        return found
-
-    def list(self, *, with_all: bool = False) -> Sequence[Fan]:
-        """The fans that are open, or all of them."""
-        found = fans.list_fans(self._house.context, with_all=with_all)
-        self._house.settle()
-        return found
 
 
 class Reviews:

@@ -8,7 +8,7 @@ from landlane.plans.parse import read_plan
 from landlane.reviews.model import check_step
 from landlane.tasks import add as task_adding
 from landlane.tasks import change as tasks
-from landlane.tasks import evidence
+from landlane.tasks import dependencies, evidence, read, wait_for_task
 from landlane.tasks import import_checklist as checklists
 from landlane.tasks import pick as picking
 from landlane.tasks.model import NewTask, Task
@@ -89,7 +89,7 @@ class Tasks:
         if in_hand is not None:
             return in_hand
         start = self._house.witness().start
-        outcome = picking.wait_for_task(self._house.context, self._session(), role, wait_ms, start)
+        outcome = wait_for_task.wait_for_task(self._house.context, self._session(), role, wait_ms, start)
         if isinstance(outcome, picking.Picked):
             self._bring_reviewed(outcome.task)
         self._house.settle()
@@ -179,19 +179,19 @@ class Tasks:
         Raises:
             Malformed: they would wait for each other; the ring is named.
         """
-        return self._settled(tasks.add_dependency(self._house.context, self._session(), task, before))
+        return self._settled(dependencies.add_dependency(self._house.context, self._session(), task, before))
 
     def get(self, task: str) -> Task:
         """A task by its id."""
-        return tasks.get_task(self._house.context, task)
+        return read.get_task(self._house.context, task)
 
     def list(self, *states: str) -> Sequence[Task]:
         """All tasks, or those in these states."""
-        return tasks.list_tasks(self._house.context, states)
+        return read.list_tasks(self._house.context, states)
 
     def history(self, task: str) -> Sequence[Entry]:
         """Everything that happened to a task."""
-        return tasks.task_history(self._house.context, task)
+        return read.task_history(self._house.context, task)
 
     def import_checklist(self, text: str, *, force: bool = False) -> checklists.Imported:
         """Read a Markdown checklist in as tasks; reading it again adds nothing."""

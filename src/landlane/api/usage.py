@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 from landlane.stats import calculate as stats_operations
+from landlane.tasks import rows
 from landlane.usage import add as usage_operations
-from landlane.usage import budget as spending
 from landlane.usage.add import Booked, Totals
 from landlane.usage.model import Total, UsageEntry, read_money, read_tokens
 
@@ -17,6 +17,7 @@ if TYPE_CHECKING:
     from landlane.sessions.model import Session
     from landlane.stats.metrics import Stats
     from landlane.usage.period import Period
+
 
 __all__ = ["Booked", "Total", "Totals", "Usage", "UsageEntry", "measure"]
 
@@ -81,7 +82,7 @@ class Usage:
             Malformed: there is no such task.
         """
         context = self._house.context
-        found = context.store.view(lambda reading: spending.task_in(reading, task))
+        found = context.store.view(lambda reading: rows.task_in(reading, task))
         return usage_operations.why_over_budget(context, found)
 
     def _period(self, since: str, until: str) -> Period | None:

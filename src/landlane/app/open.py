@@ -4,39 +4,37 @@ from __future__ import annotations
 
 import os
 
+from landlane.app.detect_restore import notice_restore
+from landlane.app.repository_id import ID_FILE, repository_id_of, unwritable, write_id
+from landlane.app.store_location import open_store, store_place
 from landlane.context import Context
 from landlane.errors import RepositoryError, StoreError
-from landlane.files import write_whole
 from landlane.git.discovery import Checkout, find_checkout
 from landlane.git.repository import GitRepository, reads_case_insensitively
-from landlane.ids import is_uuid, new_uuid
 from landlane.platform.process_identity import MachineProcesses
 from landlane.sessions.secrets import SecretFiles
-from landlane.settings.model import FILE_NAME, read_settings
-from landlane.store.mirror import Mirror, read_tail
+from landlane.settings.load import read_settings
+from landlane.settings.model import FILE_NAME
+from landlane.store.mirror import Mirror
 from landlane.values import replace
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterator
+    from collections.abc import Callable
     from typing import Any
 
     from landlane.clock import Clock
     from landlane.context import Site
     from landlane.settings.model import Settings
-    from landlane.store.journal_chain import Entry, Verdict
+    from landlane.store.journal_chain import Verdict
     from landlane.store.postgres.store import PostgresStore
     from landlane.store.sqlite.store import SqliteStore
     from landlane.tasks.git_evidence import GitWitness
 
     AnyStore = SqliteStore | PostgresStore
 
-STORE_NAME = "store.db"
-POINTER = "store-url"
-FOLLOWED = "journal.store"
+
 ANSWERED = "landlane-hook"  # in a checkout's git directory: hooks were answered here (see hook_entry/checkout_cache.py)
-_ID_FILE = "repository"
-_URL = ("postgresql://", "postgres://")
 
 
 class House:
@@ -58,8 +56,8 @@ class House:
         return [claim_json(claim, self.store) for claim in list_claims(self.context)]
 
     def _live_tasks(self) -> list[dict[str, Any]]:
-        from landlane.tasks.change import list_tasks
         from landlane.tasks.model import OPEN
+        from landlane.tasks.read import list_tasks
         from landlane.tasks.to_json import task_json
 
         return [task_json(task, self.store) for task in list_tasks(self.context, tuple(OPEN))]
@@ -90,7 +88,7 @@ class House:
 
         site = Site(context=self.context, here=self.checkout, home=self.checkout.home_checkout, tell=tell)
         if not note_shape(site.home):
-            from landlane.doctor.git import mend_flips
+            from landlane.app.repair_config import mend_flips
 
             mend_flips(site)
         return site
@@ -125,7 +123,8 @@ class House:
 
     def verify(self) -> Verdict:
         """Check the journal's chain, and every copy of it that is here."""
-        from landlane.journal.read import last_position, verify
+        from landlane.journal.read import last_position
+        from landlane.journal.verify import verify
         from landlane.store.mirror import read_journal
 
         mirrored = last_position(self.context)
@@ -186,7 +185,7 @@ def open_house(
     try:
         ignore_case = _ignores_case(store, checkout, settings, former_id)
         if former_id:  # only now: a failure before would have forgotten what has to come along
-            _write_id(os.path.join(folder, _ID_FILE), repository_id)
+            write_id(os.path.join(folder, ID_FILE), repository_id)
         context = Context(
             store=store,
             settings=settings,
@@ -196,7 +195,7 @@ def open_house(
         )
         house = House(checkout, settings, store, context)
         if notices_restore:
-            _notice_restore(house)
+            notice_restore(house)
     except BaseException:
         store.close()
         raise
@@ -217,80 +216,6 @@ def _read_settings(checkout: Checkout, memory: str) -> Settings:
     return read_settings(root, memory)
 
 
-def store_place(checkout: Checkout, settings: Settings) -> str:
-    """Where the store is: the environment says, else the last `store move`, else the settings, else here."""
-    place = os.environ.get("LANDLANE_STORE", "") or _pointed_to(checkout.state_folder) or settings.store_url
-    if "://" in place:
-        return place
-    # A path means the same from every folder and in every worktree: it counts from where the git folder is.
-    base = os.path.dirname(checkout.home_dir) if checkout.home_dir else checkout.root
-    return os.path.join(base, place or os.path.join(checkout.state_folder, STORE_NAME))
-
-
-def _pointed_to(folder: str) -> str:
-    """Where the last `store move` went, if there was one; not knowing it would part the state in two."""
-    path = os.path.join(folder, POINTER)
-    try:
-        with open(path, encoding="utf-8", errors="replace") as file:
-            place = file.read().strip()
-    except FileNotFoundError:
-        return ""
-    except OSError as error:
-        raise StoreError(
-            f"{path} cannot be read: {error.strerror}",
-            code="STORE_FORBIDDEN",
-            hint="it says where the store is: ask the user who moved it, or set LANDLANE_STORE",
-        ) from error
-    if "://" not in place and not os.path.isabs(place):
-        raise StoreError(
-            f"{path} does not say where the store is",
-            code="STORE_POINTER_BROKEN",
-            hint="write the store's URL or path into it; remove it only if the store was never moved",
-        )
-    return place
-
-
-def open_store(
-    place: str,
-    folder: str,
-    repository_id: str,
-    settings: Settings,
-    *,
-    clock: Clock | None = None,
-    is_short_lived: bool = False,
-    is_fresh: bool = False,
-) -> AnyStore:
-    """Open the store at a path or URL; with `is_fresh`, to bring the state along that belongs into it."""
-    if place.startswith(_URL):
-        from landlane.store.postgres.store import PostgresStore
-
-        return PostgresStore(place, repository_id, folder=folder, clock=clock, wait_ms=settings.store_wait_ms)
-    if "://" in place:
-        raise StoreError(
-            f"{place.split('://', maxsplit=1)[0]}:// is no kind of store",
-            code="STORE_UNKNOWN_KIND",
-            hint="give a path for SQLite or a postgresql:// URL",
-        )
-    from landlane.store.sqlite.store import SqliteStore
-
-    return SqliteStore(
-        sqlite_path(place),
-        repository_id,
-        clock=clock,
-        wait_ms=settings.store_wait_ms,
-        # A command ends without closing, so that it need not empty the log; the next one has to read what is
-        # left of it, so it is kept short.
-        checkpoint_pages=200 if is_short_lived else 1000,
-        is_fresh=is_fresh,
-    )
-
-
-def sqlite_path(place: str) -> str:
-    """The file that a place means: itself, or the store in a folder."""
-    path = os.path.abspath(place)
-    return os.path.join(path, STORE_NAME) if os.path.isdir(path) else path
-
-
 def _make_folder(folder: str, checkout: Checkout) -> None:
     """Make the state folder on first use.
 
@@ -307,65 +232,7 @@ def _make_folder(folder: str, checkout: Checkout) -> None:
     try:
         os.makedirs(folder, exist_ok=True)
     except OSError as error:
-        raise _unwritable(folder, error) from error
-
-
-def _unwritable(path: str, error: OSError) -> StoreError:
-    return StoreError(
-        f"{path} cannot be written: {error.strerror}",
-        code="STORE_READONLY",
-        hint="make the folder landlane in the git directory writable for this user",
-    )
-
-
-def repository_id_of(folder: str, settings: Settings) -> tuple[str, str]:
-    """The repository's id, and the one it had before the settings named another.
-
-    Raises:
-        StoreError: the id cannot be kept, or what is there is none.
-    """
-    path = os.path.join(folder, _ID_FILE)
-    known = _read_id(path)
-    if settings.repository_id:
-        if not known:
-            _write_id(path, settings.repository_id)
-        return settings.repository_id, known if known != settings.repository_id else ""
-    if known:
-        return known, ""
-    # Two first commands at once: whoever links its file first has named the repository.
-    scratch = f"{path}.{os.getpid()}.{os.urandom(4).hex()}"
-    _write_id(scratch, new_uuid())
-    try:
-        os.link(scratch, path)
-    except FileExistsError:
-        pass
-    finally:
-        os.unlink(scratch)
-    found = _read_id(path)
-    if not found:
-        raise StoreError(
-            f"{path} does not hold the id of this repository",
-            code="REPOSITORY_ID_BROKEN",
-            hint="the store knows the id: sqlite3 store.db 'SELECT id FROM repositories'; write it back",
-        )
-    return found, ""
-
-
-def _read_id(path: str) -> str:
-    try:
-        with open(path, encoding="ascii", errors="replace") as file:
-            text = file.read().strip()
-    except OSError:
-        return ""
-    return text if is_uuid(text) else ""
-
-
-def _write_id(path: str, repository_id: str) -> None:
-    """Keep the id so that not even a power cut makes the repository another one."""
-    try:
-        write_whole(path, repository_id + "\n", is_durable=True)
-    except OSError as error:
-        raise _unwritable(path, error) from error
+        raise unwritable(folder, error) from error
 
 
 def _ignores_case(store: AnyStore, checkout: Checkout, settings: Settings, former_id: str) -> bool:
@@ -399,69 +266,6 @@ def _ignores_case(store: AnyStore, checkout: Checkout, settings: Settings, forme
         change_case(store, ignore_case=settings.claims_ignore_case)
         return settings.claims_ignore_case
     return bool(row[0])
-
-
-def _notice_restore(house: House) -> None:
-    """Raise the epoch when the store is older than the journal file beside it: it came from a backup."""
-    tail, _ = read_tail(house.mirror.journal_path)
-    if not follows_this_store(house) or tail is None:
-        return
-    found = house.store.entries(tail.position - 1, 1)
-    if found and found[0].hash == tail.hash:
-        return
-    from landlane.app.repository_record import begin_epoch, newest_epoch
-    from landlane.store.mirror import set_aside
-
-    # The epoch first: whoever dies in between leaves a file that is noticed once more.
-    try:
-        begin_epoch(house.store, newest_epoch(_readable(house.mirror.journal_path)), "store.restored", {})
-        set_aside(house.mirror.journal_path)
-    except FileNotFoundError:
-        return  # another process noticed it first
-
-
-def _readable(journal: str) -> Iterator[Entry]:
-    """The entries of a journal file up to the first line that is none."""
-    from landlane.store.mirror import read_journal
-
-    try:
-        yield from read_journal(journal)
-    except ValueError:
-        return
-
-
-def follows_this_store(house: House) -> bool:
-    """Whether the journal file here is the copy of this very store; one of another store is kept aside."""
-    from landlane.store.mirror import set_aside
-
-    store_id = store_id_of(house.store)
-    followed = read_followed(house.folder)
-    if followed == store_id:
-        return True
-    if followed and os.path.exists(house.mirror.journal_path):
-        set_aside(house.mirror.journal_path)
-    note_followed(house.folder, store_id)
-    return not followed
-
-
-def store_id_of(store: AnyStore) -> str:
-    """What tells this store from every other."""
-    row = store.view(lambda reading: reading.one("meta_get", key="store_id"))
-    return str(row[0]) if row else ""
-
-
-def read_followed(folder: str) -> str:
-    """The id of the store that the journal file in this folder is the copy of, if it is known."""
-    try:
-        with open(os.path.join(folder, FOLLOWED), encoding="ascii", errors="replace") as file:
-            return file.read().strip()
-    except OSError:
-        return ""
-
-
-def note_followed(folder: str, store_id: str) -> None:
-    """Remember which store the journal file in this folder is the copy of."""
-    write_whole(os.path.join(folder, FOLLOWED), store_id + "\n")
 
 
 def person_name() -> str:

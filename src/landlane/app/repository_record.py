@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from landlane.claims.model import epoch_of
 from landlane.patterns.pattern import parse
+from landlane.store.tokens import epoch_of
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -11,6 +11,7 @@ if TYPE_CHECKING:
 
     from landlane.store.interface import Change, Store
     from landlane.store.journal_chain import Entry
+
 
 _TABLES = (
     *("sessions", "processes", "claims", "lapsed", "waiters", "waiter_paths", "journal"),

@@ -5,7 +5,8 @@ from __future__ import annotations
 import os
 import shlex
 
-from landlane.claims.read import check, held_by
+from landlane.claims.check import check
+from landlane.claims.read import held_by
 from landlane.errors import Held, NotAllowed, PatternError, Stale
 from landlane.patterns.pattern import covers_branch, has_special
 
@@ -104,3 +105,12 @@ def _how_to_claim(context: Context, path: str) -> str:
         folder, _, name = path.rpartition("/")
         return shlex.join(["landlane", "claim", f":/{folder}{'/' if folder else ''}[{name[0]}]{name[1:]}"])
     return shlex.join(["landlane", "claim", f":/{path}", *(["--literal"] if has_special(path) else [])])
+
+
+def pattern_of(context: Context, path: str) -> Pattern:
+    """What must be held to change a path: itself, or its folder where the name can be in no pattern."""
+    while True:
+        try:
+            return context.repository.pattern_of(path or ".", "literal")
+        except PatternError:
+            path = os.path.dirname(path)

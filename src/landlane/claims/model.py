@@ -13,15 +13,14 @@ from landlane.values import value
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterable, Sequence
+    from collections.abc import Callable, Iterable
+
 
 EXCLUSIVE = "exclusive"
 SHARED = "shared"
 MOST_PATTERNS = 1000
 LONGEST_NOTE = 1000
 SHORTEST_TTL_MS = 1000
-_COUNTER_BITS = 32
-_LARGEST_TOKEN = 2**53 - 1
 
 
 @value
@@ -85,24 +84,6 @@ class Refused:
     refused: tuple[Refusal, ...]
     code: str = "CLAIM_HELD"
     cycle: tuple[str, ...] = ()
-
-
-def token_of(epoch: int, number: int) -> int:
-    """The fencing token of a grant: an epoch that a restored store raises, then a counter that only grows."""
-    token = epoch << _COUNTER_BITS | number
-    if number >= 1 << _COUNTER_BITS or token > _LARGEST_TOKEN:
-        raise OverflowError(f"no token is left in epoch {epoch}")
-    return token
-
-
-def epoch_of(token: int) -> int:
-    """The epoch that a token was given out in."""
-    return token >> _COUNTER_BITS
-
-
-def ends_at(granted_at: int, seen_at: int, ttl_ms: int) -> int:
-    """When a claim's lease is over if its session shows no further sign of life."""
-    return max(granted_at, seen_at) + ttl_ms
 
 
 def modes_collide(one: str, other: str) -> bool:
@@ -170,20 +151,3 @@ def _trail(came_from: dict[str, str], last: str, start: str) -> tuple[str, ...]:
     while trail[-1] != start:
         trail.append(came_from[trail[-1]])
     return tuple(reversed(trail)) if last != start else (start, start)
-
-
-def areas_of(patterns: Sequence[Pattern]) -> dict[str, bool]:
-    """The places to lock before judging these patterns: key → whether alone.
-
-    Everything that can overlap a pattern lies on the way from the root to its key, or below it. Locking the
-    way shared and the key itself alone makes two requests wait for each other only if they could overlap.
-    """
-    from landlane.patterns.pattern import ancestors  # noqa: PLC0415 - only stores with such locks ask
-
-    areas: dict[str, bool] = {}
-    for pattern in patterns:
-        for branch in pattern.branches:
-            for key in ancestors(branch.key):
-                areas.setdefault(key, False)
-            areas[branch.key] = True
-    return areas

@@ -11,11 +11,8 @@ from landlane.claims.model import (
     Refused,
     Request,
     Taken,
-    areas_of,
     check_request,
-    ends_at,
     is_in_the_way,
-    token_of,
 )
 from landlane.clock import duration_text
 from landlane.errors import NotAllowed
@@ -28,7 +25,10 @@ from landlane.sessions.leases import (
     session_from,
     session_over,
 )
-from landlane.sessions.model import check_label, check_text
+from landlane.sessions.model import ends_at
+from landlane.store.lock_areas import areas_of
+from landlane.store.tokens import token_of
+from landlane.text import check_label, check_text
 from landlane.values import replace
 
 TYPE_CHECKING = False
@@ -42,6 +42,7 @@ if TYPE_CHECKING:
 
     Identity = frozenset[tuple[str, str | None]]
     Own = dict[tuple[Identity, str], int]
+
 
 _ENTRY = "landing-"  # so begin the names under which entries of the landing queue hold their claims
 _GATE = "gate-"  # and so those under which gates keep what rests

@@ -10,9 +10,8 @@ if TYPE_CHECKING:
     from typing import Any
 
     from landlane.claims.model import Claim, Refusal, Taken
-    from landlane.sessions.join import Joined
-    from landlane.sessions.model import Session
     from landlane.store.interface import Store
+
 
 _MESSAGES = {
     "CLAIM_HELD": "another session holds it",
@@ -77,27 +76,6 @@ def outcome_json(outcome: Taken | Refused, store: Store) -> tuple[dict[str, Any]
         answer["message"] += f" ({' → '.join(outcome.cycle)})"
         answer["hint"] = f"release what {outcome.cycle[1]} waits for first, then ask again"
     return answer, _EXITS[outcome.code]
-
-
-def session_json(session: Session, store: Store) -> dict[str, Any]:
-    """A session as programs read it, without its secret."""
-    return {
-        "agent": session.agent,
-        "id": session.id,
-        "generation": session.generation,
-        "kind": session.kind,
-        "role": session.role or None,
-        "machine": session.machine,
-        "started": rfc3339(store.wall_of(session.started_at)),
-        "seen": rfc3339(store.wall_of(session.seen_at)),
-        "until": rfc3339(store.wall_of(session.seen_at + session.lease_ms)),
-    }
-
-
-def joined_json(joined: Joined, store: Store) -> dict[str, Any]:
-    """The answer to `join`: the one place where a secret is shown."""
-    session = {**session_json(joined.session, store), "secret": joined.secret}
-    return {"ok": True, "session": session, "new": joined.is_new}
 
 
 def waiter_json(waiter: dict[str, Any], store: Store) -> dict[str, Any]:

@@ -7,11 +7,12 @@ whom is looked for; if its place would close one, it is told so at once instead.
 
 from __future__ import annotations
 
-from landlane.claims.model import Refused, Taken, areas_of, check_request, find_cycle, is_in_the_way
+from landlane.claims.model import Refused, Taken, check_request, find_cycle, is_in_the_way
 from landlane.claims.take import is_over, take, take_in
 from landlane.errors import Malformed
 from landlane.patterns.pattern import Branch, Pattern
 from landlane.sessions.wait_queue import Place
+from landlane.store.lock_areas import areas_of
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -22,6 +23,7 @@ if TYPE_CHECKING:
     from landlane.context import Context
     from landlane.sessions.model import Session
     from landlane.store.interface import Change, Listener, Reading
+
 
 _BEAT_MS = 1000
 _ALIVE_MS = 3000  # a waiter that has not been heard of for so long is passed over

@@ -13,7 +13,7 @@ if TYPE_CHECKING:
     from typing import Any
 
     from landlane.claims.model import Claim, Refused
-    from landlane.cli.main import Desk
+    from landlane.cli.command import Desk
     from landlane.patterns.pattern import Pattern
     from landlane.store.interface import Reading
 
@@ -85,7 +85,7 @@ def _take(desk: Desk, session: Any, request: Request, wait_ms: int) -> Any:
 
         return take(desk.house.context, session, request)
     from landlane.claims.wait import take_or_wait
-    from landlane.cli.main import heed_signals
+    from landlane.cli.command import heed_signals
 
     def on_wait(refused: Refused) -> None:
         first = refused.refused[0]
@@ -134,7 +134,7 @@ def _in_the_way(item: dict[str, Any]) -> str:
 
 def renew(desk: Desk, patterns: tuple[str, ...], literal: bool) -> int:
     """Renew leases and show until when."""
-    from landlane.claims.read import renew as renew_claims
+    from landlane.claims.renew import renew as renew_claims
     from landlane.claims.to_json import claim_json
 
     house = desk.house
@@ -159,7 +159,7 @@ def release(
     literal: bool,
 ) -> int:
     """Release claims and show which."""
-    from landlane.claims.read import release as release_claims
+    from landlane.claims.release import release as release_claims
     from landlane.errors import Malformed
 
     if bool(patterns) == all:
@@ -189,7 +189,7 @@ _STANDINGS = {
 
 def check(desk: Desk, paths: tuple[str, ...], token: str, literal: bool) -> int:
     """Tell for each path whether this session may change it now."""
-    from landlane.claims.read import check as check_path
+    from landlane.claims.check import check as check_path
     from landlane.claims.to_json import claim_json
 
     house = desk.house

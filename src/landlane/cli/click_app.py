@@ -9,14 +9,15 @@ import click
 from click.core import ParameterSource
 
 from landlane import __version__
+from landlane.cli.command import run_command
 from landlane.cli.fast_parse import read_call
-from landlane.cli.main import run_command
 from landlane.cli.specs.table import COMMANDS, COMMON, STANDING, Command
 from landlane.cli.terminal import Terminal
 from landlane.errors import Malformed
 
 if TYPE_CHECKING:
     from landlane.cli.specs.table import Option
+
 
 _NOUNS = {
     "deploy": "One deploy at a time to a target, and never an old one: deploy TARGET -- CMD; deploy history.",

@@ -8,7 +8,7 @@ from landlane.cli.terminal import in_one_line
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from landlane.cli.main import Desk
+    from landlane.cli.command import Desk
 
 
 def commit(

@@ -6,7 +6,8 @@ from landlane.errors import Malformed
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from landlane.cli.main import Desk
+    from landlane.cli.command import Desk
+
 
 _SHELLS = ("bash", "zsh", "fish")
 

@@ -11,7 +11,7 @@ from landlane.errors import Malformed
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from landlane.cli.main import Desk
+    from landlane.cli.command import Desk
 
 
 def demo(desk: Desk, agents: str, seed: str, tasks: str, way: str, keep: bool, recount: str) -> int:
@@ -51,7 +51,7 @@ def _within(text: str, what: str, least: int, most: int) -> int:
 
 
 def _play(desk: Desk, *, agents: int, tasks: int, seed: int, ways: tuple[str, ...], is_kept: bool) -> int:
-    from landlane.cli.main import heed_signals
+    from landlane.cli.command import heed_signals
     from landlane.demo.run import play
     from landlane.demo.scratch import Stage
 

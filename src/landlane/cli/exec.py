@@ -8,7 +8,7 @@ TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
-    from landlane.cli.main import Desk
+    from landlane.cli.command import Desk
     from landlane.cli.terminal import Terminal
     from landlane.exec.request import Executed, Stopping
     from landlane.sandbox.model import Held
@@ -16,7 +16,7 @@ if TYPE_CHECKING:
 
 def execute(desk: Desk, command: tuple[str, ...], role: str, name: str, task: str) -> int:
     """Run it to its end; ends as the command did."""
-    from landlane.cli.main import Stopped
+    from landlane.cli.command import Stopped
     from landlane.exec.execute import execute as run
     from landlane.exec.request import Order, Stopping
     from landlane.processes.passthrough import check_command
@@ -54,7 +54,7 @@ def _heed(stopping: Stopping) -> None:
     """End on a signal, but never in the midst of clearing up."""
     import signal
 
-    from landlane.cli.main import Stopped
+    from landlane.cli.command import Stopped
 
     def stop(number: int, _: object) -> None:
         if stopping.note(number):

@@ -11,7 +11,7 @@ from landlane.errors import NotAllowed
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from landlane.cli.main import Desk
+    from landlane.cli.command import Desk
     from landlane.plans.model import Plan
 
 
@@ -50,7 +50,7 @@ def _refuse_checks(desk: Desk, plan: Plan) -> None:
 
 def show(desk: Desk, id: str) -> int:
     """Show a fan with its results and failures in order."""
-    from landlane.fanout.split import find_fan
+    from landlane.fanout.read import find_fan
     from landlane.fanout.to_json import fan_json, fan_text
 
     desk.show_life()
@@ -62,7 +62,7 @@ def show(desk: Desk, id: str) -> int:
 
 def list_all(desk: Desk, all: bool) -> int:
     """Show the fans that are open, or all."""
-    from landlane.fanout.split import list_fans
+    from landlane.fanout.read import list_fans
     from landlane.fanout.to_json import fan_json
 
     desk.show_life()

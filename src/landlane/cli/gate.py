@@ -8,7 +8,8 @@ TYPE_CHECKING = False
 if TYPE_CHECKING:
     from typing import Any
 
-    from landlane.cli.main import Desk
+    from landlane.cli.command import Desk
+
 
 _LANDING = "L"  # how the ids of entries of the landing queue begin
 _COLUMNS = ["id", "kind", "risk", "agent", "task", "change", "cost", "waits", "why"]
@@ -17,7 +18,8 @@ _COLUMNS = ["id", "kind", "risk", "agent", "task", "change", "cost", "waits", "w
 def list_all(desk: Desk, all: bool = False) -> int:
     """Show what waits for a person, the riskiest first."""
     from landlane.gates.ask import list_gates
-    from landlane.gates.to_json import gate_json, inbox_cells
+    from landlane.gates.to_json import gate_json
+    from landlane.inbox.to_json import inbox_cells
 
     desk.show_life()
     house = desk.house
@@ -72,8 +74,8 @@ def _held_landings(desk: Desk, now: int) -> list[dict[str, Any]]:
 
 
 def _landing_row(desk: Desk, landing: Any, now: int) -> dict[str, Any]:
-    from landlane.gates.subject import landing_evidence
-    from landlane.gates.to_json import landing_gate_json
+    from landlane.inbox.held_landings import landing_evidence
+    from landlane.inbox.to_json import landing_gate_json
     from landlane.landing.to_json import landing_json
 
     risk, evidence = landing_evidence(_site(desk), landing)
@@ -117,7 +119,7 @@ def _stat_of(site: Any, head: str) -> str:
 
 def ask(desk: Desk, task: str, kind: str, why: str, about: str, wait: str) -> int:
     """Ask a person about a task; it rests until there is an answer."""
-    from landlane.cli.main import heed_signals
+    from landlane.cli.command import heed_signals
     from landlane.clock import parse_duration
     from landlane.gates.subject import ask_person, ask_plainly, wait_for_answer
 
@@ -161,7 +163,7 @@ def _tell_answer(desk: Desk, gate: Any) -> int:
 
 def withdraw(desk: Desk, id: str, why: str) -> int:
     """Take a question back, and go on."""
-    from landlane.gates.ask import withdraw as take_back
+    from landlane.gates.decide import withdraw as take_back
     from landlane.gates.to_json import gate_json
 
     gate = take_back(desk.house.context, desk.session(), id, why)
@@ -188,7 +190,7 @@ def approve(desk: Desk, id: str, head: str, why: str = "") -> int:
 def reject(desk: Desk, id: str, why: str) -> int:
     """Say no, with a reason for whoever asked."""
     from landlane.cli.person import person_at
-    from landlane.tasks.change import check_reason
+    from landlane.tasks.model import check_reason
 
     person = person_at(desk)
     reason = check_reason(why)
@@ -198,7 +200,8 @@ def reject(desk: Desk, id: str, why: str) -> int:
 
 
 def _answer(desk: Desk, person: Any, id: str, *, approve: bool, head: str, why: str) -> int:
-    from landlane.gates.ask import answer, get_gate
+    from landlane.gates.ask import get_gate
+    from landlane.gates.decide import answer
     from landlane.gates.subject import check_unmoved
     from landlane.gates.to_json import gate_json
 

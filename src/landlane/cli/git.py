@@ -6,7 +6,8 @@ import os
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from landlane.cli.main import Desk
+    from landlane.cli.command import Desk
+
 
 _STDERR = 2
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from landlane.cli.parse_number import read_number
-from landlane.cli.task import read_file
+from landlane.cli.read_file import read_file
 from landlane.cli.terminal import in_one_line
 from landlane.errors import Malformed
 from landlane.handoffs.model import LONGEST_TEXT, Draft, check_receiver, read_field
@@ -12,7 +12,7 @@ TYPE_CHECKING = False
 if TYPE_CHECKING:
     from typing import Any
 
-    from landlane.cli.main import Desk
+    from landlane.cli.command import Desk
     from landlane.handoffs.accept import Accepted
     from landlane.handoffs.model import Handoff
     from landlane.store.interface import Store
@@ -35,7 +35,7 @@ def send(
     """Hand a task over."""
     from landlane.clock import rfc3339
     from landlane.handoffs.to_json import handoff_json
-    from landlane.tasks.change import get_task
+    from landlane.tasks.read import get_task
     from landlane.tasks.to_json import task_json
 
     check_receiver(to)
@@ -101,7 +101,7 @@ def _hand_over(desk: Desk, draft: Draft) -> Handoff:
 
 def show(desk: Desk, task: str) -> int:
     """Show a handoff whole; or what the last owner of a task left without one."""
-    from landlane.handoffs.accept import find_handoff
+    from landlane.handoffs.records import find_handoff
     from landlane.handoffs.to_json import handoff_json, handoff_text
 
     desk.show_life()
@@ -115,7 +115,7 @@ def show(desk: Desk, task: str) -> int:
 
 def _show_left(desk: Desk, task: str) -> int:
     from landlane.handoffs.hand_over import context_for
-    from landlane.tasks.change import get_task
+    from landlane.tasks.read import get_task
 
     house = desk.house
     place = house.site() if house.checkout.common_dir else house.context
@@ -137,7 +137,7 @@ def _now(desk: Desk) -> int:
 
 def list_all(desk: Desk, all: bool) -> int:
     """List handoffs."""
-    from landlane.handoffs.accept import list_handoffs
+    from landlane.handoffs.records import list_handoffs
     from landlane.handoffs.to_json import handoff_json, handoff_row
 
     desk.show_life()

@@ -9,7 +9,7 @@ _ANSWERING = "landlane.hook_entry.client_full_path"  # a door beside this one, k
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from landlane.cli.main import Desk
+    from landlane.cli.command import Desk
 
 
 def hook(desk: Desk, client: str, word: str) -> int:

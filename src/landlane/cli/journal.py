@@ -9,7 +9,7 @@ TYPE_CHECKING = False
 if TYPE_CHECKING:
     from typing import Any
 
-    from landlane.cli.main import Desk
+    from landlane.cli.command import Desk
 
 
 def journal(desk: Desk, follow: bool, since: str, verify: bool, last: str) -> int:
@@ -38,7 +38,7 @@ def _follow(desk: Desk, after: int) -> int:
     """Print entries as they come: JSON lines with --json, because there is no end to wait for."""
     import json
 
-    from landlane.cli.main import heed_signals
+    from landlane.cli.command import heed_signals
     from landlane.journal.read import follow
     from landlane.journal.to_json import entry_json, entry_text
 

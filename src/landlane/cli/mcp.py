@@ -9,7 +9,8 @@ TYPE_CHECKING = False
 if TYPE_CHECKING:
     from typing import Any
 
-    from landlane.cli.main import Desk
+    from landlane.cli.command import Desk
+
 
 _SERVER = "landlane.mcp.start"  # a door beside this one, known by its name alone
 _HIGHEST_PORT = 65_535

@@ -8,9 +8,10 @@ TYPE_CHECKING = False
 if TYPE_CHECKING:
     from typing import Any
 
-    from landlane.cli.main import Desk
+    from landlane.cli.command import Desk
     from landlane.workspaces.fix_unauthorized_writes import Mended
     from landlane.workspaces.unauthorized_writes import Breach
+
 
 _MOST_NAMED = 5
 

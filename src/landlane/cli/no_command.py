@@ -10,8 +10,9 @@ TYPE_CHECKING = False
 if TYPE_CHECKING:
     from typing import Any
 
-    from landlane.cli.main import Desk
+    from landlane.cli.command import Desk
     from landlane.status.next_steps import Equipment, Standpoint, Step
+
 
 _MORE = "`landlane --help` lists all commands"
 
@@ -64,7 +65,7 @@ def _look(desk: Desk) -> tuple[Standpoint, str]:
 def _equipment(desk: Desk) -> Equipment:
     from landlane.git.hooks.former_hooks import load_hooks
     from landlane.managed_files.manifest import load_record
-    from landlane.setup.propose_settings import find_test_command
+    from landlane.settings.detect_test_command import find_test_command
     from landlane.status.next_steps import Equipment
 
     house = desk.house

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from landlane.cli.main import Desk
+    from landlane.cli.command import Desk
     from landlane.sessions.model import Session
 
 
@@ -16,7 +16,7 @@ def person_at(desk: Desk) -> Session:
     """
     from landlane.app.open import person_name
     from landlane.errors import NotAllowed
-    from landlane.sessions.join import Caller, identify
+    from landlane.sessions.identify import Caller, identify
 
     who = why_no_person(desk)
     if who:
@@ -35,7 +35,7 @@ def why_no_person(desk: Desk) -> str:
         LandlaneError: it belongs to an agent whose session is over, or another's.
     """
     from landlane.platform.terminal import why_no_terminal
-    from landlane.sessions.join import known_session
+    from landlane.sessions.identify import known_session
 
     caller = desk.caller()
     known = known_session(desk.house.context, caller)

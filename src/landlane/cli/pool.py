@@ -6,7 +6,7 @@ from landlane.cli.terminal import in_one_line
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from landlane.cli.main import Desk
+    from landlane.cli.command import Desk
     from landlane.sessions.model import Session
     from landlane.tasks.worker_pool import Pool
 
@@ -21,7 +21,7 @@ def show(desk: Desk) -> int:
 
 def pause(desk: Desk, why: str) -> int:
     """Start no further work."""
-    from landlane.tasks.change import check_reason
+    from landlane.tasks.model import check_reason
     from landlane.tasks.worker_pool import pause_pool
 
     return _answer(desk, pause_pool(desk.house.context, _decider(desk), check_reason(why)))

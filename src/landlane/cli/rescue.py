@@ -6,13 +6,14 @@ import os
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from landlane.cli.main import Desk
+    from landlane.cli.command import Desk
 
 
 def list_all(desk: Desk) -> int:
     """Show what was saved: what, whose, when, how large."""
     from landlane.rescue.save import saved_work
-    from landlane.workspaces.to_json import rescue_json, size_text
+    from landlane.rescue.to_json import rescue_json
+    from landlane.workspaces.to_json import size_text
 
     rows = [rescue_json(one) for one in saved_work(desk.house.site())]
     columns = ["id", "agent", "task", "workspace", "at", "size", "files", "reason"]
@@ -26,9 +27,9 @@ def list_all(desk: Desk) -> int:
 
 def restore(desk: Desk, id: str, into: str) -> int:
     """Bring saved work back."""
-    from landlane.rescue.save import restore as bring_back
+    from landlane.rescue.restore import restore as bring_back
+    from landlane.rescue.to_json import rescue_json
     from landlane.workspaces.locate import workspaces_folder
-    from landlane.workspaces.to_json import rescue_json
 
     site = desk.house.site(desk.terminal.note)
     place = os.path.join(desk.cwd, into) if into else ""
@@ -58,7 +59,7 @@ def take(desk: Desk, why: str) -> int:
 def drop(desk: Desk, id: str) -> int:
     """Forget saved work for good."""
     from landlane.rescue.save import drop as forget
-    from landlane.workspaces.to_json import rescue_json
+    from landlane.rescue.to_json import rescue_json
 
     dropped = forget(desk.house.site(), desk.session(), id)
     desk.terminal.answer({"ok": True, "rescue": rescue_json(dropped)}, f"dropped {id}")

@@ -28,9 +28,10 @@ if TYPE_CHECKING:
     from typing import Any, Self
 
     from landlane.app.open import AnyStore
-    from landlane.cli.main import Desk
+    from landlane.cli.command import Desk
     from landlane.platform.socket_peer import Peer
     from landlane.resident.messages import Request
+
 
 _QUEUE_SECONDS = 20.0  # how often to look whether somebody left entries in line
 _RUNS_SECONDS = 5.0  # how often to look whether the starter of a fenced command was killed

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from landlane.cli.task import answer_task, read_file
+from landlane.cli.read_file import read_file
+from landlane.cli.task import answer_task
 from landlane.cli.terminal import in_one_line
 from landlane.errors import Malformed
 
@@ -10,8 +11,9 @@ TYPE_CHECKING = False
 if TYPE_CHECKING:
     from typing import Any
 
-    from landlane.cli.main import Desk
+    from landlane.cli.command import Desk
     from landlane.reviews.model import Review
+
 
 _LONGEST = 3_000_000
 
@@ -39,7 +41,8 @@ def list_all(desk: Desk, all: bool) -> int:
 
 def show(desk: Desk, id: str) -> int:
     """Show one review whole."""
-    from landlane.reviews.give_verdict import get_review, settle_reviews
+    from landlane.reviews.close import settle_reviews
+    from landlane.reviews.give_verdict import get_review
 
     desk.show_life()
     settle_reviews(desk.house.context)

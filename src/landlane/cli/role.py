@@ -6,7 +6,7 @@ TYPE_CHECKING = False
 if TYPE_CHECKING:
     from typing import Any
 
-    from landlane.cli.main import Desk
+    from landlane.cli.command import Desk
     from landlane.roles.model import Role
     from landlane.roles.restrictions import Line, Standing
 

@@ -8,8 +8,9 @@ TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
-    from landlane.cli.main import Desk
+    from landlane.cli.command import Desk
     from landlane.rules.model import Rules
+
 
 _HEX = frozenset("0123456789abcdefABCDEF")
 

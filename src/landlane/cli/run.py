@@ -12,9 +12,10 @@ TYPE_CHECKING = False
 if TYPE_CHECKING:
     from typing import Any
 
-    from landlane.cli.main import Desk
+    from landlane.cli.command import Desk
     from landlane.workers.model import RunSummary, RunWish
     from landlane.workers.orchestrator import Orchestrator
+
 
 _MOST_WORKERS = 256
 _OVER = ("done", "dropped", "dead")
@@ -78,9 +79,9 @@ def _enter(desk: Desk, plan: str, *, force: bool) -> frozenset[str]:
 def _run(desk: Desk, wish: RunWish) -> int:
     from landlane.cli.run_progress import show_run
     from landlane.processes.fork_server import Foundry
-    from landlane.tasks.change import list_tasks
-    from landlane.workers.model import check_ready
+    from landlane.tasks.read import list_tasks
     from landlane.workers.orchestrator import Orchestrator
+    from landlane.workers.preflight import check_ready
     from landlane.workers.to_json import summary_json, summary_text
 
     site = desk.house.site(desk.terminal.note)

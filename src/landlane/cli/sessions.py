@@ -4,15 +4,15 @@ from __future__ import annotations
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from landlane.cli.main import Desk
+    from landlane.cli.command import Desk
 
 
 def join(desk: Desk, name: str, role: str, pid: str) -> int:
     """Begin or attach to a session and show it."""
-    from landlane.claims.to_json import joined_json
     from landlane.errors import Malformed, NotAllowed
     from landlane.sessions.join import forsaken_ancestor
     from landlane.sessions.join import join as join_session
+    from landlane.sessions.to_json import joined_json
 
     if pid and not (pid.isascii() and pid.isdigit() and len(pid) < 10):
         raise Malformed(f"--pid {pid[:40]!r} is not a process id", code="BAD_NUMBER", hint="as in: --pid $$")

@@ -10,8 +10,7 @@ TYPE_CHECKING = False
 if TYPE_CHECKING:
     from typing import Any
 
-    from landlane.cli.main import Desk
-    from landlane.state.once import Run
+    from landlane.cli.command import Desk
     from landlane.state.slot_kinds import SlotRefused
 
 
@@ -30,7 +29,7 @@ def take(desk: Desk, kind: str, name: str, amount: str, wait: str) -> int:
         desk.terminal.note(f"waiting for {', '.join(dict.fromkeys(names)) or 'other programs'} …")
 
     if wait_ms > 0:
-        from landlane.cli.main import heed_signals
+        from landlane.cli.command import heed_signals
 
         heed_signals()
     outcome = take_slot(context, session, wish, wait_ms, on_wait)
@@ -77,68 +76,3 @@ def free(desk: Desk, id: str) -> int:
     answer = {"ok": True, "freed": slot.id, "slot": slot_json(slot, desk.house.store)}
     desk.terminal.answer(answer, f"freed {slot.id}")
     return 0
-
-
-def number(desk: Desk, kind: str, **options: str) -> int:
-    """Give the next number."""
-    from landlane.state.numbers import give_number
-    from landlane.state.to_json_slots import number_json
-
-    given = give_number(desk.house.context, desk.session(), kind, purpose=options["for"])
-    answer = {"ok": True, **number_json(given)}
-    desk.terminal.answer(answer, given.text)
-    return 0
-
-
-def numbers(desk: Desk, kind: str) -> int:
-    """List every number of a kind."""
-    from landlane.state.numbers import list_numbers
-    from landlane.state.to_json_slots import number_json
-
-    desk.show_life()
-    rows = [number_json(one) for one in list_numbers(desk.house.context, kind)]
-    columns = ["text", "state", "agent", "for", "at"]
-    cells = [[str(row[column] or "") for column in columns] for row in rows]
-    title = f"{len(rows)} number{'' if len(rows) == 1 else 's'} given"
-    desk.terminal.answer({"ok": True, "numbers": rows}, desk.terminal.table(title, columns, cells))
-    return 0
-
-
-def once(desk: Desk, key: str, command: tuple[str, ...], again: bool, wait: str) -> int:
-    """Run a command, or tell how it ended before; ends as the command did."""
-    from landlane.cli.main import heed_signals
-    from landlane.processes.passthrough import check_command, run_through
-    from landlane.state.once import run_once
-    from landlane.state.to_json_slots import once_json
-
-    cwd = desk.cwd
-    check_command(command, cwd)
-    out = 2 if desk.terminal.is_json else 1
-
-    def runner(on_start: Any, on_tick: Any) -> Any:
-        return run_through(command, cwd=cwd, out=out, err=2, on_start=on_start, on_tick=on_tick)
-
-    def on_wait(run: Run) -> None:
-        desk.terminal.note(f"waiting for {run.agent}, who runs {run.key} …")
-
-    wait_ms = parse_duration(wait, what="--wait") if wait else None
-    session = desk.session()
-    heed_signals()
-    outcome = run_once(
-        desk.house.context,
-        session,
-        key,
-        command,
-        runner,
-        is_again=again,
-        wait_ms=wait_ms,
-        on_wait=on_wait,
-    )
-    answer, code = once_json(outcome)
-    if desk.terminal.is_json:
-        desk.terminal.answer(answer)
-    elif not answer["ok"] and not answer["ran"]:
-        desk.terminal.complain(answer["message"], answer["hint"], answer["code"])
-    elif not answer["ran"]:
-        desk.terminal.note(f"{key} was run before, by {answer['agent']}; exit {answer['exit']}")
-    return code

@@ -4,13 +4,13 @@ from __future__ import annotations
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from landlane.cli.main import Desk
+    from landlane.cli.command import Desk
 
 
 def save(desk: Desk, message: str) -> int:
     """Put the changes of this checkout aside."""
+    from landlane.rescue.to_json import rescue_json
     from landlane.workspaces.stash import save as put_aside
-    from landlane.workspaces.to_json import rescue_json
 
     stash = put_aside(desk.house.site(), desk.session(), message)
     desk.terminal.answer({"ok": True, "stash": rescue_json(stash)}, f"put aside as {stash.id}")
@@ -19,8 +19,8 @@ def save(desk: Desk, message: str) -> int:
 
 def restore(desk: Desk, id: str) -> int:
     """Bring back what was put aside last here."""
+    from landlane.rescue.to_json import rescue_json
     from landlane.workspaces.stash import restore as bring_back
-    from landlane.workspaces.to_json import rescue_json
 
     desk.session()
     stash, notes = bring_back(desk.house.site(), id)
@@ -34,8 +34,8 @@ def restore(desk: Desk, id: str) -> int:
 
 def list_all(desk: Desk) -> int:
     """Show what was put aside in this checkout."""
+    from landlane.rescue.to_json import rescue_json
     from landlane.workspaces.stash import put_aside
-    from landlane.workspaces.to_json import rescue_json
 
     rows = [rescue_json(one) for one in put_aside(desk.house.site())]
     cells = [[str(row[name]) for name in ("id", "at", "files", "reason")] for row in rows]

@@ -9,8 +9,9 @@ TYPE_CHECKING = False
 if TYPE_CHECKING:
     from typing import Any
 
-    from landlane.cli.main import Desk
+    from landlane.cli.command import Desk
     from landlane.state.key_rules import State
+
 
 _WIDEST = 60  # of a value in a table
 
@@ -84,7 +85,7 @@ def history(desk: Desk, key: str) -> int:
 
 def watch(desk: Desk, key: str, since: str, timeout: str) -> int:
     """Wait for a key to change."""
-    from landlane.cli.main import heed_signals
+    from landlane.cli.command import heed_signals
     from landlane.clock import parse_duration
     from landlane.errors import TimedOut
     from landlane.state.keys import watch_state

@@ -6,17 +6,18 @@ TYPE_CHECKING = False
 if TYPE_CHECKING:
     from typing import Any
 
-    from landlane.cli.main import Desk
+    from landlane.cli.command import Desk
 
 
 def status(desk: Desk) -> int:
     """Show who is here, what is held and who waits."""
     from landlane.claims.read import list_claims
-    from landlane.claims.to_json import claim_json, session_json, waiter_json
+    from landlane.claims.to_json import claim_json, waiter_json
     from landlane.claims.wait import describe_line
     from landlane.journal.read import last_position
     from landlane.sessions.join import live_sessions
     from landlane.sessions.notices import take_notices
+    from landlane.sessions.to_json import session_json
 
     house = desk.house
     me, over = _who_am_i(desk)
@@ -110,7 +111,7 @@ class _UnderWay:
         from landlane.gates.ask import list_gates
         from landlane.gates.to_json import gate_json
         from landlane.tasks.attempts import running_attempts
-        from landlane.tasks.change import count_tasks
+        from landlane.tasks.read import count_tasks
         from landlane.tasks.to_json import attempt_json
         from landlane.tasks.worker_pool import pool_of
         from landlane.usage.add import spent_today

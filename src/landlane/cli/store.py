@@ -4,7 +4,7 @@ from __future__ import annotations
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from landlane.cli.main import Desk
+    from landlane.cli.command import Desk
 
 
 def info(desk: Desk) -> int:

@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 import os
-import sys
 
 from landlane.cli.parse_number import read_number
+from landlane.cli.read_file import read_file
 from landlane.cli.terminal import in_one_line
 from landlane.clock import parse_duration, rfc3339
 from landlane.errors import Malformed
@@ -15,10 +15,11 @@ TYPE_CHECKING = False
 if TYPE_CHECKING:
     from typing import Any
 
-    from landlane.cli.main import Desk
+    from landlane.cli.command import Desk
     from landlane.tasks.duplicates import Likeness
     from landlane.tasks.model import Lesson, Task
     from landlane.tasks.pick import NothingReady, Picked
+
 
 _LONGEST_LIST = 8_000_000
 
@@ -101,33 +102,6 @@ def _refuse(desk: Desk, answer: dict[str, Any]) -> None:
         desk.terminal.complain(answer["message"], answer["hint"], answer["code"])
 
 
-def read_file(name: str, what: str, longest: int) -> str:
-    """The text of a file, or of standard input for `-`; its last line end does not count."""
-    if not name:
-        return ""
-    most = 4 * longest + 2  # bytes of so many characters, and one more to see that there are more
-    try:
-        if name == "-":
-            raw = sys.stdin.buffer.read(most)
-        else:
-            with open(name, "rb") as file:
-                raw = file.read(most)
-        text = raw.decode("utf-8").removesuffix("\n") if len(raw) < most else ""
-    except (OSError, UnicodeDecodeError, ValueError) as error:
-        raise Malformed(
-            f"{what} {name[:80]!r} cannot be read as text: {getattr(error, 'strerror', None) or 'not UTF-8'}",
-            code="UNREADABLE_FILE",
-            hint="give the path of a text file, or - for standard input",
-        ) from error
-    if len(raw) >= most or len(text) > longest:
-        raise Malformed(
-            f"{what} {name[:80]!r} has more than {longest:,} characters",
-            code="TEXT_TOO_LONG",
-            hint="keep it shorter, and name a file for the rest",
-        )
-    return text
-
-
 def _signed(text: str, what: str) -> int:
     if text[:1] == "-":
         return -(read_number(text[1:], what) or 0)
@@ -136,8 +110,8 @@ def _signed(text: str, what: str) -> int:
 
 def list_all(desk: Desk, state: tuple[str, ...], label: str, markdown: bool) -> int:
     """List tasks as a table, as JSON, or as a checklist."""
-    from landlane.tasks.change import list_tasks
     from landlane.tasks.checklist import as_checklist
+    from landlane.tasks.read import list_tasks
     from landlane.tasks.to_json import task_json, task_paths
 
     for one in state:
@@ -183,9 +157,9 @@ def import_list(desk: Desk, file: str, force: bool) -> int:
 
 def show(desk: Desk, task: str) -> int:
     """Show one task whole."""
-    from landlane.cli.task_retry import budget_of
-    from landlane.tasks.change import get_task, lessons_of, links_of
+    pass
     from landlane.tasks.on_change import settle_due
+    from landlane.tasks.read import get_task, lessons_of, links_of
     from landlane.tasks.to_json import task_json
 
     house = desk.house
@@ -225,7 +199,7 @@ def _told(before: dict[str, Any], said: str, there: str) -> list[str]:
 
 def after(desk: Desk, task: str, before: str) -> int:
     """Let a task wait for another."""
-    from landlane.tasks.change import add_dependency
+    from landlane.tasks.dependencies import add_dependency
 
     return answer_task(desk, add_dependency(desk.house.context, desk.session(), task, before))
 
@@ -276,7 +250,8 @@ def answer_task(desk: Desk, task: Task) -> int:
 
 def next_one(desk: Desk, role: str, wait: str, resume: bool) -> int:
     """Take the best task, waiting for one if asked; or go on with the one in hand."""
-    from landlane.tasks.pick import Picked, resume_task, wait_for_task
+    from landlane.tasks.pick import Picked, resume_task
+    from landlane.tasks.wait_for_task import wait_for_task
 
     wait_ms = parse_duration(wait, what="--wait")
     house = desk.house
@@ -285,7 +260,7 @@ def next_one(desk: Desk, role: str, wait: str, resume: bool) -> int:
     if in_hand is not None:
         return _hand_over(desk, in_hand)
     if wait_ms:
-        from landlane.cli.main import heed_signals
+        from landlane.cli.command import heed_signals
 
         heed_signals()
     outcome = wait_for_task(house.context, session, role, wait_ms, house.witness().start)
@@ -398,3 +373,15 @@ def fail(desk: Desk, task: str, why: str, final: bool) -> int:
     session, house = desk.session(), desk.house
     change = change_of(house.context, house.witness(), task)
     return answer_task(desk, fail_task(house.context, session, task, why, is_final=final, change=change))
+
+
+def budget_of(desk: Desk, task: Task) -> tuple[dict[str, Any], list[str], list[dict[str, Any]]]:
+    """What the lineage of a task has used, as JSON and in lines, and what was said of the others in it."""
+    from landlane.tasks.lineage import family_with_lessons, lineage_of
+    from landlane.tasks.retry_rules import limits_of
+    from landlane.tasks.to_json import lesson_json, lineage_json, lineage_lines
+
+    context = desk.house.context
+    family, others = family_with_lessons(context, task)
+    row = lineage_json(task, lineage_of(context, task), limits_of(context.settings), family)
+    return row, lineage_lines(row), [lesson_json(one) for one in others]

@@ -10,7 +10,7 @@ TYPE_CHECKING = False
 if TYPE_CHECKING:
     from typing import Any
 
-    from landlane.cli.main import Desk
+    from landlane.cli.command import Desk
     from landlane.tasks.attempts import Attempt
 
 
@@ -18,7 +18,7 @@ def log(desk: Desk, task: str, attempt: str, follow: bool) -> int:
     """Show what happened to a task, and the log of its newest attempt or of a certain one."""
     from landlane.journal.to_json import entry_json
     from landlane.tasks.attempts import attempts_of
-    from landlane.tasks.change import task_history
+    from landlane.tasks.read import task_history
     from landlane.tasks.to_json import attempt_json
 
     desk.show_life()
@@ -99,7 +99,7 @@ def _follow(desk: Desk, task: str, attempt: Attempt | None) -> int:
     """Print lines as they come, until the attempt is over: with --json, one object each."""
     import json
 
-    from landlane.cli.main import heed_signals
+    from landlane.cli.command import heed_signals
     from landlane.tasks.attempts import RUNNING, attempts_of
     from landlane.workers.attempt_log import follow_log
 

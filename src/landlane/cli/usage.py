@@ -6,8 +6,9 @@ TYPE_CHECKING = False
 if TYPE_CHECKING:
     from typing import Any
 
-    from landlane.cli.main import Desk
+    from landlane.cli.command import Desk
     from landlane.usage.model import Total, UsageEntry
+
 
 _GROUPS = ("task", "lineage", "agent", "client", "model", "day")
 _MOST_BYTES = 256_000_000
@@ -75,7 +76,7 @@ def add(
 ) -> int:
     """Book what was used."""
     from landlane.ids import new_uuid
-    from landlane.sessions.model import check_text
+    from landlane.text import check_text
     from landlane.usage.add import book_exactly
     from landlane.usage.model import money_words, read_money, read_tokens
     from landlane.usage.period import read_instant

@@ -6,7 +6,7 @@ TYPE_CHECKING = False
 if TYPE_CHECKING:
     from typing import Any
 
-    from landlane.cli.main import Desk
+    from landlane.cli.command import Desk
 
 
 def watch(desk: Desk, once: bool, interval: str, past: bool) -> int:
@@ -45,7 +45,7 @@ def _site(desk: Desk) -> Any:
 
 def _settings(site: Any) -> Any:
     """Those of the main checkout: what an author writes into a workspace tells nobody anything."""
-    from landlane.landing.target_settings import of_main_checkout
+    from landlane.workspaces.committed_settings import of_main_checkout
 
     return of_main_checkout(site)
 
@@ -91,10 +91,10 @@ def _troubles(found: Any) -> list[str]:
 
 
 def _go_on(desk: Desk, interval_ms: int) -> int:
-    from landlane.cli.main import heed_signals
+    from landlane.cli.command import heed_signals
     from landlane.events import watch as watching
     from landlane.events.to_json import event_json, event_line
-    from landlane.settings.model import read_settings
+    from landlane.settings.load import read_settings
 
     heed_signals()
     house = desk.house

@@ -6,7 +6,7 @@ import os
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from landlane.cli.main import Desk
+    from landlane.cli.command import Desk
     from landlane.context import Site
 
 
@@ -28,7 +28,7 @@ def _settle(site: Site) -> None:
 
 def open_one(desk: Desk, task: str, kind: str, offline: bool) -> int:
     """Open a workspace for a task; its folder is the answer."""
-    from landlane.cli.main import heed_signals
+    from landlane.cli.command import heed_signals
     from landlane.workspaces.open import open_workspace
     from landlane.workspaces.to_json import workspace_json
 
@@ -57,7 +57,7 @@ def open_one(desk: Desk, task: str, kind: str, offline: bool) -> int:
 
 def list_all(desk: Desk, all: bool) -> int:
     """List workspaces with what one wants to know before closing any."""
-    from landlane.workspaces.close import mend
+    from landlane.workspaces.recover import mend
     from landlane.workspaces.survey import survey
     from landlane.workspaces.to_json import surveyed_json
 
@@ -85,9 +85,10 @@ def _seen_from(desk: Desk, workspace: str) -> str:
 
 def close(desk: Desk, workspace: str, force: bool) -> int:
     """Close a workspace; what was saved is named."""
-    from landlane.cli.main import heed_signals
-    from landlane.workspaces.close import close_workspace, mend
+    from landlane.cli.command import heed_signals
+    from landlane.workspaces.close import close_workspace
     from landlane.workspaces.locate import find_workspace
+    from landlane.workspaces.recover import mend
     from landlane.workspaces.to_json import workspace_json
 
     heed_signals()
@@ -114,10 +115,10 @@ def close(desk: Desk, workspace: str, force: bool) -> int:
 
 def prune(desk: Desk, dry_run: bool) -> int:
     """Close what is finished or forsaken."""
-    from landlane.cli.main import heed_signals
+    from landlane.cli.command import heed_signals
     from landlane.rescue.save import pack_old
-    from landlane.workspaces.close import prune as prune_all
-    from landlane.workspaces.survey import evict_caches
+    from landlane.workspaces.disk_space import evict_caches
+    from landlane.workspaces.prune import prune as prune_all
 
     heed_signals()
     site = desk.house.site(desk.terminal.note)
@@ -149,7 +150,8 @@ def prune(desk: Desk, dry_run: bool) -> int:
 
 def environment(desk: Desk, workspace: str) -> int:
     """Print the environment of a workspace for a shell."""
-    from landlane.workspaces.locate import find_workspace, shell_environment
+    from landlane.workspaces.environment import shell_environment
+    from landlane.workspaces.locate import find_workspace
 
     found = find_workspace(desk.house.site(), _seen_from(desk, workspace))
     desk.terminal.answer({"ok": True, "environment": found.environment}, shell_environment(found))

@@ -6,7 +6,8 @@ TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
-    from landlane.sessions.model import Process
+    from landlane.platform.process_identity import Process
+
 
 _SHELLS = frozenset(("sh", "bash", "dash", "zsh", "ksh", "fish", "env", "timeout", "busybox", "ash"))
 # What a person's terminals hang from. Taken for a client, all that is typed there would be the client's.

@@ -56,3 +56,13 @@ def sdk_release() -> str:
 def is_ours(command: str) -> bool:
     """Whether a command in a client's settings is one of our hooks."""
     return MARK in command and "landlane" in command
+
+
+SECONDS = 30  # longer than a hook of ours takes before it gives up by itself
+
+OURS = "landlane/hook_entry/client_hook.py"  # enough for a command to be known as ours
+
+
+def ours(_word: str, _is_guard: bool) -> str:
+    """A stand-in for the hook's command, where only its being ours counts."""
+    return OURS

@@ -6,7 +6,7 @@ import json
 import os
 
 from landlane.clients.detect import MEND, broken_command, load, missing_hooks, our_hooks
-from landlane.clients.hook_command import is_ours
+from landlane.clients.hook_command import OURS, SECONDS, is_ours
 from landlane.clients.setup_model import Trouble
 from landlane.errors import Malformed
 
@@ -14,14 +14,6 @@ TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Iterator, Mapping
     from typing import Any
-
-SECONDS = 30  # longer than a hook of ours takes before it gives up by itself
-OURS = "landlane/hook_entry/client_hook.py"  # enough for a command to be known as ours
-
-
-def ours(_word: str, _is_guard: bool) -> str:
-    """A stand-in for the hook's command, where only its being ours counts."""
-    return OURS
 
 
 def read_settings(path: str) -> tuple[dict[str, Any], list[Trouble]]:

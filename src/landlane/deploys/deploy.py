@@ -14,22 +14,23 @@ import time
 
 from landlane.claims.model import Refused
 from landlane.deploys import records as deploys
+from landlane.deploys.approval import ask_for_deploy, is_deploy_approved
 from landlane.deploys.model import LONGEST_COMMAND, LONGEST_OUTPUT, deploy_target
 from landlane.deploys.sync import behind_error, changes_in, commits_in, dirty_error, find_position, offline
 from landlane.deploys.update import run_shell
 from landlane.errors import Held, LandlaneError, Malformed, Stale, StoreError, TimedOut
-from landlane.gates.subject import ask_for_deploy, is_deploy_approved
 from landlane.git.run import ask, run_in
 from landlane.git.target import find_target
-from landlane.landing.target_settings import committed_at, of_main_checkout
 from landlane.processes.child import Ended
 from landlane.processes.passthrough import check_command, run_through
 from landlane.roles.enforce import check_verb
 from landlane.rules.violations import SYNC_CODES, SYNC_FIRST, Watched
+from landlane.sessions import leases
 from landlane.sessions.runner_lease import RunnerBusy, renew_runner, wait_for_runner
-from landlane.settings.model import read_settings
+from landlane.settings.load import read_settings
 from landlane.state.once import exit_status
 from landlane.values import replace
+from landlane.workspaces.committed_settings import committed_at, of_main_checkout
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -37,9 +38,11 @@ if TYPE_CHECKING:
 
     from landlane.context import Site
     from landlane.deploys.model import Deploy, DeployTarget
-    from landlane.sessions.model import Process, Session
+    from landlane.platform.process_identity import Process
+    from landlane.sessions.model import Session
     from landlane.sessions.runner_lease import RunnerLease
     from landlane.settings.model import Settings
+
 
 TARGET_VARIABLE = "LANDLANE_DEPLOY_TARGET"
 COMMIT_VARIABLE = "LANDLANE_DEPLOY_COMMIT"
@@ -117,7 +120,7 @@ class _Hold:
             _LEASE_MS,
             wait_ms,
             on_wait=lambda busy: site.tell(f"waiting for {busy.agent}, who deploys to {target.name} …"),
-            on_tick=lambda: deploys.stay_alive(site.context, session),
+            on_tick=lambda: leases.stay_alive(site.context, session),
         )
         if isinstance(outcome, RunnerBusy):
             raise _busy(target, outcome, has_waited=wait_ms > 0)
@@ -131,7 +134,7 @@ class _Hold:
         """
         try:
             self.lease = renew_runner(self.site.context, self.lease)
-            deploys.stay_alive(self.site.context, self.session)
+            leases.stay_alive(self.site.context, self.session)
         except StoreError:
             return  # a store that is away for a moment is no reason to stop half way; the end is checked
 

@@ -7,17 +7,17 @@ one has failed, whatever it did.
 
 from __future__ import annotations
 
-from landlane.claims.model import EXCLUSIVE, Refused, Request, Taken, areas_of
+from landlane.claims.model import EXCLUSIVE, Refused, Request, Taken
 from landlane.claims.take import living
 from landlane.claims.wait import take_or_wait
 from landlane.deploys.model import FAILED, LIVE, RUNNING, SUPERSEDED, UNDER_WAY, VERIFYING, Deploy
-from landlane.errors import Held, PatternError, Stale
+from landlane.errors import Held, PatternError
 from landlane.landing.model import OPEN as UNLANDED
 from landlane.patterns.pattern import covers_branch
-from landlane.sessions.leases import session_from, touch
-from landlane.sessions.model import Process
+from landlane.platform.process_identity import Process
 from landlane.sessions.runner_lease import check_runner, end_runner_in
 from landlane.store import records
+from landlane.store.lock_areas import areas_of
 from landlane.values import as_dict, replace
 
 TYPE_CHECKING = False
@@ -30,6 +30,7 @@ if TYPE_CHECKING:
     from landlane.sessions.model import Session
     from landlane.sessions.runner_lease import RunnerLease
     from landlane.store.interface import Change, Reading
+
 
 _NOUN = "deploy"
 _NOTE = "held by landlane deploy"  # tells the claim of a deploy from one that somebody took by hand
@@ -121,17 +122,6 @@ def settle_left(context: Context, session: Session, target: DeployTarget, lease:
                 records.put(tx, _NOUN, failed | ended, "failed", session)
 
     context.change(work, areas={**areas_of((pattern,)), f"//runner:{lease.name}": True})
-
-
-def stay_alive(context: Context, session: Session) -> None:
-    """Running and waiting count as signs of life; a session that is over does not end the command."""
-    row = context.store.view(lambda reading: reading.one("session_get", session=session.id))
-    if row is None or row[12] is not None:
-        return
-    try:
-        touch(context.store, session_from(row))
-    except Stale:
-        return
 
 
 # ------------------------------------------------------------------------------------------ judging

@@ -25,11 +25,11 @@ from landlane.git.run import ask, git_failed, run_in
 from landlane.git.target import find_target
 from landlane.git.untracked import lying_in_the_way
 from landlane.landing.combine import hot_classes, merge_hot_files
-from landlane.landing.target_settings import read_at
 from landlane.store import records
 from landlane.tasks.evidence_model import Checked
 from landlane.tasks.model import branch_of
 from landlane.values import replace, value
+from landlane.workspaces.committed_settings import read_at
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -43,6 +43,7 @@ if TYPE_CHECKING:
     from landlane.store.interface import Change
 
     Tick = Callable[[], None]
+
 
 MERGE, REBASE = "merge", "rebase"
 _TAIL = 4000
@@ -280,7 +281,7 @@ def _task_check(site: Site, branch: str) -> str:
     task_id, _, attempt = branch.removeprefix("landlane/").removesuffix("/work").rpartition("-")
     if not task_id or not attempt.isdecimal() or branch != branch_of(task_id, int(attempt)):
         return ""
-    from landlane.tasks.change import get_task
+    from landlane.tasks.read import get_task
 
     try:
         return get_task(site.context, task_id).check

@@ -2,28 +2,10 @@
 
 from __future__ import annotations
 
-import os
-import sys
-
 from landlane.doctor.finding import Finding
+from landlane.processes.own_command import NAME, own_command
 
-_NAME = "landlane"
-# Where every shell looks, a login shell too, which forgets the search path of the terminal it was started in.
-_EVERYWHERE = ("/usr/local/sbin", "/usr/local/bin", "/usr/sbin", "/usr/bin", "/sbin", "/bin")
 _LIMIT_SECONDS = 10.0
-
-
-def own_command() -> str:
-    """The full path of our command, beside the interpreter that runs us; empty where it is not there."""
-    path = os.path.join(os.path.dirname(sys.executable), _NAME)
-    return path if os.access(path, os.X_OK) else ""
-
-
-def hard_to_reach() -> str:
-    """The full path of our command, if some shells do not find it by its name; else empty."""
-    if any(os.access(os.path.join(folder, _NAME), os.X_OK) for folder in _EVERYWHERE):
-        return ""
-    return own_command()
 
 
 def look_at_reach() -> Finding:
@@ -31,7 +13,7 @@ def look_at_reach() -> Finding:
     from landlane.processes.child import Child
 
     try:
-        ended = Child(["/bin/sh", "-lc", f"command -v {_NAME}"], cwd="/").wait(_LIMIT_SECONDS)
+        ended = Child(["/bin/sh", "-lc", f"command -v {NAME}"], cwd="/").wait(_LIMIT_SECONDS)
     except OSError as error:
         return Finding(is_ok=True, is_enforced=False, found=f"no shell could be asked: {error}")
     found = ended.output.strip()

@@ -4,32 +4,25 @@ from __future__ import annotations
 
 import os
 
-from landlane.app.open import (
-    POINTER,
-    STORE_NAME,
-    House,
-    open_house,
-    repository_id_of,
-    sqlite_path,
-    store_place,
-)
+from landlane.app.open import House, open_house
+from landlane.app.repository_id import repository_id_of
+from landlane.app.store_location import POINTER, STORE_NAME, sqlite_path, store_place
 from landlane.context import Site
 from landlane.doctor.clients import look_at_clients
 from landlane.doctor.command_path import look_at_reach
 from landlane.doctor.git import look_at_locks, look_at_settings, look_at_worktrees
 from landlane.doctor.nested_worktrees import look_at_nesting
-from landlane.doctor.sandbox import look_at_kernel
+from landlane.doctor.sandbox import look_at_kernel, look_at_runs
+from landlane.doctor.try_git_hooks import look_at_fences
+from landlane.doctor.workspaces import look_at_strays
 from landlane.errors import LandlaneError, Malformed, StoreCorrupt, StoreError, StoreTransient
-from landlane.exec.cleanup import look_at_runs
 from landlane.git.discovery import find_checkout
 from landlane.git.repository import reads_case_insensitively
 from landlane.patterns.pattern import parse
 from landlane.sandbox.model import check_promises
-from landlane.settings.model import read_settings
-from landlane.setup.install_git_hooks import look_at_fences
+from landlane.settings.load import read_settings
 from landlane.setup.rebuild_store import Rebuilt, rebuild_store, repair_store
 from landlane.values import value
-from landlane.workspaces.misplaced import look_at_strays
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -40,6 +33,7 @@ if TYPE_CHECKING:
     from landlane.settings.model import Settings
 
     T = TypeVar("T")
+
 
 _WAIT_MS = 5_000  # for the right to write; who calls a doctor wants to know soon what is wrong
 _NETWORK = ("nfs", "nfs4", "cifs", "smb3", "9p", "fuse.sshfs", "afs", "ceph", "glusterfs")

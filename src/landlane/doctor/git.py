@@ -5,30 +5,27 @@ from __future__ import annotations
 import os
 import time
 
+from landlane.app.repair_config import changed_at, mend_flips, tell_active
 from landlane.doctor.finding import Finding
 from landlane.git.lock import git_lock
-from landlane.git.orphaned_worktrees import find_lock_files, find_orphans, put_aside, retire_orphan
+from landlane.git.orphaned_worktrees import find_orphans, retire_orphan
 from landlane.git.shared_config import (
     LIMITS,
     find_flips,
-    mend_if_flipped,
     missing_limits,
     note_shape,
     set_git_limits,
 )
-from landlane.journal.read import last_position, read_entries
+from landlane.git.stale_locks import find_lock_files, put_aside
 from landlane.platform.file_users import describe_process, sees_all_processes, sees_processes, who_uses
-from landlane.sessions.join import live_sessions
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from landlane.context import Context, Site
-    from landlane.git.orphaned_worktrees import LockFile
+    from landlane.context import Site
+    from landlane.git.stale_locks import LockFile
     from landlane.platform.file_users import Use
-    from landlane.store.interface import Change
 
-_LOOK_BACK = 5000
-_OVER = ("session.left", "session.lapsed", "session.gone")
+
 # A lock younger than this may be one that git is just about to write to. Inside of a container the processes
 # outside of it are hidden, and one of them may hold it for as long as the slowest commit hook takes.
 _YOUNG_SECONDS, _YOUNG_IN_CONTAINER_SECONDS = 10.0, 600.0
@@ -37,48 +34,7 @@ _YOUNG_SECONDS, _YOUNG_IN_CONTAINER_SECONDS = 10.0, 600.0
 # ------------------------------------------------------------------------------------ who was active
 
 
-def tell_active(context: Context, at_ms: int) -> str:
-    """Who was at work at an instant of the calendar, as far as the newest stretch of the journal tells."""
-    last = ""
-    since: set[str] = set()
-    for entry in read_entries(context, max(0, last_position(context) - _LOOK_BACK)):
-        if entry.at <= at_ms:
-            last = f"{entry.agent} ({entry.session})" if entry.session else last
-        elif entry.kind in _OVER:
-            since.add(entry.agent)
-    live = {one.agent for one in live_sessions(context) if context.store.wall_of(one.started_at) <= at_ms}
-    named = ", ".join(sorted(live | since)) or "nobody"
-    return f"live then: {named}" + (f"; the last to act before: {last}" if last else "")
-
-
 # ------------------------------------------------------------------------------------------ settings
-
-
-def mend_flips(site: Site, *, is_thorough: bool = False) -> list[str]:
-    """Put right shared settings that cannot be meant; says and records which, and who was active."""
-    flips = find_flips(site.home)
-    if not flips:
-        return []
-    active = tell_active(site.context, _changed_at(os.path.join(site.common_dir, "config")))
-    mended = mend_if_flipped(site.home, is_thorough=is_thorough)
-
-    def record(tx: Change) -> None:
-        tx.record("git.mended", "", "", {"reason": "; ".join(mended), "active": active})
-
-    # What could not be mended comes again with every command: told each time, written down only when done.
-    if mended and not any(flip.is_certain or is_thorough for flip in find_flips(site.home)):
-        site.context.store.change(record)
-    told = [f"{line} ({active})" for line in mended]
-    for line in told:
-        site.tell(line)
-    return told
-
-
-def _changed_at(path: str) -> int:
-    try:
-        return int(os.stat(path).st_mtime * 1000)
-    except OSError:
-        return int(time.time() * 1000)
 
 
 def look_at_settings(site: Site, is_fixing: bool) -> Finding:
@@ -86,7 +42,7 @@ def look_at_settings(site: Site, is_fixing: bool) -> Finding:
     mended = mend_flips(site, is_thorough=is_fixing)
     left = find_flips(site.home)
     if left:
-        active = tell_active(site.context, _changed_at(os.path.join(site.common_dir, "config")))
+        active = tell_active(site.context, changed_at(os.path.join(site.common_dir, "config")))
         hint = "`landlane doctor --fix` puts back what was there before"
         return Finding(is_ok=False, found=f"{'; '.join(flip.told() for flip in left)} ({active})", hint=hint)
     if is_fixing:

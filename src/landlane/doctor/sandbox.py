@@ -2,15 +2,26 @@
 
 from __future__ import annotations
 
+import os
+
 from landlane.doctor.finding import Finding
 from landlane.errors import LandlaneError
+from landlane.exec.cleanup import clear_forsaken, end_all, forsaken
+from landlane.processes.tree import MARK, marked_trees
 from landlane.sandbox.guarantees import describe
 from landlane.sandbox.model import NONE, OPEN, Fence, require
 from landlane.sandbox.start import choose_backend
+from landlane.sessions.sandbox_runs import (
+    is_at_hand,
+    list_ended,
+    list_running,
+    tree_of,
+)
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from landlane.context import Site
+    from landlane.sessions.sandbox_runs import Run
 
 
 def look_at_kernel(site: Site, is_fixing: bool) -> Finding:
@@ -34,3 +45,41 @@ def look_at_kernel(site: Site, is_fixing: bool) -> Finding:
         hint=" ".join(backend.reasons),
         is_enforced=backend.name != NONE,
     )
+
+
+def _surviving(site: Site) -> list[tuple[Run, int]]:
+    """Runs that are over and of which processes live all the same, with how many bear their mark."""
+    marked = marked_trees()
+    if not marked:
+        return []
+    ended = [run for run in list_ended(site.context) if run.tree["id"] in marked]
+    mine = [run for run in ended if is_at_hand(site.context, run, site.common_dir, os.geteuid())]
+    marked = marked_trees() if mine else {}  # once more: one may have ended while we looked
+    return [(run, marked[run.tree["id"]]) for run in mine if run.tree["id"] in marked]
+
+
+def _end_surviving(site: Site) -> list[str]:
+    survivors = [(run, end_all(tree_of(run))) for run, _ in _surviving(site)]
+    return [f"{count} left of {run.id} of {run.agent}, which is over, ended" for run, count in survivors]
+
+
+def look_at_runs(site: Site, is_fixing: bool) -> Finding:
+    """Commands inside fences whose starter was killed or that left processes behind, for the doctor."""
+    done = [*clear_forsaken(site), *_end_surviving(site)] if is_fixing else []
+    left, survivors = forsaken(site), _surviving(site)
+    found: list[str] = []
+    if left:
+        named = ", ".join(f"{run.id} of {run.agent}" for run in left[:5])
+        found.append(f"{len(left)} left by a starter that was killed: {named}")
+    if survivors:
+        named = ", ".join(f"{count} of {run.id} of {run.agent}" for run, count in survivors[:5])
+        found.append(f"processes live of runs that are over: {named}")
+    if found:
+        hint = "`landlane doctor --fix` ends what goes on of them, and removes their scratch"
+        hint = f"end them by hand: they bear {MARK} in their environment" if is_fixing else hint
+        return Finding(is_ok=False, found="; ".join([*done, *found]), hint=hint)
+    if done:
+        is_ok = not any("cannot be cleared" in line for line in done)
+        return Finding(is_ok=is_ok, found="; ".join(done), hint="" if is_ok else "end them by hand")
+    count = len(list_running(site.context))
+    return Finding(is_ok=True, found=f"{count} running, each with its starter" if count else "none")

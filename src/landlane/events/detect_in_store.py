@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from landlane.claims.model import ends_at
 from landlane.clock import duration_text
 from landlane.events.model import (
     DEAD_LETTER,
@@ -20,14 +19,13 @@ from landlane.events.model import (
 )
 from landlane.events.records import marks_in, write_facts, write_moved
 from landlane.gates.records import gates_in
-from landlane.handoffs.model import ANYBODY
 from landlane.handoffs.transfer import waiting_in
 from landlane.ids import digest
 from landlane.landing.model import HELD, QUEUED, TESTING
 from landlane.sessions.leases import is_dead, session_from
-from landlane.sessions.model import AGENT
+from landlane.sessions.model import AGENT, ends_at
 from landlane.store import records
-from landlane.tasks.model import ACTIVE, DEAD, FAILED, READY
+from landlane.tasks.model import ACTIVE, ANYBODY, DEAD, FAILED, READY
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -40,6 +38,7 @@ if TYPE_CHECKING:
     from landlane.settings.model import Settings
     from landlane.store.interface import Reading
     from landlane.store.journal_chain import Entry
+
 
 _JOURNAL = "journal"
 _DEAD = ("session.lapsed", "session.gone")

@@ -10,21 +10,17 @@ import os
 import shutil
 import stat
 
-from landlane.doctor.finding import Finding
 from landlane.errors import LandlaneError
 from landlane.git.lock import git_lock
 from landlane.git.run import told
 from landlane.git.target import commit_at
-from landlane.processes.tree import MARK, bears_mark, end_tree, find_members, hunt, marked_trees
-from landlane.sandbox.model import Tree
+from landlane.processes.tree import Tree, bears_mark, end_tree, find_members, hunt
 from landlane.sessions.join import leave
 from landlane.sessions.leases import session_from
 from landlane.sessions.sandbox_runs import (
     ENDED,
     change_run,
-    is_at_hand,
     is_forsaken,
-    list_ended,
     list_running,
     tree_of,
 )
@@ -36,6 +32,7 @@ if TYPE_CHECKING:
 
     from landlane.context import Site
     from landlane.sessions.sandbox_runs import Run
+
 
 PINS = "refs/landlane/exec/"
 SCRATCH_PREFIX = "landlane-"
@@ -51,7 +48,7 @@ def checkout_in(scratch: str) -> str:
 def clear_forsaken(site: Site) -> list[str]:
     """End what goes on although its starter was killed, and clear away what it left; tells what was done."""
     done: list[str] = []
-    for run in _forsaken(site):
+    for run in forsaken(site):
         try:
             count = clear_away(site, run, why="its starter was killed")
         except (LandlaneError, OSError) as error:
@@ -63,7 +60,7 @@ def clear_forsaken(site: Site) -> list[str]:
     return done
 
 
-def _forsaken(site: Site) -> list[Run]:
+def forsaken(site: Site) -> list[Run]:
     running = list_running(site.context)
     return [run for run in running if is_forsaken(site.context, run, site.common_dir, os.geteuid())]
 
@@ -71,7 +68,7 @@ def _forsaken(site: Site) -> list[Run]:
 def clear_away(site: Site, run: Run, *, why: str = "", exit_code: int | None = None) -> int:
     """End every process of a run and its session, remove its scratch; tells how many processes there were."""
     tree = tree_of(run)
-    count = _end_all(tree)
+    count = end_all(tree)
     end_session_of(site, run)
     unpin(site, run.session)
     remove_scratch(run.scratch)
@@ -79,7 +76,7 @@ def clear_away(site: Site, run: Run, *, why: str = "", exit_code: int | None = N
     return count
 
 
-def _end_all(tree: Tree) -> int:
+def end_all(tree: Tree) -> int:
     """End a tree whose starter is gone; what forks all the time may escape one look, and hardly many."""
     count = end_tree(tree, grace_seconds=_GRACE_SECONDS) if find_members(tree) else 0
     return count + hunt(tree, lambda one: bears_mark(one.pid, tree.id), quiet_seconds=_QUIET_SECONDS)
@@ -148,41 +145,3 @@ def _open_up(scratch: str, folder: str) -> None:
     top, found = os.path.realpath(scratch), os.path.realpath(folder)
     if found == top or found.startswith(top + os.sep):
         os.chmod(found, 0o700)
-
-
-def _surviving(site: Site) -> list[tuple[Run, int]]:
-    """Runs that are over and of which processes live all the same, with how many bear their mark."""
-    marked = marked_trees()
-    if not marked:
-        return []
-    ended = [run for run in list_ended(site.context) if run.tree["id"] in marked]
-    mine = [run for run in ended if is_at_hand(site.context, run, site.common_dir, os.geteuid())]
-    marked = marked_trees() if mine else {}  # once more: one may have ended while we looked
-    return [(run, marked[run.tree["id"]]) for run in mine if run.tree["id"] in marked]
-
-
-def _end_surviving(site: Site) -> list[str]:
-    survivors = [(run, _end_all(tree_of(run))) for run, _ in _surviving(site)]
-    return [f"{count} left of {run.id} of {run.agent}, which is over, ended" for run, count in survivors]
-
-
-def look_at_runs(site: Site, is_fixing: bool) -> Finding:
-    """Commands inside fences whose starter was killed or that left processes behind, for the doctor."""
-    done = [*clear_forsaken(site), *_end_surviving(site)] if is_fixing else []
-    left, survivors = _forsaken(site), _surviving(site)
-    found: list[str] = []
-    if left:
-        named = ", ".join(f"{run.id} of {run.agent}" for run in left[:5])
-        found.append(f"{len(left)} left by a starter that was killed: {named}")
-    if survivors:
-        named = ", ".join(f"{count} of {run.id} of {run.agent}" for run, count in survivors[:5])
-        found.append(f"processes live of runs that are over: {named}")
-    if found:
-        hint = "`landlane doctor --fix` ends what goes on of them, and removes their scratch"
-        hint = f"end them by hand: they bear {MARK} in their environment" if is_fixing else hint
-        return Finding(is_ok=False, found="; ".join([*done, *found]), hint=hint)
-    if done:
-        is_ok = not any("cannot be cleared" in line for line in done)
-        return Finding(is_ok=is_ok, found="; ".join(done), hint="" if is_ok else "end them by hand")
-    count = len(list_running(site.context))
-    return Finding(is_ok=True, found=f"{count} running, each with its starter" if count else "none")

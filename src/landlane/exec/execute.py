@@ -18,24 +18,26 @@ import tempfile
 
 from landlane.errors import Held, LandlaneError, StoreError
 from landlane.exec.cleanup import SCRATCH_PREFIX, clear_forsaken, remove_scratch, unpin
-from landlane.exec.clone import Ground, asked_fence, drop_own, make_fence, make_ground, search_path
+from landlane.exec.clone import Ground, drop_own, make_ground
 from landlane.exec.git_identity import sign_commits, write_git_settings
 from landlane.exec.request import AT_TERMINAL, Executed
 from landlane.exec.resident_connection import Door
+from landlane.exec.sandbox_rules import asked_fence, make_fence, search_path
 from landlane.exec.start_client import furnish, prepare_start
 from landlane.git.create_checkout import bring_back
 from landlane.ids import short_id
-from landlane.processes.tree import new_tree_id
+from landlane.platform.process_identity import Process
+from landlane.processes.tree import Tree, new_tree_id
 from landlane.roles.model import bound_by, find_role, forbidden
 from landlane.sandbox.guarantees import describe
-from landlane.sandbox.model import Tree, require
+from landlane.sandbox.model import require
 from landlane.sandbox.start import choose_backend, start_fenced
 from landlane.sessions.join import join, leave
 from landlane.sessions.leases import end_if_gone, lapse, session_from
-from landlane.sessions.model import AGENT, Process, check_agent_name
+from landlane.sessions.model import AGENT, check_agent_name
 from landlane.sessions.sandbox_runs import ENDED, begin_run, change_run, tree_facts
-from landlane.tasks.change import get_task
 from landlane.tasks.model import OVER
+from landlane.tasks.read import get_task
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -51,6 +53,7 @@ if TYPE_CHECKING:
     from landlane.sessions.model import Session
     from landlane.sessions.sandbox_runs import Run
     from landlane.store.interface import Change
+
 
 _FOR_EVER = 10.0 * 365 * 86_400
 # Bubblewrap must not end by ctrl-C, so it is started with that ignored; what it starts heeds it again.

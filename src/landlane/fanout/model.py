@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from landlane.errors import Malformed
-from landlane.tasks.model import BLOCKED, DEAD, DONE, DROPPED, FAILED, READY
+from landlane.tasks.model import BLOCKED, DONE, ENDED, READY
 from landlane.values import value
 
 TYPE_CHECKING = False
@@ -11,13 +11,13 @@ if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
     from typing import Any
 
+
 OPEN = "open"
 JOINED = "joined"
 ABANDONED = "abandoned"  # somebody took the task back before its branches had ended
 ALL, ANY, COLLECT = "all", "any", "collect"
 DROP, KEEP = "drop", "keep"
 
-ENDED = frozenset({DONE, FAILED, DEAD, DROPPED})
 WAITING = frozenset({READY, BLOCKED})  # nobody has begun: can be dropped without loss
 LONGEST_RESULT = 4_000
 

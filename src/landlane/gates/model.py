@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 from landlane.errors import Malformed
-from landlane.sessions.model import check_text
+from landlane.text import check_text
 from landlane.values import value
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
     from typing import Any
+
 
 WAITING = "waiting"
 APPROVED = "approved"

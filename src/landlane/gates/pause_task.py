@@ -10,6 +10,7 @@ from landlane.claims import holder_sessions as holders
 from landlane.gates.model import Gate, holder_name
 from landlane.sessions.leases import end_if_gone, end_session, session_from
 from landlane.sessions.notices import add_notice, has_notices
+from landlane.tasks import keep_claims
 from landlane.tasks.model import AT_WORK, REVIEW, WAITING
 from landlane.tasks.rows import move_task
 from landlane.values import replace
@@ -20,6 +21,7 @@ if TYPE_CHECKING:
     from landlane.sessions.model import Session
     from landlane.store.interface import Change
     from landlane.tasks.model import Task
+
 
 RESUMABLE = frozenset({*AT_WORK, REVIEW})  # what somebody goes on with; all else has no owner to resume
 
@@ -47,7 +49,7 @@ def rest(tx: Change, context: Context, task: Task, gate: Gate) -> Gate:
 
 def _keep_claims(tx: Change, context: Context, owner: Session, task: Task, gate: Gate) -> Gate:
     """Move the owner's claims for a task into a session of the gate, remembering how they were."""
-    holder, kept = holders.keep_claims(
+    holder, kept = keep_claims.keep_claims(
         tx,
         context,
         owner,

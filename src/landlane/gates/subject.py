@@ -5,27 +5,23 @@ from __future__ import annotations
 import os
 import time
 
-from landlane.deploys.records import stay_alive
 from landlane.errors import (
     LandlaneError,
     Malformed,
-    NotAllowed,
     PatternError,
     RepositoryError,
     Stale,
-    WaitsForPerson,
 )
 from landlane.gates import ask as gates
-from landlane.gates.model import APPROVAL, DEPLOY, LONGEST_WHY, WAITING, Gate, risk_of
+from landlane.gates.model import WAITING, Gate, risk_of
 from landlane.git.create_checkout import bring_back
 from landlane.git.refs import is_oid, read_refs
 from landlane.git.run import ask, run_in
 from landlane.git.target import commits_of, find_target
 from landlane.patterns.pattern import covers_branch
+from landlane.sessions.leases import stay_alive
 from landlane.store import records
-from landlane.tasks.change import get_task
-from landlane.tasks.model import AT_WORK
-from landlane.tasks.rows import task_from
+from landlane.tasks.read import get_task
 from landlane.values import replace
 from landlane.workspaces.model import OPEN
 
@@ -36,12 +32,12 @@ if TYPE_CHECKING:
 
     from landlane.context import Context, Site
     from landlane.git.discovery import Checkout
-    from landlane.landing.model import Landing
     from landlane.sessions.model import Session
     from landlane.tasks.model import Task
 
+
 _NAMED = ("command", "amount", "text", "plan", "head", "commit", "hash", "key", "url")
-_MOST_PATHS = 50
+MOST_PATHS = 50
 _MOST_BYTES = 64 * 1024 * 1024
 _SHA = 40
 _LOOK_SECONDS = 1.0  # on another machine nobody wakes us
@@ -73,7 +69,7 @@ def ask_person(
     if is_guest and not about and not meant:
         meant = _head_in(own, task)
     found = evidence_for(site, task, str(meant.get("head", "")))
-    risk = _risk(site, kind, found, has_checks=bool(task.check) or None)
+    risk = estimate_risk(site, kind, found, has_checks=bool(task.check) or None)
     return gates.ask(site.context, session, task_id, kind, why, meant, risk=risk, evidence=found)
 
 
@@ -223,49 +219,12 @@ def check_unmoved(site: Site, gate: Gate) -> None:
 # ------------------------------------------------------------------------------------------ deploys
 
 
-def is_deploy_approved(site: Site, about: Mapping[str, Any]) -> bool:
-    """Whether a person's last word on this commit, command and target was a yes."""
-    return site.context.store.view(lambda reading: gates.find_approval(reading, DEPLOY, about)) is not None
-
-
-def ask_for_deploy(site: Site, session: Session, about: Mapping[str, Any]) -> LandlaneError:
-    """Ask a person for a deploy; tells what to say to whoever wanted it.
-
-    Its only task in hand rests meanwhile; whoever has none, or several, just has to come again.
-    """
-    why = f"deploy {about['commit'][:12]} to {about['target']}: {about['command']}"[:LONGEST_WHY]
-    context = site.context
-    rows = context.store.view(lambda reading: reading.all("tasks_of_session", session=session.id))
-    tasks = [task_from(row) for row in rows if row[4] in AT_WORK]
-    found = evidence_for(site, tasks[0] if len(tasks) == 1 else None, about["commit"])
-    risk = _risk(site, DEPLOY, found, has_checks=None)
-    if len(tasks) == 1:
-        gate = gates.ask(context, session, tasks[0].id, DEPLOY, why, about, risk=risk, evidence=found)
-    else:
-        gate = gates.ask_freely(context, session, DEPLOY, why, about, risk=risk, evidence=found)
-    if gate.state == WAITING:
-        return WaitsForPerson(
-            f"{gate.id} waits for a person: {why}",
-            code="WAITS_FOR_PERSON",
-            hint=f"a person says `landlane gate approve {gate.id}`; then give the same command again",
-            gate=gate.id,
-            head=about["commit"],
-        )
-    said = f": {gate.answer}" if gate.answer else ""
-    return NotAllowed(
-        f"{gate.id} was {gate.state} by {gate.answered_by}{said}",
-        code="GATE_REJECTED",
-        hint=f"deploy another commit; a person who thinks otherwise by now says `gate approve {gate.id}`",
-        gate=gate.id,
-    )
-
-
 # ------------------------------------------------------------------------------------------ evidence
 
 
 def evidence_for(site: Site, task: Task | None, head: str) -> dict[str, Any]:
     """What helps a person to decide: the size of the change, its paths, and what it cost so far."""
-    found = _change(site, head) if head else {}
+    found = describe_change(site, head) if head else {}
     if task is not None:
         found |= {"title": task.title, "attempt": task.attempt, "check": task.check or None}
         found["cost"] = cost_of(site, task.lineage)
@@ -274,7 +233,7 @@ def evidence_for(site: Site, task: Task | None, head: str) -> dict[str, Any]:
 
 def cost_of(site: Site, lineage: str) -> dict[str, Any] | None:
     """What a lineage has cost; nothing when nobody knows anything of it."""
-    from landlane.usage.budget import spent
+    from landlane.usage.totals import spent
 
     total = site.context.store.view(lambda reading: spent(reading, lineage=lineage))
     if not total.entries:
@@ -282,7 +241,7 @@ def cost_of(site: Site, lineage: str) -> dict[str, Any] | None:
     return {"usd": total.cost_micros / 1_000_000, "is_known": total.is_known, "attempts": total.entries}
 
 
-def _change(site: Site, head: str) -> dict[str, Any]:
+def describe_change(site: Site, head: str) -> dict[str, Any]:
     """What a commit would bring to the target: files and lines, by git's own count."""
     try:
         target = find_target(site.home, site.settings)
@@ -312,11 +271,11 @@ def _counted(text: str) -> dict[str, Any]:
         "files": len(rows),
         "added": sum(int(added) for added, _, _ in rows if added.isdecimal()),
         "removed": sum(int(removed) for _, removed, _ in rows if removed.isdecimal()),
-        "paths": paths[:_MOST_PATHS],
+        "paths": paths[:MOST_PATHS],
     }
 
 
-def _risk(site: Site, kind: str, found: Mapping[str, Any], *, has_checks: bool | None) -> int:
+def estimate_risk(site: Site, kind: str, found: Mapping[str, Any], *, has_checks: bool | None) -> int:
     paths: Sequence[str] = found.get("paths", ())
     return risk_of(
         kind,
@@ -344,13 +303,3 @@ def _is_inside(site: Site, path: str, guarded: Sequence[Any]) -> bool:
     except PatternError:
         return True  # a name that no pattern can mean: better to look at it
     return any(covers_branch(one, branch) for branch in branches for one in guarded)
-
-
-def landing_evidence(site: Site, landing: Landing) -> tuple[int, dict[str, Any]]:
-    """How much hangs on an entry that waits for a person, and what there is to see of it."""
-    found = _change(site, landing.head) or {"paths": landing.paths[:_MOST_PATHS], "files": len(landing.paths)}
-    task = get_task(site.context, landing.task) if landing.task else None
-    if task is not None:
-        found |= {"title": task.title, "attempt": landing.attempt, "cost": cost_of(site, task.lineage)}
-    checks = site.settings.landing_checks
-    return _risk(site, APPROVAL, found, has_checks=None if checks is None else bool(checks)), found

@@ -11,7 +11,6 @@ if TYPE_CHECKING:
     from typing import Any
 
     from landlane.gates.model import Gate
-    from landlane.landing.model import Landing
 
 
 def gate_json(gate: Gate, now: int = 0) -> dict[str, Any]:
@@ -39,28 +38,6 @@ def gate_json(gate: Gate, now: int = 0) -> dict[str, Any]:
     }
 
 
-def landing_gate_json(
-    landing: Landing, shown: Mapping[str, Any], risk: int, evidence: Mapping[str, Any], now: int
-) -> dict[str, Any]:
-    """An entry of the landing queue that waits for a person, in the same form."""
-    return {
-        "id": landing.id,
-        "kind": "landing",
-        "state": WAITING,
-        "why": landing.gate,
-        "about": {"head": landing.head, "branch": landing.branch, "target": landing.target},
-        "risk": risk,
-        "task": landing.task or None,
-        "attempt": landing.attempt or None,
-        "agent": landing.agent,
-        "session": landing.session,
-        "evidence": dict(evidence),
-        "asked_at": rfc3339(landing.submitted_at),
-        "waited_seconds": max(now - landing.submitted_at, 0) // 1000,
-        "landing": dict(shown),
-    }
-
-
 def size_text(evidence: Mapping[str, Any]) -> str:
     """How much is changed, in a few letters; nothing when nobody knows."""
     count = evidence.get("files")
@@ -76,23 +53,6 @@ def cost_text(evidence: Mapping[str, Any]) -> str:
     if not cost:
         return ""
     return f"${cost['usd']:.2f}" if cost["is_known"] else f"at least ${cost['usd']:.2f}"
-
-
-def inbox_cells(row: Mapping[str, Any]) -> list[str]:
-    """A line of the inbox."""
-    found = row["evidence"]
-    about = f"{row['task'] or ''}".strip()
-    waited = duration_text(row["waited_seconds"] * 1000) + (" overdue" if row.get("is_overdue") else "")
-    more = [
-        str(row["risk"]),
-        row["agent"] or "",
-        about,
-        size_text(found),
-        cost_text(found),
-        waited,
-        row["why"],
-    ]
-    return [row["id"], row["kind"], *more]
 
 
 # What a question comes with: what was tried before, and what those said who do not agree.

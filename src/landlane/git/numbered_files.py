@@ -5,7 +5,8 @@ from __future__ import annotations
 import os
 
 from landlane.git.run import run_in
-from landlane.state.numbers import NumbersFound, folder_of, reader_for
+from landlane.state.numbers import PLACE
+from landlane.values import value
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -14,6 +15,7 @@ if TYPE_CHECKING:
     from landlane.git.discovery import Checkout
 
     Reader = Callable[[str], int | None]
+    from collections.abc import Callable
 
 
 def find_numbers(checkout: Checkout, path: str) -> NumbersFound:
@@ -63,3 +65,56 @@ def _files_below(root: str, folder: str) -> Iterator[str]:
         inside = os.path.relpath(place, root)
         for name in names:
             yield name if inside == "." else os.path.join(inside, name)
+
+
+_MOST_DIGITS = 15  # a number is below 2^53, as every token is
+
+
+@value
+class NumbersFound:
+    """Which numbers stand in a branch, and which only in a working tree."""
+
+    in_branches: frozenset[int] = frozenset()
+    in_trees: frozenset[int] = frozenset()
+
+    @property
+    def highest(self) -> int:
+        """The highest of all; 0 when there is none."""
+        return max(self.in_branches | self.in_trees, default=0)
+
+
+def folder_of(path: str) -> str:
+    """The folder that everything a path with `{n}` can mean lies in; empty for the root."""
+    plain = path[: min(at for mark in (PLACE, "*", "?") if (at := path.find(mark)) >= 0)]
+    return plain.rpartition("/")[0]
+
+
+def reader_for(path: str) -> Callable[[str], int | None]:
+    """What tells the number in a file's path, if the file is one of these."""
+    import re  # noqa: PLC0415 - dear, and only who asks for a number needs it
+
+    form = re.compile("".join(_translate(path)))
+
+    def read(name: str) -> int | None:
+        match = form.fullmatch(name)
+        return int(match[1]) if match and len(match[1]) <= _MOST_DIGITS else None
+
+    return read
+
+
+def _translate(path: str) -> list[str]:
+    import re  # noqa: PLC0415
+
+    parts: list[str] = []
+    at = 0
+    marks = ((PLACE, "([0-9]+)"), ("**/", "(?:.*/)?"), ("**", ".*"), ("*", "[^/]*"), ("?", "[^/]"))
+    while at < len(path):
+        for mark, meant in marks:
+            if path.startswith(mark, at):
+                parts.append(meant)
+                at += len(mark)
+                break
+        else:
+            parts.append(re.escape(path[at]))
+            at += 1
+    return parts

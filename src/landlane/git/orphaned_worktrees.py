@@ -10,9 +10,8 @@ from landlane.values import value
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from collections.abc import Iterator
-
     from landlane.git.discovery import Checkout
+
 
 _KEPT = "leftovers"
 _RESCUES = "refs/landlane/rescue/"
@@ -26,15 +25,6 @@ _DRIVES = ("/mnt", "/media", "/run/media", "/Volumes", "/net", "/autofs", "/misc
 
 
 @value
-class LockFile:
-    """A lock file of git: which one it is tells its inode and time."""
-
-    path: str
-    inode: int
-    changed_at: float
-
-
-@value
 class Orphan:
     """An entry of a worktree whose folder is not there; `why_kept` tells why it must stay."""
 
@@ -45,50 +35,14 @@ class Orphan:
     why_kept: str = ""
 
 
-def find_lock_files(common_dir: str) -> list[LockFile]:
-    """Every lock file of git in a repository: of the index, the settings, HEAD and all refs."""
-    found: list[LockFile] = []
-    for path in _lock_paths(common_dir):
-        try:
-            at = os.lstat(path)
-        except OSError:
-            continue  # let go of meanwhile
-        found.append(LockFile(path=path, inode=at.st_ino, changed_at=at.st_mtime))
-    return found
-
-
-def _lock_paths(common_dir: str) -> Iterator[str]:
-    worktrees = os.path.join(common_dir, "worktrees")
-    folders = [common_dir, os.path.join(common_dir, "objects", "info")]
-    folders += [os.path.join(worktrees, name) for name in _names_in(worktrees)]
-    for folder in folders:
-        yield from (os.path.join(folder, name) for name in _names_in(folder) if name.endswith(".lock"))
-    for base in [common_dir, *folders[2:]]:
-        for folder, _, names in os.walk(os.path.join(base, "refs")):
-            yield from (os.path.join(folder, name) for name in sorted(names) if name.endswith(".lock"))
-
-
-def _names_in(folder: str) -> list[str]:
+def names_in(folder: str) -> list[str]:
     try:
         return sorted(os.listdir(folder))
     except OSError:
         return []
 
 
-def put_aside(common_dir: str, lock: LockFile) -> str:
-    """Take a lock file away, if it is still the same one; tells where it is kept."""
-    try:
-        at = os.lstat(lock.path)
-    except OSError:
-        return ""
-    if (at.st_ino, at.st_mtime) != (lock.inode, lock.changed_at):
-        return ""
-    kept = _place_for(common_dir, os.path.relpath(lock.path, common_dir))
-    os.rename(lock.path, kept)
-    return kept
-
-
-def _place_for(common_dir: str, name: str) -> str:
+def place_for(common_dir: str, name: str) -> str:
     folder = os.path.join(common_dir, "landlane", _KEPT)
     os.makedirs(folder, exist_ok=True)
     return os.path.join(folder, f"{name.replace('/', '%')}.{time.time_ns()}")
@@ -98,7 +52,7 @@ def find_orphans(home: Checkout) -> list[Orphan]:
     """The entries of worktrees whose folder is not there."""
     folder = os.path.join(home.common_dir, "worktrees")
     found: list[Orphan] = []
-    for name in _names_in(folder):
+    for name in names_in(folder):
         admin = os.path.join(folder, name)
         try:
             with open(os.path.join(admin, "gitdir"), encoding="utf-8", errors="surrogateescape") as file:
@@ -151,7 +105,7 @@ def retire_orphan(home: Checkout, orphan: Orphan) -> tuple[str, str]:
     if commit:
         ref = _free_ref(home, f"{_RESCUES}orphan-{_as_ref(orphan.name)}", commit)
         told(home, "update-ref", "-m", f"worktree {orphan.name} is gone", ref, commit)
-    kept = _place_for(home.common_dir, f"worktree-{orphan.name}")
+    kept = place_for(home.common_dir, f"worktree-{orphan.name}")
     os.rename(orphan.admin, kept)
     return ref, kept
 

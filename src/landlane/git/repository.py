@@ -11,7 +11,8 @@ if TYPE_CHECKING:
     from typing import Any
 
     from landlane.git.discovery import Checkout
-    from landlane.state.numbers import NumbersFound
+    from landlane.git.numbered_files import NumbersFound
+
 
 _HEX = frozenset("0123456789abcdef")
 

@@ -10,12 +10,15 @@ import os
 import time
 
 from landlane.errors import RepositoryError
+from landlane.git.orphaned_worktrees import names_in, place_for
+from landlane.values import value
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
 
     from landlane.git.discovery import Checkout
+
 
 _OLD_SECONDS = 3.0  # git may have taken it a moment ago, and be visible only in the next
 _LIMIT_SECONDS = 10.0
@@ -169,3 +172,48 @@ def _may_be_theirs(pid: int, found: os.stat_result) -> bool:
         return os.stat(f"/proc/{pid}").st_uid == found.st_uid != os.geteuid()
     except OSError:
         return False
+
+
+@value
+class LockFile:
+    """A lock file of git: which one it is tells its inode and time."""
+
+    path: str
+    inode: int
+    changed_at: float
+
+
+def find_lock_files(common_dir: str) -> list[LockFile]:
+    """Every lock file of git in a repository: of the index, the settings, HEAD and all refs."""
+    found: list[LockFile] = []
+    for path in _lock_paths(common_dir):
+        try:
+            at = os.lstat(path)
+        except OSError:
+            continue  # let go of meanwhile
+        found.append(LockFile(path=path, inode=at.st_ino, changed_at=at.st_mtime))
+    return found
+
+
+def _lock_paths(common_dir: str) -> Iterator[str]:
+    worktrees = os.path.join(common_dir, "worktrees")
+    folders = [common_dir, os.path.join(common_dir, "objects", "info")]
+    folders += [os.path.join(worktrees, name) for name in names_in(worktrees)]
+    for folder in folders:
+        yield from (os.path.join(folder, name) for name in names_in(folder) if name.endswith(".lock"))
+    for base in [common_dir, *folders[2:]]:
+        for folder, _, names in os.walk(os.path.join(base, "refs")):
+            yield from (os.path.join(folder, name) for name in sorted(names) if name.endswith(".lock"))
+
+
+def put_aside(common_dir: str, lock: LockFile) -> str:
+    """Take a lock file away, if it is still the same one; tells where it is kept."""
+    try:
+        at = os.lstat(lock.path)
+    except OSError:
+        return ""
+    if (at.st_ino, at.st_mtime) != (lock.inode, lock.changed_at):
+        return ""
+    kept = place_for(common_dir, os.path.relpath(lock.path, common_dir))
+    os.rename(lock.path, kept)
+    return kept

@@ -11,32 +11,21 @@ from __future__ import annotations
 from landlane.claims.take import living
 from landlane.clock import rfc3339
 from landlane.errors import Held, Malformed, NotAllowed, Stale
-from landlane.handoffs.model import (
-    ANYBODY,
-    SENT,
-    Handoff,
-    handoff_from,
-    is_addressed,
-    is_same_digest,
-    may_take,
-)
+from landlane.handoffs.model import Handoff, is_addressed, is_same_digest
+from landlane.handoffs.records import newest_in
 from landlane.handoffs.send import send_handoff
 from landlane.handoffs.transfer import (
     NOUN,
     accept_in,
-    addressed_to,
     drop_holder,
     is_persons,
     open_handoff,
-    waiting_in,
 )
 from landlane.roles.model import forbidden
-from landlane.sessions.leases import sweep_if_due
 from landlane.sessions.notices import add_notice
 from landlane.store import records
-from landlane.tasks.change import check_reason
-from landlane.tasks.model import AT_WORK, LONGEST_LINE, READY
-from landlane.tasks.rows import get_in, unknown_task, who, whole
+from landlane.tasks.model import AT_WORK, LONGEST_LINE, READY, check_reason
+from landlane.tasks.rows import get_in, who, whole
 from landlane.values import as_dict, replace, value
 
 TYPE_CHECKING = False
@@ -51,7 +40,8 @@ if TYPE_CHECKING:
 
     Step = Callable[[str], None]
 
-__all__ = ["accept_handoff", "decline_handoff", "list_handoffs", "open_handoff", "send_handoff"]
+
+__all__ = ["accept_handoff", "decline_handoff", "open_handoff", "send_handoff"]
 
 
 @value
@@ -64,59 +54,6 @@ class Accepted:
 
 
 # ------------------------------------------------------------------------------------------ looking
-
-
-def find_handoff(context: Context, name: str) -> Handoff | None:
-    """A handoff by its id, or the newest one of a task; nothing when there is none.
-
-    Raises:
-        Malformed: there is no such task, and no such handoff.
-    """
-
-    def look(reading: Reading) -> Handoff | None:
-        found = records.find(reading, NOUN, name)
-        if found is not None:
-            return handoff_from(found)
-        if reading.one("task_get", task=name) is None:
-            raise unknown_task(name)
-        of_task = records.by_key(reading, NOUN, name)
-        return handoff_from(of_task[-1]) if of_task else None
-
-    sweep_if_due(context.store)
-    return context.store.view(look)
-
-
-def newest_in(reading: Reading, task_id: str) -> Handoff | None:
-    """What was handed over last with a task, whatever became of it."""
-    found = records.by_key(reading, NOUN, task_id)
-    return handoff_from(found[-1]) if found else None
-
-
-def list_handoffs(context: Context, *, with_settled: bool = False) -> list[Handoff]:
-    """The handoffs that wait to be accepted, the oldest first; or all there ever were."""
-
-    def look(reading: Reading) -> list[Handoff]:
-        if with_settled:
-            return [handoff_from(document) for document in records.all_of(reading, NOUN)]
-        return waiting_in(reading)
-
-    sweep_if_due(context.store)
-    return context.store.view(look)
-
-
-def handed_to(context: Context, session: Session) -> list[Handoff]:
-    """The handoffs that wait for this session: found by its name, so a successor finds them, too."""
-    return context.store.view(lambda reading: addressed_to(context, reading, session))
-
-
-def overdue_handoffs(context: Context) -> list[Handoff]:
-    """The handoffs that the one they were for did not accept in time; they are anybody's now."""
-
-    def look(reading: Reading) -> list[Handoff]:
-        now = context.store.wall_of(reading.now)
-        return [one for one in waiting_in(reading) if one.to != ANYBODY and now >= one.until]
-
-    return context.store.view(look)
 
 
 # ---------------------------------------------------------------------------------------- accepting
@@ -270,12 +207,3 @@ def decline_handoff(context: Context, session: Session, task_id: str, why: str) 
 def _lives(tx: Reading, session_id: str) -> bool:
     row = tx.one("session_get", session=session_id)
     return row is not None and row[12] is None and row[9] + row[7] > tx.now
-
-
-def is_offered(context: Context, handoff: Handoff, session: Session) -> bool:
-    """Whether `next` may give this task to this session now."""
-
-    def look(reading: Reading) -> bool:
-        return may_take(handoff, session.agent, session.role, context.store.wall_of(reading.now))
-
-    return handoff.state == SENT and context.store.view(look)

@@ -12,7 +12,7 @@ from landlane.patterns.pattern import covers_branch
 from landlane.sessions.client_sessions import children_of
 from landlane.sessions.command_history import commands_in
 from landlane.store import records
-from landlane.tasks.change import get_task, history_in, lessons_in
+from landlane.tasks.read import get_task, history_in, lessons_in
 from landlane.values import value
 from landlane.workspaces.model import CLONE, OPEN
 from landlane.workspaces.records import is_here, workspace_from
@@ -26,6 +26,7 @@ if TYPE_CHECKING:
     from landlane.store.interface import Reading
     from landlane.tasks.model import Task
     from landlane.workspaces.model import Workspace
+
 
 _MOST_PATHS = 500
 _MOST_LESSONS = 20

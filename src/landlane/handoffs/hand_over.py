@@ -8,16 +8,17 @@ from __future__ import annotations
 from landlane.clock import rfc3339
 from landlane.context import Site
 from landlane.errors import LandlaneError
-from landlane.handoffs.accept import handed_to, newest_in, send_handoff
+from landlane.handoffs.accept import send_handoff
 from landlane.handoffs.collect_state import changed_beyond, failed_in, observe
-from landlane.handoffs.model import ACCEPTED, ANYBODY, REFUSED, SENT
+from landlane.handoffs.model import ACCEPTED, REFUSED, SENT
+from landlane.handoffs.records import handed_to, newest_in
 from landlane.handoffs.text import cut, plain, tell_commands, tell_failed, tell_handoff
 from landlane.sessions.command_history import commands_in
 from landlane.sessions.notices_telling import take_untold
 from landlane.store import records
 from landlane.tasks.attempts import attempts_of
-from landlane.tasks.change import history_in
-from landlane.tasks.model import branch_of, returned_branch_of
+from landlane.tasks.model import ANYBODY, branch_of, returned_branch_of
+from landlane.tasks.read import history_in
 from landlane.values import replace
 from landlane.workspaces.model import OPEN
 
@@ -33,6 +34,7 @@ if TYPE_CHECKING:
     from landlane.tasks.model import Task
 
     Step = Callable[[str], None]
+
 
 __all__ = ["context_for", "hand_over", "handed_by", "observe", "tell_waiting", "traces_of"]
 
@@ -67,7 +69,7 @@ def _check_first(context: Context, session: Session, draft: Draft) -> None:
     """Refuse before anything is saved what would be refused anyway."""
     from landlane.claims.take import living
     from landlane.handoffs.model import check_draft
-    from landlane.tasks.change import owned
+    from landlane.tasks.owner import owned
 
     check_draft(draft, context.settings)
     context.change(lambda tx: owned(tx, living(tx, session), draft.task, by_hands=True))

@@ -9,7 +9,9 @@ from __future__ import annotations
 
 from landlane.errors import Malformed
 from landlane.ids import digest
-from landlane.sessions.model import check_agent_name, check_label, check_text
+from landlane.sessions.model import check_agent_name
+from landlane.tasks.model import ANYBODY
+from landlane.text import check_label, check_text
 from landlane.values import as_dict, value
 
 TYPE_CHECKING = False
@@ -19,12 +21,12 @@ if TYPE_CHECKING:
 
     from landlane.settings.model import Settings
 
+
 SENT = "sent"  # it stands: the task waits in the queue for whom it is for
 ACCEPTED = "accepted"
 REFUSED = "refused"  # over the maximum: a person has it now
 WITHDRAWN = "withdrawn"  # the task went another way
 
-ANYBODY = "anybody"
 _ROLE = "role:"
 
 TEXT = "text"

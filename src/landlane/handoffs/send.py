@@ -3,25 +3,16 @@
 from __future__ import annotations
 
 from landlane.claims.holder_sessions import begin_holder, give_claim, release_rows
-from landlane.claims.model import areas_of
 from landlane.claims.take import living
 from landlane.errors import PatternError, WaitsForPerson
 from landlane.gates.model import APPROVED
-from landlane.handoffs.model import (
-    ANYBODY,
-    REFUSED,
-    Draft,
-    Handoff,
-    check_draft,
-    digest_of,
-    holder_name,
-    summary_of,
-)
+from landlane.handoffs.model import REFUSED, Draft, Handoff, check_draft, digest_of, holder_name, summary_of
 from landlane.handoffs.transfer import NOUN, is_persons
 from landlane.patterns.pattern import Branch, covers_branch
 from landlane.store import records
-from landlane.tasks.change import owned
-from landlane.tasks.model import AT_WORK, LONGEST_LINE, READY
+from landlane.store.lock_areas import areas_of
+from landlane.tasks.model import ANYBODY, AT_WORK, LONGEST_LINE, READY
+from landlane.tasks.owner import owned
 from landlane.tasks.rows import move_task, who
 from landlane.values import as_dict, replace
 from landlane.workspaces.model import OPEN
@@ -37,6 +28,7 @@ if TYPE_CHECKING:
     from landlane.tasks.model import Task
 
     Step = Callable[[str], None]
+
 
 _KIND = "handoff"  # of the session that keeps the claims
 

@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
-from landlane.handoffs.model import ACCEPTED, ANYBODY, REFUSED, SENT, Handoff, is_whole
+from landlane.handoffs.model import ACCEPTED, REFUSED, SENT, Handoff, is_whole
+from landlane.tasks.model import ANYBODY
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
     from typing import Any
+
 
 _MOST_PATHS = 20
 _MOST_COMMANDS = 12

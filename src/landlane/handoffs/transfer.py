@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from landlane.claims.holder_sessions import release_rows
-from landlane.claims.model import EXCLUSIVE, Claim, Refused, Request, areas_of
+from landlane.claims.model import EXCLUSIVE, Claim, Refused, Request
 from landlane.claims.take import claim_for, take_in
 from landlane.handoffs.model import (
     ACCEPTED,
@@ -19,6 +19,7 @@ from landlane.roles.model import Scope, bound_by, forbidden, why_not_verb
 from landlane.sessions.leases import end_session, session_from
 from landlane.sessions.model import PERSON
 from landlane.store import records
+from landlane.store.lock_areas import areas_of
 from landlane.tasks.model import ACTIVE, check_transition
 from landlane.tasks.rows import pattern_pairs, who, whole
 from landlane.values import as_dict, replace
@@ -33,6 +34,7 @@ if TYPE_CHECKING:
     from landlane.sessions.model import Session
     from landlane.store.interface import Change, Reading, Row
     from landlane.tasks.model import Task
+
 
 NOUN = "handoff"
 

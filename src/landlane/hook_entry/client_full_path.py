@@ -7,10 +7,10 @@ silence: a session whose start could not be told of must still be able to look a
 from __future__ import annotations
 
 import os
-import sys
 
-from landlane.errors import LandlaneError, Malformed, RepositoryError, StoreError
+from landlane.errors import LandlaneError, Malformed, RepositoryError
 from landlane.git.discovery import find_checkout
+from landlane.hook_entry.open_repository import open_usual
 from landlane.hooks.edit import real_path
 from landlane.protocol.hook_events import AFTER, DENY, NOTHING, SHELL, Spoken, deny, is_guarded
 from landlane.settings.model import FILE_NAME
@@ -24,8 +24,8 @@ if TYPE_CHECKING:
     from landlane.app.open import House
     from landlane.protocol.hook_events import Answer, Event
 
+
 _LARGEST = 64 * 1024 * 1024
-_WAIT_MS = 8_000  # for a busy store: the client, too, waits for us
 _NO_REPOSITORY = ("NO_REPOSITORY", "NO_FOLDER")
 # Where a client says its project is; a tool may stand in a folder elsewhere.
 _PROJECTS = ("CLAUDE_PROJECT_DIR", "GEMINI_PROJECT_DIR", "COPILOT_PROJECT_DIR", "QWEN_PROJECT_DIR")
@@ -159,27 +159,6 @@ def _existing(folder: str) -> str:
     while not os.path.isdir(folder) and folder != os.path.dirname(folder):
         folder = os.path.dirname(folder)
     return folder
-
-
-def open_usual(folder: str) -> House:
-    """Open the repository that a folder lies in; a hook starts without the installed packages."""
-    from landlane.app.open import open_house
-
-    try:
-        return open_house(folder, is_short_lived=True, most_wait_ms=_WAIT_MS)
-    except StoreError as error:
-        if error.code != "POSTGRES_MISSING" or not sys.flags.no_site:
-            raise
-    # A hook starts without the installed packages. The next one is answered by a resident that has them.
-    import site
-
-    from landlane.resident.start import start_broker
-
-    site.main()
-    house = open_house(folder, is_short_lived=True, most_wait_ms=_WAIT_MS)
-    if not os.environ.get("LANDLANE_STORE"):
-        start_broker(find_checkout(folder).state_folder)
-    return house
 
 
 def _settle(house: House) -> None:

@@ -23,6 +23,7 @@ if TYPE_CHECKING:
     from landlane.hooks.commit_push import Caller
     from landlane.protocol.hook_events import Spoken
 
+
 _COMMIT, _PUSH, _MOVE = "pre-commit", "pre-push", "reference-transaction"
 _WHAT = {_COMMIT: "this commit", _PUSH: "this push", _MOVE: "this"}
 _HEADS = "refs/heads/"
@@ -176,7 +177,7 @@ def _kind(here: Checkout, old: str, new: str) -> str:
 
 
 def _judge_here(here: Checkout, asked: Asked, pid: str) -> tuple[int, str]:
-    from landlane.hook_entry.client_full_path import open_usual
+    from landlane.hook_entry.open_repository import open_usual
 
     house = open_usual(here.root)
     code, said = _judge(house, here, asked, os.environ, is_packing=_is_packing(pid))
@@ -234,14 +235,14 @@ def _caller(house: House, environment: Mapping[str, str]) -> Caller:
     """Who runs git. An agent whose session is over is an agent all the same, who holds nothing."""
     from landlane.app.open import person_name
     from landlane.hooks.commit_push import Caller
-    from landlane.sessions import join as sessions
+    from landlane.sessions import identify
 
     shown = environment.get("LANDLANE_SESSION", "")
     named = environment.get("LANDLANE_AGENT", "")
     person = person_name()
-    who = sessions.Caller(session_text=shown, agent_variable=named, person=person)
+    who = identify.Caller(session_text=shown, agent_variable=named, person=person)
     try:
-        joined = sessions.known_session(house.context, who)
+        joined = identify.known_session(house.context, who)
     except LandlaneError as error:
         return Caller(session=None, name=named or "an agent", why_no_person=error.message)
     session = joined.session if joined else None
@@ -289,9 +290,9 @@ def _note_facts(house: House, here: Checkout) -> None:
     """What the quick road must know, as it holds for these settings; it only knows the simple cases."""
     from landlane.context import Site
     from landlane.files import stamp_of
-    from landlane.hooks.commit_push import guarded_target, likely_target
     from landlane.protocol.hook_events import STRICT
     from landlane.settings.model import FILE_NAME
+    from landlane.workspaces.target_guard import guarded_target, likely_target
 
     def stamp(path: str) -> str:
         try:

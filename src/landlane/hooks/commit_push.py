@@ -8,17 +8,17 @@ from __future__ import annotations
 
 import os
 
+from landlane.claims.check import check
 from landlane.claims.model import SHARED
-from landlane.claims.read import check
 from landlane.clock import rfc3339
-from landlane.errors import Held, LandlaneError, NotAllowed, PatternError, RepositoryError, StoreError
-from landlane.git.run import ask, run_in
-from landlane.git.target import commits_of, find_target
+from landlane.errors import Held, LandlaneError, NotAllowed, PatternError, StoreError
+from landlane.git.run import run_in
+from landlane.git.target import commits_of
 from landlane.protocol.hook_events import STRICT
 from landlane.rules.violations import CLAIM_FIRST, note_catch
-from landlane.settings.model import FILE_NAME, read_settings
 from landlane.values import value
 from landlane.workspaces.other_sessions import is_owner, open_workspaces, others_anywhere
+from landlane.workspaces.target_guard import check_branch, guarded_target, past_the_queue
 from landlane.workspaces.unauthorized_writes import list_breaches
 
 TYPE_CHECKING = False
@@ -30,9 +30,8 @@ if TYPE_CHECKING:
     from landlane.patterns.pattern import Pattern
     from landlane.sessions.model import Session
 
+
 FENCE = "git hook"
-LAND_FIRST = "land through the queue"
-GUARD_CODES = frozenset({"TARGET_GUARDED"})
 NOT_OTHERS_WORK = "leave the work of others alone"
 _HEADS = "refs/heads/"
 _ROLE_FORBIDS = "ROLE_FORBIDS"
@@ -105,17 +104,6 @@ def judge_commit(site: Site, caller: Caller, paths: Sequence[str], branch: str) 
     if caller.why_no_person or others_anywhere(site, session):  # a person without company is free
         _judge_paths(site, caller, paths)
     check_branch(site, branch)
-
-
-def check_branch(site: Site, branch: str) -> None:
-    """Refuse a commit on the branch that only the queue moves. A clone has branches of its own.
-
-    Raises:
-        NotAllowed: it is that branch.
-    """
-    target = guarded_target(site) if branch and not site.here.home else None
-    if target is not None and branch == target.branch:
-        raise _past_the_queue(target, f"a commit on {target.branch}")
 
 
 def _judge_paths(site: Site, caller: Caller, paths: Sequence[str]) -> None:
@@ -193,7 +181,7 @@ def judge_moves(site: Site, caller: Caller, moves: Sequence[Move], *, is_packing
         was = now[move.ref]
         if target is not None and move.ref == target.ref and not _has_landed(site, target, was, move.new):
             verb = "deleting" if move.is_deletion else "moving"
-            raise _past_the_queue(target, f"{verb} {target.branch}")
+            raise past_the_queue(target, f"{verb} {target.branch}")
         if move.is_deletion or not _contains(site, move.new, was):
             _check_nobody_on(site, caller, move.branch, "delete" if move.is_deletion else "rewind")
 
@@ -222,35 +210,6 @@ def _packed_value(common_dir: str, ref: str) -> str:
     return ""
 
 
-def guarded_target(site: Site) -> Target | None:
-    """The branch that only the queue moves: once it has settings itself that say `[landing] checks`.
-
-    What lies in a checkout does not count. So the first such settings can be committed by hand, and nobody
-    opens the door by changing a file.
-    """
-    target = likely_target(site)
-    if target is None:
-        return None
-    known = commits_of(site.home, [ref for ref in (target.remote_ref, target.ref) if ref])
-    tip = known.get(target.remote_ref, "") or known.get(target.ref, "")
-    if not tip or "checks" not in ask(site.home, "cat-file", "blob", f"{tip}:{FILE_NAME}"):
-        return None  # without reading it as TOML, which costs more than all the rest
-    from landlane.landing.target_settings import committed_at
-
-    found = committed_at(site.home, tip)
-    return target if found is not None and found.landing_checks is not None else None
-
-
-def likely_target(site: Site) -> Target | None:
-    """The branch that work lands on, by the settings of the main checkout; nothing where there is none."""
-    is_main = site.here.root == site.home.root
-    settings = site.settings if is_main else read_settings(site.home.root)
-    try:
-        return find_target(site.home, settings)
-    except RepositoryError:
-        return None
-
-
 def _has_landed(site: Site, target: Target, was: str, new: str) -> bool:
     """Whether the branch here only follows what has landed at the remote."""
     if not target.remote or is_zero(new):
@@ -262,16 +221,6 @@ def _has_landed(site: Site, target: Target, was: str, new: str) -> bool:
 def _contains(site: Site, commit: str, older: str) -> bool:
     """Whether a commit has another behind it; of what is just being received, git tells it as well."""
     return not run_in(site.home, "merge-base", "--is-ancestor", older, commit).exit_code
-
-
-def _past_the_queue(target: Target, what: str) -> NotAllowed:
-    return NotAllowed(
-        f"{what} goes past the landing queue, which alone moves {target.branch}",
-        code="TARGET_GUARDED",
-        hint="commit on a branch of your own (git switch -c NAME), then run `landlane land` there",
-        branch=target.branch,
-        rule=LAND_FIRST,
-    )
 
 
 def _check_nobody_on(site: Site, caller: Caller, branch: str, verb: str) -> None:
@@ -330,7 +279,7 @@ def judge_push(site: Site, caller: Caller, remote: str, pushed: Sequence[Pushed]
             continue
         counts = target is not None and remote in (target.remote, "home" if site.here.home else target.remote)
         if target is not None and counts and one.ref == target.ref:
-            raise _past_the_queue(target, f"pushing to {target.branch} of {remote}")
+            raise past_the_queue(target, f"pushing to {target.branch} of {remote}")
         if one.ref.startswith(_HEADS) and (is_zero(one.new) or one.is_forced):
             verb = "delete" if is_zero(one.new) else "overwrite"
             _check_nobody_on(site, caller, one.ref.removeprefix(_HEADS), verb)

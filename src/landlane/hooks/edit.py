@@ -4,8 +4,9 @@ from __future__ import annotations
 
 import os
 
+from landlane.claims.check import check
 from landlane.claims.model import EXCLUSIVE, SHARED, Refused
-from landlane.claims.read import check, list_claims
+from landlane.claims.read import list_claims
 from landlane.claims.take import ancestors_of, make_request, take
 from landlane.clock import duration_text, rfc3339
 from landlane.errors import PatternError, RepositoryError
@@ -27,6 +28,7 @@ if TYPE_CHECKING:
     from landlane.protocol.hook_events import Answer, Event
     from landlane.sessions.model import Session
     from landlane.store.interface import Reading
+
 
 _FENCE = "client hook"
 _MOST_WORDS = 100  # of a line of shell; a longer one is no longer looked through for names

@@ -7,7 +7,8 @@ from landlane.errors import NotAllowed, Stale
 from landlane.ids import digest
 from landlane.protocol.hook_events import BEFORE, PROMPT, SHELL, START
 from landlane.sessions.client_sessions import ClientName, begin, begin_child, bind, find_bound, register
-from landlane.sessions.join import Joined, prove
+from landlane.sessions.identify import prove
+from landlane.sessions.join import Joined
 from landlane.sessions.leases import touch
 from landlane.sessions.model import PERSON, parse_credentials
 from landlane.values import value
@@ -18,9 +19,11 @@ if TYPE_CHECKING:
     from collections.abc import Mapping
 
     from landlane.context import Context
+    from landlane.platform.process_identity import Process
     from landlane.protocol.hook_events import Event
     from landlane.sessions.client_sessions import Bound
-    from landlane.sessions.model import Process, Session
+    from landlane.sessions.model import Session
+
 
 _PID = "CLAUDE_PID"
 _BASE = "LANDLANE_SESSION"

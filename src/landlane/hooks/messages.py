@@ -8,7 +8,6 @@ where its calls are further apart than the lease is long, and that is what it ha
 
 from __future__ import annotations
 
-from landlane.claims.model import ends_at
 from landlane.claims.read import list_claims, live_claims
 from landlane.clock import duration_text, rfc3339
 from landlane.errors import LandlaneError
@@ -16,6 +15,7 @@ from landlane.handoffs.transfer import waiting_in
 from landlane.journal.read import parse_leniently
 from landlane.rules.file import load_rules, load_version
 from landlane.rules.versions import acknowledgement_in, current_in, is_about_change, see_version
+from landlane.sessions.model import ends_at
 from landlane.sessions.notices import has_notices, take_notices
 from landlane.sessions.notices_telling import take_untold
 from landlane.values import value
@@ -26,6 +26,7 @@ if TYPE_CHECKING:
     from landlane.context import Site
     from landlane.sessions.model import Session
     from landlane.store.interface import Reading, Row
+
 
 _LEFT = 5  # a lease is about to lapse when less than the fifth part of it is left
 _MOST_NAMED = 5

@@ -12,13 +12,12 @@ import shlex
 from landlane.claims.read import held_by
 from landlane.errors import LandlaneError, PatternError
 from landlane.git.discovery import checkout_at
-from landlane.handoffs.accept import handed_to
-from landlane.handoffs.model import ANYBODY
+from landlane.handoffs.records import handed_to
 from landlane.hooks.briefing.checkout import changed_paths
 from landlane.ids import digest
 from landlane.patterns.pattern import covers_branch
 from landlane.sessions.notices_telling import take_untold
-from landlane.tasks.model import ACTIVE
+from landlane.tasks.model import ACTIVE, ANYBODY
 from landlane.tasks.rows import task_from
 from landlane.workspaces.other_sessions import open_workspaces
 
@@ -31,6 +30,7 @@ if TYPE_CHECKING:
     from landlane.git.discovery import Checkout
     from landlane.sessions.model import Session
     from landlane.store.interface import Reading, Row
+
 
 _MOST_NAMED = 10
 _MOST_CHECKOUTS = 4

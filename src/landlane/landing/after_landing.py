@@ -11,6 +11,7 @@ import time
 
 from landlane.errors import LandlaneError, RepositoryError
 from landlane.git import create_checkout as checkouts
+from landlane.git import pins
 from landlane.git.run import run_in
 from landlane.git.target import commit_at, commits_of, fetch_target, find_target
 from landlane.landing import move_target as advancing
@@ -19,8 +20,8 @@ from landlane.landing.forward_checkouts import follow_locally, forward_checkouts
 from landlane.landing.model import BOUNCED, EJECTED, LANDED
 from landlane.platform.file_users_inhabitants import processes_in
 from landlane.tasks.attempts import attempts_of
-from landlane.tasks.change import list_tasks
 from landlane.tasks.model import LANDING, REPORTED, REVIEW, WAITING, branch_of
+from landlane.tasks.read import list_tasks
 from landlane.workspaces import records as workspace_operations
 from landlane.workspaces.close import close_workspace, is_checked_out
 from landlane.workspaces.model import CLOSING
@@ -35,6 +36,7 @@ if TYPE_CHECKING:
     from landlane.landing.model import Landing
     from landlane.settings.model import Settings
     from landlane.workspaces.model import Workspace
+
 
 _MOST_NAMED = 100  # landings in one task for the whole
 _LONGEST_NAME = 300
@@ -83,7 +85,7 @@ def settle_landed(site: Site, target: Target) -> None:
     if settled:
         in_use = {one.head for one in operations.list_landings(site.context)}
         heads = [one.head for one in settled if one.head not in in_use]
-        advancing.unpin(site.home, target, *heads, is_shared=is_shared(site), is_over=True)
+        pins.unpin(site.home, target, *heads, is_shared=is_shared(site), is_over=True)
         operations.settle(site.context, [(one.id, notes[one.id]) for one in settled])
 
 
@@ -168,7 +170,7 @@ def let_go(site: Site, target: Target, landing: Landing) -> None:
     if is_here and landing.state != LANDED:
         keep_branch(site, landing)
     is_remote_ours = is_shared(site) and (is_here or landing.state == LANDED)
-    advancing.unpin(site.home, target, landing.head, is_shared=is_remote_ours, is_over=True)
+    pins.unpin(site.home, target, landing.head, is_shared=is_remote_ours, is_over=True)
 
 
 def keep_branch(site: Site, landing: Landing) -> None:
@@ -181,7 +183,7 @@ def keep_branch(site: Site, landing: Landing) -> None:
 
 def tidy_pins(site: Site, target: Target) -> None:
     """Put right what was cut off between a pin and its entry: one without the other, either way."""
-    kept = set(advancing.pinned(site.home))
+    kept = set(pins.pinned(site.home))
     entries = operations.list_landings(site.context)
     left = sorted(kept - {one.head for one in entries})
     # Mostly nothing is left: then what has ended, which is more every day, need not be read.
@@ -191,11 +193,11 @@ def tidy_pins(site: Site, target: Target) -> None:
         if head in ended:
             let_go(site, target, ended[head])
         else:  # whoever submitted it was killed before it was entered
-            advancing.unpin(site.home, target, head, is_shared=is_shared(site))
+            pins.unpin(site.home, target, head, is_shared=is_shared(site))
     for one in entries:
         if one.head not in kept and is_from_here(site, one):
             try:
-                advancing.pin(site.home, target, one.head, is_shared=is_shared(site))
+                pins.pin(site.home, target, one.head, is_shared=is_shared(site))
             except LandlaneError as error:
                 site.tell(error.message)
     _unshare_over(site)
@@ -205,7 +207,7 @@ def tidy_pins(site: Site, target: Target) -> None:
 
 def _unshare_over(site: Site) -> None:
     """Let go of what was proved here and shared, and has landed since or gone back."""
-    shared = advancing.shared(site.home) if is_shared(site) else []
+    shared = pins.shared(site.home) if is_shared(site) else []
     if not shared:
         return
     tasks = list_tasks(site.context, _SHARED_STATES)
@@ -217,19 +219,19 @@ def _unshare_over(site: Site) -> None:
     for landing in operations.list_landings(site.context, (LANDED,)):
         if landing.head in gone:
             _drop_branch(site, landing)  # another machine landed what was made here
-    advancing.unshare(site.home, find_target(site.home, site.settings), *sorted(gone))
+    pins.unshare(site.home, find_target(site.home, site.settings), *sorted(gone))
 
 
 def _share_again(site: Site, target: Target, entered: Collection[str]) -> None:
     """Share what was proved here while the remote could not be reached."""
-    shared = {*advancing.shared(site.home), *entered}
+    shared = {*pins.shared(site.home), *entered}
     left = [one for one in list_tasks(site.context, (REVIEW, LANDING)) if one.head and one.head not in shared]
     tips = commits_of(site.home, [f"refs/heads/{one.branch}" for one in left])
     for one in left:
         if tips.get(f"refs/heads/{one.branch}") != one.head:
             continue
         try:
-            if not advancing.share(site.home, target, one.head):
+            if not pins.share(site.home, target, one.head):
                 return  # the remote is still not to be reached; whoever comes next tries again
         except RepositoryError:
             return

@@ -12,14 +12,17 @@ from landlane.errors import RepositoryError
 from landlane.git import trial_merge as trials
 from landlane.git.ancestry import merge_base
 from landlane.git.run import ask
+from landlane.git.target import Target
 from landlane.landing import records as operations
 from landlane.landing.after_landing import let_go
+from landlane.landing.check import Bench, Verdict
 from landlane.landing.combine import Candidate, combine, validators
 from landlane.landing.model import LANDED, Landing, halves
 from landlane.landing.outcomes import bounce, mark_landed
 from landlane.landing.role_check import in_words, judge_trees, note_caught
 from landlane.landing.submit import as_text
 from landlane.landing.target_settings import broken_settings
+from landlane.sessions.runner_lease import RunnerLease
 from landlane.settings.model import FILE_NAME
 from landlane.values import value
 
@@ -32,6 +35,7 @@ if TYPE_CHECKING:
     from landlane.landing.check import Bench, Verdict
     from landlane.landing.combine import Recipe
     from landlane.sessions.runner_lease import RunnerLease
+
 
 _MOST_BLAMED = 5
 _MOST_SEARCHED = 256  # commits, so that a bisection takes at most eight tests
@@ -357,3 +361,11 @@ class Halving:
             operations.get_queue(self._context, branch).tip,
             self._site.wall_ms(),
         )
+
+
+def batch_size(left: Sequence[Landing], most: int) -> int:
+    """How many to test together; what changes the settings is the last of them: they hold for the next."""
+    for index, one in enumerate(left[:most]):
+        if FILE_NAME in one.paths:
+            return index + 1
+    return min(most, len(left))

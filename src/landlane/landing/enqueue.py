@@ -2,19 +2,19 @@
 
 from __future__ import annotations
 
-from landlane.claims.model import areas_of
 from landlane.claims.take import is_over, living
 from landlane.errors import Held, NotAllowed
 from landlane.landing.entry_claims import begin_entry_holder, hand_over, is_covered
 from landlane.landing.fix_tasks import check_mend
 from landlane.landing.model import HELD, OPEN, QUEUED, Landing, holder_name
 from landlane.landing.records import NOUN, landing_from
+from landlane.landing.role_check import lander_role
 from landlane.patterns.pattern import Branch, covers_branch
 from landlane.reviews.records import is_approved
 from landlane.store import records
+from landlane.store.lock_areas import areas_of
 from landlane.tasks.rows import get_in, task_from
 from landlane.values import as_dict, value
-from landlane.workers.agents import lander_role
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -25,6 +25,7 @@ if TYPE_CHECKING:
     from landlane.sessions.model import Session
     from landlane.store.interface import Change, Reading, Row
     from landlane.tasks.model import Task
+
 
 _NOBODY: Mapping[str, str] = {}
 _MOST_NAMED = 20

@@ -12,7 +12,7 @@ from landlane.landing.records import NOUN
 from landlane.sessions.model import PERSON
 from landlane.store import records
 from landlane.tasks.add import forget_signs
-from landlane.tasks.change import release_claims
+from landlane.tasks.finish import release_claims
 from landlane.tasks.lineage import forget_in, lineage_in, put_lineage
 from landlane.tasks.model import BLOCKED, DEAD, DROPPED, FAILED, LONGEST_LINE, OVER, READY, WAITING
 from landlane.tasks.retry import judge_in, tell_end
@@ -27,6 +27,7 @@ if TYPE_CHECKING:
     from landlane.sessions.model import Session
     from landlane.store.interface import Change, Reading
     from landlane.tasks.model import Task
+
 
 _LANDED = "its branch has landed"
 _MOST_HINT = 600

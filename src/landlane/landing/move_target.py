@@ -18,18 +18,17 @@ from landlane.values import value
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from collections.abc import Callable, Sequence
+    from collections.abc import Callable
 
     from landlane.git.discovery import Checkout
     from landlane.git.target import Target
+
 
 MOVED = "moved"
 ELSEWHERE = "elsewhere"  # the target is not where it was tested from
 REFUSED = "refused"
 UNKNOWN = "unknown"  # nobody can tell whether it was moved
-_PUSH_SECONDS = 600.0
-_PINS = "refs/landlane/landing/"
-_SHARED = "refs/landlane/proved/"
+PUSH_SECONDS = 600.0
 _FENCES = "refs/landlane/moving/"
 
 
@@ -39,16 +38,6 @@ class Advanced:
 
     state: str
     trouble: str = ""
-
-
-def pin_ref(commit: str) -> str:
-    """The ref that keeps what was submitted, whatever becomes of its branch."""
-    return _PINS + commit
-
-
-def shared_ref(commit: str) -> str:
-    """The ref by which other machines have what was proved on one, until it has landed or is over."""
-    return _SHARED + commit
 
 
 def fence_ref(target: Target, token: int) -> str:
@@ -132,7 +121,7 @@ def _push(
         home,
         *("push", "--quiet", "--porcelain", "--atomic", f"--force-with-lease={target.ref}:{before}"),
         *("--no-recurse-submodules", target.remote, f"{after}:{target.ref}"),
-        limit_seconds=_PUSH_SECONDS,
+        limit_seconds=PUSH_SECONDS,
         on_tick=on_tick,
     )
     if not found.exit_code:
@@ -148,7 +137,7 @@ def where_is(home: Checkout, target: Target, before: str, after: str) -> Advance
     if not target.remote:
         now = commit_at(home, target.ref)
     else:
-        found = run_in(home, "ls-remote", "--quiet", target.remote, target.ref, limit_seconds=_PUSH_SECONDS)
+        found = run_in(home, "ls-remote", "--quiet", target.remote, target.ref, limit_seconds=PUSH_SECONDS)
         if found.exit_code:
             return Advanced(state=UNKNOWN, trouble=found.trouble[-500:])
         now = found.text.split("\t")[0].strip()
@@ -165,103 +154,3 @@ def where_is(home: Checkout, target: Target, before: str, after: str) -> Advance
 def is_in(home: Checkout, commit: str, tip: str) -> bool:
     """Whether a tip contains a commit; one that is not here at all is in nothing."""
     return is_ancestor(home, commit, tip)
-
-
-def pin(home: Checkout, target: Target, commit: str, *, is_shared: bool) -> None:
-    """Keep a submitted commit; with several machines, also where the others can fetch it.
-
-    Raises:
-        RepositoryError: the remote does not take it.
-    """
-    run_in(home, "update-ref", pin_ref(commit), commit)
-    if is_shared and target.remote:
-        found = run_in(
-            home,
-            *("push", "--quiet", "--no-verify", target.remote, f"{commit}:{pin_ref(commit)}"),
-            limit_seconds=_PUSH_SECONDS,
-        )
-        if found.exit_code:
-            raise RepositoryError(
-                f"{target.remote} does not take the branch: {found.trouble[-300:]}",
-                code="PUSH_REFUSED",
-                hint="other machines could not see it; mend the connection and land again",
-            )
-
-
-def pinned(home: Checkout) -> list[str]:
-    """The submitted commits that are kept here."""
-    return ask(home, "for-each-ref", "--format=%(objectname)", _PINS).splitlines()
-
-
-def unpin(home: Checkout, target: Target, *commits: str, is_shared: bool, is_over: bool = False) -> None:
-    """Let go of submitted commits that have landed or gone back; the remote first, as we find ours again.
-
-    What `is_over` need not be shared as proved, either.
-    """
-    kept = set(pinned(home)) if len(commits) > 1 else set(commits)
-    gone = [commit for commit in dict.fromkeys(commits) if commit in kept]
-    refs = [pin_ref(commit) for commit in gone]
-    if is_over and is_shared and target.remote:
-        refs += [shared_ref(commit) for commit in gone]
-    _drop(home, target, refs, is_shared=is_shared)
-
-
-def _drop(home: Checkout, target: Target, refs: Sequence[str], *, is_shared: bool) -> None:
-    if not refs:
-        return
-    if is_shared and target.remote:
-        found = run_in(
-            home,
-            *("push", "--quiet", "--no-verify", target.remote, *(f":{ref}" for ref in refs)),
-            limit_seconds=_PUSH_SECONDS,
-        )
-        if found.exit_code:  # by what is left here of those that are shared, it is tried again
-            refs = [ref for ref in refs if not ref.startswith(_SHARED)]
-    if not refs:
-        return
-    if len(refs) == 1:
-        run_in(home, "update-ref", "-d", refs[0])
-    else:
-        run_in(home, "update-ref", "--stdin", stdin="".join(f"delete {ref}\n" for ref in refs).encode())
-
-
-def share(home: Checkout, target: Target, commit: str, on_tick: Callable[[], None] | None = None) -> bool:
-    """Whether other machines can fetch a commit that was proved here; the ref here says that they can."""
-    found = run_in(
-        home,
-        *("push", "--quiet", "--no-verify", target.remote, f"{commit}:{shared_ref(commit)}"),
-        limit_seconds=_PUSH_SECONDS,
-        on_tick=on_tick,
-    )
-    if not found.exit_code:
-        run_in(home, "update-ref", shared_ref(commit), commit)
-    return not found.exit_code
-
-
-def shared(home: Checkout) -> list[str]:
-    """The commits that this clone has shared."""
-    return ask(home, "for-each-ref", "--format=%(objectname)", _SHARED).splitlines()
-
-
-def unshare(home: Checkout, target: Target, *commits: str) -> None:
-    """Let go of proved commits that no other machine needs any more."""
-    _drop(home, target, [shared_ref(commit) for commit in commits], is_shared=True)
-
-
-def bring_in(home: Checkout, target: Target, commit: str, *, is_entered: bool = True) -> bool:
-    """Whether a commit is here, fetched if need be; git keeps what it fetched for long enough.
-
-    What was submitted has a pin; what was only proved, and is not entered yet, was shared.
-    """
-    for ref in (pin_ref(commit),) if is_entered else (shared_ref(commit), pin_ref(commit)):
-        if ask(home, "cat-file", "-t", commit) == "commit":
-            return True
-        if not target.remote:
-            return False
-        run_in(
-            home,
-            *("-c", "transfer.fsckObjects=true", "fetch", "--quiet", "--no-tags", "--no-write-fetch-head"),
-            *(target.remote, ref),
-            limit_seconds=_PUSH_SECONDS,
-        )
-    return ask(home, "cat-file", "-t", commit) == "commit"

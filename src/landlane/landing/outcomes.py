@@ -32,7 +32,7 @@ from landlane.sessions.notices import add_notice
 from landlane.sessions.runner_lease import check_runner
 from landlane.store import records
 from landlane.tasks.add import ADDING, Added, add_in
-from landlane.tasks.change import finish
+from landlane.tasks.finish import finish
 from landlane.tasks.lineage import why_stopped
 from landlane.tasks.model import (
     LANDING,
@@ -57,6 +57,7 @@ if TYPE_CHECKING:
     from landlane.sessions.runner_lease import RunnerLease
     from landlane.store.interface import Change
     from landlane.tasks.model import Task
+
 
 REJECTED = "REJECTED"  # the code of an entry that a person did not want
 

@@ -16,11 +16,11 @@ from landlane.git.target import commit_at, find_target
 from landlane.landing.combine import class_for, hot_classes
 from landlane.landing.records import list_landings
 from landlane.landing.suggest_order import best_order
-from landlane.landing.target_settings import read_at
 from landlane.merge.file_kinds import HotClass
 from landlane.merge.merge_file import merge_hot
 from landlane.merge.result import Conflict
 from landlane.values import value
+from landlane.workspaces.committed_settings import read_at
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -30,6 +30,7 @@ if TYPE_CHECKING:
     from landlane.context import Site
     from landlane.git.discovery import Checkout
     from landlane.git.target import Target
+
 
 _OURS = "refs/heads/landlane/"
 _WORK = re.compile(r"landlane/[^/]+/work")

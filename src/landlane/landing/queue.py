@@ -9,22 +9,23 @@ is written down; whoever finds such a record after a crash asks where the target
 from __future__ import annotations
 
 from landlane.errors import LandlaneError, RepositoryError, Stale, WaitsForPerson
+from landlane.git import pins
 from landlane.git import trial_merge as trials
 from landlane.git.ancestry import is_ancestor
 from landlane.git.target import Target, commit_at, fetch_target, find_target
 from landlane.landing import move_target as advancing
 from landlane.landing import records as operations
 from landlane.landing.after_landing import integrate, is_checkout_root, settle_landed, tidy_pins
-from landlane.landing.batch import Halving, Means
+from landlane.landing.batch import Halving, Means, batch_size
 from landlane.landing.check import Bench, Verdict
 from landlane.landing.combine import Candidate, recipe_for
 from landlane.landing.forward_checkouts import follow_locally, forward_checkouts
 from landlane.landing.model import LANDED, OPEN, QUEUED, TESTING, Landing, Move, Queue
 from landlane.landing.outcomes import mark_landed
-from landlane.landing.target_settings import gate_for, read_at, settings_at
+from landlane.landing.target_settings import gate_for, settings_at
 from landlane.sessions.runner_lease import RunnerBusy, RunnerLease, end_runner, renew_runner, take_runner
-from landlane.settings.model import FILE_NAME
 from landlane.values import value
+from landlane.workspaces.committed_settings import read_at
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -32,6 +33,7 @@ if TYPE_CHECKING:
 
     from landlane.context import Site
     from landlane.sessions.model import Session
+
 
 LEASE_MS = 60_000
 _MOST_GROWTH = 4
@@ -158,7 +160,7 @@ class QueueRunner:
         )
         left = [one for one in waiting if not self._is_gated(one)]
         while left:
-            size = _batch_size(left, self._settings.landing_batch * self._growth)
+            size = batch_size(left, self._settings.landing_batch * self._growth)
             batch = operations.begin_testing(self._context, self._lease, [one.id for one in left[:size]])
             self._on_step("testing")
             ended = halving.work_off(tip, batch)
@@ -208,7 +210,7 @@ class QueueRunner:
         self.seen = {one.id for one in found}
         home = self._site.home
         missing = trials.missing_commits(home, [one.head for one in found])
-        gone = {head for head in missing if not advancing.bring_in(home, self._target, head)}
+        gone = {head for head in missing if not pins.bring_in(home, self._target, head)}
         return [one for one in found if one.head not in gone]
 
     def _recover(self) -> None:
@@ -433,14 +435,6 @@ def drain(runner: QueueRunner, is_enough: Callable[[], bool] = lambda: False) ->
         if idle >= _MOST_IDLE:
             return None
     return None
-
-
-def _batch_size(left: Sequence[Landing], most: int) -> int:
-    """How many to test together; what changes the settings is the last of them: they hold for the next."""
-    for index, one in enumerate(left[:most]):
-        if FILE_NAME in one.paths:
-            return index + 1
-    return min(most, len(left))
 
 
 def is_over(landing: Landing) -> bool:

@@ -12,7 +12,7 @@ from landlane.git.run import ask
 from landlane.git.trailers import read_trailers
 from landlane.git.tree_diff import files_below, link_end, tree_changes
 from landlane.roles.enforce import check_verb, note_breach, refuse_paths
-from landlane.roles.model import Scope, bound_by, why_not_verb
+from landlane.roles.model import Scope, bound_by, may_commit, roles_of, why_not_verb
 from landlane.sessions.leases import session_from
 
 TYPE_CHECKING = False
@@ -25,6 +25,8 @@ if TYPE_CHECKING:
     from landlane.landing.model import Landing
     from landlane.sessions.model import Session
     from landlane.settings.model import Settings
+    from landlane.tasks.model import Task
+
 
 FENCE = "landing"
 _MOST_COMMITS = 500
@@ -139,3 +141,12 @@ def _is_plain_merge(home: Checkout, commit: str, parents: Sequence[str]) -> bool
     except RepositoryError:
         return False  # the two have nothing in common
     return isinstance(tried, trials.Tried) and tried.tree == trials.tree_of(home, commit)
+
+
+def lander_role(settings: Settings, task: Task) -> str:
+    """The role in which the change of a task is landed for it; none where its worker handed it back.
+
+    What was handed back was judged by the role then, and committed by whoever looked after the worker.
+    """
+    role = roles_of(settings).get(task.role)
+    return task.role if role is None or may_commit(role) else ""

@@ -6,6 +6,7 @@ import re
 
 from landlane.errors import LandlaneError, Malformed, NotAllowed, RepositoryError
 from landlane.git import create_checkout as checkouts
+from landlane.git import pins
 from landlane.git import trial_merge as trials
 from landlane.git.ancestry import merge_base
 from landlane.git.run import ask, run_in
@@ -20,9 +21,9 @@ from landlane.landing.target_settings import gate_for, settings_at
 from landlane.patterns.pattern import covers_branch
 from landlane.reviews.give_verdict import commit_under_review
 from landlane.rules.violations import CLAIM_CODES, CLAIM_FIRST, Watched
-from landlane.tasks.change import get_task
 from landlane.tasks.evidence import conclude
 from landlane.tasks.model import DONE, LANDING, REPORTED, REVIEW
+from landlane.tasks.read import get_task
 from landlane.values import as_dict, replace, value
 from landlane.workspaces.fix_unauthorized_writes import refuse_breached
 
@@ -37,6 +38,7 @@ if TYPE_CHECKING:
     from landlane.settings.model import Settings
     from landlane.tasks.evidence_model import Witness
     from landlane.tasks.model import Task
+
 
 _TASK_BRANCH = re.compile(r"landlane/(?P<task>[^/]+)-\d+/work")
 
@@ -86,7 +88,7 @@ def submit_branch(
     _tell_of_rest(site, named)
     if task:
         _see_evidence(site, session, witness, task, head)
-    advancing.pin(site.home, target, head, is_shared=is_shared)
+    pins.pin(site.home, target, head, is_shared=is_shared)
     try:
         with Watched(
             context=site.context, session=session, rule=CLAIM_FIRST, fence="land", codes=CLAIM_CODES
@@ -94,7 +96,7 @@ def submit_branch(
             landing, is_new = submit(site.context, session, wish, site.wall_ms())
     except LandlaneError:
         if not any(one.head == head for one in list_landings(site.context)):
-            advancing.unpin(site.home, target, head, is_shared=is_shared)
+            pins.unpin(site.home, target, head, is_shared=is_shared)
         raise
     return Submitted(landing=landing, is_new=is_new)
 
@@ -155,7 +157,7 @@ def _bring_home(site: Site, branch: str) -> None:
 def is_within_reach(site: Site, head: str, *, is_offline: bool = False) -> bool:
     """Whether a proved commit is here: what another machine proved is fetched from where it was shared."""
     target = find_target(site.home, site.settings)
-    return advancing.bring_in(
+    return pins.bring_in(
         site.home, replace(target, remote="") if is_offline else target, head, is_entered=False
     )
 

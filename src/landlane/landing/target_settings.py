@@ -2,14 +2,12 @@
 
 from __future__ import annotations
 
-import tomllib
-
 from landlane.errors import RepositoryError, SettingsError
-from landlane.git import trial_merge as trials
 from landlane.landing.model import no_checks
 from landlane.patterns.pattern import covers_branch
-from landlane.settings.model import FILE_NAME, Settings, check_settings, read_settings
-from landlane.setup.propose_settings import find_test_command
+from landlane.settings.detect_test_command import find_test_command
+from landlane.settings.model import FILE_NAME, Settings
+from landlane.workspaces.committed_settings import of_main_checkout, read_commit
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -28,7 +26,7 @@ def settings_at(site: Site, target: Target, tip: str) -> Settings:
         SettingsError: nobody has said how the target is tested.
     """
     try:
-        found = _read(site.home, tip)
+        found = read_commit(site.home, tip)
     except SettingsError as error:
         raise RepositoryError(
             f"{FILE_NAME} on {target.branch} cannot be used: {error.message}",
@@ -42,44 +40,10 @@ def settings_at(site: Site, target: Target, tip: str) -> Settings:
     return settings
 
 
-def read_at(site: Site, tip: str) -> Settings:
-    """The settings as the target has them, for those who only look; unusable ones do not stop them."""
-    try:
-        return _read(site.home, tip) or of_main_checkout(site)
-    except SettingsError:
-        return site.settings
-
-
-def committed_at(home: Checkout, commit: str) -> Settings | None:
-    """The settings that a commit itself brings along; nothing where it has none, or none that can be used."""
-    try:
-        return _read(home, commit)
-    except SettingsError:
-        return None
-
-
-def of_main_checkout(site: Site) -> Settings:
-    """The settings that lie in the main checkout: what an author writes into a workspace opens no door."""
-    if site.here.root == site.home.root:
-        return site.settings
-    return read_settings(site.home.root)
-
-
-def _read(home: Checkout, commit: str) -> Settings | None:
-    content = trials.blob_at(home, commit, FILE_NAME)
-    if content is None:
-        return None
-    try:
-        document = tomllib.loads(content.decode())
-    except (ValueError, RecursionError) as error:
-        raise SettingsError(f"it is not valid TOML: {error}", code="SETTINGS_NOT_TOML") from error
-    return Settings(**check_settings(document))
-
-
 def broken_settings(home: Checkout, commit: str) -> str:
     """Why nothing could land any more after this commit; empty when all is well."""
     try:
-        found = _read(home, commit)
+        found = read_commit(home, commit)
     except SettingsError as error:
         return f"its {FILE_NAME} cannot be used: {error.message}"
     if found is not None and found.landing_checks is None:

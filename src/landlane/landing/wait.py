@@ -4,23 +4,22 @@ from __future__ import annotations
 
 import time
 
-from landlane.errors import LandlaneError, NotAllowed, Stale, TimedOut
-from landlane.git.target import commit_at, fetch_target, find_target
+from landlane.errors import LandlaneError, Stale, TimedOut
+from landlane.git.target import find_target
 from landlane.landing import records as operations
-from landlane.landing.after_landing import let_go
-from landlane.landing.model import EJECTED, OPEN, QUEUED, TESTING
-from landlane.landing.outcomes import bounce
-from landlane.landing.queue import LEASE_MS, QueueRunner, drain, queue_name, remote_gone, start_running
+from landlane.landing.model import OPEN, QUEUED
+from landlane.landing.queue import LEASE_MS, QueueRunner, drain, queue_name, start_running
 from landlane.sessions.leases import touch
-from landlane.sessions.runner_lease import RunnerBusy, RunnerLease, end_runner, wait_for_runner
+from landlane.sessions.runner_lease import RunnerBusy, wait_for_runner
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Callable, Collection
 
     from landlane.context import Site
-    from landlane.landing.model import Landing, Queue
+    from landlane.landing.model import Landing
     from landlane.sessions.model import Session
+
 
 _LONGEST_PAUSE = 60.0
 _IDLE_SECONDS = 2.0
@@ -133,88 +132,3 @@ def _rest(site: Site, seen: Collection[str], seconds: float) -> None:
     while time.monotonic() < until and not has_more(site, seen):
         operations.wait_until(site.context, lambda: False, lambda: None, _IDLE_SECONDS)
         time.sleep(0.01)
-
-
-def eject(site: Site, session: Session, landing_id: str, why: str) -> Landing:
-    """Take an entry out of the queue: its author may, and anybody once the author has gone.
-
-    Raises:
-        NotAllowed: it is another's, or it is being moved onto the target just now.
-    """
-    landing = operations.get_landing(site.context, landing_id)
-    target = find_target(site.home, site.settings)
-    is_theirs = landing.session == session.id or landing.agent == session.agent
-    if not is_theirs and session.kind != "person" and _is_alive(site, landing.session):
-        raise NotAllowed(
-            f"{landing_id} is {landing.agent}'s",
-            code="NOT_YOURS",
-            hint=f"ask {landing.agent}, or a person at a terminal",
-            holder=landing.agent,
-        )
-    lease = None
-    if landing.state == TESTING:  # whoever tests it must have let go, or its landing could be on its way
-        got = wait_for_runner(site.context, session, queue_name(target.branch), LEASE_MS, 10_000)
-        if isinstance(got, RunnerBusy):
-            raise NotAllowed(
-                f"{landing_id} is being tested by {got.agent}",
-                code="LANDING_BUSY",
-                hint="wait for the verdict, or end that process",
-                holder=got.agent,
-            )
-        lease = got
-    try:
-        return _eject(site, session, landing_id, why, lease)
-    finally:
-        if lease is not None:
-            end_runner(site.context, lease)
-
-
-def _is_alive(site: Site, session: str) -> bool:
-    look = site.context.store.view
-    found, now = look(lambda reading: (reading.one("session_get", session=session), reading.now))
-    return found is not None and found[12] is None and found[9] + found[7] > now
-
-
-def _eject(site: Site, session: Session, landing_id: str, why: str, lease: RunnerLease | None) -> Landing:
-    target = find_target(site.home, site.settings)
-    queue = operations.get_queue(site.context, target.branch)
-    entries = queue.move.get("entries")
-    if isinstance(entries, list) and landing_id in entries:
-        raise NotAllowed(
-            f"{landing_id} is on its way onto {target.branch}",
-            code="LANDING_BUSY",
-            hint="`landlane queue run --drain` settles it",
-        )
-    ended = bounce(
-        site.context,
-        lease,
-        landing_id,
-        reason=f"{session.agent}: {why}",
-        code="EJECTED",
-        hint="",
-        wall_ms=site.wall_ms(),
-        state=EJECTED,
-    )
-    let_go(site, target, ended)
-    return ended
-
-
-def resume(site: Site, session: Session, why: str) -> Queue:
-    """Go on after a pause, from where the target is now.
-
-    Raises:
-        RepositoryError: the remote cannot be asked.
-    """
-    target = find_target(site.home, site.settings)
-    trouble = fetch_target(site.home, target)
-    if trouble:
-        raise remote_gone(target, trouble)
-    tip = commit_at(site.home, target.remote_ref or target.ref)
-    site.context.change(
-        lambda tx: tx.record(
-            "queue.resuming", session.agent, session.id, {"target": target.branch, "tip": tip, "why": why}
-        )
-    )
-    return operations.change_queue(
-        site.context, None, target.branch, "resumed", state="running", reason="", code="", tip=tip
-    )

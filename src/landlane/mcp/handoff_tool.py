@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
-from landlane.handoffs.accept import handed_to, send_handoff
+from landlane.handoffs.accept import send_handoff
 from landlane.handoffs.hand_over import context_for
 from landlane.handoffs.hand_over import hand_over as send_with_state
-from landlane.handoffs.model import ANYBODY, Draft
+from landlane.handoffs.model import Draft
+from landlane.handoffs.records import handed_to
 from landlane.handoffs.to_json import handoff_json
-from landlane.tasks.change import get_task
+from landlane.tasks.model import ANYBODY
+from landlane.tasks.read import get_task
 from landlane.tasks.to_json import task_json
 
 TYPE_CHECKING = False
@@ -17,6 +19,7 @@ if TYPE_CHECKING:
     from landlane.mcp.tools import Call
     from landlane.sessions.model import Session
     from landlane.tasks.pick import Picked
+
 
 _SHOWN = ("id", "to", "until", "hash", "taken")
 

@@ -17,12 +17,12 @@ import anyio.to_thread
 import uvicorn
 from mcp.server.transport_security import TransportSecuritySettings
 
+from landlane.error_json import failure
 from landlane.errors import LandlaneError, Malformed, NotAllowed
 from landlane.mcp.server import LandlaneServer, client_name, quiet_logging
 from landlane.mcp.tool_caller import Starter
-from landlane.mcp.tools import failure
 from landlane.rules.violations import note_catch
-from landlane.sessions.join import prove
+from landlane.sessions.identify import prove
 from landlane.sessions.model import parse_credentials
 
 if TYPE_CHECKING:
@@ -32,6 +32,7 @@ if TYPE_CHECKING:
 
     from landlane.mcp.open_repositories import Houses
     from landlane.sessions.model import Credentials
+
 
 PATH = "/mcp"
 _SHOWN = "landlane.credentials"

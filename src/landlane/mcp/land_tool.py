@@ -10,6 +10,7 @@ if TYPE_CHECKING:
     from landlane.landing.model import Landing
     from landlane.mcp.tools import Call
 
+
 _LOOK_SECONDS = 0.5
 
 
@@ -17,7 +18,7 @@ def land(call: Call, branch: str, task: str) -> dict[str, Any]:
     """Submit a branch, or find it in the queue, and tell how far it is after the wait."""
     from landlane.landing.after_landing import is_shared
     from landlane.landing.submit import submit_branch
-    from landlane.tasks.change import get_task
+    from landlane.tasks.read import get_task
 
     house = call.house
     site, session = house.site(call.tell), call.session

@@ -6,7 +6,8 @@ import os
 import threading
 from contextlib import contextmanager
 
-from landlane.app.open import POINTER, open_house
+from landlane.app.open import open_house
+from landlane.app.store_location import POINTER
 from landlane.errors import LandlaneError
 from landlane.git.discovery import find_checkout
 from landlane.settings.model import FILE_NAME
@@ -16,6 +17,7 @@ if TYPE_CHECKING:
     from collections.abc import Generator
 
     from landlane.app.open import House
+
 
 _MOST_KEPT = 8
 

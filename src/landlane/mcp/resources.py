@@ -13,6 +13,7 @@ if TYPE_CHECKING:
 
     from landlane.app.open import House
 
+
 _NEWEST = 100
 
 # The entries of the journal after which a resource reads differently.
@@ -57,8 +58,8 @@ def _rules(house: House) -> str:
 
 
 def _tasks(house: House) -> dict[str, Any]:
-    from landlane.tasks.change import list_tasks
     from landlane.tasks.model import OPEN
+    from landlane.tasks.read import list_tasks
     from landlane.tasks.to_json import task_json
 
     return {"tasks": [task_json(task, house.store) for task in list_tasks(house.context, tuple(OPEN))]}

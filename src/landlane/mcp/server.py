@@ -18,13 +18,14 @@ from mcp.server.subscriptions import InMemorySubscriptionBus, ListenHandler, Res
 from mcp.shared.exceptions import MCPError
 
 from landlane import __version__
+from landlane.error_json import failure
 from landlane.errors import LandlaneError
 from landlane.mcp.background_jobs import Jobs
 from landlane.mcp.resources import read_resource
 from landlane.mcp.subscriptions import Watch
 from landlane.mcp.tool_caller import Starter
 from landlane.mcp.tool_schemas import INSTRUCTIONS, LONGEST_WAIT_SECONDS, NAME, RESOURCES, TOOLS
-from landlane.mcp.tools import Call, answer, failure
+from landlane.mcp.tools import Call, answer
 from landlane.values import replace
 
 if TYPE_CHECKING:
@@ -36,6 +37,7 @@ if TYPE_CHECKING:
     from landlane.mcp.open_repositories import Houses
 
     Context = ServerRequestContext[Any, Any]
+
 
 _BEAT_SECONDS = 5.0
 _MOST_CALLS = 64

@@ -7,7 +7,8 @@ import os
 from landlane.errors import NotAllowed
 from landlane.ids import digest
 from landlane.sessions.client_sessions import ClientName, find_bound
-from landlane.sessions.join import Caller, identify, join, known_session, leave, prove
+from landlane.sessions.identify import Caller, identify, known_session, prove
+from landlane.sessions.join import join, leave
 from landlane.sessions.leases import session_from, touch
 from landlane.sessions.tool_calls import announced_calls, end_call
 from landlane.values import value
@@ -20,6 +21,7 @@ if TYPE_CHECKING:
     from landlane.context import Context
     from landlane.sessions.model import Credentials, Session
     from landlane.sessions.tool_calls import Announced
+
 
 # How clients name a call to a server, so that it can be found again in what their hook said of it.
 _CALL_IDS = ("claudecode/toolUseId", "callId")

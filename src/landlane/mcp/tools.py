@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from landlane.error_json import failed, failure
 from landlane.errors import LandlaneError, Malformed, TimedOut
 from landlane.mcp.arguments import read_arguments
 from landlane.mcp.tool_caller import acting_session, looking_session
@@ -19,6 +20,7 @@ if TYPE_CHECKING:
     from landlane.mcp.open_repositories import Houses
     from landlane.mcp.tool_caller import Starter
     from landlane.sessions.model import Session
+
 
 _MOST_ENTRIES = 200
 _MOST_SHOWN = 100
@@ -62,31 +64,16 @@ def answer(call: Call) -> dict[str, Any]:
     except OSError as error:
         where = f"{error.filename}: " if error.filename else ""
         hint = "check the disk, and what this user may read and write"
-        return _failed("SYSTEM_REFUSED", f"{where}{error.strerror or error}", hint)
+        return failed("SYSTEM_REFUSED", f"{where}{error.strerror or error}", hint)
     except Exception as error:  # noqa: BLE001 - whatever it is, the model gets an answer and the server lives on
         hint = "this is a mistake in landlane: please report it; `landlane doctor` checks the state"
-        return _failed("UNEXPECTED", f"{type(error).__name__}: {error}"[:500], hint)
+        return failed("UNEXPECTED", f"{type(error).__name__}: {error}"[:500], hint)
 
 
 def _with(call: Call, given: dict[str, Any]) -> Call:
     from landlane.values import replace
 
     return replace(call, given=given)
-
-
-def failure(error: LandlaneError, house: House | None = None) -> dict[str, Any]:
-    """An error as every door tells it, with the store's instants as everybody's."""
-    facts = dict(error.facts)
-    at = facts.pop("until_at", None)
-    if at is not None and house is not None:
-        from landlane.clock import rfc3339
-
-        facts["until"] = rfc3339(house.store.wall_of(at))
-    return {**facts, **_failed(error.code, error.message, error.hint)}
-
-
-def _failed(code: str, message: str, hint: str) -> dict[str, Any]:
-    return {"ok": False, "code": code, "message": message, "hint": hint}
 
 
 # --------------------------------------------------------------------------------------------------- looking
@@ -98,7 +85,7 @@ def _status(call: Call) -> dict[str, Any]:
     from landlane.claims.wait import describe_line
     from landlane.landing.records import list_landings
     from landlane.sessions.join import live_sessions
-    from landlane.tasks.change import count_tasks, list_tasks
+    from landlane.tasks.read import count_tasks, list_tasks
     from landlane.tasks.to_json import task_json
 
     house, context = call.house, call.house.context
@@ -197,7 +184,7 @@ def _claim(
     outcome = take_or_wait(context, session, request, call.wait_seconds * 1000, on_wait)
     if not isinstance(outcome, Refused) and call.is_given_up():
         # The client has stopped waiting: nobody would know that this is held.
-        from landlane.claims.read import release
+        from landlane.claims.release import release
 
         release(context, session, patterns)
     found, _ = outcome_json(outcome, call.house.store)
@@ -226,7 +213,7 @@ def _former_work(call: Call, session: Session, granted: tuple[Claim, ...]) -> di
 
 
 def _release(call: Call, paths: tuple[str, ...] | None = None, commit: str = "") -> dict[str, Any]:
-    from landlane.claims.read import release
+    from landlane.claims.release import release
 
     context = call.house.context
     wanted = tuple(context.repository.pattern(text) for text in paths) if paths is not None else None
@@ -240,8 +227,9 @@ def _release(call: Call, paths: tuple[str, ...] | None = None, commit: str = "")
 def _next(call: Call, role: str = "") -> dict[str, Any]:
     from landlane.claims.to_json import claim_json
     from landlane.mcp.handoff_tool import left_before
-    from landlane.tasks.pick import NothingReady, resume_task, wait_for_task
+    from landlane.tasks.pick import NothingReady, resume_task
     from landlane.tasks.to_json import lesson_json, task_json
+    from landlane.tasks.wait_for_task import wait_for_task
 
     house, session = call.house, call.session
     outcome: Any = resume_task(house.context, session)
@@ -286,7 +274,7 @@ def _nothing(nothing: Any, waited: int) -> dict[str, Any]:
         if waited
         else "call next with wait, or ask what else to do"
     )
-    return {**_failed("NO_TASK", message, hint), "task": None, "claims": [], "counts": nothing.counts}
+    return {**failed("NO_TASK", message, hint), "task": None, "claims": [], "counts": nothing.counts}
 
 
 def _done(call: Call, task: str, result: str = "") -> dict[str, Any]:
@@ -327,7 +315,7 @@ def _handoff(call: Call, **given: Any) -> dict[str, Any]:
 def _ask(call: Call, task: str, question: str, kind: str = "approval") -> dict[str, Any]:
     from landlane.gates.subject import ask_person, ask_plainly
     from landlane.gates.to_json import gate_json
-    from landlane.tasks.change import get_task
+    from landlane.tasks.read import get_task
     from landlane.tasks.to_json import task_json
 
     house = call.house

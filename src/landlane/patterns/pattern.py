@@ -21,6 +21,7 @@ if TYPE_CHECKING:
 
     Kind = Literal["literal", "glob", "name"]
 
+
 LONGEST_TEXT = 4096
 MOST_SEGMENTS = 100
 LONGEST_NAME = 200
@@ -235,7 +236,8 @@ def _is_below(key: str, folder: str) -> bool:
 
 
 def _meet(upper: Branch, lower: Branch) -> bool:
-    from landlane.patterns.glob import compiled, rows_meet  # noqa: PLC0415 - plain paths never need it
+    from landlane.patterns.glob import compiled  # noqa: PLC0415 - plain paths never need it
+    from landlane.patterns.glob_overlap import rows_meet  # noqa: PLC0415 - plain paths never need it
 
     return rows_meet(compiled(upper.rest), (*_names_between(upper, lower), *compiled(lower.rest)))
 
@@ -255,7 +257,8 @@ def common_path(a: Pattern, b: Pattern) -> str | None:
 
 
 def _witness(a: Branch, b: Branch) -> str:
-    from landlane.patterns.glob import common_names, compiled  # noqa: PLC0415 - plain paths never need it
+    from landlane.patterns.glob import compiled  # noqa: PLC0415 - plain paths never need it
+    from landlane.patterns.glob_overlap import common_names  # noqa: PLC0415 - plain paths never need it
 
     upper, lower = sorted((a, b), key=lambda branch: len(branch.key))
     if upper.key[:2] == "//":
@@ -278,7 +281,8 @@ def covers(held: Pattern | Branch, path: str, *, ignore_case: bool = False) -> b
 
 
 def _matches(branch: Branch, key: str) -> bool:
-    from landlane.patterns.glob import compiled, rows_meet  # noqa: PLC0415 - plain paths never need it
+    from landlane.patterns.glob import compiled  # noqa: PLC0415 - plain paths never need it
+    from landlane.patterns.glob_overlap import rows_meet  # noqa: PLC0415 - plain paths never need it
 
     names = key[len(branch.key) + 1 :] if branch.key else key
     return rows_meet(compiled(branch.rest), tuple(names.split("/")))
@@ -292,7 +296,8 @@ def covers_branch(a: Branch, b: Branch) -> bool:
         return False
     if a.rest is None:
         return True
-    from landlane.patterns.glob import compiled, row_holds  # noqa: PLC0415 - plain paths never need it
+    from landlane.patterns.glob import compiled  # noqa: PLC0415 - plain paths never need it
+    from landlane.patterns.glob_overlap import row_holds  # noqa: PLC0415 - plain paths never need it
 
     return row_holds(compiled(a.rest), (*_names_between(a, b), *compiled(b.rest)))
 

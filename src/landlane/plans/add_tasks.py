@@ -10,9 +10,9 @@ from landlane.errors import Malformed
 from landlane.plans.check import Around, check_plan
 from landlane.plans.model import AGENTS, new_task
 from landlane.tasks.add import ADDING, LooksAlike, add_in
-from landlane.tasks.change import list_tasks
 from landlane.tasks.checklist import is_task_id
 from landlane.tasks.model import DROPPED, check_new
+from landlane.tasks.read import list_tasks
 from landlane.tasks.rows import FAN_LABEL, get_in, task_from, whole
 from landlane.values import replace, value
 
@@ -28,6 +28,7 @@ if TYPE_CHECKING:
     from landlane.store.interface import Change
     from landlane.tasks.duplicates import Likeness
     from landlane.tasks.model import NewTask, Task
+
 
 _MOST_TOLD = 20
 

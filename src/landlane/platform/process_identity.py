@@ -7,7 +7,7 @@ import os
 from landlane.clock import read_boot_id
 from landlane.errors import Malformed
 from landlane.ids import digest
-from landlane.sessions.model import Process
+from landlane.values import value
 
 _MOST_ANCESTORS = 64
 
@@ -119,3 +119,13 @@ def _machine_id() -> str:
         except OSError:
             continue
     return ""
+
+
+@value
+class Process:
+    """One run of a process, told apart from every other: a pid alone is used again."""
+
+    boot_id: str
+    namespace: str
+    pid: int
+    started: int

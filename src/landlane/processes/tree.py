@@ -14,9 +14,7 @@ import signal
 import time
 
 from landlane.ids import new_uuid
-from landlane.platform.process_identity import MachineProcesses
-from landlane.sandbox.model import Tree
-from landlane.sessions.model import Process
+from landlane.platform.process_identity import MachineProcesses, Process
 from landlane.values import value
 
 TYPE_CHECKING = False
@@ -25,6 +23,7 @@ if TYPE_CHECKING:
 
     # Which of these pids belong to the tree for certain; nothing when that cannot be told.
     Members = Callable[[list[int]], set[int] | None]
+
 
 MARK = "LANDLANE_TREE"
 _GRACE_SECONDS = 5.0
@@ -270,3 +269,12 @@ def _send(one: Seen, number: int) -> None:
         return
     finally:
         os.close(handle)
+
+
+@value
+class Tree:
+    """A started command with everything it will ever start."""
+
+    id: str  # stands in the environment of all of it
+    root: Process
+    is_wrapped: bool  # the root is bubblewrap, and all the rest lives in a pid namespace of its own

@@ -12,7 +12,8 @@ TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
 
-    from landlane.sandbox.model import Tree
+    from landlane.processes.tree import Tree
+
 
 _GRACE_SECONDS = 5.0  # between asking a tree to end and killing it
 

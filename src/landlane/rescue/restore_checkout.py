@@ -3,18 +3,14 @@
 from __future__ import annotations
 
 import contextlib
-import json
 import os
 
 from landlane.errors import RepositoryError
 from landlane.git.run import Output, Stream, git_failed, run_git
-from landlane.git.untrusted_checkout import BIG, CLONE, LIMIT_SECONDS, MAIN, to_bytes, to_text, told_home
+from landlane.git.untrusted_checkout import BIG, LIMIT_SECONDS, MAIN, to_bytes, to_text
 from landlane.git.worktree_writer import TreeWriter
-from landlane.rescue.at_risk import is_anything_at_stake
 from landlane.rescue.find_changes import FILE, LINK
-from landlane.rescue.git_state import KEPT, STASH, is_state_path
-from landlane.rescue.refs import FORM, REFS, get_rescue
-from landlane.values import value
+from landlane.rescue.git_state import STASH, is_state_path
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -23,72 +19,12 @@ if TYPE_CHECKING:
 
     from landlane.git.untrusted_checkout import Place
 
+
 _CHUNK = 1 << 20
 _CONFIG = "config.worktree"
 _STASH_LOG = "logs/refs/stash"
 # Of the settings of a checkout only those come back that say which files are in it: others can name programs.
 _SPARSE = ("core.sparseCheckout", "core.sparseCheckoutCone", "index.sparse")
-
-
-@value
-class Restored:
-    """What was brought back, and what could not be."""
-
-    id: str
-    root: str
-    head: str
-    branch: str
-    files: int
-    notes: tuple[str, ...]
-
-
-def restore_rescue(home: str, rescue_id: str, into: Place, *, only_changes: bool = False) -> Restored:
-    """Make a clean checkout what the rescued one was: working tree, index, HEAD, operation in progress.
-
-    With `only_changes` just files and index come back, into a checkout of which the caller knows that it
-    stands on the same commit without changes: its refs, stash and submodules have gone on since.
-
-    Raises:
-        RepositoryError: there is no such rescue, or the checkout has work of its own.
-    """
-    rescue = get_rescue(home, rescue_id)
-    if not only_changes and is_anything_at_stake(home, into, kept_refs=(*KEPT, REFS.rstrip("/"))):
-        raise RepositoryError(
-            f"{into.root} has work of its own, which a restored rescue would overwrite",
-            code="RESTORE_NOT_CLEAN",
-            hint="restore into a fresh workspace, or commit and clean this one",
-        )
-    with Blobs(home, rescue.commit) as blobs:
-        contents = json.loads(b"".join(blobs.read("contents.json")))
-        if contents["form"] != FORM:
-            raise RepositoryError(
-                f"the rescue {rescue_id} was made by another version of landlane",
-                code="RESCUE_FORM",
-                hint="restore it with the version that made it, or a newer one",
-            )
-        outer, *inner = contents["sections"]
-        target = Target(home, into)
-        if into.kind == CLONE:
-            _make_independent(target, rescue.commit)
-        if only_changes:
-            branch = ""
-            _restore_index(target, outer, blobs)
-            _restore_files(target, outer, blobs)
-        else:
-            branch = restore_section(target, outer, blobs)
-        if inner and not only_changes:
-            # Few checkouts have submodules.
-            from landlane.rescue.restore_submodules import restore_submodules  # noqa: PLC0415
-
-            restore_submodules(target, inner, blobs)
-    return Restored(
-        id=rescue_id,
-        root=into.root,
-        head=rescue.head,
-        branch=branch,
-        files=sum(len(section["files"]) for section in contents["sections"]),
-        notes=(*rescue.notes, *target.notes),
-    )
 
 
 class Target:
@@ -162,22 +98,11 @@ class Blobs:
         return b"".join(self.read(name))
 
 
-def _make_independent(target: Target, commit: str) -> None:
-    """Give a clone its own copy of what only the rescue keeps, so that dropping the rescue harms nobody."""
-    listed = told_home(target.home, "for-each-ref", "--format=%(objectname)", *KEPT).split()
-    folders = told_home(target.home, "ls-tree", "--name-only", commit, "staged", "trees").split()
-    asked = [f"{commit}^@", *(f"{commit}:{folder}" for folder in folders), "--not", *listed]
-    store = os.path.join(target.place.git_dir, "objects", "pack", "pack")
-    target.told(
-        "pack-objects", "--quiet", "--revs", "--non-empty", store, stdin="\n".join(asked).encode() + b"\n"
-    )
-
-
 def restore_section(target: Target, section: dict[str, Any], blobs: Blobs) -> str:
     """Restore one checkout, the outermost or a submodule; gives the branch that HEAD is on then."""
     _stand_at(target, section["head"])
-    _restore_index(target, section, blobs)
-    _restore_files(target, section, blobs)
+    restore_index(target, section, blobs)
+    restore_files(target, section, blobs)
     _restore_refs(target, section, blobs)
     branch = _restore_head(target, section)
     # Last, so that the log of HEAD tells nothing of all this.
@@ -198,7 +123,7 @@ def _stand_at(target: Target, head: str) -> None:
     target.told("read-tree", "--empty")
 
 
-def _restore_index(target: Target, section: dict[str, Any], blobs: Blobs) -> None:
+def restore_index(target: Target, section: dict[str, Any], blobs: Blobs) -> None:
     path = os.path.join(target.place.git_dir, "index")
     if not section["index"]:
         with contextlib.suppress(FileNotFoundError):
@@ -210,7 +135,7 @@ def _restore_index(target: Target, section: dict[str, Any], blobs: Blobs) -> Non
     os.replace(new, path)
 
 
-def _restore_files(target: Target, section: dict[str, Any], blobs: Blobs) -> None:
+def restore_files(target: Target, section: dict[str, Any], blobs: Blobs) -> None:
     saved = {entry["path"] for entry in section["files"]}
     with TreeWriter(target.place.root) as tree:
         for path in (*section["deleted"], *(path for path in _left_out(target) if path not in saved)):

@@ -2,18 +2,14 @@
 
 from __future__ import annotations
 
-import contextlib
 import os
 
-from landlane.errors import Malformed, RepositoryError
-from landlane.git import create_checkout as checkouts
-from landlane.git.discovery import HOME_POINTER
+from landlane.errors import RepositoryError
 from landlane.git.lock import git_lock
-from landlane.git.remove_checkout import is_folder, private_git_dir, remove_checkout
-from landlane.git.run import ask, run_git
+from landlane.git.remove_checkout import is_folder, private_git_dir
+from landlane.git.run import ask
 from landlane.git.untrusted_checkout import CLONE, MAIN, WORKTREE, Place
 from landlane.rescue.refs import (
-    REFS,
     Rescue,
     drop_rescue,
     find_rescue,
@@ -21,9 +17,7 @@ from landlane.rescue.refs import (
     list_rescues,
     ref_of,
 )
-from landlane.rescue.restore_checkout import restore_rescue
 from landlane.rescue.take import take_rescue
-from landlane.values import value
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -34,17 +28,8 @@ if TYPE_CHECKING:
     from landlane.store.interface import Change
     from landlane.workspaces.model import Workspace
 
-_DETACHED = "rescue-"
+
 _OLD_MS = 7 * 86_400_000
-
-
-@value
-class Restored:
-    """Where saved work is now, and what could not be as it was."""
-
-    rescue: Rescue
-    path: str
-    notes: tuple[str, ...]
 
 
 def place_of(site: Site, path: str) -> Place:
@@ -177,121 +162,6 @@ def _next_id(site: Site) -> str:
 def saved_work(site: Site) -> list[Rescue]:
     """All that was saved, the oldest first."""
     return list_rescues(site.common_dir)
-
-
-def restore(site: Site, session: Session, rescue_id: str, into: str, folder: str) -> Restored:
-    """Bring saved work back into a clean checkout, or into a new one below `folder`.
-
-    Raises:
-        RepositoryError: there is no such rescue, or the checkout has work of its own.
-    """
-    rescue = get_rescue(site.common_dir, rescue_id)
-    path = os.path.realpath(into) if into else os.path.join(folder, f"{_DETACHED}{rescue_id}")
-    if not into:
-        _clear_leftover(site, rescue, path)
-    is_new = _take_path(site, path)
-    if not is_new and not into:
-        raise Malformed(
-            f"{path} is there already",
-            code="PATH_TAKEN",
-            hint="name another folder with --into, or remove that one",
-        )
-    try:
-        if is_new:
-            _make_room(site, rescue, path)
-        elif _head_of(path) != rescue.head and rescue.head:
-            _go_to(site, path, rescue.head)
-        restored = restore_rescue(site.common_dir, rescue_id, place_of(site, path))
-    except BaseException:
-        if is_new:  # half of it would look like all of it, and would be in the way of the next try
-            with contextlib.suppress(RepositoryError, OSError):
-                remove_checkout(site.home, path)
-        raise
-    site.context.change(
-        lambda tx: tx.record(
-            "rescue.restored", session.agent, session.id, {"rescue": rescue_id, "path": path}
-        )
-    )
-    return Restored(rescue=rescue, path=path, notes=tuple(restored.notes))
-
-
-def _take_path(site: Site, path: str) -> bool:
-    """Make an empty folder, so that of two who restore at once only one takes away what it made."""
-    if not os.path.lexists(path) and private_git_dir(site.home, path):
-        raise RepositoryError(
-            f"git still knows a worktree at {path}, whose folder is gone",
-            code="PATH_TAKEN",
-            hint="name another folder with --into, or let git forget it: git worktree prune",
-        )
-    os.makedirs(os.path.dirname(path), exist_ok=True)
-    try:
-        os.mkdir(path)
-    except FileExistsError:
-        return False
-    return True
-
-
-def _clear_leftover(site: Site, rescue: Rescue, path: str) -> None:
-    """Remove what an earlier restoring left at its own place, if nobody is there and nothing is at stake."""
-    from landlane.platform.file_users_inhabitants import processes_in
-    from landlane.rescue.at_risk import is_anything_at_stake
-    from landlane.rescue.git_state import KEPT
-
-    if os.path.islink(path) or not os.path.isdir(path) or processes_in(path):
-        return
-    git_dir = private_git_dir(site.home, path)
-    is_clone = is_folder(os.path.join(path, ".git"))
-    if is_clone and not os.path.isfile(os.path.join(git_dir, HOME_POINTER)):
-        return
-    names = os.listdir(path)
-    has_nothing = not names
-    if names == [".git"] and git_dir and not os.path.lexists(os.path.join(git_dir, "index")):
-        has_nothing = _head_of(path) in {"", rescue.head}  # it was cut off before its files were written
-    if not has_nothing and git_dir:
-        try:
-            kept = (*KEPT, REFS.rstrip("/"))
-            has_nothing = not is_anything_at_stake(site.common_dir, place_of(site, path), kept_refs=kept)
-        except RepositoryError:
-            return
-    if has_nothing:
-        remove_checkout(site.home, path)
-
-
-def _make_room(site: Site, rescue: Rescue, path: str) -> None:
-    """A fresh checkout at the commit that the saved work was based on."""
-    if rescue.kind == CLONE or not rescue.head:
-        checkouts.add_detached_clone(site.home, path, rescue.head, rescue.ref)
-    else:
-        checkouts.add_detached_worktree(site.home, path, rescue.head)
-    if rescue.head:
-        checkouts.write_files(path)
-
-
-def _head_of(path: str) -> str:
-    found = run_git("rev-parse", "--verify", "--quiet", "HEAD^{commit}", cwd=path)
-    return found.text.strip()
-
-
-def _go_to(site: Site, path: str, head: str) -> None:
-    """Stand a clean checkout on the commit that the saved work was based on."""
-    from landlane.rescue.at_risk import is_anything_at_stake
-
-    place = place_of(site, path)
-    if is_anything_at_stake(site.common_dir, place):
-        raise RepositoryError(
-            f"{path} has work of its own, which must not be mixed with what comes back",
-            code="CHECKOUT_DIRTY",
-            hint="commit it or put it aside (landlane stash save), or restore into a new folder with --into",
-        )
-    if place.kind == CLONE and not ask(checkouts.clone_at(path), "cat-file", "-t", head):
-        run_git("fetch", "--quiet", "--no-tags", "home", head, cwd=path)
-    found = run_git("checkout", "--quiet", "--detach", head, cwd=path)
-    if found.exit_code:
-        raise RepositoryError(
-            f"{path} cannot go to {head[:12]}: {found.trouble[-300:]}",
-            code="GIT_FAILED",
-            hint="restore elsewhere: --into",
-        )
 
 
 def drop(site: Site, session: Session, rescue_id: str) -> Rescue:

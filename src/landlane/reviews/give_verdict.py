@@ -11,7 +11,8 @@ import json
 
 from landlane.claims.take import ancestors_of, living
 from landlane.errors import NotAllowed, Stale
-from landlane.reviews.model import APPROVED, DECIDING, GOING_ON, OPEN, OUTDATED, Review, is_meant
+from landlane.reviews.close import settle_reviews
+from landlane.reviews.model import APPROVED, DECIDING, GOING_ON, OPEN, Review, is_meant
 from landlane.reviews.open import begin_review, begin_review_in, step_for, take_back
 from landlane.reviews.records import (
     NOUN,
@@ -24,7 +25,7 @@ from landlane.reviews.records import (
 from landlane.reviews.verdict import Opinion, bad_verdict, make_opinion, read_opinion
 from landlane.sessions.worker_sessions import keeper_of
 from landlane.store import records
-from landlane.tasks.change import finish
+from landlane.tasks.finish import finish
 from landlane.tasks.model import AT_WORK, READY, REVIEW
 from landlane.tasks.rows import REVIEW_LABEL, get_in, who
 from landlane.values import as_dict, replace
@@ -41,8 +42,6 @@ __all__ = [
     "list_reviews",
     "opinions_of",
     "review_of_task",
-    "settle_review_in",
-    "settle_reviews",
     "step_for",
     "take_back",
     "take_verdict",
@@ -297,20 +296,3 @@ def approved_waiting(context: Context) -> list[Review]:
         return [one for one, row in zip(found, rows, strict=True) if row is not None and row[4] == REVIEW]
 
     return context.store.view(look)
-
-
-def settle_review_in(tx: Change, context: Context, review_id: str) -> None:
-    """See `review_ends.settle_in`."""
-    from landlane.reviews.close import settle_in  # noqa: PLC0415 - a circle otherwise
-
-    settle_in(tx, context, review_id)
-
-
-def settle_reviews(context: Context) -> int:
-    """See `review_ends.settle_reviews`; quick when there is nothing to do."""
-    found = context.store.view(lambda it: records.all_of(it, NOUN, (*GOING_ON, OUTDATED, APPROVED)))
-    if not found:
-        return 0
-    from landlane.reviews.close import settle_all  # noqa: PLC0415 - a circle otherwise
-
-    return settle_all(context, [review_from(one) for one in found])

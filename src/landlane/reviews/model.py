@@ -8,13 +8,14 @@ from __future__ import annotations
 
 from landlane.errors import Malformed
 from landlane.reviews.verdict import APPROVE, REJECT, SEVERITIES, Finding, Opinion
-from landlane.sessions.model import check_label
+from landlane.text import check_label
 from landlane.values import value
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping, Sequence
     from typing import Any
+
 
 OPEN = "open"
 DECIDING = "deciding"
@@ -27,7 +28,6 @@ _FAULT = SEVERITIES.index("minor")
 _MILD, _GRAVE = SEVERITIES.index("note"), SEVERITIES.index("blocker")
 PERSON = "person"  # the decider, unless the task names an agent
 
-KIND = "review"
 ROLE = "review"
 MOST_REVIEWERS = 10
 _LIKE = 0.6  # the share of common words from which two findings at one place say the same

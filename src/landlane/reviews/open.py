@@ -8,7 +8,6 @@ from landlane.patterns.pattern import branches_overlap, covers_branch
 from landlane.reviews.model import (
     APPROVED,
     GOING_ON,
-    KIND,
     OUTDATED,
     REJECTED,
     ROLE,
@@ -23,7 +22,7 @@ from landlane.reviews.records import NOUN, blank_entry, opinions_of, review_from
 from landlane.reviews.review_claims import end_holder, give_claims, keep_claims
 from landlane.store import records
 from landlane.tasks.add import Added, add_in
-from landlane.tasks.model import ACTIVE, LONGEST_TITLE, REVIEW, NewTask, check_new
+from landlane.tasks.model import ACTIVE, KIND, LONGEST_TITLE, REVIEW, NewTask, check_new
 from landlane.tasks.rows import REVIEW_LABEL, get_in, move_task, pattern_pairs, who, whole
 from landlane.values import as_dict, replace
 
@@ -35,6 +34,7 @@ if TYPE_CHECKING:
     from landlane.sessions.model import Session
     from landlane.store.interface import Change
     from landlane.tasks.model import Task
+
 
 _MOST_ATTEMPTS = 3
 

@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 from landlane.errors import Malformed
-from landlane.fanout.model import ENDED
 from landlane.reviews.model import APPROVED, REJECTED, Review
 from landlane.reviews.verdict import Opinion, read_findings
 from landlane.store import records
+from landlane.tasks.model import ENDED
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -15,6 +15,7 @@ if TYPE_CHECKING:
     from landlane.context import Context
     from landlane.store.interface import Reading
     from landlane.tasks.model import Task
+
 
 NOUN = "review"
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 from landlane.claims import holder_sessions as holders
 from landlane.sessions.leases import end_if_gone, end_session, session_from
 from landlane.sessions.notices import add_notice, has_notices
+from landlane.tasks.keep_claims import keep_claims as keep_task_claims
 from landlane.values import replace
 
 TYPE_CHECKING = False
@@ -32,7 +33,7 @@ def keep_claims(tx: Change, context: Context, task: Task, review: Review) -> Rev
     if row is None or row[12] is not None:
         return review
     author = session_from(row)
-    holder, kept = holders.keep_claims(
+    holder, kept = keep_task_claims(
         tx,
         context,
         author,

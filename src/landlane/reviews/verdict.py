@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 from landlane.errors import Malformed
-from landlane.sessions.model import check_text
+from landlane.text import check_text
 from landlane.values import as_dict, value
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from typing import Any
+
 
 APPROVE, REJECT = "approve", "reject"
 VERDICTS = (APPROVE, REJECT)

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from landlane.errors import Malformed, NotAllowed, PatternError
 from landlane.patterns.pattern import branches_overlap, covers_branch, parse
-from landlane.settings.value_readers import BUILT_IN_ROLES, PATH_WORDS, ROLE_TOOLS, ROLE_VERBS
+from landlane.settings.choices import BUILT_IN_ROLES, PATH_WORDS, ROLE_TOOLS, ROLE_VERBS
 from landlane.values import replace, value
 
 TYPE_CHECKING = False
@@ -18,6 +18,7 @@ if TYPE_CHECKING:
 
     from landlane.patterns.pattern import Branch, Pattern
     from landlane.settings.model import Settings
+
 
 TOOLS = ROLE_TOOLS
 VERBS = ROLE_VERBS
@@ -289,3 +290,8 @@ def protected_of(settings: Settings) -> list[str]:
     rules = settings.rules_file
     is_here = not rules.startswith("/") and ".." not in rules.split("/")
     return [*PROTECTED, *([rules] if is_here else []), *settings.paths_protected]
+
+
+def may_commit(role: Role) -> bool:
+    """Whether a worker in this role commits itself, or hands its change back."""
+    return bool(role.writes) and "commit" in role.verbs

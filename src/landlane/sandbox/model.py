@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 from landlane.errors import Malformed, NotAllowed
-from landlane.sessions.model import Process
 from landlane.values import value
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Iterable, Sequence
+
 
 FILES = "files"
 READING = "reading"
@@ -112,15 +112,6 @@ class Held:
         """As one line for people."""
         state = f"{self.state} by {self.by}" if self.by else self.state
         return ": ".join(part for part in (self.promise, state, self.why) if part)
-
-
-@value
-class Tree:
-    """A started command with everything it will ever start."""
-
-    id: str  # stands in the environment of all of it
-    root: Process
-    is_wrapped: bool  # the root is bubblewrap, and all the rest lives in a pid namespace of its own
 
 
 def is_within(path: str, folder: str) -> bool:

@@ -9,7 +9,7 @@ import stat
 from landlane.errors import Malformed, NotAllowed
 from landlane.platform.file_users import sees_processes
 from landlane.processes.child import Child, Ended
-from landlane.processes.tree import MARK, end_tree, new_tree_id, record_tree, signal_tree
+from landlane.processes.tree import MARK, Tree, end_tree, new_tree_id, record_tree, signal_tree
 from landlane.sandbox.bubblewrap import VARIABLE, find_bubblewrap, trial_command, wrap
 from landlane.sandbox.capabilities import drop_capabilities
 from landlane.sandbox.confined_thread import Confined
@@ -23,7 +23,6 @@ from landlane.sandbox.model import (
     Backend,
     Fence,
     Held,
-    Tree,
     is_within,
     require,
 )
@@ -34,6 +33,7 @@ from landlane.values import replace
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping, Sequence
+
 
 _TRIAL_SECONDS = 10.0
 _GRACE_SECONDS = 5.0

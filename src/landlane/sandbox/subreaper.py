@@ -13,8 +13,8 @@ from landlane.processes.tree import bears_mark, hunt, list_processes, look_at_de
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from landlane.processes.tree import Seen
-    from landlane.sandbox.model import Tree
+    from landlane.processes.tree import Seen, Tree
+
 
 _SET_ADOPTING, _IS_ADOPTING = 36, 37
 _QUIET_SECONDS = 0.05  # that long none may be found

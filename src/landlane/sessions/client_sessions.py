@@ -16,10 +16,12 @@ if TYPE_CHECKING:
     from collections.abc import Callable
 
     from landlane.context import Context
+    from landlane.platform.process_identity import Process
     from landlane.sessions.join import Joined
-    from landlane.sessions.model import Process, Session
+    from landlane.sessions.model import Session
     from landlane.store.interface import Change, Reading, Row
     from landlane.store.journal_chain import Entry
+
 
 _NAME_PART = 6
 _LONGEST_PARENT = 38  # leaves room for the longest name of a subagent behind it

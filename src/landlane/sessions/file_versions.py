@@ -7,9 +7,8 @@ if TYPE_CHECKING:
     from collections.abc import Mapping
 
     from landlane.context import Context
+    from landlane.files import Seen
     from landlane.store.interface import Change
-
-Seen = tuple[str, str]  # the content's digest, and the stamp by which an unchanged file is known quickly
 
 
 def remember(context: Context, session: str, seen: Mapping[str, Seen]) -> None:

@@ -17,32 +17,15 @@ from landlane.sessions.leases import (
     sweep_if_due,
     touch,
 )
-from landlane.sessions.model import (
-    AGENT,
-    PERSON,
-    Credentials,
-    Session,
-    check_agent_name,
-    check_label,
-    parse_credentials,
-)
+from landlane.sessions.model import AGENT, Credentials, Session, check_agent_name, parse_credentials
+from landlane.text import check_label
 from landlane.values import replace, value
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from landlane.context import Context
-    from landlane.sessions.model import Process
+    from landlane.platform.process_identity import Process
     from landlane.store.interface import Change, Reading, Row
-
-
-@value
-class Caller:
-    """What a call brings along to say who it is."""
-
-    name: str = ""
-    session_text: str = ""
-    agent_variable: str = ""
-    person: str = ""
 
 
 @value
@@ -94,7 +77,7 @@ def join(
 
     while True:
         known = context.secrets.load(name)
-        attached = _attach(context, known, role, process, may_choose_role, kept) if known else None
+        attached = attach(context, known, role, process, may_choose_role, kept) if known else None
         if attached is not None:
             return attached
         joined = context.store.change(work, areas={f"//agent:{name}": True})
@@ -108,7 +91,7 @@ def _kept_role(context: Context, name: str, role: str, shown: str) -> str:
     Raises:
         NotAllowed: it asks for another.
     """
-    registered = _registered_ancestor(context)
+    registered = registered_ancestor(context)
     session_id = registered[2] if registered is not None else ""
     if not session_id and shown:
         session_id = parse_credentials(shown).session
@@ -146,7 +129,7 @@ def _other_role(agent: str, has: str, wants: str, name: str) -> NotAllowed:
     )
 
 
-def _attach(
+def attach(
     context: Context,
     known: Credentials,
     role: str = "",
@@ -256,86 +239,16 @@ def _in_use(context: Context, name: str, session: Session) -> Held:
     )
 
 
-def prove(context: Context, credentials: Credentials) -> Session:
-    """The live session that these credentials belong to.
-
-    Raises:
-        NotAllowed: there is no such session, or the secret is another's.
-        Stale: the session is over.
-    """
-    row = context.store.view(lambda reading: reading.one("session_get", session=credentials.session))
-    if row is None or row[6] != digest(credentials.secret):
-        raise NotAllowed(
-            f"the secret shown is not that of session {credentials.session[:40]}",
-            code="NOT_YOUR_SESSION",
-            hint="act under your own name: `landlane join NAME`, or --as NAME",
-        )
-    session = session_from(row)
-    if session.ended_at is not None:
-        raise session_over(session.agent)
-    touch(context.store, session)
-    return session
-
-
-def identify(context: Context, caller: Caller, *, role: str = "") -> Joined:
-    """Who acts: the nearest registered ancestor, the session shown, the name given, or the person.
-
-    Raises:
-        NotAllowed: the caller says it is somebody else than it provably is.
-    """
-    found = known_session(context, caller)
-    if found is not None and role in ("", found.session.role):
-        return found
-    name = found.session.agent if found else caller.name or caller.agent_variable
-    if name:
-        return join(context, name, role=role, shown=caller.session_text, keeps_role=True)
-    return join(context, caller.person, role=role, kind=PERSON)
-
-
-def known_session(context: Context, caller: Caller) -> Joined | None:
-    """The session this caller already belongs to; nothing is begun."""
-    registered = _registered_ancestor(context)
-    if registered is not None:
-        _, agent, session_id, is_over = registered
-        if is_over:
-            raise session_over(agent)
-        known = context.secrets.load(agent)
-        if known is None or known.session != session_id:
-            raise NotAllowed(
-                f"this process belongs to a session of {agent} whose secret this user cannot read",
-                code="NOT_YOUR_SESSION",
-                hint="start the command outside that agent",
-            )
-        return _as_claimed(Joined(session=prove(context, known), secret=known.secret, is_new=False), caller)
-    if caller.session_text:
-        credentials = parse_credentials(caller.session_text)
-        session = prove(context, credentials)
-        return _as_claimed(Joined(session=session, secret=credentials.secret, is_new=False), caller)
-    known = context.secrets.load(check_agent_name(caller.name or caller.agent_variable or caller.person))
-    return _attach(context, known) if known is not None else None
-
-
-def _as_claimed(joined: Joined, caller: Caller) -> Joined:
-    """Refuse a caller that says it is somebody else than it is."""
-    if caller.name and caller.name != joined.session.agent:
-        raise NotAllowed(
-            f"this process belongs to {joined.session.agent} and cannot act as {caller.name}",
-            code="NOT_YOUR_SESSION",
-            hint=f"leave out --as, or run it outside the session of {joined.session.agent}",
-        )
-    return joined
-
-
 def forsaken_ancestor(context: Context, name: str) -> Process | None:
     """The ancestor whose session of this name ran out: once its child joins anew, it stands for that."""
-    registered = _registered_ancestor(context)
+    registered = registered_ancestor(context)
     if registered is None:
         return None
     process, agent, _, is_over = registered
     return process if is_over and agent == name else None
 
 
-def _registered_ancestor(context: Context) -> tuple[Process, str, str, bool] | None:
+def registered_ancestor(context: Context) -> tuple[Process, str, str, bool] | None:
     """The nearest parent process that was registered, its agent and session, and whether that is over."""
     chain = context.processes.ancestry()
     if not chain:

@@ -2,15 +2,17 @@
 
 from __future__ import annotations
 
-from landlane.claims.model import ends_at
 from landlane.errors import Stale, StoreError, StoreTransient
-from landlane.sessions.model import Session
-from landlane.tasks.model import AT_WORK, DEAD, READY
+from landlane.platform.process_identity import Process
+from landlane.sessions.model import Session, ends_at
+from landlane.tasks.return_lapsed import return_tasks, waits_for_person
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from landlane.context import Processes
+    from landlane.context import Context, Processes
+    from landlane.sessions.model import Session
     from landlane.store.interface import Change, Reading, Row, Store
+
 
 # A process that was started a moment ago may be registered before it is visible everywhere.
 _GRACE_MS = 10_000
@@ -141,7 +143,7 @@ def lapse(tx: Change, session_id: str, *, is_certain: bool = False) -> None:
             shortest = min(shortest, claim[10])
         elif tx.run("claim_drop", session=session_id, token=claim[2]):
             _record_lapse(tx, session, claim, end)
-    if not next_ends and _waits_for_person(tx, session_id):
+    if not next_ends and waits_for_person(tx, session_id):
         next_ends.append(tx.now + session.lease_ms)  # its lease stands still until it has an answer
     if next_ends:
         tx.run(
@@ -153,16 +155,6 @@ def lapse(tx: Change, session_id: str, *, is_certain: bool = False) -> None:
         )
     else:
         end_session(tx, session, "session.lapsed", {})
-
-
-def _waits_for_person(tx: Change, session_id: str) -> bool:
-    """Whether a session is silent because its only work rests at a gate."""
-    from landlane.store import records  # noqa: PLC0415 - few sessions lapse
-
-    waits = any(
-        gate["session"] == session_id and gate["task"] for gate in records.all_of(tx, "gate", ("waiting",))
-    )
-    return waits and not any(row[4] in AT_WORK for row in tx.all("tasks_of_session", session=session_id))
 
 
 def _record_lapse(tx: Change, session: Session, claim: Row, end: int) -> None:
@@ -195,7 +187,7 @@ def end_session(tx: Change, session: Session, kind: str, facts: dict[str, object
                 _record_lapse(tx, session, claim, tx.now)
     for (ticket,) in tx.all("waiters_of", session=session.id):
         drop_waiter(tx, ticket)
-    _return_tasks(tx, session, is_own_will=kind == "session.left")
+    return_tasks(tx, session, is_own_will=kind == "session.left")
     for slot in tx.all("slots_of", session=session.id):
         free_slot(tx, session, slot, kind)
     if kind == "session.left" and not session.role:
@@ -206,36 +198,6 @@ def end_session(tx: Change, session: Session, kind: str, facts: dict[str, object
         tx.record(kind, session.agent, session.id, {"generation": session.generation, **facts})
     tx.frees = True
     return freed
-
-
-def _return_tasks(tx: Change, session: Session, *, is_own_will: bool) -> None:
-    """Put what the session was at work on back into the queue; what kills owner after owner is dead."""
-    rows = tx.all("tasks_of_session", session=session.id)
-    if not rows:
-        return
-    from landlane.tasks import retry_rules as retries  # noqa: PLC0415 - few sessions have tasks
-    from landlane.tasks.lineage import lineage_in, put_lineage  # noqa: PLC0415 - as before
-    from landlane.tasks.rows import get_in, move_task  # noqa: PLC0415 - as before
-
-    for row in rows:
-        task = get_in(tx, row[0])  # held still: somebody may be dropping it just now
-        if task.session != session.id or task.state not in AT_WORK:
-            continue
-        lapses = task.lapses + (not is_own_will)
-        lineage = lineage_in(tx, task.lineage)
-        why = f"{session.agent} {'left' if is_own_will else 'vanished'} during attempt {task.attempt}"
-        if is_own_will:
-            lineage = retries.left(lineage, task.id)
-            is_over = retries.is_left_for_good(lineage, task.id)
-            why += f"; {lineage.uncharged[task.id]} owners in a row went away from it" if is_over else ""
-        else:
-            lineage = retries.vanished(lineage, task.id)
-            is_over = retries.is_lost_for_good(lineage, lapses)
-        put_lineage(tx, lineage, "booked", session)
-        then = DEAD if is_over else READY
-        move_task(tx, task, then, why=why, lapses=lapses)
-        facts = {"task": task.id, "why": why, "attempt": task.attempt, "state": then, "lapses": lapses}
-        tx.record("task.returned", session.agent, session.id, facts)
 
 
 def free_slot(tx: Change, session: Session, slot: Row, reason: str) -> None:
@@ -281,9 +243,19 @@ def is_dead(reading: Reading, session_id: str, processes: Processes) -> bool:
         return is_dead(reading, parent[0], processes)
     if not known:
         return False
-    from landlane.sessions.model import Process  # noqa: PLC0415 - rare
 
     return all(
         processes.is_gone(Process(boot_id=boot_id, namespace=namespace, pid=pid, started=started))
         for boot_id, namespace, pid, started in known
     )
+
+
+def stay_alive(context: Context, session: Session) -> None:
+    """Running and waiting count as signs of life; a session that is over does not end the command."""
+    row = context.store.view(lambda reading: reading.one("session_get", session=session.id))
+    if row is None or row[12] is not None:
+        return
+    try:
+        touch(context.store, session_from(row))
+    except Stale:
+        return

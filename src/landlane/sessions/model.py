@@ -14,16 +14,6 @@ _LONGEST_NAME = 64
 
 
 @value
-class Process:
-    """One run of a process, told apart from every other: a pid alone is used again."""
-
-    boot_id: str
-    namespace: str
-    pid: int
-    started: int
-
-
-@value
 class Session:
     """One incarnation of an agent."""
 
@@ -67,38 +57,6 @@ def check_agent_name(name: str) -> str:
     return name
 
 
-def check_label(text: str, what: str, longest: int = 64) -> str:
-    """A short word such as a role or a task id, safe to print and to store."""
-    if not text or len(text) > longest or not text.isprintable() or "/" in text or not text.isascii():
-        raise Malformed(
-            f"{text[:40]!r} is not a {what}",
-            code=f"BAD_{what.upper().replace(' ', '_')}",
-            hint=f"use 1 to {longest} printable ASCII characters without a slash",
-        )
-    return text
-
-
-def check_text(text: str, what: str, longest: int) -> str:
-    """Free text of a bounded size that every store can hold.
-
-    Raises:
-        Malformed: it is too long, or holds NUL bytes or text that is not valid Unicode.
-    """
-    if len(text) > longest:
-        raise Malformed(
-            f"the {what} has {len(text):,} characters; {longest:,} are the most",
-            code="TEXT_TOO_LONG",
-            hint="keep the text in a file and give its path",
-        )
-    if "\0" in text or (not text.isascii() and any("\ud800" <= letter <= "\udfff" for letter in text)):
-        raise Malformed(
-            f"the {what} holds a NUL byte or is not valid UTF-8",
-            code="BAD_TEXT",
-            hint="give plain text",
-        )
-    return text
-
-
 def parse_credentials(text: str) -> Credentials:
     """The id and the secret out of `LANDLANE_SESSION`.
 
@@ -113,3 +71,8 @@ def parse_credentials(text: str) -> Credentials:
             hint="use what `landlane join --json` answers: session.id, a colon, session.secret",
         )
     return Credentials(session=session, secret=secret)
+
+
+def ends_at(granted_at: int, seen_at: int, ttl_ms: int) -> int:
+    """When a claim's lease is over if its session shows no further sign of life."""
+    return max(granted_at, seen_at) + ttl_ms

@@ -7,9 +7,9 @@ takes it over under a higher token. The one who was overtaken hears of it when i
 
 from __future__ import annotations
 
-from landlane.claims.model import token_of
 from landlane.errors import Malformed, Stale
-from landlane.sessions.model import Process
+from landlane.platform.process_identity import Process
+from landlane.store.tokens import token_of
 from landlane.values import replace, value
 
 TYPE_CHECKING = False
@@ -19,6 +19,7 @@ if TYPE_CHECKING:
     from landlane.context import Context
     from landlane.sessions.model import Session
     from landlane.store.interface import Change, Row
+
 
 _LOOK_SECONDS = 1.0  # a process that died wakes nobody: whoever waits looks so often
 

@@ -5,8 +5,8 @@ Runs as the store knows them: begun before anything is made, and over when nothi
 
 from __future__ import annotations
 
-from landlane.sandbox.model import Tree
-from landlane.sessions.model import Process
+from landlane.platform.process_identity import Process
+from landlane.processes.tree import Tree
 from landlane.store import records
 from landlane.values import as_dict, replace, value
 

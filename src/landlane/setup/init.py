@@ -9,8 +9,7 @@ from __future__ import annotations
 import os
 
 from landlane.app.open import ANSWERED, open_house
-from landlane.clients.hook_command import sdk_release
-from landlane.clients.setup_checks import ours
+from landlane.clients.hook_command import ours, sdk_release
 from landlane.clients.setup_model import setup_of
 from landlane.errors import LandlaneError, RepositoryError, StoreError
 from landlane.git.discovery import HOME_POINTER, Checkout, find_checkout
@@ -32,7 +31,8 @@ from landlane.managed_files.formats import LINE, NEW, TEXT
 from landlane.managed_files.manifest import Record, init_lock, load_record
 from landlane.managed_files.user_files import fingerprint, read_bytes
 from landlane.rules.model import RULES_TEMPLATE
-from landlane.settings.model import FILE_NAME, read_settings
+from landlane.settings.load import read_settings
+from landlane.settings.model import FILE_NAME
 from landlane.setup.codex_trust import install_trust, trust_needed
 from landlane.setup.install_git_hooks import (
     fences_installed,
@@ -50,6 +50,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
 
     from landlane.clients.setup_model import Place
+
 
 _OLD_RECORD = "init-record"  # by which earlier releases remembered the settings they wrote
 _INSTRUCTIONS = "AGENTS.md"

@@ -3,21 +3,12 @@
 from __future__ import annotations
 
 import os
-import tempfile
-from contextlib import contextmanager
 
-from landlane.claims.model import EXCLUSIVE, Request
-from landlane.claims.take import take
-from landlane.context import Site
 from landlane.doctor.finding import Finding
-from landlane.errors import LandlaneError
+from landlane.doctor.try_git_hooks import NOTES
 from landlane.git.hooks.former_hooks import HookRecord, find_own, forget_hooks, load_hooks, save_hooks
 from landlane.git.hooks.hooks_path import Former, hooks_path_in, put_in, take_out
 from landlane.git.hooks.scripts import (
-    CANARY,
-    JUDGED,
-    PASS,
-    UNREFUSED,
     hooks_folder,
     outdated_scripts,
     own_folder,
@@ -25,33 +16,19 @@ from landlane.git.hooks.scripts import (
     write_scripts,
 )
 from landlane.git.remove_checkout import worktree_entries
-from landlane.git.run import PLACES, ask, run_in
 from landlane.git.shared_config import note_shape
-from landlane.hooks.commit_push import guarded_target
-from landlane.ids import short_id
-from landlane.patterns.pattern import parse
-from landlane.processes.child import Child
-from landlane.sessions.join import join, leave
 from landlane.values import replace
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from collections.abc import Generator, Sequence
+    from collections.abc import Sequence
 
-    from landlane.context import Context
     from landlane.git.discovery import Checkout
-    from landlane.processes.child import Ended
 
     Rows = list[tuple[str, Finding]]
 
+
 COMMITS, PUSHES, TARGET = "git: commits", "git: pushes", "git: target branch"
-_SCRIPTS = {COMMITS: "pre-commit", PUSHES: "pre-push", TARGET: "reference-transaction"}
-_OURS = ("LANDLANE_SESSION", "LANDLANE_AGENT", "LANDLANE_OVERRIDE", "LANDLANE_RESIDENT", PASS)
-_NOTES = (JUDGED, "landlane-githook")
-_LIMIT_SECONDS = 40.0
-_REFUSED = 1
-_TTL_MS = 120_000
-_MEND = "`landlane doctor --fix` puts it back; what stands there now runs after ours"
 
 
 def _config(common_dir: str) -> str:
@@ -124,7 +101,7 @@ def remove_fences(home: Checkout, clones: Sequence[str] = ()) -> bool:
     remove_scripts(common)
     forget_hooks(common)
     for git_dir in (common, *(one for one, _ in worktree_entries(home))):
-        for name in _NOTES:
+        for name in NOTES:
             if os.path.exists(os.path.join(git_dir, name)):
                 os.unlink(os.path.join(git_dir, name))
     note_shape(home)
@@ -132,132 +109,3 @@ def remove_fences(home: Checkout, clones: Sequence[str] = ()) -> bool:
 
 
 # ------------------------------------------------------------------------------------------ the doctor's
-
-
-def look_at_fences(context: Context, checkout: Checkout, *, is_fixing: bool = False) -> Rows:
-    """Whether git's hooks stand: each is run with what it must refuse."""
-    home = checkout.home_checkout
-    if not home.common_dir:
-        return []
-    if load_hooks(home.common_dir) is None:
-        return [
-            (name, _open("no hook of ours is in place", "`landlane init` puts it there")) for name in _SCRIPTS
-        ]
-    if is_fixing and (fences_wanted(home) or _found_folder(checkout) != hooks_folder(home.common_dir)):
-        install_fences(home, [checkout.root] if checkout.home else [])
-    found = _found_folder(checkout)
-    if found != hooks_folder(home.common_dir):
-        trouble = f"core.hooksPath leads to {found}: another program has changed it"
-        return [
-            (name, Finding(is_ok=False, is_enforced=False, found=trouble, hint=_MEND)) for name in _SCRIPTS
-        ]
-    record = load_hooks(home.common_dir) or HookRecord()
-    outdated = outdated_scripts(home.common_dir, record.own)
-    site = Site(context=context, here=checkout, home=home)
-    return [(name, _look(site, name, script, script in outdated)) for name, script in _SCRIPTS.items()]
-
-
-def _open(found: str, hint: str) -> Finding:
-    return Finding(is_ok=True, is_enforced=False, found=found, hint=hint)
-
-
-def _found_folder(checkout: Checkout) -> str:
-    return os.path.join(checkout.root, ask(checkout, "rev-parse", "--git-path", "hooks"))
-
-
-def _look(site: Site, name: str, script: str, is_outdated: bool) -> Finding:
-    if is_outdated:
-        path = os.path.join(hooks_folder(site.common_dir), script)
-        found = f"{path} is gone, was changed or cannot be run"
-        return Finding(is_ok=False, is_enforced=False, found=found, hint="`landlane doctor --fix` mends it")
-    try:
-        if name == COMMITS:
-            return _judged(_try_commit(site), "a commit of a held file")
-        if name == PUSHES:
-            return _look_at_pushes(site)
-        return _look_at_target(site)
-    except (LandlaneError, OSError) as error:
-        hint = error.hint if isinstance(error, LandlaneError) else ""
-        return Finding(is_ok=False, is_enforced=False, found=f"no canary could be sent: {error}", hint=hint)
-
-
-def _judged(ended: Ended, what: str) -> Finding:
-    if ended.exit_code == _REFUSED:
-        return Finding(is_ok=True, found=f"{what} was refused, as it should be")
-    said = (ended.trouble or ended.output).strip().splitlines()[-1:] or ["without a word"]
-    found = f"{what} was not refused (exit {ended.exit_code}: {said[0][:200]})"
-    return Finding(is_ok=False, is_enforced=False, found=found, hint="run `landlane init` again")
-
-
-@contextmanager
-def _held_path(context: Context) -> Generator[str]:
-    """A path that does not exist and that somebody holds: not our own process, whose child the hook is."""
-    holder = join(context, short_id("canary", 6)).session
-    try:
-        path = f".landlane-{short_id('canary', 8)}"
-        take(context, holder, Request(patterns=(parse(path),), mode=EXCLUSIVE, ttl_ms=_TTL_MS, note="doctor"))
-        yield path
-    finally:
-        leave(context, holder)
-
-
-def _try_commit(site: Site) -> Ended:
-    """Commit a path that somebody holds, from an index of its own; nothing is written to the repository."""
-    with _held_path(site.context) as path, tempfile.TemporaryDirectory(prefix="landlane-canary-") as folder:
-        index = {"GIT_INDEX_FILE": os.path.join(folder, "index")}
-        if ask(site.here, "rev-parse", "--verify", "--quiet", "HEAD"):
-            run_in(site.here, "read-tree", "HEAD", variables=index)
-        blob = ask(site.here, "hash-object", "--stdin")
-        run_in(site.here, "update-index", "--add", "--cacheinfo", f"100644,{blob},{path}", variables=index)
-        return _run(site, "pre-commit", [], "", index)
-
-
-def _look_at_pushes(site: Site) -> Finding:
-    target = guarded_target(site)
-    tip = ask(site.home, "rev-parse", "--verify", "--quiet", "HEAD")
-    if target is not None and target.remote and tip:
-        line = f"refs/heads/canary {tip} {target.ref} {tip}\n"
-        what = f"a push to {target.branch} of {target.remote}"
-        return _judged(_run(site, "pre-push", [target.remote, ""], line), what)
-    line = f"refs/heads/canary {tip} refs/heads/canary {'0' * len(tip)}\n"
-    return _runs(_run(site, "pre-push", ["canary", ""], line), "no remote's branch is the queue's here")
-
-
-def _look_at_target(site: Site) -> Finding:
-    target = guarded_target(site)
-    tip = ask(site.home, "rev-parse", "--verify", "--quiet", target.ref) if target is not None else ""
-    if target is not None and tip:
-        line = f"{tip} {'1' * len(tip)} {target.ref}\n"
-        ended = _run(site, "reference-transaction", ["prepared"], line)
-        return _judged(ended, f"a move of {target.branch} past the queue")
-    line = f"{'0' * 40} {'1' * 40} refs/heads/canary\n"
-    ended = _run(site, "reference-transaction", ["prepared"], line)
-    found = _runs(ended, "`[landing] checks` is not set, so the queue is not the only one to move it")
-    return replace(found, is_enforced=False)
-
-
-def _runs(ended: Ended, why: str) -> Finding:
-    if ended.exit_code == UNREFUSED:
-        return Finding(is_ok=True, found=f"in place, and lets through what is free; {why}")
-    said = (ended.trouble or ended.output).strip()[:200] or "without a word"
-    found = f"it refuses what is free (exit {ended.exit_code}: {said})"
-    return Finding(is_ok=False, is_enforced=False, found=found, hint="run `landlane init` again")
-
-
-def _run(
-    site: Site, script: str, words: list[str], given: str, variables: dict[str, str] | None = None
-) -> Ended:
-    """Run a script of ours as git would, for an agent that nobody knows; the user's own hook does not run."""
-    environment = {**(variables or {}), CANARY: "1", "LANDLANE_AGENT": short_id("canary", 6)}
-    with tempfile.NamedTemporaryFile(prefix="landlane-canary-") as file:
-        file.write(given.encode())
-        file.flush()
-        path = os.path.join(hooks_folder(site.common_dir), script)
-        shell = 'input=$1; shift; exec "$@" <"$input"'
-        child = Child(
-            ["/bin/sh", "-c", shell, "sh", file.name, path, *words],
-            cwd=site.here.root,
-            environment=environment,
-            without=(*PLACES, *_OURS),
-        )
-        return child.wait(_LIMIT_SECONDS)

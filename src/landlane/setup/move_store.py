@@ -8,7 +8,9 @@ from __future__ import annotations
 
 import os
 
-from landlane.app.open import POINTER, STORE_NAME, House, note_followed, open_store, sqlite_path
+from landlane.app.mirror_owner import note_followed
+from landlane.app.open import House
+from landlane.app.store_location import POINTER, STORE_NAME, open_store, sqlite_path
 from landlane.errors import Malformed, StoreError
 from landlane.files import write_whole
 from landlane.setup.rebuild_store import set_database_aside
@@ -22,6 +24,7 @@ if TYPE_CHECKING:
 
     from landlane.app.open import AnyStore
     from landlane.store.interface import Change, Reading, Row
+
 
 _TASKS = ("tasks", "task_after", "task_signs", "task_links", "task_counts")
 _STATE = ("state", "state_versions", "numbers", "slots", "slot_places", "once")

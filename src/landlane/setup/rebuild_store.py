@@ -11,8 +11,9 @@ from __future__ import annotations
 import os
 from contextlib import contextmanager
 
-from landlane.app.open import STORE_NAME, note_followed, read_followed, store_id_of
+from landlane.app.mirror_owner import note_followed, read_followed, store_id_of
 from landlane.app.repository_record import newest_epoch
+from landlane.app.store_location import STORE_NAME
 from landlane.errors import StoreCorrupt, StoreError
 from landlane.patterns.pattern import parse
 from landlane.sessions.client_sessions import follow_binding
@@ -38,6 +39,7 @@ if TYPE_CHECKING:
     from landlane.store.sqlite.store import SqliteStore
 
     Told = dict[str, Any]
+
 
 _OVER = ("session.left", "session.lapsed", "session.gone")
 _FOLLOWED = {

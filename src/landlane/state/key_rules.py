@@ -10,7 +10,7 @@ from __future__ import annotations
 import json
 
 from landlane.errors import Malformed, NotAllowed
-from landlane.sessions.model import check_text
+from landlane.text import check_text
 from landlane.values import value
 
 TYPE_CHECKING = False
@@ -19,6 +19,7 @@ if TYPE_CHECKING:
     from typing import Any
 
     Rules = Sequence[tuple[str, Any]]  # globs of keys and what holds for them; the first that fits counts
+
 
 LONGEST_KEY = 200
 VERSIONS_KEPT = 100
@@ -290,7 +291,8 @@ def rule_for(key: str, rules: Rules) -> Any:
     """What the first rule that fits a key says; nothing when none does."""
     if not rules:
         return None
-    from landlane.patterns.glob import read, row_holds  # noqa: PLC0415 - only where there are rules
+    from landlane.patterns.glob import read  # noqa: PLC0415 - only where there are rules
+    from landlane.patterns.glob_overlap import row_holds  # noqa: PLC0415 - only where there are rules
 
     names = tuple(key.split("/"))
     for glob, said in rules:

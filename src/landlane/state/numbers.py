@@ -10,13 +10,14 @@ from __future__ import annotations
 
 from landlane.claims.take import living
 from landlane.errors import Malformed
+from landlane.git.numbered_files import NumbersFound
 from landlane.sessions.leases import sweep_if_due
-from landlane.sessions.model import check_text
+from landlane.text import check_text
 from landlane.values import value
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from collections.abc import Callable, Sequence
+    from collections.abc import Sequence
     from typing import Any
 
     from landlane.context import Context
@@ -28,25 +29,11 @@ if TYPE_CHECKING:
 # from domain/numbers.py
 
 LONGEST_PURPOSE = 200
-_MOST_DIGITS = 15  # a number is below 2^53, as every token is
 _LONGEST_KIND = 64
 _KIND_CHARACTERS = frozenset("abcdefghijklmnopqrstuvwxyz0123456789_-")
-_PLACE = "{n}"
+PLACE = "{n}"
 
 USED, PENDING, ABANDONED, GIVEN = "used", "pending", "abandoned", "given"
-
-
-@value
-class NumbersFound:
-    """Which numbers stand in a branch, and which only in a working tree."""
-
-    in_branches: frozenset[int] = frozenset()
-    in_trees: frozenset[int] = frozenset()
-
-    @property
-    def highest(self) -> int:
-        """The highest of all; 0 when there is none."""
-        return max(self.in_branches | self.in_trees, default=0)
 
 
 @value
@@ -78,7 +65,7 @@ class NumberKind:
 
     def path_of(self, number: int) -> str:
         """Where the number will stand; empty when nobody said."""
-        return self.path.replace(_PLACE, self.text_of(number))
+        return self.path.replace(PLACE, self.text_of(number))
 
 
 def number_kind(settings: Sequence[tuple[str, dict[str, Any]]], kind: str) -> NumberKind:
@@ -105,43 +92,6 @@ def state_of(number: int, kind: NumberKind, found: NumbersFound, *, is_over: boo
     if number in found.in_branches:
         return USED
     return ABANDONED if is_over and number not in found.in_trees else PENDING
-
-
-def folder_of(path: str) -> str:
-    """The folder that everything a path with `{n}` can mean lies in; empty for the root."""
-    plain = path[: min(at for mark in (_PLACE, "*", "?") if (at := path.find(mark)) >= 0)]
-    return plain.rpartition("/")[0]
-
-
-def reader_for(path: str) -> Callable[[str], int | None]:
-    """What tells the number in a file's path, if the file is one of these."""
-    import re  # noqa: PLC0415 - dear, and only who asks for a number needs it
-
-    form = re.compile("".join(_translate(path)))
-
-    def read(name: str) -> int | None:
-        match = form.fullmatch(name)
-        return int(match[1]) if match and len(match[1]) <= _MOST_DIGITS else None
-
-    return read
-
-
-def _translate(path: str) -> list[str]:
-    import re  # noqa: PLC0415
-
-    parts: list[str] = []
-    at = 0
-    marks = ((_PLACE, "([0-9]+)"), ("**/", "(?:.*/)?"), ("**", ".*"), ("*", "[^/]*"), ("?", "[^/]"))
-    while at < len(path):
-        for mark, meant in marks:
-            if path.startswith(mark, at):
-                parts.append(meant)
-                at += len(mark)
-                break
-        else:
-            parts.append(re.escape(path[at]))
-            at += 1
-    return parts
 
 
 # from operations/numbers.py

@@ -13,8 +13,8 @@ import shlex
 
 from landlane.claims.take import living
 from landlane.errors import Malformed, Stale
+from landlane.platform.process_identity import Process
 from landlane.sessions.leases import session_from, touch
-from landlane.sessions.model import Process
 from landlane.state.key_rules import check_key
 from landlane.values import replace, value
 

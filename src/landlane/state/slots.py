@@ -6,7 +6,6 @@ behind a ticket nobody of the same kind is served, so that small requests never 
 
 from __future__ import annotations
 
-from landlane.claims.model import token_of
 from landlane.claims.take import living
 from landlane.errors import Held, LandlaneError
 from landlane.sessions.leases import end_if_gone, free_slot, is_dead, sweep_if_due
@@ -22,6 +21,7 @@ from landlane.state.slot_kinds import (
     make_wish,
     workspace_id,
 )
+from landlane.store.tokens import token_of
 from landlane.values import replace
 
 TYPE_CHECKING = False

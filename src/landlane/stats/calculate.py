@@ -10,9 +10,9 @@ from __future__ import annotations
 from landlane.journal.read import read_entries
 from landlane.stats.metrics import DEFINITIONS, Metric, Stats
 from landlane.tasks.model import DEAD
-from landlane.usage.budget import entries_in
 from landlane.usage.model import add_up, day_of, days_between
 from landlane.usage.period import read_period
+from landlane.usage.totals import entries_in
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:

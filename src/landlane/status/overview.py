@@ -9,14 +9,15 @@ from landlane.sessions.join import live_sessions
 from landlane.status.next_steps import Standpoint
 from landlane.store import records
 from landlane.tasks.attempts import running_attempts
-from landlane.tasks.change import list_tasks
 from landlane.tasks.model import AT_WORK, DEAD, READY, STATES
+from landlane.tasks.read import list_tasks
 from landlane.tasks.worker_pool import pool_of
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from landlane.context import Context
     from landlane.sessions.model import Session
+
 
 _HOLDERS = ("landing", "gate", "review", "handoff")  # sessions that only hold what rests, and are nobody
 

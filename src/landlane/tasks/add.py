@@ -9,7 +9,8 @@ from landlane.patterns.pattern import branches_overlap
 from landlane.roles.enforce import check_known
 from landlane.tasks.duplicates import Lookalike, best_first, likeness, signs_of
 from landlane.tasks.evidence_model import needed
-from landlane.tasks.model import BLOCKED, DONE, DROPPED, OVER, READY, NewTask, check_new, rank_of
+from landlane.tasks.model import BLOCKED, DONE, DROPPED, OVER, READY, NewTask, check_new
+from landlane.tasks.priority import rank_of
 from landlane.tasks.rows import get_in, id_order, pattern_pairs, task_from, who, whole
 from landlane.values import value
 
@@ -23,6 +24,7 @@ if TYPE_CHECKING:
     from landlane.store.interface import Change, Reading, Row
     from landlane.tasks.duplicates import Likeness
     from landlane.tasks.model import Task
+
 
 # Two who add the same work at once must see each other. Ids are given out one by one anyway.
 ADDING = {"//task-add": True}

@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 from landlane.claims.take import living
-from landlane.tasks.change import check_reason, owned
+from landlane.tasks.model import check_reason
+from landlane.tasks.owner import owned
 from landlane.tasks.retry import end_attempt_in
 from landlane.tasks.retry_rules import HANDED, AttemptEnd
 

@@ -14,9 +14,10 @@ from landlane.reviews.open import begin_review_in, step_for
 from landlane.reviews.records import is_approved, rejection_of
 from landlane.rules.violations import VERIFY_FIRST
 from landlane.sessions.leases import touch
-from landlane.tasks.change import finish, finish_on_word, get_task, history_in, report_done
 from landlane.tasks.evidence_model import CHECK, COMMIT, OUTPUT, PATHS, VERDICT, Proof, kind_of, needed
+from landlane.tasks.finish import finish, finish_on_word, report_done
 from landlane.tasks.model import DONE, LANDING, REPORTED, REVIEW
+from landlane.tasks.read import get_task, history_in
 from landlane.tasks.rows import get_in, move_task, pattern_pairs, who
 from landlane.values import as_dict, value
 
@@ -31,6 +32,7 @@ if TYPE_CHECKING:
     from landlane.store.interface import Change, Reading
     from landlane.tasks.evidence_model import Witness
     from landlane.tasks.model import Task
+
 
 _TAIL = 4000
 _MOST_NAMED = 5

@@ -22,6 +22,7 @@ if TYPE_CHECKING:
     Tick = Callable[[], None]
     Run = Callable[[str, str, float, Tick], Checked]
 
+
 _USUAL = ("main", "master", "trunk")
 _HEX = frozenset("0123456789abcdef")
 
@@ -132,8 +133,8 @@ class GitWitness:
 
     def share(self, commit: str, on_tick: Tick) -> None:
         """Let other machines fetch a commit from the remote; what it does not take is only to be had here."""
+        from landlane.git.pins import share  # noqa: PLC0415 - only what is proved needs it
         from landlane.git.target import find_target  # noqa: PLC0415 - mostly the quick way is enough
-        from landlane.landing.move_target import share  # noqa: PLC0415 - only what is proved needs it
 
         try:
             target = find_target(self._checkout, self._settings)

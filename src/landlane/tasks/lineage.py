@@ -8,8 +8,9 @@ from __future__ import annotations
 from landlane.errors import NotAllowed
 from landlane.sessions.model import PERSON
 from landlane.store import records
-from landlane.tasks.change import lessons_in, not_for_that
 from landlane.tasks.model import DEAD, DROPPED, FAILED, READY, STATES, WAITING
+from landlane.tasks.owner import not_for_that
+from landlane.tasks.read import lessons_in
 from landlane.tasks.retry_rules import HELD, Lineage, forgotten, limits_of, renewed, with_held
 from landlane.values import as_dict, replace
 
@@ -21,6 +22,7 @@ if TYPE_CHECKING:
     from landlane.sessions.model import Session
     from landlane.store.interface import Change, Reading
     from landlane.tasks.model import Lesson, Task
+
 
 _NOUN = "lineage"
 _GIVEN_UP = frozenset({WAITING, DEAD, FAILED, DROPPED})
@@ -141,7 +143,7 @@ def allow_again(tx: Change, task: Task, session: Session | None) -> None:
         words = "waits for a person's answer" if task.state == WAITING else "has nothing to try again"
         raise not_for_that(task, words)
     if session is not None and (is_parked or lineage.stopped):
-        from landlane.gates.ask import check_person  # noqa: PLC0415 - a circle otherwise, and rare
+        from landlane.roles.require_person import check_person  # noqa: PLC0415 - a circle otherwise, and rare
 
         check_person(session)
     if not is_held and (session is None or (session.kind == PERSON and not session.role)):

@@ -11,12 +11,13 @@ from heapq import heappop, heappush
 
 from landlane.claims.model import find_cycle
 from landlane.errors import Malformed, NotAllowed
-from landlane.sessions.model import check_label, check_text
+from landlane.text import check_label, check_text
 from landlane.values import replace, value
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Mapping
+
 
 READY = "ready"
 BLOCKED = "blocked"
@@ -56,7 +57,6 @@ MOST_LABELS = 50
 LONGEST_TITLE = 300
 LONGEST_BODY = 64_000
 LONGEST_LINE = 4000
-_HOUR_MS = 3_600_000
 
 
 @value
@@ -138,11 +138,6 @@ def branch_of(task_id: str, attempt: int) -> str:
 def returned_branch_of(task_id: str, attempt: int) -> str:
     """Where that lies which a worker returned after the task had gone elsewhere; nobody works on it."""
     return f"landlane/{task_id}-{attempt}/returned"
-
-
-def rank_of(ready_at: int, priority: int) -> int:
-    """Where a task stands in the order: lower comes first."""
-    return ready_at - priority * _HOUR_MS
 
 
 def check_transition(task_id: str, now: str, then: str) -> None:
@@ -250,3 +245,23 @@ def ring_error(ring: tuple[str, ...]) -> Malformed:
         hint="take one of these dependencies away",
         cycle=list(ring),
     )
+
+
+def check_reason(why: str) -> str:
+    """A reason that somebody else can learn from.
+
+    Raises:
+        Malformed: it is empty or too long.
+    """
+    if not why.strip():
+        raise Malformed("say why", code="NO_REASON", hint="--why 'a sentence for whoever comes next'")
+    return check_text(why, "reason", LONGEST_LINE)
+
+
+ANYBODY = "anybody"
+
+
+KIND = "review"
+
+
+ENDED = frozenset({DONE, FAILED, DEAD, DROPPED})

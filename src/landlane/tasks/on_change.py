@@ -22,11 +22,11 @@ def settle_touched(tx: Change, context: Context) -> None:
         label = next(iter(tx.touched))
         del tx.touched[label]
         if label.startswith(FAN_LABEL):
-            from landlane.fanout.split import settle_fan_in  # noqa: PLC0415 - a circle otherwise
+            from landlane.fanout.join import settle_fan_in  # noqa: PLC0415 - a circle otherwise
 
             settle_fan_in(tx, context, label.removeprefix(FAN_LABEL))
         elif label.startswith(REVIEW_LABEL):
-            from landlane.reviews.give_verdict import settle_review_in  # noqa: PLC0415 - a circle otherwise
+            from landlane.reviews.close import settle_review_in  # noqa: PLC0415 - a circle otherwise
 
             settle_review_in(tx, context, label.removeprefix(REVIEW_LABEL))
 
@@ -36,11 +36,11 @@ def settle_due(context: Context) -> None:
     rows = context.store.view(lambda reading: reading.all("records_unsettled"))
     nouns = {row[0] for row in rows}
     if "fan" in nouns:
-        from landlane.fanout.split import settle_fans  # noqa: PLC0415 - a circle otherwise
+        from landlane.fanout.join import settle_fans  # noqa: PLC0415 - a circle otherwise
 
         settle_fans(context)
     if "review" in nouns:
-        from landlane.reviews.give_verdict import settle_reviews  # noqa: PLC0415 - a circle otherwise
+        from landlane.reviews.close import settle_reviews  # noqa: PLC0415 - a circle otherwise
 
         settle_reviews(context)
 

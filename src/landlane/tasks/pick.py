@@ -10,11 +10,10 @@ from __future__ import annotations
 from bisect import bisect_left, bisect_right, insort
 from itertools import islice
 
-from landlane.claims.model import EXCLUSIVE, Claim, Refused, Request, areas_of
+from landlane.claims.model import EXCLUSIVE, Claim, Refused, Request
 from landlane.claims.read import live_claims
 from landlane.claims.take import is_over, living, take_in
 from landlane.errors import NotAllowed
-from landlane.handoffs.model import ANYBODY
 from landlane.handoffs.transfer import (
     accept_in,
     addressed_to,
@@ -23,13 +22,14 @@ from landlane.handoffs.transfer import (
     waiting_in,
 )
 from landlane.patterns.pattern import Branch, ancestors, below, branches_overlap
-from landlane.reviews.model import KIND as REVIEW_KIND
 from landlane.roles.model import Scope, bound_by, forbidden, why_not_verb
-from landlane.sessions.leases import end_if_gone, is_dead, touch
-from landlane.tasks.change import count_tasks, lessons_in
+from landlane.sessions.leases import end_if_gone, is_dead
+from landlane.store.lock_areas import areas_of
 from landlane.tasks.lineage import earlier_lessons, held_in, let_go_in
-from landlane.tasks.model import ACTIVE, READY
+from landlane.tasks.model import ACTIVE, ANYBODY, READY
+from landlane.tasks.model import KIND as REVIEW_KIND
 from landlane.tasks.on_change import may_review, not_for, settle_due
+from landlane.tasks.read import count_tasks, lessons_in
 from landlane.tasks.rows import pattern_pairs, task_from, unknown_task, who, whole
 from landlane.usage.budget import over_in
 from landlane.values import replace, value
@@ -42,12 +42,12 @@ if TYPE_CHECKING:
     from landlane.handoffs.model import Handoff
     from landlane.patterns.pattern import Pattern
     from landlane.sessions.model import Session
-    from landlane.store.interface import Change, Listener, Reading
+    from landlane.store.interface import Change, Reading
     from landlane.tasks.model import Lesson, Task
+
 
 _FIRST_LOOK = 4  # mostly one of the first can be had
 _PAGE = 50
-_LOOK_MS = 1000  # a lease that runs out wakes nobody
 _MOST_NAMED = 10
 
 
@@ -83,14 +83,14 @@ def next_task(
         Stale: the session is over.
     """
     settle_due(context)
-    outcome = _try(context, session, role, base)
-    return outcome if isinstance(outcome, Picked) else _nothing(context, session, outcome)
+    outcome = try_to_pick(context, session, role, base)
+    return outcome if isinstance(outcome, Picked) else nothing_ready(context, session, outcome)
 
 
-def _nothing(context: Context, session: Session, held_up: list[str]) -> NothingReady:
+def nothing_ready(context: Context, session: Session, held_up: list[str]) -> NothingReady:
     counts = count_tasks(context)
     in_hand = context.store.view(lambda reading: [task.id for task in _in_hand(reading, session)])
-    waiting = context.store.view(lambda reading: _not_yet(reading, context))
+    waiting = context.store.view(lambda reading: backing_off(reading, context))
     over = context.store.view(lambda reading: _over_budget(reading, context, held_up))
     return NothingReady(
         counts=counts,
@@ -109,7 +109,7 @@ def _over_budget(reading: Reading, context: Context, task_ids: Iterable[str]) ->
     return {task_id: budget.why for task_id, budget in found if budget is not None}
 
 
-def _not_yet(reading: Reading, context: Context) -> dict[str, int]:
+def backing_off(reading: Reading, context: Context) -> dict[str, int]:
     """The tasks whose time has not come after a failure, each with the instant at which it does."""
     held = held_in(reading)
     now = context.store.wall_of(reading.now) if held else 0
@@ -140,7 +140,7 @@ def resume_task(context: Context, session: Session) -> Picked | None:
     return context.change(work)
 
 
-def _try(context: Context, session: Session, role: str, base: Callable[[], str]) -> Picked | list[str]:
+def try_to_pick(context: Context, session: Session, role: str, base: Callable[[], str]) -> Picked | list[str]:
     """Take a task, or tell which would be ready but for their paths."""
     start = base()
 
@@ -214,7 +214,7 @@ class _Walk:
         self._is_crowded = False
         self._dead: dict[str, bool] = {}
         self._held = held_in(tx)
-        self._not_yet = _not_yet(tx, context) if self._held else {}
+        self._not_yet = backing_off(tx, context) if self._held else {}
         self._keepers: set[str] = set()
         self._others: set[str] | None = None
         role = bound_by(context.settings, me.role)
@@ -416,65 +416,3 @@ def _line(reading: Reading, role: str) -> Iterator[tuple[int, int, str, str]]:
         if len(rows) < limit:
             return
         last, limit = rows[-1][0], _PAGE
-
-
-def wait_for_task(
-    context: Context, session: Session, role: str, wait_ms: int, base: Callable[[], str] = lambda: ""
-) -> Picked | NothingReady:
-    """Take the best task, waiting for one at most so long.
-
-    Raises:
-        Stale: the session is over.
-    """
-    if wait_ms <= 0:
-        return next_task(context, session, role, base)
-    listener = context.store.listen()  # before looking, so that nothing added in between is missed
-    try:
-        return _wait(context, session, role, wait_ms, base, listener)
-    finally:
-        listener.close()
-
-
-def _wait(
-    context: Context,
-    session: Session,
-    role: str,
-    wait_ms: int,
-    base: Callable[[], str],
-    listener: Listener,
-) -> Picked | NothingReady:
-    settle_due(context)
-    outcome = _try(context, session, role, base)
-    now = _clock(context)
-    deadline = now + wait_ms
-    while not isinstance(outcome, Picked):
-        if now >= deadline:
-            return _nothing(context, session, outcome)
-        now = _sleep(context, listener, min(now + _LOOK_MS, deadline))
-        touch(context.store, session)  # who waits is alive
-        settle_due(context)  # a deadline wakes nobody
-        if context.store.view(lambda reading: _is_worth_trying(reading, context, role or session.role)):
-            outcome = _try(context, session, role, base)
-    return outcome
-
-
-def _sleep(context: Context, listener: Listener, until: int) -> int:
-    """Until something was freed or the time is up; tells the time then."""
-    now = _clock(context)
-    while now < until and listener.wait((until - now) / 1000) == "entry":  # nothing was freed by that
-        now = _clock(context)
-    return _clock(context)
-
-
-def _clock(context: Context) -> int:
-    return context.store.view(lambda reading: reading.now)
-
-
-def _is_worth_trying(reading: Reading, context: Context, role: str) -> bool:
-    """A cheap look without a lock: something is ready, or a lease is over, or an owner is dead."""
-    not_yet = _not_yet(reading, context)
-    return (
-        any(task_id not in not_yet for task_id, _ in ready_in_order(reading, role))
-        or reading.one("lapse_due") is not None
-        or any(is_dead(reading, row[0], context.processes) for row in reading.all("tasks_owners"))
-    )

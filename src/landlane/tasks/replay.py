@@ -6,18 +6,8 @@ import json
 
 from landlane.patterns.pattern import parse
 from landlane.tasks.duplicates import signs_of
-from landlane.tasks.model import (
-    ACTIVE,
-    BLOCKED,
-    DONE,
-    DROPPED,
-    LANDING,
-    READY,
-    REPORTED,
-    REVIEW,
-    WAITING,
-    rank_of,
-)
+from landlane.tasks.model import ACTIVE, BLOCKED, DONE, DROPPED, LANDING, READY, REPORTED, REVIEW, WAITING
+from landlane.tasks.priority import rank_of
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -25,6 +15,7 @@ if TYPE_CHECKING:
 
     from landlane.store.interface import Change
     from landlane.store.journal_chain import Entry
+
 
 _PLAIN = {
     "task.reported": REPORTED,

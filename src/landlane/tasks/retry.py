@@ -9,7 +9,7 @@ from __future__ import annotations
 import os
 
 from landlane.claims.take import living
-from landlane.tasks.change import get_task, lessons_in, owned, release_claims
+from landlane.tasks.finish import release_claims
 from landlane.tasks.lineage import (
     earlier_lessons,
     held_back,
@@ -20,6 +20,8 @@ from landlane.tasks.lineage import (
     widen_in,
 )
 from landlane.tasks.model import ACTIVE, DEAD, LONGEST_BODY, LONGEST_LINE, READY, REVIEW, WAITING
+from landlane.tasks.owner import owned
+from landlane.tasks.read import get_task, lessons_in
 from landlane.tasks.retry_rules import (
     ABORT,
     ESCALATE,
@@ -45,6 +47,7 @@ if TYPE_CHECKING:
     from landlane.sessions.model import Session
     from landlane.store.interface import Change
     from landlane.tasks.model import Task
+
 
 __all__ = ["end_attempt", "end_attempt_in", "held_back", "judge_in", "lineage_of", "renew_in", "widen_in"]
 

@@ -5,7 +5,8 @@ from __future__ import annotations
 import json
 
 from landlane.errors import Malformed
-from landlane.tasks.model import BLOCKED, DONE, READY, WAITING, Task, check_transition, rank_of
+from landlane.tasks.model import BLOCKED, DONE, READY, WAITING, Task, check_transition
+from landlane.tasks.priority import rank_of
 from landlane.values import replace
 
 TYPE_CHECKING = False
@@ -14,6 +15,8 @@ if TYPE_CHECKING:
 
     from landlane.sessions.model import Session
     from landlane.store.interface import Change, Reading, Row
+    from landlane.tasks.model import Task
+
 
 # Labels of a branch of a split task, and of a task in which somebody reviews: others wait for these.
 FAN_LABEL = "fan:"
@@ -131,7 +134,7 @@ def move_task(
     """
     check_transition(task.id, task.state, then)
     if task.state == WAITING:
-        from landlane.gates.ask import withdraw_in  # noqa: PLC0415 - a circle otherwise, and rare
+        from landlane.gates.decide import withdraw_in  # noqa: PLC0415 - a circle otherwise, and rare
 
         withdraw_in(tx, task)
     for label in task.labels:
@@ -155,3 +158,15 @@ def move_task(
         ready_at=since,
         max_attempts=task.max_attempts,
     )
+
+
+def task_in(reading: Reading, task_id: str) -> Task:
+    """A task as it stands.
+
+    Raises:
+        Malformed: there is no such task.
+    """
+    row = reading.one("task_get", task=task_id)
+    if row is None:
+        raise unknown_task(task_id)
+    return task_from(row)

@@ -6,8 +6,7 @@ The pool as the store knows it: paused when its environment is broken, slower wh
 from __future__ import annotations
 
 from landlane.store import records
-from landlane.tasks.change import check_reason
-from landlane.tasks.model import READY, WAITING
+from landlane.tasks.model import READY, WAITING, check_reason
 from landlane.tasks.retry_rules import NOT_STARTED, normalise
 from landlane.values import as_dict, replace, value
 

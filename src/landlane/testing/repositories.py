@@ -10,14 +10,15 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from landlane.app.open import POINTER, STORE_NAME, open_store, repository_id_of
+from landlane.app.repository_id import repository_id_of
 from landlane.app.repository_record import begin_repository
+from landlane.app.store_location import POINTER, STORE_NAME, open_store
 from landlane.context import Context
 from landlane.git.discovery import find_checkout
 from landlane.git.repository import GitRepository
 from landlane.platform.process_identity import MachineProcesses
 from landlane.sessions.secrets import SecretFiles
-from landlane.settings.model import read_settings
+from landlane.settings.load import read_settings
 from landlane.testing.fake_clock import FakeClock
 
 if TYPE_CHECKING:
@@ -25,6 +26,7 @@ if TYPE_CHECKING:
 
     from landlane.clock import Clock
     from landlane.settings.model import Settings
+
 
 _IDENTITY = ("-c", "user.name=Landlane Tests", "-c", "user.email=tests@example.invalid")
 _GIT_SECONDS = 60.0

@@ -19,6 +19,7 @@ from multiprocessing.connection import wait
 from typing import TYPE_CHECKING, Any
 
 from landlane.app.open import open_house
+from landlane.claims import check, release, renew
 from landlane.claims import read as held
 from landlane.claims import take as claims
 from landlane.claims import wait as waiting
@@ -40,6 +41,7 @@ if TYPE_CHECKING:
     from landlane.store.journal_chain import Entry
 
     Report = dict[str, Any]
+
 
 LEASES_MS = (1000, 1500, 2500, 6000, 30_000)
 GONE = frozenset({"session.left", "session.lapsed", "session.gone"})
@@ -208,30 +210,30 @@ class Agent:
         token = self._some()
         if token is not None:
             pattern = house.context.repository.pattern_of(*self._tokens[token])
-            self._granted(held.renew(house.context, session, (pattern,)))
+            self._granted(renew.renew(house.context, session, (pattern,)))
 
     def _renew_all(self) -> None:
         house, session = self._here()
-        self._granted(held.renew(house.context, session, None))
+        self._granted(renew.renew(house.context, session, None))
 
     def _release(self) -> None:
         house, session = self._here()
         token = self._some()
         if token is not None:
             pattern = house.context.repository.pattern_of(*self._tokens.pop(token))
-            held.release(house.context, session, (pattern,), token=token)
+            release.release(house.context, session, (pattern,), token=token)
             self._tell("released", tokens=[token], session=session.id)
 
     def _release_all(self) -> None:
         house, session = self._here()
-        held.release(house.context, session, None)
+        release.release(house.context, session, None)
         self._tokens.clear()
 
     def _check(self) -> None:
         house, session = self._here()
         token = self._some()
         if token is not None:
-            held.check(
+            check.check(
                 house.context, session, house.context.repository.pattern_of(*self._tokens[token]), token
             )
 

@@ -11,21 +11,8 @@ from landlane.errors import Malformed
 from landlane.settings.value_readers import micros_from
 from landlane.store import records
 from landlane.tasks.retry import park_spent
-from landlane.usage.budget import (
-    NOUN,
-    Totals,
-    cost_of_attempt,
-    entries_in,
-    left_for,
-    list_usage,
-    over_budget,
-    spent,
-    spent_today,
-    task_in,
-    totals,
-    totals_of,
-    why_over_budget,
-)
+from landlane.tasks.rows import task_in
+from landlane.usage.budget import left_for, over_budget, why_over_budget
 from landlane.usage.model import (
     IDLE,
     LONGEST_KEY,
@@ -38,6 +25,17 @@ from landlane.usage.model import (
     price_of,
     usage_id,
 )
+from landlane.usage.totals import (
+    NOUN,
+    Totals,
+    cost_of_attempt,
+    entries_in,
+    list_usage,
+    spent,
+    spent_today,
+    totals,
+    totals_of,
+)
 from landlane.values import as_dict, replace, value
 
 TYPE_CHECKING = False
@@ -49,6 +47,7 @@ if TYPE_CHECKING:
     from landlane.sessions.model import Session
     from landlane.store.interface import Change
     from landlane.tasks.attempts import Attempt
+
 
 __all__ = [
     "BOOKING",

@@ -18,8 +18,6 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Mapping
     from typing import Any
 
-    from landlane.settings.model import Settings
-    from landlane.tasks.model import Task
 
 LONGEST_KEY = 400
 MOST_TOKENS = 10**15
@@ -28,7 +26,6 @@ MILLION = 1_000_000
 UNATTRIBUTED = ""  # the lineage and the task of what belongs to none
 # How a cost is known: the client said so, its tokens have a price, or nothing was ever started.
 REPORTED, PRICED, IDLE = "reported", "priced", "idle"
-BUDGET_LABEL = "budget:"
 
 
 @value
@@ -185,20 +182,6 @@ def _price(prices: Iterable[tuple[str, Mapping[str, int]]], model: str) -> Mappi
 
 
 # ----------------------------------------------------------------------------------------------- budgets
-
-
-def own_budget(task: Task) -> int | None:
-    """What one attempt at a task may cost, by its label `budget:1.50`; nothing when it has none."""
-    for label in task.labels:
-        if label.startswith(BUDGET_LABEL):
-            return micros_from(label.removeprefix(BUDGET_LABEL))
-    return None
-
-
-def counted(entries: Iterable[UsageEntry], settings: Settings) -> int:
-    """What counts against a budget: what is known, and for each unknown cost what the settings say."""
-    stand_in = settings.budgets_unknown or 0
-    return sum(stand_in if one.cost_micros is None else one.cost_micros for one in entries)
 
 
 # -------------------------------------------------------------------------------------- foreign records

@@ -10,21 +10,21 @@ from landlane.claims.model import EXCLUSIVE
 from landlane.claims.read import list_claims
 from landlane.clock import duration_text
 from landlane.errors import LandlaneError
-from landlane.exec.clone import search_path
+from landlane.exec.sandbox_rules import search_path
 from landlane.handoffs.accept import open_handoff
-from landlane.handoffs.model import ANYBODY
 from landlane.landing.model import HELD, entry_of
 from landlane.landing.records import get_landing, get_queue
 from landlane.patterns.pattern import branches_overlap
-from landlane.roles.model import Scope, find_role
+from landlane.roles.model import Scope, find_role, may_commit
 from landlane.state.slot_kinds import known_kinds
 from landlane.state.slots import in_use
+from landlane.tasks.model import ANYBODY
 from landlane.tasks.retry import held_back
 from landlane.tasks.rows import pattern_pairs
 from landlane.tasks.worker_pool import pool_of
 from landlane.usage.add import why_over_budget
 from landlane.values import value
-from landlane.workers.agents import COMMAND, agent_for, find_agent, may_commit, needs_of, role_for
+from landlane.workers.agents import COMMAND, agent_for, find_agent, needs_of, role_for
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -35,6 +35,7 @@ if TYPE_CHECKING:
     from landlane.roles.model import Role
     from landlane.tasks.model import Task
     from landlane.workers.agents import Agent
+
 
 _MEMORY = "/proc/meminfo"
 _MB = 1024 * 1024

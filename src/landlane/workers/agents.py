@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from landlane.errors import Malformed
 from landlane.plans.model import AGENTS
-from landlane.roles.model import WORKER_ROLE, roles_of
+from landlane.roles.model import WORKER_ROLE
 from landlane.values import value
 
 TYPE_CHECKING = False
@@ -12,9 +12,9 @@ if TYPE_CHECKING:
     from collections.abc import Mapping
     from typing import Any
 
-    from landlane.roles.model import Role
     from landlane.settings.model import Settings
     from landlane.tasks.model import Task
+
 
 COMMAND = "command"
 
@@ -105,20 +105,6 @@ def _defined(settings: Settings, name: str, given: Mapping[str, Any]) -> Agent:
 def role_for(settings: Settings, task: Task, agent: Agent) -> str:
     """In which role a task is worked on: its own, else its agent's, else one that only hands changes back."""
     return task.role or agent.role or settings.run_role or WORKER_ROLE
-
-
-def may_commit(role: Role) -> bool:
-    """Whether a worker in this role commits itself, or hands its change back."""
-    return bool(role.writes) and "commit" in role.verbs
-
-
-def lander_role(settings: Settings, task: Task) -> str:
-    """The role in which the change of a task is landed for it; none where its worker handed it back.
-
-    What was handed back was judged by the role then, and committed by whoever looked after the worker.
-    """
-    role = roles_of(settings).get(task.role)
-    return task.role if role is None or may_commit(role) else ""
 
 
 def needs_of(task: Task, agent: Agent) -> dict[str, int]:

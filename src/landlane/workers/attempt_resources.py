@@ -11,14 +11,13 @@ from landlane.exec.cleanup import SCRATCH_PREFIX, remove_scratch, unpin
 from landlane.git.target import commit_at
 from landlane.ids import short_id
 from landlane.protocol.worker.messages import WorkComplete
-from landlane.roles.model import find_role
+from landlane.roles.model import find_role, may_commit
 from landlane.sessions.join import leave
 from landlane.sessions.sandbox_runs import ENDED as RUN_ENDED
 from landlane.sessions.sandbox_runs import change_run
 from landlane.state.slots import put_back
 from landlane.tasks.attempts import ENDED, change_attempt
 from landlane.values import value
-from landlane.workers.agents import may_commit
 from landlane.workers.finish_attempt import Outcome, give_back
 from landlane.workers.returned.save import save_returned
 from landlane.workers.store_outage import Patience

@@ -17,10 +17,10 @@ from landlane.landing.submit import submit_branch
 from landlane.protocol.worker.messages import WorkComplete, WorkFailed
 from landlane.sessions.leases import touch
 from landlane.tasks.attempts import change_attempt
-from landlane.tasks.change import get_task
 from landlane.tasks.evidence import conclude
 from landlane.tasks.evidence_model import COMMIT, PATHS, kind_of, needed
 from landlane.tasks.model import AT_WORK, DONE, LANDING, REVIEW, WAITING, returned_branch_of
+from landlane.tasks.read import get_task
 from landlane.tasks.retry import end_attempt
 from landlane.tasks.retry_rules import AttemptEnd
 from landlane.tasks.worker_pool import note_infrastructure, note_rate_limit, note_success
@@ -46,6 +46,7 @@ if TYPE_CHECKING:
     from landlane.workers.store_outage import Patience
 
     T = TypeVar("T")
+
 
 _MOST_FEEDBACK = 3500
 # Words of the protocol that say that no work was done at all, and not because of the task.

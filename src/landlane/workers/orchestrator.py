@@ -20,8 +20,8 @@ from landlane.landing.model import HELD, QUEUED, TESTING
 from landlane.landing.records import list_landings
 from landlane.reviews.give_verdict import approved_waiting
 from landlane.tasks.attempts import running_attempts
-from landlane.tasks.change import list_tasks
 from landlane.tasks.model import AT_WORK, BLOCKED, DEAD, DONE, DROPPED, FAILED, READY, WAITING
+from landlane.tasks.read import list_tasks
 from landlane.workers.admit import Admission, Refusal
 from landlane.workers.agents import role_for
 from landlane.workers.model import ALL_TAKEN, Glance, Kept, RunSummary, RunWish
@@ -46,6 +46,7 @@ if TYPE_CHECKING:
     from landlane.reviews.model import Review
     from landlane.tasks.model import Task
     from landlane.workers.agents import Agent
+
 
 _UPKEEP_SECONDS = 2.0
 _LANDER_PAUSE = 0.3
@@ -156,7 +157,7 @@ class Orchestrator(Crew):
         self._try(self._land)
 
     def _clear_up(self) -> None:
-        from landlane.fanout.split import settle_fans
+        from landlane.fanout.join import settle_fans
         from landlane.tasks.worker_pool import pool_of
 
         def tell(step: Callable[[Site], list[str]]) -> None:
@@ -262,7 +263,7 @@ class Orchestrator(Crew):
         return count
 
     def _lives(self, orchestrator: str) -> bool:
-        from landlane.sessions.model import Process
+        from landlane.platform.process_identity import Process
 
         here = self._context.processes.current()
         _, _, rest = orchestrator.partition(":")

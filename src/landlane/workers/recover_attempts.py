@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 from landlane.errors import LandlaneError
+from landlane.platform.process_identity import Process
 from landlane.sessions.join import leave
 from landlane.sessions.leases import session_from
-from landlane.sessions.model import Process
 from landlane.sessions.worker_sessions import hands_of
 from landlane.tasks.attempts import ENDED, attempts_of, change_attempt, running_attempts
-from landlane.tasks.change import get_task
 from landlane.tasks.model import AT_WORK
+from landlane.tasks.read import get_task
 from landlane.tasks.retry import end_attempt
 from landlane.tasks.retry_rules import AttemptEnd
 from landlane.workspaces.close import close_workspace
@@ -21,6 +21,7 @@ if TYPE_CHECKING:
     from landlane.context import Context, Site
     from landlane.sessions.model import Session
     from landlane.tasks.attempts import Attempt
+
 
 _SILENT_MS = 60_000  # keepers give a sign of life every few seconds
 _KEEPING = frozenset({"landing", "review", "waiting"})

@@ -3,14 +3,14 @@
 from __future__ import annotations
 
 from landlane.errors import LandlaneError, StoreError
+from landlane.landing.role_check import lander_role
 from landlane.landing.submit import submit_branch, why_out_of_reach
 from landlane.reviews.close import adopt
 from landlane.reviews.give_verdict import approved_waiting
 from landlane.sessions.join import join, leave
-from landlane.tasks.change import get_task
+from landlane.tasks.read import get_task
 from landlane.tasks.retry import end_attempt
 from landlane.tasks.retry_rules import AttemptEnd
-from landlane.workers.agents import lander_role
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:

@@ -8,14 +8,14 @@ from landlane.errors import LandlaneError, Stale, StoreError
 from landlane.landing.failed_submission import send_back
 from landlane.landing.model import OPEN
 from landlane.landing.records import list_landings
+from landlane.landing.role_check import lander_role
 from landlane.landing.submit import submit_branch, why_out_of_reach
 from landlane.sessions.join import join, leave
 from landlane.tasks.attempts import attempts_of
-from landlane.tasks.change import list_tasks
 from landlane.tasks.model import LANDING
+from landlane.tasks.read import list_tasks
 from landlane.tasks.retry_rules import AttemptEnd
 from landlane.tasks.rows import pattern_pairs
-from landlane.workers.agents import lander_role
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -23,6 +23,7 @@ if TYPE_CHECKING:
     from landlane.sessions.model import Session
     from landlane.tasks.evidence_model import Witness
     from landlane.tasks.model import Task
+
 
 _MOST_FEEDBACK = 3500
 

@@ -14,31 +14,32 @@ import traceback
 from landlane.claims.read import list_claims
 from landlane.clock import awake_ms
 from landlane.errors import LandlaneError, NotAllowed, Stale, StoreError
-from landlane.exec.clone import Ground, asked_fence, make_fence, search_path, throw_away_clone
+from landlane.exec.clone import Ground, throw_away_clone
 from landlane.exec.git_identity import sign_commits, write_git_settings
 from landlane.exec.resident_connection import Door
+from landlane.exec.sandbox_rules import asked_fence, make_fence, search_path
 from landlane.exec.start_client import furnish
 from landlane.git.target import find_base, find_target
 from landlane.ids import short_id
 from landlane.landing.submit import is_within_reach
 from landlane.managed_files.client_files import equip
-from landlane.processes.tree import MARK, new_tree_id
+from landlane.platform.process_identity import Process
+from landlane.processes.tree import MARK, Tree, new_tree_id
 from landlane.protocol.worker.messages import Heartbeat, Progress, WorkFailed
 from landlane.reviews.give_verdict import commit_under_review
 from landlane.sandbox.guarantees import describe
-from landlane.sandbox.model import Tree, require
+from landlane.sandbox.model import require
 from landlane.sandbox.start import choose_backend, start_fenced
 from landlane.sessions.join import join
 from landlane.sessions.leases import touch
-from landlane.sessions.model import Process
 from landlane.sessions.sandbox_runs import begin_run, change_run, tree_facts
 from landlane.sessions.worker_sessions import join_hands
 from landlane.state.slot_kinds import SlotRefused
 from landlane.state.slots import take_slot, wish_for
 from landlane.tasks.attempts import begin_in, change_attempt, note_sign
-from landlane.tasks.change import get_task
 from landlane.tasks.model import AT_WORK, READY, WAITING
 from landlane.tasks.pick import take_task
+from landlane.tasks.read import get_task
 from landlane.tasks.retry_rules import TASK_OVER_BUDGET
 from landlane.tasks.rows import pattern_pairs
 from landlane.values import as_dict, replace
@@ -59,6 +60,7 @@ if TYPE_CHECKING:
     from landlane.tasks.model import Task
     from landlane.usage.budget import Budget
     from landlane.workers.run_worker import Says, WorkerEnd
+
 
 _SIGN_SECONDS = 5.0  # between signs of life that others can see
 _LOOK_SECONDS = 2.0  # between looks at whether the task is still ours

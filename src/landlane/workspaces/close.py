@@ -24,11 +24,11 @@ from landlane.git.remove_checkout import (
     worktree_entry,
 )
 from landlane.git.run import run_git
-from landlane.git.target import commit_at, fetch_target, find_target, tip_of
+from landlane.git.target import commit_at, find_target, tip_of
 from landlane.platform.file_users_inhabitants import processes_in
-from landlane.tasks.model import OVER
 from landlane.values import as_dict, replace, value
 from landlane.workspaces import records as operations
+from landlane.workspaces.environment import free_slots
 from landlane.workspaces.model import CLONE, CLOSED, CLOSING, FAILED, OPEN, OPENING, Workspace
 from landlane.workspaces.recent_changes import has_newer, instant
 
@@ -77,7 +77,7 @@ def close_workspace(
         going = operations.change_state(
             site.context, workspace, "closing", session, state=CLOSING, process=process
         )
-        return _finish_or_leave(site, session, going, on_step, "closing")
+        return finish_or_leave(site, session, going, on_step, "closing")
     taken = operations.take_over(site.context, workspace, workspace.state)
     if taken is None:
         raise NotAllowed(
@@ -86,8 +86,8 @@ def close_workspace(
             hint="try again in a moment",
         )
     if taken.state == CLOSING:
-        return _finish_or_leave(site, session, taken, on_step)
-    given_up = give_up(site, session, taken, _process_ended())
+        return finish_or_leave(site, session, taken, on_step)
+    given_up = give_up(site, session, taken, process_ended())
     return Closed(workspace=given_up or taken, rescue="", is_merged=False)
 
 
@@ -107,7 +107,7 @@ def _check_alone(site: Site, session: Session | None, workspace: Workspace) -> N
         )
 
 
-def _finish_or_leave(
+def finish_or_leave(
     site: Site, session: Session | None, going: Workspace, on_step: Step, done: str = ""
 ) -> Closed:
     """Go to the end; or say that nobody is at it any more, for this process may live on for long."""
@@ -165,7 +165,7 @@ def _finish(site: Site, session: Session | None, going: Workspace, on_step: Step
     notes += _settle_branch(site.home, going, head, is_merged=merged)
     checkouts.unpin(site.home, going.id, branch=going.branch)
     on_step("unpinned")
-    _free_slots(site, going)
+    free_slots(site, going)
     on_step("freed")
     closed = operations.change_state(
         site.context,
@@ -323,28 +323,6 @@ def _is_merged(site: Site, head: str) -> bool:
     return is_merged(site.home, head, tip_of(site.home, target))
 
 
-def _free_slots(site: Site, workspace: Workspace) -> None:
-    """Give back what was leased with a workspace, also what was leased just before a crash."""
-    from landlane.sessions.leases import session_from
-    from landlane.state.slot_kinds import workspace_id
-    from landlane.state.slots import free
-
-    named = {variable for variable, _ in site.settings.workspace_slots} | set(workspace.slots)
-    if not named:
-        return
-    place = workspace_id(site.context.processes.machine, workspace.path)
-    rows = site.context.store.view(lambda reading: reading.all("slots_all"))
-    for row in rows:
-        if row[5] != place or row[4] not in named:
-            continue
-        holder = site.context.store.view(lambda reading, id=row[7]: reading.one("session_get", session=id))
-        try:
-            if holder is not None:
-                free(site.context, session_from(holder), row[1])
-        except LandlaneError:
-            continue  # its session has ended, and it with that
-
-
 def give_up(site: Site, session: Session | None, begun: Workspace, error: BaseException) -> Workspace | None:
     """Take back what was made of a workspace that was never handed out: nobody has worked in it yet."""
     why = error.message if isinstance(error, LandlaneError) else f"{type(error).__name__}: {error}"
@@ -352,7 +330,7 @@ def give_up(site: Site, session: Session | None, begun: Workspace, error: BaseEx
         _take_back(site, begun)
         head = begun.base if begun.has_new_branch else ""
         checkouts.unpin(site.home, begun.id, branch=begun.branch, head=head)
-        _free_slots(site, begun)
+        free_slots(site, begun)
         return operations.change_state(
             site.context,
             replace(begun, state=OPENING),
@@ -395,75 +373,5 @@ def _take_back(site: Site, begun: Workspace) -> None:
     remove_checkout(site.home, path, mark=begun.id)  # git may have entered it already
 
 
-def _process_ended() -> LandlaneError:
+def process_ended() -> LandlaneError:
     return LandlaneError("its process ended", code="PROCESS_ENDED")
-
-
-def mend(site: Site, session: Session | None = None) -> list[str]:
-    """Go on with what processes that have ended left half way; tells what was done, or why it was not."""
-    done: list[str] = []
-    for one in operations.list_half_way(site.context):
-        is_here = operations.is_here(site.context, one, site.common_dir)
-        # A child of the process that died, such as git or an installer, may still be at work in it.
-        if not is_here or operations.is_own(site.context, one) or inhabitants(one):
-            continue
-        taken = operations.take_over(site.context, one, one.state)
-        if taken is None:
-            continue
-        try:
-            if taken.state == CLOSING:
-                _finish_or_leave(site, session, taken, lambda _: None)
-                done.append(f"{taken.id} was half closed, and is closed now")
-            elif give_up(site, session, taken, _process_ended()):
-                done.append(f"{taken.id} was half opened, and is taken back")
-        except (LandlaneError, OSError) as error:
-            done.append(f"{taken.id} was half {'closed' if taken.state == CLOSING else 'opened'}: {error}")
-    return done
-
-
-def prune(
-    site: Site, session: Session, *, is_dry: bool = False
-) -> list[tuple[Workspace, str, Closed | None]]:
-    """Close what is finished or forsaken; of each workspace, what became of it or why it stays."""
-    for told in mend(site, session):
-        site.tell(told)
-    _look_at_remote(site)
-    found: list[tuple[Workspace, str, Closed | None]] = []
-    for one in operations.list_workspaces(site.context):
-        try:
-            reason = _reason_to_stay(site, session, one)
-            if reason or is_dry:
-                found.append((one, reason or "would be closed", None))
-                continue
-            closed = close_workspace(site, session, one)
-            found.append((one, "rescued and closed" if closed.rescue else "closed", closed))
-        except (LandlaneError, OSError) as error:
-            found.append((one, str(error), None))
-    return found
-
-
-def _look_at_remote(site: Site) -> None:
-    """What was merged elsewhere is known only after a fetch; without the remote, branches just stay."""
-    try:
-        trouble = fetch_target(site.home, find_target(site.home, site.settings))
-    except RepositoryError as error:
-        trouble = error.message
-    if trouble:
-        site.tell(f"judged by what was fetched last: {trouble}")
-
-
-def _reason_to_stay(site: Site, session: Session, one: Workspace) -> str:
-    from landlane.tasks.change import get_task
-
-    if not operations.is_here(site.context, one, site.common_dir):
-        return "it belongs to another clone or machine"
-    if one.state != OPEN:
-        return f"it is {one.state}"
-    task = get_task(site.context, one.task)
-    if task.state in OVER:
-        return ""
-    if operations.is_held(site.context, one):
-        return "its session lives" if one.session != session.id else "it is yours"
-    if task.session and task.session != one.session and task.attempt == one.attempt:
-        return f"{task.owner} is at work on {one.task}"
-    return ""

@@ -24,14 +24,14 @@ from landlane.git.hooks.former_hooks import load_hooks
 from landlane.git.lock import git_lock, under_lock
 from landlane.git.stale_locks import wait_for_index, wait_for_locks
 from landlane.git.trailers import Trailers, find_posing_line, with_trailers
-from landlane.hooks.commit_push import GUARD_CODES, LAND_FIRST, check_branch
 from landlane.roles.enforce import check_paths, check_verb
 from landlane.rules.violations import CLAIM_CODES, CLAIM_FIRST, Watched
 from landlane.sessions.leases import renew_session
-from landlane.sessions.model import check_label
+from landlane.text import check_label
 from landlane.values import value
 from landlane.workspaces.detect_reverts import find_undone
 from landlane.workspaces.fix_unauthorized_writes import refuse_breached
+from landlane.workspaces.target_guard import GUARD_CODES, LAND_FIRST, check_branch
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -41,6 +41,7 @@ if TYPE_CHECKING:
     from landlane.git.commit_paths import Changed, Found, PrivateIndex, Sight
     from landlane.git.run import Output
     from landlane.sessions.model import Session
+
 
 _ATTEMPTS = 5
 _INDEX_ATTEMPTS = 50  # others' git may be quicker to lock it each time

@@ -4,13 +4,13 @@ from __future__ import annotations
 
 import os
 
-from landlane.claims.read import check
+from landlane.claims.check import check
+from landlane.claims.coverage import pattern_of
 from landlane.errors import LandlaneError, Malformed, NotAllowed, RepositoryError
 from landlane.git.lock import git_lock
 from landlane.git.snapshot import Kept, kept_now, path_text, read_kept
 from landlane.git.untrusted_checkout import run_home
 from landlane.git.worktree_writer import TreeWriter
-from landlane.hooks.shell.ownership import pattern_of
 from landlane.values import value
 from landlane.workspaces.locate import find_workspace
 from landlane.workspaces.move_misplaced import Content, merge_contents, read_content, write_content
@@ -36,6 +36,7 @@ if TYPE_CHECKING:
     from landlane.sessions.model import Session
     from landlane.workspaces.model import Workspace
     from landlane.workspaces.unauthorized_writes import Breach
+
 
 _MOST_NAMED = 5
 _MOST_ENDED = 50  # of which the contents are still kept

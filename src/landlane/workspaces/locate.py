@@ -109,12 +109,3 @@ def find_workspace(site: Site, text: str, *, with_closed: bool = False) -> Works
     if meant:
         return meant[-1]
     raise operations.unknown_workspace(text or site.here.root)
-
-
-def shell_environment(workspace: Workspace) -> str:
-    """The environment of a workspace as lines for a shell."""
-    import shlex
-
-    # Whoever takes it in acts as the one whose workspace it is, not as the user at the terminal.
-    variables = {"LANDLANE_AGENT": workspace.agent, **workspace.environment}
-    return "\n".join(f"export {name}={shlex.quote(text)}" for name, text in variables.items())

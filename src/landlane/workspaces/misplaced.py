@@ -9,7 +9,6 @@ from __future__ import annotations
 
 from landlane.claims.model import EXCLUSIVE
 from landlane.claims.read import list_claims
-from landlane.doctor.finding import Finding
 from landlane.errors import PatternError
 from landlane.git.private_dir.temporary import open_shadow
 from landlane.git.run import told
@@ -29,6 +28,7 @@ if TYPE_CHECKING:
     from landlane.sessions.model import Session
     from landlane.store.records import Document
 
+
 STRAY = "stray"
 UNKNOWN = "unknown"
 _STATUS = (
@@ -39,7 +39,6 @@ _STATUS = (
     "--ignore-submodules=all",
     "--no-renames",
 )
-_MOST_NAMED = 5
 
 
 @value
@@ -139,17 +138,3 @@ def _belonging(change: Changed, session: Session, own: Sequence[Document], claim
         to=fitting[0]["id"] if len(fitting) == 1 else "",
         choices=tuple(one["id"] for one in fitting),
     )
-
-
-def look_at_strays(site: Site, is_fixing: bool) -> Finding:
-    """Changes that lie in the wrong checkout. Moving them would change a workspace in use: it is not done."""
-    if not open_workspaces(site):
-        return Finding(is_ok=True, found="no workspace is open here")
-    strays = [one for one in find_strays(site) if one.state == STRAY]
-    if not strays:
-        return Finding(is_ok=True, found="none")
-    named = ", ".join(f"{one.path} of {one.agent}" for one in strays[:_MOST_NAMED])
-    more = f" and {len(strays) - _MOST_NAMED} more" if len(strays) > _MOST_NAMED else ""
-    places = sorted({one.root for one in strays})
-    hint = "`landlane stray list` shows them, `landlane stray move` moves them to their workspace"
-    return Finding(is_ok=False, found=f"in {', '.join(places)}: {named}{more}", hint=hint)

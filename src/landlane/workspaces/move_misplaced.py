@@ -10,7 +10,7 @@ import os
 import stat
 import tempfile
 
-from landlane.claims.read import check
+from landlane.claims.check import check
 from landlane.errors import Held, Malformed, NotAllowed, RepositoryError
 from landlane.git.discovery import checkout_at
 from landlane.git.lock import git_lock
@@ -30,6 +30,7 @@ if TYPE_CHECKING:
     from landlane.sessions.model import Session
     from landlane.store.interface import Change
     from landlane.workspaces.model import Workspace
+
 
 _CONFLICT = "the workspace changed the same lines"
 

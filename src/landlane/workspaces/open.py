@@ -17,6 +17,7 @@ from landlane.git.run import ask, run_git
 from landlane.git.target import find_base, find_target
 from landlane.values import replace, value
 from landlane.workspaces import records as operations
+from landlane.workspaces.environment import lease_slots, renew_slots
 from landlane.workspaces.locate import forbidden, free_place, main_root, make_folder, workspaces_folder
 from landlane.workspaces.model import CLONE, KINDS, OPEN, OPENING, Workspace
 
@@ -29,6 +30,7 @@ if TYPE_CHECKING:
     from landlane.sessions.model import Session
 
     Step = Callable[[str], None]
+
 
 INIT_RECORD = "init/record.json"  # what init wrote down, if clients were set up
 _OURS = "refs/heads/landlane/"
@@ -116,7 +118,7 @@ def open_workspace(
                 begun = operations.adopt(site.context, begun, session)
             if begun is None:
                 continue  # somebody else was faster
-            renewed = _renew_slots(site, session, begun)
+            renewed = renew_slots(site, session, begun)
             left = _left_before(site, renewed, ground)
             left["rescues"] += saved
             return Opened(workspace=renewed, is_new=False, **left)
@@ -132,9 +134,9 @@ def _take_if_ready(site: Site, session: Session, task_id: str, base: str) -> Non
     Raises:
         Held: what it will change is held by another.
     """
-    from landlane.tasks.change import get_task
     from landlane.tasks.model import READY
     from landlane.tasks.pick import take_task
+    from landlane.tasks.read import get_task
 
     task = get_task(site.context, task_id)
     if task.state != READY:
@@ -199,7 +201,7 @@ def _fill(site: Site, session: Session, begun: Workspace, ground: _Ground, on_st
 def _mend(site: Site, session: Session) -> None:
     """Take up what was left half way; loading what that needs is worth it only if there is anything."""
     if operations.list_half_way(site.context):
-        from landlane.workspaces.close import mend
+        from landlane.workspaces.recover import mend
 
         for told in mend(site, session):
             site.tell(told)
@@ -235,7 +237,7 @@ def _await_other(site: Site, begun: Workspace) -> None:
 def _check_mended(site: Site, left: Workspace) -> None:
     """Take back what another process has just left half way; a child of it may still be in the way."""
     from landlane.platform.file_users_inhabitants import processes_in
-    from landlane.workspaces.close import mend
+    from landlane.workspaces.recover import mend
 
     mend(site)
     inside = processes_in(left.path)
@@ -268,7 +270,7 @@ def _make_room(site: Site, folder: str) -> None:
     settings = site.settings
     if not settings.workspace_floor_bytes or not settings.workspace_caches:
         return
-    from landlane.workspaces.survey import evict_caches, free_bytes
+    from landlane.workspaces.disk_space import evict_caches, free_bytes
 
     if free_bytes(folder) >= settings.workspace_floor_bytes:
         return
@@ -318,7 +320,7 @@ def _fill_submodules(site: Site, begun: Workspace) -> None:
 
 def _make_runnable(site: Site, session: Session, begun: Workspace, on_step: Step) -> Workspace:
     """Lease slots, carry the manifest out, and write down that it is open."""
-    leased, environment = _lease_slots(site, session, begun)
+    leased, environment = lease_slots(site, session, begun)
     on_step("leased")
     settings = site.settings
     steps = (settings.workspace_copy, settings.workspace_link, settings.workspace_install)
@@ -358,46 +360,6 @@ def _pointers_note(path: str) -> str:
     if has_lfs and not run_git("config", "filter.lfs.smudge", cwd=path).text.strip():
         return "Git LFS is not set up: large files are pointers here; `git lfs install && git lfs pull`"
     return ""
-
-
-def _renew_slots(site: Site, session: Session, workspace: Workspace) -> Workspace:
-    """Lease anew what ended with the session that had the workspace before."""
-    if not workspace.slots:
-        return workspace
-    leased, environment = _lease_slots(site, session, workspace)
-    if (leased, environment) == (workspace.slots, workspace.environment):
-        return workspace
-    return operations.change_state(
-        site.context, workspace, "adopted", session, slots=leased, environment=environment
-    )
-
-
-def _lease_slots(site: Site, session: Session, begun: Workspace) -> tuple[dict[str, str], dict[str, str]]:
-    """Lease what the workspace needs beside files; the variables that tell of it."""
-    context = site.context
-    leased: dict[str, str] = {}
-    environment = {"LANDLANE_WORKSPACE": begun.id, "LANDLANE_TASK": begun.task}
-    if not site.settings.workspace_slots:
-        return leased, environment
-    from landlane.state.slot_kinds import SlotRefused, known_kinds, make_wish, workspace_id
-    from landlane.state.slots import take_slot
-
-    place = workspace_id(context.processes.machine, begun.path)
-    for variable, kind in site.settings.workspace_slots:
-        wish = make_wish(known_kinds(site.settings.slots), kind, name="", amount=1, workspace=place)
-        # Remembered under the variable: whoever opens the same workspace again gets the same place.
-        outcome = take_slot(context, session, replace(wish, name=variable))
-        if isinstance(outcome, SlotRefused):
-            holder = outcome.holders[0].agent if outcome.holders else ""
-            raise Held(
-                f"no {kind} is left for {variable}: all {outcome.size} are held",
-                code="SLOT_TAKEN",
-                hint=outcome.hint,
-                holder=holder,
-            )
-        leased[variable] = outcome.slot.id
-        environment[variable] = outcome.slot.place or str(outcome.slot.amount)
-    return leased, environment
 
 
 def _earlier_branches(site: Site, task_id: str) -> dict[str, str]:

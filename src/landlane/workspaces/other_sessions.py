@@ -8,8 +8,8 @@ from landlane.claims.read import list_claims
 from landlane.errors import RepositoryError
 from landlane.git.discovery import find_checkout
 from landlane.platform.file_users import working_folder
+from landlane.platform.process_identity import Process
 from landlane.sessions.join import live_sessions
-from landlane.sessions.model import Process
 from landlane.store import records
 from landlane.values import value
 

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from landlane.claims.take import living
 from landlane.errors import Held, Malformed, NotAllowed
-from landlane.sessions.model import Process
+from landlane.platform.process_identity import Process
 from landlane.store import records
 from landlane.tasks.model import OVER, branch_of
 from landlane.tasks.rows import get_in, task_from, unknown_task
@@ -23,6 +23,7 @@ if TYPE_CHECKING:
     from landlane.sessions.model import Session
     from landlane.store.interface import Change, Reading
     from landlane.tasks.model import Task
+
 
 _NOUN = "workspace"
 HALF_WAY = (OPENING, CLOSING)

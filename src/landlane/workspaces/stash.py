@@ -16,7 +16,7 @@ from landlane.patterns.pattern import branches_overlap
 from landlane.rescue.at_risk import is_anything_at_stake
 from landlane.rescue.clear import clear_rescued
 from landlane.rescue.refs import Rescue, drop_rescue, get_rescue
-from landlane.rescue.restore_checkout import restore_rescue
+from landlane.rescue.restore import restore_rescue
 from landlane.rescue.save import place_of, save_checkout, saved_work
 from landlane.workspaces.records import is_held, list_workspaces
 

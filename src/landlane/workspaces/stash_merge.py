@@ -9,12 +9,13 @@ from landlane.git import create_checkout as checkouts
 from landlane.git.remove_checkout import private_git_dir, remove_checkout
 from landlane.git.run import git_failed, run_git, run_in, told
 from landlane.git.untrusted_checkout import WORKTREE, Place
-from landlane.rescue.restore_checkout import restore_rescue
+from landlane.rescue.restore import restore_rescue
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from landlane.context import Site
     from landlane.rescue.refs import Rescue
+
 
 _NOBODY = {
     f"GIT_{role}_{field}": text

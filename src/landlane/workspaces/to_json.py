@@ -11,7 +11,6 @@ TYPE_CHECKING = False
 if TYPE_CHECKING:
     from typing import Any
 
-    from landlane.rescue.refs import Rescue
     from landlane.workspaces.commit import Made
     from landlane.workspaces.model import Workspace
     from landlane.workspaces.survey import Surveyed
@@ -65,30 +64,6 @@ def surveyed_json(one: Surveyed) -> dict[str, Any]:
         "base": f"{base}, touches your paths" if one.is_stale else base,
     }
     return row
-
-
-def rescue_json(rescue: Rescue) -> dict[str, Any]:
-    """Saved work as every door shows it."""
-    facts = rescue.facts
-    return {
-        "id": rescue.id,
-        "agent": facts.get("agent") or None,
-        "session": facts.get("session") or None,
-        "task": facts.get("task") or None,
-        "workspace": facts.get("workspace") or None,
-        "reason": facts.get("reason") or "",
-        "at": rfc3339(rescue.at),
-        "bytes": rescue.bytes,
-        "files": rescue.files,
-        "kind": rescue.kind,
-        "head": rescue.head or None,
-        "branch": rescue.branch or None,
-        "operation": rescue.operation or None,
-        "ref": rescue.ref,
-        "commit": rescue.commit,
-        "root": rescue.root,
-        "notes": list(rescue.notes),
-    }
 
 
 def size_text(size: int) -> str:

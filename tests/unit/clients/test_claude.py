@@ -10,6 +10,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from landlane.clients.claude import hook as claude
+from landlane.clients.claude import tools
 from landlane.clients.claude.setup import canary, wanted
 from landlane.errors import Malformed
 from landlane.protocol.hook_events import HOLD, NOTHING, Answer, Event, Spoken, deny, is_guarded, tell
@@ -258,7 +259,7 @@ def test_guards_fail_closed_and_reading_does_not() -> None:
     assert file.path == ".claude/settings.local.json"
     assert set(hooks) == set(claude.KINDS)
     guard, reading = hooks["PreToolUse"]
-    assert set(guard["matcher"].split("|")) == {*claude.EDITS, *claude.SHELLS}
+    assert set(guard["matcher"].split("|")) == {*tools.EDITS, *tools.SHELLS}
     command = {"type": "command", "command": "PreToolUse True", "timeout": 30, "onFailure": "block"}
     assert guard["hooks"] == [command]
     assert "onFailure" not in reading["hooks"][0]

@@ -7,7 +7,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from landlane.errors import Malformed
-from landlane.sessions.model import Credentials, check_agent_name, check_label, check_text, parse_credentials
+from landlane.sessions.model import Credentials, check_agent_name, parse_credentials
+from landlane.text import check_label, check_text
 
 
 @pytest.mark.parametrize("name", ["a", "Ann", "claude-1", "ann@laptop", "a.b_c", "7", "_x", "@x", "a" * 64])

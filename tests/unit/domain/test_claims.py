@@ -12,17 +12,16 @@ from landlane.claims.model import (
     EXCLUSIVE,
     SHARED,
     Request,
-    areas_of,
     check_request,
-    ends_at,
-    epoch_of,
     find_cycle,
     is_in_the_way,
     modes_collide,
-    token_of,
 )
 from landlane.errors import Malformed
 from landlane.patterns.pattern import Pattern, overlap, parse
+from landlane.sessions.model import ends_at
+from landlane.store.lock_areas import areas_of
+from landlane.store.tokens import epoch_of, token_of
 
 
 def request(*texts: str, ttl_ms: int = 60_000) -> Request:

@@ -4,8 +4,9 @@ from __future__ import annotations
 
 import pytest
 
-from landlane.state import numbers
-from landlane.state.numbers import NumberKind, NumbersFound, state_of
+from landlane.git import numbered_files
+from landlane.git.numbered_files import NumbersFound
+from landlane.state.numbers import NumberKind, state_of
 
 
 @pytest.mark.parametrize(
@@ -24,7 +25,7 @@ from landlane.state.numbers import NumberKind, NumbersFound, state_of
     ],
 )
 def test_the_number_is_read_where_the_path_has_it(path: str, name: str, number: int | None) -> None:
-    assert numbers.reader_for(path)(name) == number
+    assert numbered_files.reader_for(path)(name) == number
 
 
 @pytest.mark.parametrize(
@@ -32,7 +33,7 @@ def test_the_number_is_read_where_the_path_has_it(path: str, name: str, number: 
     [("migrations/{n}_*.sql", "migrations"), ("{n}.md", ""), ("a/b*/{n}", "a"), ("a/b/v{n}/x.sql", "a/b")],
 )
 def test_only_the_literal_folder_is_searched(path: str, folder: str) -> None:
-    assert numbers.folder_of(path) == folder
+    assert numbered_files.folder_of(path) == folder
 
 
 @pytest.mark.parametrize(

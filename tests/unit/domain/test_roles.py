@@ -16,7 +16,8 @@ from landlane.roles.model import (
     find_role,
     why_not_verb,
 )
-from landlane.settings.model import Settings, check_settings
+from landlane.settings.load import check_settings
+from landlane.settings.model import Settings
 
 READERS = ("orchestrator", "debug", "review", "verify", "explore", "security", "research")
 

@@ -16,8 +16,9 @@ if TYPE_CHECKING:
     from collections.abc import Sequence
     from typing import Any
 
-    from landlane.cli.main import Desk
+    from landlane.cli.command import Desk
     from landlane.git.discovery import Checkout
+
 
 VARIABLE = "LANDLANE_RESIDENT"
 _LIMIT_SECONDS = 60.0

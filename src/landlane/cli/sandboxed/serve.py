@@ -13,8 +13,8 @@ import signal
 import socket
 import sys
 
+from landlane.cli.command import Desk, run_command
 from landlane.cli.fast_parse import read_call
-from landlane.cli.main import Desk, run_command
 from landlane.cli.terminal import Terminal, flush
 from landlane.errors import LandlaneError, Malformed, NotAllowed
 from landlane.resident.messages import BEGUN, ERR, EXIT, MOST_BYTES, OUT, frame, told_of, unpack
@@ -31,6 +31,7 @@ if TYPE_CHECKING:
     from landlane.cli.specs.table import Command
     from landlane.context import Context
     from landlane.sessions.model import Credentials, Session
+
 
 _CLAIMS = ("claim", "renew", "release", "check", "claims", "who", "status", "journal", "leave")
 _WORK = ("next", "done", "fail", "accept", "decline", "land", "sync", "number", "handoff", "rules", "fanout")
@@ -115,7 +116,7 @@ class GuestDesk(Desk):
 
     def begin(self) -> None:
         """Prove who it is, whatever the command."""
-        from landlane.sessions.join import prove
+        from landlane.sessions.identify import prove
 
         shown = os.environ.get("LANDLANE_SESSION", "")
         if not shown:

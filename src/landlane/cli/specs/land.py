@@ -9,7 +9,7 @@ _LANDING = Argument(name="landing", help="the entry's id, such as L3")
 LANDING_COMMANDS: tuple[Command, ...] = (
     Command(
         path="land",
-        handler="queue:land",
+        handler="land:land",
         summary="Submit a branch to the landing queue; it holds your claims until it has landed or bounced.",
         arguments=(Argument(name="branch", help="the current branch when left out", is_optional=True),),
         options=(
@@ -66,7 +66,7 @@ LANDING_COMMANDS: tuple[Command, ...] = (
     ),
     Command(
         path="sync",
-        handler="deploy:sync",
+        handler="sync:sync",
         summary="Fetch, and tell how far this branch is behind and ahead; exit 4 when behind.",
         options=(
             Option(name="--update", help="bring it up to date by merge or rebase", metavar="HOW"),

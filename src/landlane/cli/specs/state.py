@@ -76,7 +76,7 @@ STATE_COMMANDS: tuple[Command, ...] = (
     ),
     Command(
         path="number",
-        handler="slot:number",
+        handler="number:number",
         summary="The next number of a kind, which nobody else gets.",
         arguments=(Argument(name="kind", help="such as migration; [numbers] says where they stand"),),
         options=(Option(name="--for", help="what it is for", metavar="TEXT"),),
@@ -87,7 +87,7 @@ STATE_COMMANDS: tuple[Command, ...] = (
     ),
     Command(
         path="number list",
-        handler="slot:numbers",
+        handler="number:numbers",
         summary="Every number of a kind: used, pending or abandoned.",
         arguments=(Argument(name="kind"),),
         examples=("landlane number list migration",),
@@ -125,7 +125,7 @@ STATE_COMMANDS: tuple[Command, ...] = (
     ),
     Command(
         path="once",
-        handler="slot:once",
+        handler="once:once",
         summary="Run a command unless it was run under this key before; who comes second waits.",
         arguments=(_KEY, Argument(name="command", help="the command and its words", is_rest=True)),
         options=(

@@ -82,7 +82,7 @@ COMMANDS: tuple[Command, ...] = (
     ),
     Command(
         path="doctor",
-        handler="init:doctor",
+        handler="doctor:doctor",
         summary="Prove what holds and what does not; --fix repairs what can be repaired.",
         options=(
             Option(name="--fix", help="repair: rebuild a corrupt store from its journal", is_flag=True),

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from landlane.clients.claude.tools import EDITS, READS, SHELLS
 from landlane.clients.hook_format import (
     as_table,
     block,
@@ -43,6 +44,7 @@ if TYPE_CHECKING:
     from collections.abc import Mapping
     from typing import Any
 
+
 NAME = "claude"
 TITLE = "Claude Code"
 
@@ -59,15 +61,6 @@ KINDS = {
     "ConfigChange": SETTINGS,
 }
 
-# Tools that name the file they write or read, and where they name it.
-EDITS = {
-    "Edit": "file_path",
-    "Write": "file_path",
-    "MultiEdit": "file_path",
-    "NotebookEdit": "notebook_path",
-}
-READS = {"Read": "file_path", "NotebookRead": "notebook_path"}
-SHELLS = ("Bash", "Monitor", "PowerShell")
 
 GUARDS = ("PreToolUse", "ConfigChange")
 _FAILED = "failed"

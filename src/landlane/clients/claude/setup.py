@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import os
 
-from landlane.clients.claude.hook import EDITS, READS, SHELLS, TITLE
+from landlane.clients.claude.hook import TITLE
+from landlane.clients.claude.tools import EDITS, READS, SHELLS
 from landlane.clients.detect import (
     MEND,
     is_older,
@@ -16,8 +17,9 @@ from landlane.clients.detect import (
     program,
     release,
 )
+from landlane.clients.hook_command import SECONDS, ours
 from landlane.clients.hook_format import Group, hooks_layout
-from landlane.clients.setup_checks import SECONDS, layout_troubles, ours
+from landlane.clients.setup_checks import layout_troubles
 from landlane.clients.setup_model import JSON, Canary, Trouble, Wanted
 from landlane.errors import Malformed
 
@@ -27,6 +29,7 @@ if TYPE_CHECKING:
     from typing import Any
 
     from landlane.clients.setup_model import Place
+
 
 __all__ = ["TITLE", "canary", "is_used", "mcp_wanted", "troubles", "version", "wanted"]
 

@@ -18,9 +18,9 @@ from landlane.clients.detect import (
     program,
     release,
 )
-from landlane.clients.hook_command import is_ours
+from landlane.clients.hook_command import SECONDS, is_ours, ours
 from landlane.clients.hook_format import Group, hooks_layout
-from landlane.clients.setup_checks import SECONDS, layout_troubles, ours
+from landlane.clients.setup_checks import layout_troubles
 from landlane.clients.setup_model import JSON, TOML, Canary, Trouble, Wanted
 from landlane.errors import LandlaneError, Malformed
 
@@ -30,6 +30,7 @@ if TYPE_CHECKING:
     from typing import Any
 
     from landlane.clients.setup_model import Place
+
 
 __all__ = [
     "TITLE",

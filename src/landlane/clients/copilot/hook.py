@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from landlane.clients import hook_format as shapes
+from landlane.clients.copilot.tools import SHELLS
 from landlane.errors import Malformed
 from landlane.protocol import hook_events as words
 from landlane.protocol.hook_events import Event, Spoken
@@ -13,6 +14,7 @@ if TYPE_CHECKING:
     from typing import Any
 
     from landlane.protocol.hook_events import Answer
+
 
 NAME = "copilot"
 TITLE = "Copilot CLI"
@@ -30,8 +32,6 @@ KINDS = {
     "subagentStop": words.CHILD_STOP,
     "sessionEnd": words.END,
 }
-EDITS = ("edit", "create", "str_replace_editor", "apply_patch")
-SHELLS = ("bash", "powershell", "write_bash", "write_powershell")
 _TOLD = (words.START, words.PROMPT, words.BEFORE, words.AFTER, words.CHILD_START)
 
 

@@ -5,10 +5,12 @@ from __future__ import annotations
 import json
 import os
 
+from landlane.clients import hook_command
 from landlane.clients import setup_checks as conditions
-from landlane.clients.copilot.hook import BEFORE_TOOL, EDITS, KINDS, SHELLS, TITLE
+from landlane.clients.copilot.hook import BEFORE_TOOL, KINDS, TITLE
+from landlane.clients.copilot.tools import EDITS, SHELLS
 from landlane.clients.detect import is_there, located, program, release
-from landlane.clients.setup_checks import SECONDS
+from landlane.clients.hook_command import SECONDS
 from landlane.clients.setup_model import JSON, WHOLE, Canary, Trouble, Wanted
 
 TYPE_CHECKING = False
@@ -17,6 +19,7 @@ if TYPE_CHECKING:
     from typing import Any
 
     from landlane.clients.setup_model import Place
+
 
 __all__ = ["TITLE", "canary", "is_used", "mcp_wanted", "troubles", "version", "wanted"]
 
@@ -79,7 +82,7 @@ def troubles(place: Place, run: Callable[[list[str]], str]) -> list[Trouble]:
     """Everything that keeps our hooks from firing, or from refusing when they fail."""
     del run
     hooks, found = conditions.read_settings(located(place, HOOKS))
-    found += conditions.flat_troubles(TITLE, HOOKS, BEFORE_TOOL, hooks, _hooks(conditions.ours))
+    found += conditions.flat_troubles(TITLE, HOOKS, BEFORE_TOOL, hooks, _hooks(hook_command.ours))
     if hooks and hooks.get("version") != 1:
         found.append(Trouble(what=f"{HOOKS} is of a version that {TITLE} does not read", hint="delete it"))
     found += conditions.switched_off(TITLE, [located(place, path) for path in _SWITCHES], _off)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from landlane.clients import hook_format as shapes
+from landlane.clients.cursor.tools import CHANGES, EDITS, PATHS, READS, SHELLS
 from landlane.errors import Malformed
 from landlane.protocol import hook_events as words
 from landlane.protocol.hook_events import Event, Spoken
@@ -13,6 +14,7 @@ if TYPE_CHECKING:
     from typing import Any
 
     from landlane.protocol.hook_events import Answer
+
 
 NAME = "cursor"
 TITLE = "Cursor"
@@ -30,11 +32,6 @@ KINDS = {
     "stop": words.STOP,
     "sessionEnd": words.END,
 }
-_EDITS = ("Write", "StrReplace", "Edit", "MultiEdit", "EditNotebook", "NotebookEdit", "Delete", "TabWrite")
-_SHELLS = ("Shell", "Bash")
-_READS = ("Read", "ReadFile")
-_PATHS = ("file_path", "path", "target_file", "target_notebook", "notebook_path")
-_CHANGES = ("contents", "content", "old_string", "new_string", "edits", "code_edit")
 _TOLD = (words.START, words.PROMPT, words.BEFORE, words.AFTER)
 
 
@@ -73,11 +70,11 @@ def _tool_facts(said: Mapping[str, Any], cwd: str) -> dict[str, Any]:
     facts: dict[str, Any] = {"tool_name": name, "call": shapes.text_of(said, "tool_use_id")}
     if name == "ApplyPatch":
         return {**facts, "tool": words.EDIT, "paths": _patched(given, cwd)}
-    if name in _EDITS:
+    if name in EDITS:
         return {**facts, "tool": words.EDIT, "paths": (_path(given, cwd),)}
-    if name in _READS:
+    if name in READS:
         return {**facts, "tool": words.READ, "paths": (_path(given, cwd),)}
-    if name in _SHELLS:
+    if name in SHELLS:
         where = shapes.text_of(given, "working_directory") or cwd
         command = shapes.text_of(given, "command")
         return {**facts, "tool": words.SHELL, "command": command, "cwd": shapes.placed(where, cwd)}
@@ -105,13 +102,13 @@ def _guessed(given: Mapping[str, Any]) -> str:
         return "Shell"
     if "patch" in given:
         return "ApplyPatch"
-    if any(key in given for key in _PATHS) and any(key in given for key in _CHANGES):
+    if any(key in given for key in PATHS) and any(key in given for key in CHANGES):
         return "Write"
     raise shapes.odd("`tool_name` is not a text")
 
 
 def _path(given: Mapping[str, Any], cwd: str) -> str:
-    key = next((key for key in _PATHS if given.get(key)), "file_path")
+    key = next((key for key in PATHS if given.get(key)), "file_path")
     return shapes.path_of(given, key, cwd)
 
 

@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
+from landlane.clients import hook_command
 from landlane.clients import setup_checks as conditions
 from landlane.clients.cursor.hook import BEFORE_TOOL, KINDS, TITLE
 from landlane.clients.detect import MEND, is_there, located, program, release
-from landlane.clients.setup_checks import SECONDS
+from landlane.clients.hook_command import SECONDS
 from landlane.clients.setup_model import JSON, Canary, Trouble, Wanted
 
 TYPE_CHECKING = False
@@ -14,6 +15,7 @@ if TYPE_CHECKING:
     from typing import Any
 
     from landlane.clients.setup_model import Place
+
 
 __all__ = ["TITLE", "canary", "is_used", "mcp_wanted", "troubles", "version", "wanted"]
 
@@ -77,7 +79,7 @@ def troubles(place: Place, run: Callable[[list[str]], str]) -> list[Trouble]:
     """Everything that keeps our hooks from firing, or from refusing when they fail."""
     del run
     hooks, found = conditions.read_settings(located(place, HOOKS))
-    content = wanted(conditions.ours)[0].content
+    content = wanted(hook_command.ours)[0].content
     found += conditions.flat_troubles(TITLE, HOOKS, BEFORE_TOOL, hooks, content)
     if any(
         event == BEFORE_TOOL and hook.get("failClosed") is not True

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from landlane.clients import hook_format as shapes
+from landlane.clients.gemini.tools import EDITS, READS, SHELL
 from landlane.protocol import hook_events as words
 from landlane.protocol.hook_events import Event, Spoken
 
@@ -12,6 +13,7 @@ if TYPE_CHECKING:
     from typing import Any
 
     from landlane.protocol.hook_events import Answer
+
 
 NAME = "gemini"
 TITLE = "Gemini CLI"
@@ -26,9 +28,6 @@ KINDS = {
     "AfterAgent": words.STOP,
     "SessionEnd": words.END,
 }
-_EDITS = ("replace", "write_file")
-READS = ("read_file", "read_many_files")
-_SHELL = "run_shell_command"
 _GLOB = "*?[{!"
 _TOLD = (words.START, words.PROMPT, words.AFTER)
 
@@ -58,11 +57,11 @@ def _tool_facts(said: Mapping[str, Any], cwd: str) -> dict[str, Any]:
     """What a tool is about to do, or has done, with which files."""
     name = shapes.text_of(said, "tool_name", is_needed=True)
     given = shapes.table_of(said, "tool_input")
-    if name in _EDITS:
+    if name in EDITS:
         return {"tool_name": name, "tool": words.EDIT, "paths": (shapes.path_of(given, "file_path", cwd),)}
     if name in READS:
         return {"tool_name": name, "tool": words.READ, "paths": _read_paths(name, given, cwd)}
-    if name == _SHELL:
+    if name == SHELL:
         return {
             "tool_name": name,
             "tool": words.SHELL,

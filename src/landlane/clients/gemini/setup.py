@@ -4,11 +4,13 @@ from __future__ import annotations
 
 import os
 
+from landlane.clients import hook_command
 from landlane.clients import setup_checks as conditions
 from landlane.clients.detect import is_older, is_there, located, our_hooks, program, release
-from landlane.clients.gemini.hook import BEFORE_TOOL, KINDS, READS, TITLE
+from landlane.clients.gemini.hook import BEFORE_TOOL, KINDS, TITLE
+from landlane.clients.gemini.tools import READS
+from landlane.clients.hook_command import SECONDS
 from landlane.clients.hook_format import Group, hooks_layout
-from landlane.clients.setup_checks import SECONDS
 from landlane.clients.setup_model import JSON, Canary, Trouble, Wanted
 
 TYPE_CHECKING = False
@@ -17,6 +19,7 @@ if TYPE_CHECKING:
     from typing import Any
 
     from landlane.clients.setup_model import Place
+
 
 __all__ = ["TITLE", "canary", "is_used", "mcp_wanted", "troubles", "version", "wanted"]
 
@@ -72,7 +75,7 @@ def mcp_wanted(words: list[str]) -> tuple[Wanted, ...]:
 def troubles(place: Place, run: Callable[[list[str]], str]) -> list[Trouble]:
     """Everything that keeps our hooks from firing, or from refusing when they fail."""
     settings, found = conditions.read_settings(located(place, SETTINGS))
-    content = wanted(conditions.ours)[0].content
+    content = wanted(hook_command.ours)[0].content
     found += conditions.layout_troubles(TITLE, SETTINGS, BEFORE_TOOL, settings, content)
     names = {str(hook.get("name") or hook["command"]) for _, _, hook in our_hooks(settings)}
     found += conditions.switched_off(TITLE, _places(place), lambda one: _off(one, names))

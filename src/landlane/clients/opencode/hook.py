@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from landlane.clients import hook_format as shapes
+from landlane.clients.opencode.tools import EDITS, PATCHES, SHELLS
 from landlane.errors import Malformed
 from landlane.protocol import hook_events as words
 from landlane.protocol.hook_events import Event, Spoken
@@ -13,6 +14,7 @@ if TYPE_CHECKING:
     from typing import Any
 
     from landlane.protocol.hook_events import Answer
+
 
 NAME = "opencode"
 TITLE = "opencode"
@@ -26,9 +28,6 @@ KINDS = {
     "session.deleted": words.END,
 }
 _CHILD_KINDS = {words.START: words.CHILD_START, words.STOP: words.CHILD_STOP, words.END: words.CHILD_STOP}
-_EDITS = ("edit", "write", "multiedit")
-_PATCHES = ("apply_patch", "patch")
-_SHELLS = ("bash", "shell")
 
 
 def read(word: str, payload: Mapping[str, Any], environment: Mapping[str, str]) -> Event:
@@ -59,13 +58,13 @@ def _tool_facts(said: Mapping[str, Any], cwd: str) -> dict[str, Any]:
     name = shapes.text_of(said, "tool_name", is_needed=True)
     given = shapes.table_of(said, "tool_input")
     facts: dict[str, Any] = {"tool_name": name, "call": shapes.text_of(said, "tool_use_id")}
-    if name in _EDITS:
+    if name in EDITS:
         return {**facts, "tool": words.EDIT, "paths": (shapes.path_of(given, "filePath", cwd),)}
-    if name in _PATCHES:
+    if name in PATCHES:
         return {**facts, "tool": words.EDIT, "paths": _patched(given, cwd)}
     if name == "read":
         return {**facts, "tool": words.READ, "paths": (shapes.path_of(given, "filePath", cwd),)}
-    if name in _SHELLS:
+    if name in SHELLS:
         return {
             **facts,
             "tool": words.SHELL,

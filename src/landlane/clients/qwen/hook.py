@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from landlane.clients import hook_format as shapes
+from landlane.clients.qwen.tools import EDITS, SHELLS
 from landlane.protocol import hook_events as words
 from landlane.protocol.hook_events import Event, Spoken
 
@@ -12,6 +13,7 @@ if TYPE_CHECKING:
     from typing import Any
 
     from landlane.protocol.hook_events import Answer
+
 
 NAME = "qwen"
 TITLE = "Qwen Code"
@@ -30,8 +32,6 @@ KINDS = {
     "SubagentStop": words.CHILD_STOP,
     "SessionEnd": words.END,
 }
-_EDITS = {"edit": "file_path", "write_file": "file_path", "notebook_edit": "notebook_path"}
-_SHELLS = ("run_shell_command", "monitor")
 _TOLD = (words.START, words.PROMPT, words.AFTER)
 
 
@@ -68,11 +68,11 @@ def _tool_facts(said: Mapping[str, Any], cwd: str) -> dict[str, Any]:
     name = shapes.text_of(said, "tool_name", is_needed=True)
     given = shapes.table_of(said, "tool_input")
     facts: dict[str, Any] = {"tool_name": name, "call": shapes.text_of(said, "tool_use_id")}
-    if name in _EDITS:
-        return {**facts, "tool": words.EDIT, "paths": (shapes.path_of(given, _EDITS[name], cwd),)}
+    if name in EDITS:
+        return {**facts, "tool": words.EDIT, "paths": (shapes.path_of(given, EDITS[name], cwd),)}
     if name == "read_file":
         return {**facts, "tool": words.READ, "paths": (shapes.path_of(given, "file_path", cwd),)}
-    if name in _SHELLS:
+    if name in SHELLS:
         return {
             **facts,
             "tool": words.SHELL,

@@ -4,11 +4,12 @@ from __future__ import annotations
 
 import os
 
+from landlane.clients import hook_command
 from landlane.clients import setup_checks as conditions
 from landlane.clients.detect import is_there, located, program, release
+from landlane.clients.hook_command import SECONDS
 from landlane.clients.hook_format import Group, hooks_layout
 from landlane.clients.qwen.hook import BEFORE_TOOL, KINDS, TITLE
-from landlane.clients.setup_checks import SECONDS
 from landlane.clients.setup_model import JSON, Canary, Trouble, Wanted
 
 TYPE_CHECKING = False
@@ -17,6 +18,7 @@ if TYPE_CHECKING:
     from typing import Any
 
     from landlane.clients.setup_model import Place
+
 
 __all__ = ["TITLE", "canary", "is_used", "mcp_wanted", "troubles", "version", "wanted"]
 
@@ -70,7 +72,7 @@ def troubles(place: Place, run: Callable[[list[str]], str]) -> list[Trouble]:
     """Everything that keeps our hooks from firing, or from refusing when they fail."""
     del run
     settings, found = conditions.read_settings(located(place, SETTINGS))
-    content = wanted(conditions.ours)[0].content
+    content = wanted(hook_command.ours)[0].content
     found += conditions.layout_troubles(TITLE, SETTINGS, BEFORE_TOOL, settings, content)
     found += conditions.switched_off(TITLE, _places(place), _off)
     if place.environment.get("QWEN_CODE_SAFE_MODE", "").lower() in ("1", "true"):

@@ -9,17 +9,17 @@ from __future__ import annotations
 import os
 
 from landlane.claims.read import held_by, list_claims
-from landlane.doctor.command_path import hard_to_reach
 from landlane.errors import LandlaneError
 from landlane.gates.records import list_gates
 from landlane.handoffs.hand_over import context_for, tell_waiting
 from landlane.hooks.briefing.checkout import tell_base, tell_uncommitted
 from landlane.hooks.briefing.memory import tell_memory
+from landlane.processes.own_command import hard_to_reach
 from landlane.protocol.hook_events import CHILD_START, STRICT, WATCH
 from landlane.rules.show_to_session import tell_rules_safely
 from landlane.sessions.join import live_sessions
 from landlane.sessions.model import HOLDERS
-from landlane.tasks.change import lessons_of
+from landlane.tasks.read import lessons_of
 from landlane.tasks.rows import pattern_pairs, task_from
 
 TYPE_CHECKING = False
@@ -30,6 +30,7 @@ if TYPE_CHECKING:
     from landlane.protocol.hook_events import Event
     from landlane.sessions.model import Session
     from landlane.tasks.model import Task
+
 
 RESUMED = frozenset({"resume"})
 COMPACTED = frozenset({"compact"})

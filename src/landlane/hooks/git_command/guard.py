@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import os
 
-from landlane.claims.read import check
+from landlane.claims.check import check
 from landlane.errors import Held, NotAllowed, PatternError, RepositoryError
 from landlane.git.discovery import find_checkout
 from landlane.git.run import ask
@@ -21,6 +21,7 @@ if TYPE_CHECKING:
     from landlane.patterns.pattern import Pattern
     from landlane.sessions.model import Session
     from landlane.workspaces.other_sessions import Other
+
 
 _MOST_PATHS = 5  # of one session, in a sentence
 

@@ -9,6 +9,7 @@ from __future__ import annotations
 import os
 import time
 
+from landlane.claims.coverage import pattern_of
 from landlane.claims.model import EXCLUSIVE, SHARED
 from landlane.claims.read import list_claims
 from landlane.errors import PatternError
@@ -30,6 +31,7 @@ if TYPE_CHECKING:
     from landlane.patterns.pattern import Pattern
     from landlane.sessions.model import Session
     from landlane.sessions.tool_calls import ToolCall
+
 
 OWN = "own"
 FREE = "free"
@@ -128,15 +130,6 @@ def _judge(
     if is_mine:
         return replace(plain, kind=OWN)
     return replace(plain, kind=FREE) if _is_free(site.context, pattern) else plain
-
-
-def pattern_of(context: Context, path: str) -> Pattern:
-    """What must be held to change a path: itself, or its folder where the name can be in no pattern."""
-    while True:
-        try:
-            return context.repository.pattern_of(path or ".", "literal")
-        except PatternError:
-            path = os.path.dirname(path)
 
 
 def _is_claimable(context: Context, path: str) -> bool:

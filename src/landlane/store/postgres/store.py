@@ -12,12 +12,12 @@ import os
 import time
 from typing import cast
 
-from landlane.claims.model import areas_of
 from landlane.clock import SystemClock
 from landlane.errors import StoreError, StoreTransient
 from landlane.ids import digest
 from landlane.patterns.pattern import ancestors, below
 from landlane.store.journal_chain import START, Entry, encode_data, entry_from, seal
+from landlane.store.lock_areas import areas_of
 from landlane.store.postgres.errors import is_retriable, translate, without_password
 from landlane.store.postgres.prepared_call import PreparedCall
 from landlane.store.postgres.schema import connect, prepare_schema
@@ -39,6 +39,7 @@ if TYPE_CHECKING:
     from landlane.store.interface import Change, Listener, Reading, Row
 
     T = TypeVar("T")
+
 
 _MOST_TRIES = 8
 _SEAL_PAGE = 2000

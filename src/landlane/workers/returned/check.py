@@ -6,7 +6,7 @@ What counts is what the change makes of the tree, each path at both ends of a re
 from __future__ import annotations
 
 from landlane.claims.coverage import cover
-from landlane.claims.model import MOST_PATTERNS, Refused, areas_of
+from landlane.claims.model import MOST_PATTERNS, Refused
 from landlane.claims.read import held_by
 from landlane.claims.take import make_request, take_in
 from landlane.errors import Held, NotAllowed, PatternError
@@ -17,6 +17,7 @@ from landlane.patterns.pattern import covers_branch
 from landlane.roles.enforce import refuse_paths
 from landlane.roles.model import Scope
 from landlane.rules.violations import CLAIM_CODES, CLAIM_FIRST, STAY_IN_ROLE, Watched
+from landlane.store.lock_areas import areas_of
 from landlane.tasks.rows import pattern_pairs
 from landlane.values import replace, value
 from landlane.workers.returned import apply as returned
@@ -34,6 +35,7 @@ if TYPE_CHECKING:
     from landlane.sessions.model import Session
     from landlane.store.interface import Change
     from landlane.tasks.model import Task
+
 
 _FENCE = "hand-in"
 _CAUGHT = frozenset({"CHANGE_UNSAFE", "CHANGE_TOO_BIG"})

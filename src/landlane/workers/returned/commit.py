@@ -16,7 +16,7 @@ from landlane.git.trailers import find_posing_line, with_trailers
 from landlane.git.tree_diff import tree_changes
 from landlane.roles.model import forbidden, why_not_verb
 from landlane.sessions.leases import renew_session
-from landlane.tasks.change import owned
+from landlane.tasks.owner import owned
 from landlane.values import value
 from landlane.workers.returned import apply as returned
 from landlane.workers.returned.check import Returner, judge, judge_unclaimed, watched
@@ -34,6 +34,7 @@ if TYPE_CHECKING:
     from landlane.roles.model import Role
     from landlane.sessions.model import Session
     from landlane.tasks.model import Task
+
 
 _LONGEST_SUMMARY = 4_000
 _ATTEMPTS = 3

@@ -1,0 +1,46 @@
+"""Raise the token epoch when the store came from a backup."""
+
+from __future__ import annotations
+
+from landlane.app.mirror_owner import follows_this_store
+from landlane.store.mirror import read_tail
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+    from landlane.store.journal_chain import Entry
+    from landlane.store.postgres.store import PostgresStore
+    from landlane.store.sqlite.store import SqliteStore
+
+    AnyStore = SqliteStore | PostgresStore
+    from landlane.app.open import House
+
+
+def notice_restore(house: House) -> None:
+    """Raise the epoch when the store is older than the journal file beside it: it came from a backup."""
+    tail, _ = read_tail(house.mirror.journal_path)
+    if not follows_this_store(house) or tail is None:
+        return
+    found = house.store.entries(tail.position - 1, 1)
+    if found and found[0].hash == tail.hash:
+        return
+    from landlane.app.repository_record import begin_epoch, newest_epoch
+    from landlane.store.mirror import set_aside
+
+    # The epoch first: whoever dies in between leaves a file that is noticed once more.
+    try:
+        begin_epoch(house.store, newest_epoch(_readable(house.mirror.journal_path)), "store.restored", {})
+        set_aside(house.mirror.journal_path)
+    except FileNotFoundError:
+        return  # another process noticed it first
+
+
+def _readable(journal: str) -> Iterator[Entry]:
+    """The entries of a journal file up to the first line that is none."""
+    from landlane.store.mirror import read_journal
+
+    try:
+        yield from read_journal(journal)
+    except ValueError:
+        return

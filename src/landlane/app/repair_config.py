@@ -1,0 +1,64 @@
+"""Repair flipped git config when a repository is opened."""
+
+from __future__ import annotations
+
+import os
+import time
+
+from landlane.git.shared_config import (
+    find_flips,
+    mend_if_flipped,
+)
+from landlane.journal.read import last_position, read_entries
+from landlane.sessions.join import live_sessions
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from landlane.context import Context, Site
+    from landlane.store.interface import Change
+
+
+_LOOK_BACK = 5000
+
+_OVER = ("session.left", "session.lapsed", "session.gone")
+
+
+def tell_active(context: Context, at_ms: int) -> str:
+    """Who was at work at an instant of the calendar, as far as the newest stretch of the journal tells."""
+    last = ""
+    since: set[str] = set()
+    for entry in read_entries(context, max(0, last_position(context) - _LOOK_BACK)):
+        if entry.at <= at_ms:
+            last = f"{entry.agent} ({entry.session})" if entry.session else last
+        elif entry.kind in _OVER:
+            since.add(entry.agent)
+    live = {one.agent for one in live_sessions(context) if context.store.wall_of(one.started_at) <= at_ms}
+    named = ", ".join(sorted(live | since)) or "nobody"
+    return f"live then: {named}" + (f"; the last to act before: {last}" if last else "")
+
+
+def mend_flips(site: Site, *, is_thorough: bool = False) -> list[str]:
+    """Put right shared settings that cannot be meant; says and records which, and who was active."""
+    flips = find_flips(site.home)
+    if not flips:
+        return []
+    active = tell_active(site.context, changed_at(os.path.join(site.common_dir, "config")))
+    mended = mend_if_flipped(site.home, is_thorough=is_thorough)
+
+    def record(tx: Change) -> None:
+        tx.record("git.mended", "", "", {"reason": "; ".join(mended), "active": active})
+
+    # What could not be mended comes again with every command: told each time, written down only when done.
+    if mended and not any(flip.is_certain or is_thorough for flip in find_flips(site.home)):
+        site.context.store.change(record)
+    told = [f"{line} ({active})" for line in mended]
+    for line in told:
+        site.tell(line)
+    return told
+
+
+def changed_at(path: str) -> int:
+    try:
+        return int(os.stat(path).st_mtime * 1000)
+    except OSError:
+        return int(time.time() * 1000)

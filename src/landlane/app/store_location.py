@@ -1,0 +1,98 @@
+"""Where the store is: environment, pointer, settings; open it."""
+
+from __future__ import annotations
+
+import os
+
+from landlane.errors import StoreError
+from landlane.git.discovery import Checkout
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from landlane.clock import Clock
+    from landlane.settings.model import Settings
+    from landlane.store.postgres.store import PostgresStore
+    from landlane.store.sqlite.store import SqliteStore
+
+    AnyStore = SqliteStore | PostgresStore
+
+
+STORE_NAME = "store.db"
+
+POINTER = "store-url"
+
+_URL = ("postgresql://", "postgres://")
+
+
+def store_place(checkout: Checkout, settings: Settings) -> str:
+    """Where the store is: the environment says, else the last `store move`, else the settings, else here."""
+    place = os.environ.get("LANDLANE_STORE", "") or _pointed_to(checkout.state_folder) or settings.store_url
+    if "://" in place:
+        return place
+    # A path means the same from every folder and in every worktree: it counts from where the git folder is.
+    base = os.path.dirname(checkout.home_dir) if checkout.home_dir else checkout.root
+    return os.path.join(base, place or os.path.join(checkout.state_folder, STORE_NAME))
+
+
+def _pointed_to(folder: str) -> str:
+    """Where the last `store move` went, if there was one; not knowing it would part the state in two."""
+    path = os.path.join(folder, POINTER)
+    try:
+        with open(path, encoding="utf-8", errors="replace") as file:
+            place = file.read().strip()
+    except FileNotFoundError:
+        return ""
+    except OSError as error:
+        raise StoreError(
+            f"{path} cannot be read: {error.strerror}",
+            code="STORE_FORBIDDEN",
+            hint="it says where the store is: ask the user who moved it, or set LANDLANE_STORE",
+        ) from error
+    if "://" not in place and not os.path.isabs(place):
+        raise StoreError(
+            f"{path} does not say where the store is",
+            code="STORE_POINTER_BROKEN",
+            hint="write the store's URL or path into it; remove it only if the store was never moved",
+        )
+    return place
+
+
+def open_store(
+    place: str,
+    folder: str,
+    repository_id: str,
+    settings: Settings,
+    *,
+    clock: Clock | None = None,
+    is_short_lived: bool = False,
+    is_fresh: bool = False,
+) -> AnyStore:
+    """Open the store at a path or URL; with `is_fresh`, to bring the state along that belongs into it."""
+    if place.startswith(_URL):
+        from landlane.store.postgres.store import PostgresStore
+
+        return PostgresStore(place, repository_id, folder=folder, clock=clock, wait_ms=settings.store_wait_ms)
+    if "://" in place:
+        raise StoreError(
+            f"{place.split('://', maxsplit=1)[0]}:// is no kind of store",
+            code="STORE_UNKNOWN_KIND",
+            hint="give a path for SQLite or a postgresql:// URL",
+        )
+    from landlane.store.sqlite.store import SqliteStore
+
+    return SqliteStore(
+        sqlite_path(place),
+        repository_id,
+        clock=clock,
+        wait_ms=settings.store_wait_ms,
+        # A command ends without closing, so that it need not empty the log; the next one has to read what is
+        # left of it, so it is kept short.
+        checkpoint_pages=200 if is_short_lived else 1000,
+        is_fresh=is_fresh,
+    )
+
+
+def sqlite_path(place: str) -> str:
+    """The file that a place means: itself, or the store in a folder."""
+    path = os.path.abspath(place)
+    return os.path.join(path, STORE_NAME) if os.path.isdir(path) else path

@@ -1,0 +1,71 @@
+"""Whether a session may change a path now."""
+
+from __future__ import annotations
+
+from landlane.claims.model import Claim
+from landlane.claims.read import list_claims, token_over
+from landlane.claims.take import ancestors_of
+from landlane.patterns.pattern import covers_branch
+from landlane.values import value
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    from landlane.context import Context
+    from landlane.patterns.pattern import Pattern
+    from landlane.sessions.model import Session
+
+
+@value
+class Standing:
+    """Whether a session may change a path now: `held`, `free`, `unclaimed`, `required` or `other`."""
+
+    path: str
+    state: str
+    claim: Claim | None = None
+
+
+def check(context: Context, session: Session | None, pattern: Pattern, token: int | None = None) -> Standing:
+    """Whether this session may change this path now.
+
+    Raises:
+        Stale: the token shown belongs to a grant that is over.
+    """
+    near = list_claims(context, (pattern,))
+    mine = [
+        claim
+        for claim in near
+        if session is not None and claim.session == session.id and _covers(claim, pattern, context)
+    ]
+    # Whoever has no session any more has lost its grants with it.
+    if token is not None and all(claim.token != token for claim in mine):
+        raise token_over(session, pattern.text)
+    if mine:
+        return Standing(path=pattern.text, state="held", claim=mine[-1])
+    # What the session itself holds nearby, say a glob that could match below this path, is not in its way.
+    others = [claim for claim in near if session is None or claim.session != session.id]
+    if others and session is not None:
+        kin = context.store.view(lambda reading: ancestors_of(reading, session.id))
+        others = [claim for claim in others if claim.session not in kin]
+    if others:
+        return Standing(path=pattern.text, state="other", claim=others[0])
+    if _is_listed(context, context.settings.claims_free, pattern):
+        return Standing(path=pattern.text, state="free")
+    if _is_listed(context, context.settings.claims_required, pattern):
+        return Standing(path=pattern.text, state="required")
+    return Standing(path=pattern.text, state="unclaimed")
+
+
+def _covers(claim: Claim, pattern: Pattern, context: Context) -> bool:
+    held = context.repository.pattern_of(claim.pattern, claim.kind)
+    return all(any(covers_branch(mine, wanted) for mine in held.branches) for wanted in pattern.branches)
+
+
+def _is_listed(context: Context, listed: Sequence[str], pattern: Pattern) -> bool:
+    known = [context.repository.pattern_of(text, "glob") for text in listed]
+    return any(
+        any(covers_branch(mine, wanted) for mine in one.branches)
+        for one in known
+        for wanted in pattern.branches
+    )

@@ -1,0 +1,200 @@
+"""Run a handler; the context of a command; signals and exit codes."""
+
+from __future__ import annotations
+
+import os
+
+from landlane.cli.main import SIGINT, SIGNALLED
+from landlane.cli.terminal import Terminal
+from landlane.errors import LandlaneError, RepositoryError
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from typing import Any
+
+    from landlane.cli.specs.table import Command
+
+
+def run_command(command: Command, given: dict[str, Any], desk_kind: type[Desk] | None = None) -> int:
+    """Run a command's handler with its parameters; errors become their message and exit code.
+
+    Behind a fence the store cannot be opened: there the resident runs it, and only its answer is shown here.
+    """
+    if desk_kind is None and os.environ.get("LANDLANE_RESIDENT"):
+        from landlane.cli.sandboxed.forward import forward, runs_here
+
+        if not runs_here(command):
+            return forward(command, given)
+    terminal = Terminal(is_json=bool(given.pop("json", False)))
+    make_desk = desk_kind or Desk
+    desk = make_desk(terminal, str(given.pop("as", None) or ""), str(given.pop("repo", None) or ""))
+    try:
+        desk.begin()
+        return _find_handler(command.handler)(desk, **given)
+    except LandlaneError as error:
+        return terminal.fail(desk.with_calendar(error))
+    except BrokenPipeError:
+        return 1
+    except KeyboardInterrupt as stop:
+        return terminal.fail(_interrupted(stop))
+    except Exception as error:  # noqa: BLE001 - whatever it is, the caller gets one answer in the known form
+        return terminal.fail(_unexpected(error))
+    finally:
+        desk.settle()
+
+
+class Stopped(KeyboardInterrupt):
+    """A signal asks the command to end; like Ctrl-C it gives up its place in line first."""
+
+
+def heed_signals() -> None:
+    """For commands that wait: end on SIGTERM and SIGHUP as on Ctrl-C, and leave nothing behind."""
+    import signal
+
+    def stop(number: int, _: object) -> None:
+        raise Stopped(number)
+
+    for number in (signal.SIGTERM, signal.SIGHUP):
+        if signal.getsignal(number) is signal.SIG_DFL:  # nohup has its reasons
+            signal.signal(number, stop)
+
+
+def _interrupted(stop: KeyboardInterrupt) -> LandlaneError:
+    number = stop.args[0] if isinstance(stop, Stopped) else SIGINT
+    error = LandlaneError("stopped by a signal before it was done", code="INTERRUPTED")
+    error.exit_code = SIGNALLED + number
+    return error
+
+
+def _unexpected(error: Exception) -> LandlaneError:
+    """What no other error of ours says: the system refused something, or we made a mistake."""
+    if isinstance(error, OSError):
+        where = f"{error.filename}: " if error.filename else ""
+        hint = "check the disk, and what this user may read and write"
+        return LandlaneError(f"{where}{error.strerror or error}", code="SYSTEM_REFUSED", hint=hint)
+    from traceback import extract_tb
+
+    at = extract_tb(error.__traceback__)[-1]
+    return LandlaneError(
+        f"{type(error).__name__}: {error} ({os.path.basename(at.filename)}:{at.lineno})",
+        code="UNEXPECTED",
+        hint="this is a mistake in landlane: please report it; `landlane doctor` checks the state",
+    )
+
+
+def _find_handler(name: str) -> Any:
+    module, _, function = name.partition(":")
+    found = __import__(f"landlane.cli.{module}", fromlist=[function])
+    return getattr(found, function)
+
+
+class Desk:
+    """What a handler works at: the terminal, the open repository, and who is acting."""
+
+    def __init__(self, terminal: Terminal, name: str, folder: str) -> None:
+        self.terminal = terminal
+        self.folder = folder
+        self._name = name
+        self._house: Any = None
+        self._session_id = ""
+
+    def begin(self) -> None:
+        """What has to be settled before the handler begins: here, nothing."""
+
+    @property
+    def house(self) -> Any:
+        """The repository, opened when it is first needed."""
+        return self._house if self._house is not None else self.open()
+
+    def open(self, *, notices_restore: bool = True) -> Any:
+        """Open the repository; see `open_house`."""
+        from landlane.app.open import open_house
+
+        self._house = open_house(self.cwd, is_short_lived=True, notices_restore=notices_restore)
+        return self._house
+
+    def with_calendar(self, error: LandlaneError) -> LandlaneError:
+        """The error with the store's instants as everybody's."""
+        at = error.facts.pop("until_at", None)
+        if at is not None:
+            from landlane.clock import rfc3339
+
+            error.facts["until"] = rfc3339(self.house.store.wall_of(at))
+        return error
+
+    def settle(self) -> None:
+        """Let the plain files beside the store follow what this command changed; the next one catches up."""
+        if self._house is not None:
+            try:
+                self._house.settle()
+                self._tell_notices()
+            except (LandlaneError, OSError, ValueError):
+                return
+
+    def _tell_notices(self) -> None:
+        """Say what the acting session must hear of; with --json `status` tells it."""
+        if self._session_id and not self.terminal.is_json:
+            from landlane.sessions.notices import take_notices
+
+            for text in take_notices(self._house.context, self._session_id):
+                self.terminal.note(f"notice: {text}")
+
+    @property
+    def cwd(self) -> str:
+        """The folder that relative paths count from."""
+        try:
+            folder = os.path.abspath(self.folder) if self.folder else os.getcwd()
+        except FileNotFoundError:
+            folder = ""
+        if not os.path.isdir(folder):
+            raise RepositoryError(
+                f"there is no folder {self.folder}" if self.folder else "the folder we stand in is gone",
+                code="NO_FOLDER",
+                hint="give --repo a folder that is there, or cd to one",
+            )
+        return folder
+
+    def caller(self) -> Any:
+        """What this call says about who acts."""
+        from landlane.app.open import person_name
+        from landlane.sessions.identify import Caller
+
+        return Caller(
+            name=self._name,
+            session_text=os.environ.get("LANDLANE_SESSION", ""),
+            agent_variable=os.environ.get("LANDLANE_AGENT", ""),
+            person=person_name(),
+        )
+
+    @property
+    def given_name(self) -> str:
+        """The name that the call gives with --as, if it does."""
+        return self._name
+
+    def caller_name(self) -> str:
+        """The name under which this call does what needs no session."""
+        caller = self.caller()
+        return caller.name or caller.agent_variable or caller.person
+
+    def session(self) -> Any:
+        """The session that acts; begun if there is none."""
+        from landlane.sessions.identify import identify
+
+        session = identify(self.house.context, self.caller()).session
+        self._session_id = session.id
+        return session
+
+    def show_life(self) -> None:
+        """Looking counts as a sign of life; whoever has no session, or a dead one, may look all the same."""
+        try:
+            self.known_session()
+        except LandlaneError:
+            return
+
+    def known_session(self) -> Any:
+        """The session that acts, if there is one already; nothing is begun."""
+        from landlane.sessions.identify import known_session
+
+        joined = known_session(self.house.context, self.caller())
+        self._session_id = joined.session.id if joined else ""
+        return joined.session if joined else None

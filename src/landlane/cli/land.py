@@ -1,0 +1,99 @@
+"""Land."""
+
+from __future__ import annotations
+
+from landlane.cli.queue import show_output
+from landlane.errors import LandlaneError
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from typing import Any
+
+    from landlane.cli.command import Desk
+    from landlane.landing.model import Landing
+
+
+_MOST_SHOWN = 5
+
+_MEANT = {"landed": 0, "bounced": 1, "ejected": 1, "held": 7}
+
+
+def land(desk: Desk, branch: str, task: str, wait: bool) -> int:
+    """Submit a branch, and with --wait see it through."""
+    from landlane.landing.after_landing import is_shared
+    from landlane.landing.submit import submit_branch
+    from landlane.landing.to_json import landing_json
+
+    house = desk.house
+    site = house.site(desk.terminal.note)
+    session = desk.session()
+    submitted = submit_branch(site, session, house.witness(), branch, task, is_shared=is_shared(site))
+    landing, stop = submitted.landing, None
+    if wait and landing.state != "held":
+        landing, stop = _see_through(desk, site, session, landing)
+    elif landing.state != "held":
+        _leave_to_resident(desk, site)
+    code = _MEANT.get(landing.state, 0)
+    if stop is not None and landing.state not in _MEANT:
+        show_output(desk, stop)
+        raise stop
+    answer: dict[str, Any] = {"ok": code == 0, "landing": landing_json(landing), "new": submitted.is_new}
+    if code:
+        answer |= _refusal(landing)
+        if not desk.terminal.is_json:
+            desk.terminal.complain(answer["message"], answer["hint"], answer["code"])
+            if landing.output:
+                desk.terminal.note(landing.output)
+    desk.terminal.answer(answer, _in_words(landing))
+    return code
+
+
+def _refusal(landing: Landing) -> dict[str, Any]:
+    if landing.state == "held":
+        hint = f"a person decides with `landlane gate approve {landing.id}`"
+        return {"code": "WAITS_FOR_PERSON", "message": f"{landing.id} {landing.reason}", "hint": hint}
+    task = f"; `landlane task show {landing.bounce_task}` tells more" if landing.bounce_task else ""
+    return {
+        "code": landing.code or "BOUNCED",
+        "message": f"{landing.id} {landing.state}: {landing.reason}",
+        "hint": f"{landing.advice or 'land it again'}{task}",
+    }
+
+
+def _in_words(landing: Landing) -> str:
+    if landing.state == "landed":
+        notes = "".join(f"\n{note}" for note in landing.notes)
+        flaky = f"\nflaky: {', '.join(landing.flaky)}" if landing.flaky else ""
+        nameless = _nameless(landing)
+        return f"{landing.id} landed on {landing.target} as {landing.commit[:12]}{flaky}{notes}{nameless}"
+    return f"{landing.id} is {landing.state} ({landing.branch} at {landing.head[:12]}){_nameless(landing)}"
+
+
+def _nameless(landing: Landing) -> str:
+    """The commits that no session is known to have made, in a line."""
+    shown = ", ".join(commit[:12] for commit in landing.unidentified[:_MOST_SHOWN])
+    more = len(landing.unidentified) - _MOST_SHOWN
+    return f"\nunidentified: {shown}{f' and {more} more' if more > 0 else ''}" if shown else ""
+
+
+def _see_through(
+    desk: Desk, site: Any, session: Any, landing: Landing
+) -> tuple[Landing, LandlaneError | None]:
+    """Run the queue, or watch whoever does, until the entry has ended."""
+    from landlane.cli.command import heed_signals
+    from landlane.landing.wait import has_more, see_through
+
+    heed_signals()
+    seen = see_through(site, session, landing.id, lambda stage: desk.terminal.note(f"{landing.id}: {stage}"))
+    if has_more(site):  # whoever submitted meanwhile relies on the one who ran the queue
+        _leave_to_resident(desk, site)
+    return seen
+
+
+def _leave_to_resident(desk: Desk, site: Any) -> None:
+    if site.settings.landing_resident:
+        from landlane.resident.start import start_resident
+
+        trouble = start_resident(site)
+        if trouble:
+            desk.terminal.note(f"{trouble}; `landlane queue run --drain` lands it")

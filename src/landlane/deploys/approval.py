@@ -1,0 +1,59 @@
+"""Ask a person to approve a deploy, and look up the answer."""
+
+from __future__ import annotations
+
+from landlane.errors import (
+    LandlaneError,
+    NotAllowed,
+    WaitsForPerson,
+)
+from landlane.gates import ask as gates
+from landlane.gates.model import DEPLOY, LONGEST_WHY, WAITING
+from landlane.gates.subject import estimate_risk, evidence_for
+from landlane.tasks.model import AT_WORK
+from landlane.tasks.rows import task_from
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+    from typing import Any
+
+    from landlane.context import Site
+    from landlane.sessions.model import Session
+
+
+def is_deploy_approved(site: Site, about: Mapping[str, Any]) -> bool:
+    """Whether a person's last word on this commit, command and target was a yes."""
+    return site.context.store.view(lambda reading: gates.find_approval(reading, DEPLOY, about)) is not None
+
+
+def ask_for_deploy(site: Site, session: Session, about: Mapping[str, Any]) -> LandlaneError:
+    """Ask a person for a deploy; tells what to say to whoever wanted it.
+
+    Its only task in hand rests meanwhile; whoever has none, or several, just has to come again.
+    """
+    why = f"deploy {about['commit'][:12]} to {about['target']}: {about['command']}"[:LONGEST_WHY]
+    context = site.context
+    rows = context.store.view(lambda reading: reading.all("tasks_of_session", session=session.id))
+    tasks = [task_from(row) for row in rows if row[4] in AT_WORK]
+    found = evidence_for(site, tasks[0] if len(tasks) == 1 else None, about["commit"])
+    risk = estimate_risk(site, DEPLOY, found, has_checks=None)
+    if len(tasks) == 1:
+        gate = gates.ask(context, session, tasks[0].id, DEPLOY, why, about, risk=risk, evidence=found)
+    else:
+        gate = gates.ask_freely(context, session, DEPLOY, why, about, risk=risk, evidence=found)
+    if gate.state == WAITING:
+        return WaitsForPerson(
+            f"{gate.id} waits for a person: {why}",
+            code="WAITS_FOR_PERSON",
+            hint=f"a person says `landlane gate approve {gate.id}`; then give the same command again",
+            gate=gate.id,
+            head=about["commit"],
+        )
+    said = f": {gate.answer}" if gate.answer else ""
+    return NotAllowed(
+        f"{gate.id} was {gate.state} by {gate.answered_by}{said}",
+        code="GATE_REJECTED",
+        hint=f"deploy another commit; a person who thinks otherwise by now says `gate approve {gate.id}`",
+        gate=gate.id,
+    )

@@ -1,0 +1,28 @@
+"""Misplaced changes."""
+
+from __future__ import annotations
+
+from landlane.doctor.finding import Finding
+from landlane.workspaces.misplaced import STRAY, find_strays
+from landlane.workspaces.other_sessions import open_workspaces
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from landlane.context import Site
+
+
+_MOST_NAMED = 5
+
+
+def look_at_strays(site: Site, is_fixing: bool) -> Finding:
+    """Changes that lie in the wrong checkout. Moving them would change a workspace in use: it is not done."""
+    if not open_workspaces(site):
+        return Finding(is_ok=True, found="no workspace is open here")
+    strays = [one for one in find_strays(site) if one.state == STRAY]
+    if not strays:
+        return Finding(is_ok=True, found="none")
+    named = ", ".join(f"{one.path} of {one.agent}" for one in strays[:_MOST_NAMED])
+    more = f" and {len(strays) - _MOST_NAMED} more" if len(strays) > _MOST_NAMED else ""
+    places = sorted({one.root for one in strays})
+    hint = "`landlane stray list` shows them, `landlane stray move` moves them to their workspace"
+    return Finding(is_ok=False, found=f"in {', '.join(places)}: {named}{more}", hint=hint)

@@ -1,0 +1,135 @@
+"""Join when enough branches are done; drop the rest."""
+
+from __future__ import annotations
+
+from landlane.fanout.model import (
+    ABANDONED,
+    DROP,
+    JOINED,
+    LONGEST_RESULT,
+    OPEN,
+    WAITING,
+    Branch,
+    Fan,
+    is_waiting_for,
+    judge,
+    results_text,
+)
+from landlane.fanout.records import NOUN, branches_of, fan_from
+from landlane.store import records
+from landlane.tasks.add import forget_signs
+from landlane.tasks.model import (
+    BLOCKED,
+    DROPPED,
+    FAILED,
+    LONGEST_LINE,
+    READY,
+)
+from landlane.tasks.rows import get_in, move_task
+from landlane.values import as_dict, replace
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    from landlane.context import Context
+    from landlane.store.interface import Change, Reading
+    from landlane.tasks.model import Task
+
+
+_UNSETTLED = (OPEN, JOINED)
+
+
+def settle_fan_in(tx: Change, context: Context, fan_id: str) -> None:
+    """Join a fan if it is time, inside a transaction that holds still whatever made it so."""
+    document = records.lock(tx, NOUN, fan_id)
+    if document is None or document["state"] != OPEN:
+        return
+    fan = fan_from(document)
+    branches = branches_of(tx, fan)  # behind the lock: whoever held it before has committed
+    now = context.store.wall_of(tx.now)
+    is_late = bool(fan.deadline_at) and now >= fan.deadline_at
+    found = judge(fan.policy, fan.need, branches, is_late=is_late)
+    parent = get_in(tx, fan.task)
+    if parent.state != BLOCKED:
+        why = f"{fan.task} is {parent.state}: it no longer waits for its branches"
+        ended = replace(fan, state=ABANDONED, is_settled=True, why=why, joined_at=now)
+        records.put(tx, NOUN, as_dict(ended), "abandoned")
+    elif found is not None:
+        results = [{**as_dict(one), "result": one.result[:LONGEST_RESULT]} for one in branches]
+        has_rest = fan.rest == DROP and any(one.state in WAITING for one in branches)
+        joined = replace(
+            fan,
+            state=JOINED,
+            is_settled=not has_rest,
+            is_met=found.is_met,
+            why=found.why,
+            results=results,
+            joined_at=now,
+        )
+        records.put(tx, NOUN, as_dict(joined), "joined")
+        _go_on(tx, parent, joined, branches)
+
+
+def _go_on(tx: Change, parent: Task, fan: Fan, branches: Sequence[Branch]) -> None:
+    """The task goes on with all that came; or fails with it, when that is not enough."""
+    text = results_text(fan, branches, LONGEST_LINE)
+    if not is_waiting_for(parent.why, fan.id):  # somebody blocked it for another reason, which stays
+        tx.record("task.joined", "", "", {"task": parent.id, "why": text, "fan": fan.id, "state": BLOCKED})
+        return
+    then = READY if fan.is_met else FAILED
+    why = f"{fan.id} joined: {fan.why}"
+    action = f"go on with what the branches brought: landlane fan show {fan.id}"
+    move_task(tx, parent, then, why=why, ready_at=tx.now, next_action=parent.next_action or action)
+    facts = {"task": parent.id, "why": text, "fan": fan.id, "state": then, "kept_why": why}
+    tx.record("task.joined", "", "", facts)
+    tx.frees = True
+
+
+def settle_fans(context: Context) -> int:
+    """Join what is due, and drop what nobody has begun and nobody needs; tells how many fans that were.
+
+    Quick when there is nothing to do. Any number of processes may call it at any time.
+    """
+    found = [fan_from(one) for one in context.store.view(lambda it: records.all_of(it, NOUN, _UNSETTLED))]
+    due = [
+        fan
+        for fan in found
+        if fan.state == JOINED or context.store.view(lambda reading, fan=fan: _is_due(reading, context, fan))
+    ]
+    for fan in due:
+        if fan.state == OPEN:
+            context.change(lambda tx, fan=fan: settle_fan_in(tx, context, fan.id))
+        document = context.store.view(lambda reading, fan=fan: records.find(reading, NOUN, fan.id))
+        if document is not None and document["state"] == JOINED and not document["is_settled"]:
+            _drop_rest(context, fan_from(document))
+    return len(due)
+
+
+def _is_due(reading: Reading, context: Context, fan: Fan) -> bool:
+    if fan.deadline_at and context.store.wall_of(reading.now) >= fan.deadline_at:
+        return True
+    row = reading.one("task_get", task=fan.task)
+    is_over = judge(fan.policy, fan.need, branches_of(reading, fan), is_late=False) is not None
+    return is_over or row is None or row[4] != BLOCKED
+
+
+def _drop_rest(context: Context, fan: Fan) -> None:
+    """Drop the branches that nobody has begun; each by itself, so that nobody who ends one has to wait."""
+    why = f"{fan.id} was joined without it: {fan.why}"
+
+    def drop(tx: Change, task_id: str) -> None:
+        task = get_in(tx, task_id)
+        if task.state in WAITING:
+            move_task(tx, task, DROPPED, why=why)
+            forget_signs(tx, context, task)
+            tx.record("task.dropped", "", "", {"task": task_id, "why": why, "before": task.state})
+
+    def settle(tx: Change) -> None:
+        document = records.lock(tx, NOUN, fan.id)
+        if document is not None and not document["is_settled"]:
+            records.put(tx, NOUN, {**document, "is_settled": True}, "settled")
+
+    for task_id in fan.children:
+        context.change(lambda tx, task_id=task_id: drop(tx, task_id))
+    context.change(settle)

@@ -1,0 +1,79 @@
+"""Branches and results of a fan-out in the store."""
+
+from __future__ import annotations
+
+from landlane.fanout.model import (
+    JOINED,
+    Branch,
+    Fan,
+)
+from landlane.store import records
+from landlane.tasks.model import (
+    BLOCKED,
+    DONE,
+    ENDED,
+)
+from landlane.tasks.rows import task_from, whole
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    from landlane.store.interface import Reading
+    from landlane.tasks.model import Task
+
+
+NOUN = "fan"
+
+_FAILED = ENDED - {DONE}
+
+
+def fan_from(document: records.Document) -> Fan:
+    """A fan from its record."""
+    return Fan(**document)
+
+
+def children_of(reading: Reading, fan: Fan) -> tuple[Task, ...]:
+    rows = reading.all("tasks_among", ids=list(fan.children))
+    found = {row[0]: task_from(row) for row in rows}
+    return tuple(whole(reading, found[one]) for one in fan.children if one in found)
+
+
+def branches_of(reading: Reading, fan: Fan) -> tuple[Branch, ...]:
+    tasks = {row[0]: task_from(row) for row in reading.all("tasks_among", ids=list(fan.children))}
+    tasks = {one: whole(reading, task) if task.state == BLOCKED else task for one, task in tasks.items()}
+    stuck = _stuck(reading, list(tasks.values()))
+    return tuple(
+        Branch(
+            task=one,
+            name=name,
+            state=tasks[one].state,
+            result=tasks[one].result,
+            head=tasks[one].head,
+            why=tasks[one].why,
+            is_stuck=one in stuck,
+        )
+        for one, name in zip(fan.children, fan.names, strict=True)
+    )
+
+
+def _stuck(reading: Reading, tasks: Sequence[Task]) -> set[str]:
+    """Those that wait for one that ended without being done, or for one that does."""
+    found: set[str] = set()
+    blocked = {task.id: reading.all("task_after_of", task=task.id) for task in tasks if task.state == BLOCKED}
+    while True:
+        more = {
+            task_id
+            for task_id, befores in blocked.items()
+            if task_id not in found and any(before in found or state in _FAILED for before, state in befores)
+        }
+        if not more:
+            return found
+        found |= more
+
+
+def results_of(reading: Reading, fan: Fan) -> tuple[Branch, ...]:
+    """All results and failures in the order of the plan: as the join was given them, or as they are now."""
+    if fan.state == JOINED:
+        return tuple(Branch(**one) for one in fan.results)
+    return branches_of(reading, fan)

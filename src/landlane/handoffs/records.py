@@ -1,0 +1,86 @@
+"""Find and list handoffs; overdue ones."""
+
+from __future__ import annotations
+
+from landlane.handoffs.model import SENT, Handoff, handoff_from, may_take
+from landlane.handoffs.transfer import (
+    NOUN,
+    addressed_to,
+    waiting_in,
+)
+from landlane.sessions.leases import sweep_if_due
+from landlane.store import records
+from landlane.tasks.model import ANYBODY
+from landlane.tasks.rows import unknown_task
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+    from landlane.context import Context
+    from landlane.sessions.model import Session
+    from landlane.store.interface import Reading
+
+    Step = Callable[[str], None]
+
+
+def find_handoff(context: Context, name: str) -> Handoff | None:
+    """A handoff by its id, or the newest one of a task; nothing when there is none.
+
+    Raises:
+        Malformed: there is no such task, and no such handoff.
+    """
+
+    def look(reading: Reading) -> Handoff | None:
+        found = records.find(reading, NOUN, name)
+        if found is not None:
+            return handoff_from(found)
+        if reading.one("task_get", task=name) is None:
+            raise unknown_task(name)
+        of_task = records.by_key(reading, NOUN, name)
+        return handoff_from(of_task[-1]) if of_task else None
+
+    sweep_if_due(context.store)
+    return context.store.view(look)
+
+
+def newest_in(reading: Reading, task_id: str) -> Handoff | None:
+    """What was handed over last with a task, whatever became of it."""
+    found = records.by_key(reading, NOUN, task_id)
+    return handoff_from(found[-1]) if found else None
+
+
+def list_handoffs(context: Context, *, with_settled: bool = False) -> list[Handoff]:
+    """The handoffs that wait to be accepted, the oldest first; or all there ever were."""
+
+    def look(reading: Reading) -> list[Handoff]:
+        if with_settled:
+            return [handoff_from(document) for document in records.all_of(reading, NOUN)]
+        return waiting_in(reading)
+
+    sweep_if_due(context.store)
+    return context.store.view(look)
+
+
+def handed_to(context: Context, session: Session) -> list[Handoff]:
+    """The handoffs that wait for this session: found by its name, so a successor finds them, too."""
+    return context.store.view(lambda reading: addressed_to(context, reading, session))
+
+
+def overdue_handoffs(context: Context) -> list[Handoff]:
+    """The handoffs that the one they were for did not accept in time; they are anybody's now."""
+
+    def look(reading: Reading) -> list[Handoff]:
+        now = context.store.wall_of(reading.now)
+        return [one for one in waiting_in(reading) if one.to != ANYBODY and now >= one.until]
+
+    return context.store.view(look)
+
+
+def is_offered(context: Context, handoff: Handoff, session: Session) -> bool:
+    """Whether `next` may give this task to this session now."""
+
+    def look(reading: Reading) -> bool:
+        return may_take(handoff, session.agent, session.role, context.store.wall_of(reading.now))
+
+    return handoff.state == SENT and context.store.view(look)

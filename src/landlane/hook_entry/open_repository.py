@@ -1,0 +1,37 @@
+"""Open the repository of a folder from a hook."""
+
+from __future__ import annotations
+
+import os
+import sys
+
+from landlane.errors import StoreError
+from landlane.git.discovery import find_checkout
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from landlane.app.open import House
+
+
+_WAIT_MS = 8_000  # for a busy store: the client, too, waits for us
+
+
+def open_usual(folder: str) -> House:
+    """Open the repository that a folder lies in; a hook starts without the installed packages."""
+    from landlane.app.open import open_house
+
+    try:
+        return open_house(folder, is_short_lived=True, most_wait_ms=_WAIT_MS)
+    except StoreError as error:
+        if error.code != "POSTGRES_MISSING" or not sys.flags.no_site:
+            raise
+    # A hook starts without the installed packages. The next one is answered by a resident that has them.
+    import site
+
+    from landlane.resident.start import start_broker
+
+    site.main()
+    house = open_house(folder, is_short_lived=True, most_wait_ms=_WAIT_MS)
+    if not os.environ.get("LANDLANE_STORE"):
+        start_broker(find_checkout(folder).state_folder)
+    return house

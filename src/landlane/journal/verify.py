@@ -1,0 +1,67 @@
+"""Verify the hash chain, and that the copies are the same."""
+
+from __future__ import annotations
+
+from landlane.journal.read import PAGE, read_entries
+from landlane.store.journal_chain import Verdict, check_chain
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+    from landlane.context import Context
+    from landlane.store.journal_chain import Entry
+
+
+def verify(context: Context, copies: list[tuple[str, Iterator[Entry]]], *, mirrored: int = 0) -> Verdict:
+    """Check the chain of the store, then that of each copy, and whether it is the same.
+
+    `mirrored` is the position that the copy called `….jsonl` must have reached by now.
+    """
+    hashes: dict[int, str] = {}
+    held = {row[2]: row[3] for row in context.store.view(lambda reading: reading.all("claims_all"))}
+
+    def remembered() -> Iterator[Entry]:
+        for entry in read_entries(context):
+            hashes[entry.position] = entry.hash
+            if held and entry.kind == "claim.taken":
+                held.pop(entry.facts().get("token"), None)
+            yield entry
+
+    verdict = check_chain(remembered())
+    trouble = list(verdict.trouble)
+    # Every live grant has the entry that gave it: one without shows a cut.
+    trouble += [f"the store was cut: the entry that granted {pattern} is gone" for pattern in held.values()]
+    for name, entries in copies:
+        trouble += _compare(context, name, entries, hashes, mirrored if name.endswith(".jsonl") else 0)
+    return Verdict(entries=verdict.entries, head=verdict.head, trouble=tuple(trouble))
+
+
+def _compare(
+    context: Context, name: str, entries: Iterator[Entry], hashes: dict[int, str], mirrored: int
+) -> list[str]:
+    """What is wrong with a copy: in itself, or beside the store."""
+    differing: list[str] = []
+    newest = max(hashes, default=0)
+    last = 0
+
+    def compared() -> Iterator[Entry]:
+        nonlocal newest, last
+        for entry in entries:
+            last = entry.position
+            if last > newest:  # written since the store was read?
+                hashes.update({one.position: one.hash for one in context.store.entries(newest, PAGE)})
+                newest = max(hashes, default=0)
+            if hashes.get(last, entry.hash) != entry.hash:
+                differing.append(f"entry {last} in {name} differs from the store")
+            yield entry
+
+    try:
+        trouble = [f"{line}, in {name}" for line in check_chain(compared()).trouble] or differing
+    except ValueError as error:
+        trouble = [*differing, f"{name} holds something else after entry {last}: {error}"]
+    if last > newest:
+        trouble.append(f"the store was cut: {name} knows {last - newest} newer entries, up to {last}")
+    if last < mirrored:
+        trouble.append(f"{name} ends at entry {last}, the store went on to {mirrored}")
+    return trouble

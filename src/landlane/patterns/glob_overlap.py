@@ -1,0 +1,193 @@
+"""Whether two globs can match the same path, and an example of one."""
+
+from __future__ import annotations
+
+from functools import lru_cache
+
+from landlane.patterns.glob import ANY_CHARACTER, ANY_NAME, common_characters
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from collections.abc import Callable, Sequence
+    from typing import TypeVar
+
+    Characters = tuple[tuple[int, int], ...]  # a set of characters: ranges, sorted and apart
+    Token = str | Characters  # one character, or any one of a set
+    Name = str | tuple[Token | None, ...]  # a plain name, or a row of tokens and gaps
+    Row = tuple[Name | None, ...]
+    Tokens = list[Token | None]
+    Item = TypeVar("Item", Token, Name)
+
+
+_READABLE = "abcdefghijklmnopqrstuvwxyz0123456789_"
+
+
+def _characters(token: Token) -> Characters:
+    return ((ord(token), ord(token)),) if isinstance(token, str) else token
+
+
+def _tokens_meet(left: Token, right: Token) -> bool:
+    if isinstance(left, str) and isinstance(right, str):
+        return left == right
+    return bool(common_characters(_characters(left), _characters(right)))
+
+
+def _token_holds(outer: Token, inner: Token) -> bool:
+    members = _characters(inner)
+    return common_characters(_characters(outer), members) == members
+
+
+def _readable(characters: Characters) -> str:
+    for char in _READABLE:
+        if any(low <= ord(char) <= high for low, high in characters):
+            return char
+    return chr(characters[0][0])
+
+
+def rows_meet(left: Row, right: Row) -> bool:
+    """Whether some path matches both rows of names."""
+    return bool(_walk(left, right, names_meet)[-1] >> len(right) & 1)
+
+
+@lru_cache(maxsize=4096)
+def names_meet(left: Name, right: Name) -> bool:
+    """Whether some name matches both."""
+    if left == ANY_NAME or right == ANY_NAME:
+        return True
+    if isinstance(left, str) and isinstance(right, str):
+        return left == right
+    return bool(_walk(left, right, _tokens_meet)[-1] >> len(right) & 1)
+
+
+def row_holds(outer: Row, inner: Row) -> bool:
+    """Whether surely all that matches the inner row matches the outer; exact for plain inner names."""
+    return _holds(outer, inner, name_holds, ANY_NAME)
+
+
+@lru_cache(maxsize=4096)
+def name_holds(outer: Name, inner: Name) -> bool:
+    """Whether surely every name that matches the inner one matches the outer."""
+    return outer in (inner, ANY_NAME) or _holds(outer, inner, _token_holds, ANY_CHARACTER)
+
+
+def common_names(left: Row, right: Row) -> list[str] | None:
+    """The names of one path that matches both rows, or None."""
+    steps = _trace(left, right, names_meet, short=True)
+    return None if steps is None else [_common_name(a or ANY_NAME, b or ANY_NAME) for a, b in steps if a or b]
+
+
+def _common_name(left: Name, right: Name) -> str:
+    """A name that matches both, which is known to exist."""
+    steps = _trace(left, right, _tokens_meet, short=False) or []
+    sets = (
+        common_characters(_characters(a or ANY_CHARACTER), _characters(b or ANY_CHARACTER)) for a, b in steps
+    )
+    return "".join(map(_readable, sets))
+
+
+def _walk(
+    left: Sequence[Item | None], right: Sequence[Item | None], meets: Callable[[Item, Item], bool]
+) -> list[int]:
+    """For each position in the left row and the one behind it: the right positions reached with it, as bits.
+
+    The list ends early, with 0, when nothing is reached any more.
+    """
+    gaps, spots = _spots(right)
+    masks: dict[Item, int] = {}
+    row = 1
+    rows: list[int] = []
+    for item in left:
+        row |= (row & gaps) << 1
+        if item is None:
+            # A gap on the left passes whatever is on the right: all from the lowest bit up is reached.
+            row = (2 << len(right)) - (row & -row)
+            rows.append(row)
+            continue
+        rows.append(row)
+        if item not in masks:
+            masks[item] = _mask(item, spots, meets)
+        row = row & gaps | (row & masks[item]) << 1
+        if not row:
+            break
+    rows.append(row | (row & gaps) << 1)
+    return rows
+
+
+def _holds(
+    outer: Sequence[Item | None],
+    inner: Sequence[Item | None],
+    holds: Callable[[Item, Item], bool],
+    anything: Item,
+) -> bool:
+    """Whether the outer row can follow the inner one; bit j says that it can from the inner item j on."""
+    gaps, spots = _spots(inner)
+    row = 1 << len(inner)
+    for item in reversed(outer):
+        if item is None:
+            row = (1 << row.bit_length()) - 1
+            continue
+        here = row >> 1 & _mask(item, spots, holds)
+        if item == anything:
+            # A gap inside: it may be empty, or begin with one item and go on as a gap.
+            here |= gaps & here >> 1 & row
+        row = here
+    return bool(row & 1)
+
+
+def _spots(row: Sequence[Item | None]) -> tuple[int, dict[Item, int]]:
+    """Where the gaps are, and where each item is, as bits."""
+    gaps = 0
+    spots: dict[Item, int] = {}
+    for at, item in enumerate(row):
+        if item is None:
+            gaps |= 1 << at
+        else:
+            spots[item] = spots.get(item, 0) | 1 << at
+    return gaps, spots
+
+
+def _mask(item: Item, spots: dict[Item, int], relation: Callable[[Item, Item], bool]) -> int:
+    """Where the items are that have this relation to the given one, as bits."""
+    mask = spots.get(item, 0)
+    # Two plain items are related only when equal; leaving them out keeps long literal names cheap.
+    is_plain = isinstance(item, str)
+    for other, where in spots.items():
+        if not (is_plain and isinstance(other, str)) and relation(item, other):
+            mask |= where
+    return mask
+
+
+def _trace(
+    left: Sequence[Item | None],
+    right: Sequence[Item | None],
+    meets: Callable[[Item, Item], bool],
+    *,
+    short: bool,
+) -> list[tuple[Item | None, Item | None]] | None:
+    """The pairs of items (None: a gap) to be matched at once along one way back through the walk, or None.
+
+    A short way pairs items where it can. The other uses the gaps, and fills those that both rows have, for
+    the sake of witnesses that look like names: `a.py` rather than `.py`.
+    """
+    rows = _walk(left, right, meets)
+    i, j = len(left), len(right)
+    if not rows[-1] >> j & 1:
+        return None
+    steps: list[tuple[Item | None, Item | None]] = []
+    while i or j:
+        a, b = left[i - 1] if i else None, right[j - 1] if j else None
+        in_left_gap = i < len(left) and left[i] is None
+        in_right_gap = j < len(right) and right[j] is None
+        is_pair = a is not None and b is not None and rows[i - 1] >> (j - 1) & 1 and meets(a, b)
+        up = i and rows[i - 1] >> j & 1 and (a is None or in_right_gap)
+        across = j and rows[i] >> (j - 1) & 1 and (b is None or in_left_gap)
+        if is_pair and (short or not (up or across)):
+            i, j = i - 1, j - 1
+            steps.append((a, b))
+        elif up:
+            i -= 1
+            steps += [(a, None)] if in_right_gap else []
+        else:
+            j -= 1
+            steps += [(None, b)] if in_left_gap else []
+    return steps[::-1]

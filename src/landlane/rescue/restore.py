@@ -1,0 +1,234 @@
+"""Restore a rescue into a clean or new checkout."""
+
+from __future__ import annotations
+
+import contextlib
+import json
+import os
+
+from landlane.errors import Malformed, RepositoryError
+from landlane.git import create_checkout as checkouts
+from landlane.git.discovery import HOME_POINTER
+from landlane.git.remove_checkout import is_folder, private_git_dir, remove_checkout
+from landlane.git.run import ask, run_git
+from landlane.git.untrusted_checkout import (
+    CLONE,
+    Place,
+    told_home,
+)
+from landlane.rescue.at_risk import is_anything_at_stake
+from landlane.rescue.git_state import KEPT
+from landlane.rescue.refs import (
+    FORM,
+    REFS,
+    Rescue,
+    get_rescue,
+)
+from landlane.rescue.restore_checkout import Blobs, Target, restore_files, restore_index, restore_section
+from landlane.rescue.save import place_of
+from landlane.values import value
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from landlane.context import Site
+    from landlane.git.untrusted_checkout import Place
+    from landlane.sessions.model import Session
+
+
+@value
+class RestoredFiles:
+    """What was brought back, and what could not be."""
+
+    id: str
+    root: str
+    head: str
+    branch: str
+    files: int
+    notes: tuple[str, ...]
+
+
+def restore_rescue(home: str, rescue_id: str, into: Place, *, only_changes: bool = False) -> RestoredFiles:
+    """Make a clean checkout what the rescued one was: working tree, index, HEAD, operation in progress.
+
+    With `only_changes` just files and index come back, into a checkout of which the caller knows that it
+    stands on the same commit without changes: its refs, stash and submodules have gone on since.
+
+    Raises:
+        RepositoryError: there is no such rescue, or the checkout has work of its own.
+    """
+    rescue = get_rescue(home, rescue_id)
+    if not only_changes and is_anything_at_stake(home, into, kept_refs=(*KEPT, REFS.rstrip("/"))):
+        raise RepositoryError(
+            f"{into.root} has work of its own, which a restored rescue would overwrite",
+            code="RESTORE_NOT_CLEAN",
+            hint="restore into a fresh workspace, or commit and clean this one",
+        )
+    with Blobs(home, rescue.commit) as blobs:
+        contents = json.loads(b"".join(blobs.read("contents.json")))
+        if contents["form"] != FORM:
+            raise RepositoryError(
+                f"the rescue {rescue_id} was made by another version of landlane",
+                code="RESCUE_FORM",
+                hint="restore it with the version that made it, or a newer one",
+            )
+        outer, *inner = contents["sections"]
+        target = Target(home, into)
+        if into.kind == CLONE:
+            _make_independent(target, rescue.commit)
+        if only_changes:
+            branch = ""
+            restore_index(target, outer, blobs)
+            restore_files(target, outer, blobs)
+        else:
+            branch = restore_section(target, outer, blobs)
+        if inner and not only_changes:
+            # Few checkouts have submodules.
+            from landlane.rescue.restore_submodules import restore_submodules  # noqa: PLC0415
+
+            restore_submodules(target, inner, blobs)
+    return RestoredFiles(
+        id=rescue_id,
+        root=into.root,
+        head=rescue.head,
+        branch=branch,
+        files=sum(len(section["files"]) for section in contents["sections"]),
+        notes=(*rescue.notes, *target.notes),
+    )
+
+
+def _make_independent(target: Target, commit: str) -> None:
+    """Give a clone its own copy of what only the rescue keeps, so that dropping the rescue harms nobody."""
+    listed = told_home(target.home, "for-each-ref", "--format=%(objectname)", *KEPT).split()
+    folders = told_home(target.home, "ls-tree", "--name-only", commit, "staged", "trees").split()
+    asked = [f"{commit}^@", *(f"{commit}:{folder}" for folder in folders), "--not", *listed]
+    store = os.path.join(target.place.git_dir, "objects", "pack", "pack")
+    target.told(
+        "pack-objects", "--quiet", "--revs", "--non-empty", store, stdin="\n".join(asked).encode() + b"\n"
+    )
+
+
+_DETACHED = "rescue-"
+
+
+@value
+class Restored:
+    """Where saved work is now, and what could not be as it was."""
+
+    rescue: Rescue
+    path: str
+    notes: tuple[str, ...]
+
+
+def restore(site: Site, session: Session, rescue_id: str, into: str, folder: str) -> Restored:
+    """Bring saved work back into a clean checkout, or into a new one below `folder`.
+
+    Raises:
+        RepositoryError: there is no such rescue, or the checkout has work of its own.
+    """
+    rescue = get_rescue(site.common_dir, rescue_id)
+    path = os.path.realpath(into) if into else os.path.join(folder, f"{_DETACHED}{rescue_id}")
+    if not into:
+        _clear_leftover(site, rescue, path)
+    is_new = _take_path(site, path)
+    if not is_new and not into:
+        raise Malformed(
+            f"{path} is there already",
+            code="PATH_TAKEN",
+            hint="name another folder with --into, or remove that one",
+        )
+    try:
+        if is_new:
+            _make_room(site, rescue, path)
+        elif _head_of(path) != rescue.head and rescue.head:
+            _go_to(site, path, rescue.head)
+        restored = restore_rescue(site.common_dir, rescue_id, place_of(site, path))
+    except BaseException:
+        if is_new:  # half of it would look like all of it, and would be in the way of the next try
+            with contextlib.suppress(RepositoryError, OSError):
+                remove_checkout(site.home, path)
+        raise
+    site.context.change(
+        lambda tx: tx.record(
+            "rescue.restored", session.agent, session.id, {"rescue": rescue_id, "path": path}
+        )
+    )
+    return Restored(rescue=rescue, path=path, notes=tuple(restored.notes))
+
+
+def _take_path(site: Site, path: str) -> bool:
+    """Make an empty folder, so that of two who restore at once only one takes away what it made."""
+    if not os.path.lexists(path) and private_git_dir(site.home, path):
+        raise RepositoryError(
+            f"git still knows a worktree at {path}, whose folder is gone",
+            code="PATH_TAKEN",
+            hint="name another folder with --into, or let git forget it: git worktree prune",
+        )
+    os.makedirs(os.path.dirname(path), exist_ok=True)
+    try:
+        os.mkdir(path)
+    except FileExistsError:
+        return False
+    return True
+
+
+def _clear_leftover(site: Site, rescue: Rescue, path: str) -> None:
+    """Remove what an earlier restoring left at its own place, if nobody is there and nothing is at stake."""
+    from landlane.platform.file_users_inhabitants import processes_in
+    from landlane.rescue.at_risk import is_anything_at_stake
+    from landlane.rescue.git_state import KEPT
+
+    if os.path.islink(path) or not os.path.isdir(path) or processes_in(path):
+        return
+    git_dir = private_git_dir(site.home, path)
+    is_clone = is_folder(os.path.join(path, ".git"))
+    if is_clone and not os.path.isfile(os.path.join(git_dir, HOME_POINTER)):
+        return
+    names = os.listdir(path)
+    has_nothing = not names
+    if names == [".git"] and git_dir and not os.path.lexists(os.path.join(git_dir, "index")):
+        has_nothing = _head_of(path) in {"", rescue.head}  # it was cut off before its files were written
+    if not has_nothing and git_dir:
+        try:
+            kept = (*KEPT, REFS.rstrip("/"))
+            has_nothing = not is_anything_at_stake(site.common_dir, place_of(site, path), kept_refs=kept)
+        except RepositoryError:
+            return
+    if has_nothing:
+        remove_checkout(site.home, path)
+
+
+def _make_room(site: Site, rescue: Rescue, path: str) -> None:
+    """A fresh checkout at the commit that the saved work was based on."""
+    if rescue.kind == CLONE or not rescue.head:
+        checkouts.add_detached_clone(site.home, path, rescue.head, rescue.ref)
+    else:
+        checkouts.add_detached_worktree(site.home, path, rescue.head)
+    if rescue.head:
+        checkouts.write_files(path)
+
+
+def _head_of(path: str) -> str:
+    found = run_git("rev-parse", "--verify", "--quiet", "HEAD^{commit}", cwd=path)
+    return found.text.strip()
+
+
+def _go_to(site: Site, path: str, head: str) -> None:
+    """Stand a clean checkout on the commit that the saved work was based on."""
+    from landlane.rescue.at_risk import is_anything_at_stake
+
+    place = place_of(site, path)
+    if is_anything_at_stake(site.common_dir, place):
+        raise RepositoryError(
+            f"{path} has work of its own, which must not be mixed with what comes back",
+            code="CHECKOUT_DIRTY",
+            hint="commit it or put it aside (landlane stash save), or restore into a new folder with --into",
+        )
+    if place.kind == CLONE and not ask(checkouts.clone_at(path), "cat-file", "-t", head):
+        run_git("fetch", "--quiet", "--no-tags", "home", head, cwd=path)
+    found = run_git("checkout", "--quiet", "--detach", head, cwd=path)
+    if found.exit_code:
+        raise RepositoryError(
+            f"{path} cannot go to {head[:12]}: {found.trouble[-300:]}",
+            code="GIT_FAILED",
+            hint="restore elsewhere: --into",
+        )

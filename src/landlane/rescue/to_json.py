@@ -1,0 +1,35 @@
+"""Rescues as JSON."""
+
+from __future__ import annotations
+
+from landlane.clock import rfc3339
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from typing import Any
+
+    from landlane.rescue.refs import Rescue
+
+
+def rescue_json(rescue: Rescue) -> dict[str, Any]:
+    """Saved work as every door shows it."""
+    facts = rescue.facts
+    return {
+        "id": rescue.id,
+        "agent": facts.get("agent") or None,
+        "session": facts.get("session") or None,
+        "task": facts.get("task") or None,
+        "workspace": facts.get("workspace") or None,
+        "reason": facts.get("reason") or "",
+        "at": rfc3339(rescue.at),
+        "bytes": rescue.bytes,
+        "files": rescue.files,
+        "kind": rescue.kind,
+        "head": rescue.head or None,
+        "branch": rescue.branch or None,
+        "operation": rescue.operation or None,
+        "ref": rescue.ref,
+        "commit": rescue.commit,
+        "root": rescue.root,
+        "notes": list(rescue.notes),
+    }

@@ -1,0 +1,27 @@
+"""Refuse agents and roles where a person must decide."""
+
+from __future__ import annotations
+
+from landlane.errors import NotAllowed
+from landlane.roles.model import forbidden
+from landlane.sessions.model import PERSON
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from landlane.sessions.model import Session
+
+
+def check_person(session: Session) -> None:
+    """Refuse whoever is no person, or bound by a role.
+
+    Raises:
+        NotAllowed: an agent, a subagent or a role asks.
+    """
+    if session.role:
+        raise forbidden(session.agent, session.role, "no role decides what waits for a person")
+    if session.kind != PERSON:
+        raise NotAllowed(
+            f"{session.agent} is an agent: only a person answers a gate",
+            code="NOT_A_PERSON",
+            hint="a person runs it in a terminal of their own, that no agent was started from",
+        )

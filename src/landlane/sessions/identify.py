@@ -1,0 +1,98 @@
+"""Which session a call belongs to: credentials, ancestor process or name."""
+
+from __future__ import annotations
+
+from landlane.errors import NotAllowed
+from landlane.ids import digest
+from landlane.sessions.join import Joined, attach, join, registered_ancestor
+from landlane.sessions.leases import (
+    session_from,
+    session_over,
+    touch,
+)
+from landlane.sessions.model import PERSON, Credentials, Session, check_agent_name, parse_credentials
+from landlane.values import value
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from landlane.context import Context
+
+
+@value
+class Caller:
+    """What a call brings along to say who it is."""
+
+    name: str = ""
+    session_text: str = ""
+    agent_variable: str = ""
+    person: str = ""
+
+
+def prove(context: Context, credentials: Credentials) -> Session:
+    """The live session that these credentials belong to.
+
+    Raises:
+        NotAllowed: there is no such session, or the secret is another's.
+        Stale: the session is over.
+    """
+    row = context.store.view(lambda reading: reading.one("session_get", session=credentials.session))
+    if row is None or row[6] != digest(credentials.secret):
+        raise NotAllowed(
+            f"the secret shown is not that of session {credentials.session[:40]}",
+            code="NOT_YOUR_SESSION",
+            hint="act under your own name: `landlane join NAME`, or --as NAME",
+        )
+    session = session_from(row)
+    if session.ended_at is not None:
+        raise session_over(session.agent)
+    touch(context.store, session)
+    return session
+
+
+def identify(context: Context, caller: Caller, *, role: str = "") -> Joined:
+    """Who acts: the nearest registered ancestor, the session shown, the name given, or the person.
+
+    Raises:
+        NotAllowed: the caller says it is somebody else than it provably is.
+    """
+    found = known_session(context, caller)
+    if found is not None and role in ("", found.session.role):
+        return found
+    name = found.session.agent if found else caller.name or caller.agent_variable
+    if name:
+        return join(context, name, role=role, shown=caller.session_text, keeps_role=True)
+    return join(context, caller.person, role=role, kind=PERSON)
+
+
+def known_session(context: Context, caller: Caller) -> Joined | None:
+    """The session this caller already belongs to; nothing is begun."""
+    registered = registered_ancestor(context)
+    if registered is not None:
+        _, agent, session_id, is_over = registered
+        if is_over:
+            raise session_over(agent)
+        known = context.secrets.load(agent)
+        if known is None or known.session != session_id:
+            raise NotAllowed(
+                f"this process belongs to a session of {agent} whose secret this user cannot read",
+                code="NOT_YOUR_SESSION",
+                hint="start the command outside that agent",
+            )
+        return _as_claimed(Joined(session=prove(context, known), secret=known.secret, is_new=False), caller)
+    if caller.session_text:
+        credentials = parse_credentials(caller.session_text)
+        session = prove(context, credentials)
+        return _as_claimed(Joined(session=session, secret=credentials.secret, is_new=False), caller)
+    known = context.secrets.load(check_agent_name(caller.name or caller.agent_variable or caller.person))
+    return attach(context, known) if known is not None else None
+
+
+def _as_claimed(joined: Joined, caller: Caller) -> Joined:
+    """Refuse a caller that says it is somebody else than it is."""
+    if caller.name and caller.name != joined.session.agent:
+        raise NotAllowed(
+            f"this process belongs to {joined.session.agent} and cannot act as {caller.name}",
+            code="NOT_YOUR_SESSION",
+            hint=f"leave out --as, or run it outside the session of {joined.session.agent}",
+        )
+    return joined

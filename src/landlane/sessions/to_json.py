@@ -1,0 +1,34 @@
+"""Sessions as JSON."""
+
+from __future__ import annotations
+
+from landlane.clock import rfc3339
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from typing import Any
+
+    from landlane.sessions.join import Joined
+    from landlane.sessions.model import Session
+    from landlane.store.interface import Store
+
+
+def session_json(session: Session, store: Store) -> dict[str, Any]:
+    """A session as programs read it, without its secret."""
+    return {
+        "agent": session.agent,
+        "id": session.id,
+        "generation": session.generation,
+        "kind": session.kind,
+        "role": session.role or None,
+        "machine": session.machine,
+        "started": rfc3339(store.wall_of(session.started_at)),
+        "seen": rfc3339(store.wall_of(session.seen_at)),
+        "until": rfc3339(store.wall_of(session.seen_at + session.lease_ms)),
+    }
+
+
+def joined_json(joined: Joined, store: Store) -> dict[str, Any]:
+    """The answer to `join`: the one place where a secret is shown."""
+    session = {**session_json(joined.session, store), "secret": joined.secret}
+    return {"ok": True, "session": session, "new": joined.is_new}

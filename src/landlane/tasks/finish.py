@@ -1,0 +1,99 @@
+"""Report done, finish, release the task's claims."""
+
+from __future__ import annotations
+
+from landlane.claims.take import living
+from landlane.tasks.dependencies import unblock_those_behind
+from landlane.tasks.model import (
+    ACTIVE,
+    DONE,
+    LONGEST_BODY,
+    REPORTED,
+)
+from landlane.tasks.owner import owned
+from landlane.tasks.rows import (
+    get_in,
+    move_task,
+    who,
+    whole,
+)
+from landlane.text import check_text
+from landlane.values import replace
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    from landlane.context import Context
+    from landlane.sessions.model import Session
+    from landlane.store.interface import Change
+    from landlane.tasks.model import Task
+
+
+def report_done(context: Context, session: Session, task_id: str, result: str = "") -> Task:
+    """The owner says it is done. Whether it is, evidence tells; until then it is `reported`.
+
+    Raises:
+        Stale: the task is not this session's any more.
+    """
+    check_text(result, "result", LONGEST_BODY)
+
+    def work(tx: Change) -> Task:
+        living(tx, session)
+        task = owned(tx, session, task_id)
+        if task.state == ACTIVE:
+            move_task(tx, task, REPORTED, keep_owner=True, result=result, why="reported; not yet proved")
+            tx.record("task.reported", *who(session), {"task": task_id, "result": result})
+        return whole(tx, get_in(tx, task_id))
+
+    return context.change(work)
+
+
+def finish(
+    tx: Change,
+    context: Context,
+    task: Task,
+    session: Session | None,
+    *,
+    head: str,
+    evidence: Sequence[dict[str, object]],
+) -> None:
+    """A task is over and proved: release its claims and let those go on that waited for it."""
+    from landlane.tasks.add import forget_signs  # noqa: PLC0415 - a circle otherwise
+
+    move_task(tx, task, DONE, keep_owner=True, head=head, next_action="")
+    release_claims(tx, task, head)
+    forget_signs(tx, context, task)
+    facts = {"task": task.id, "head": head, "result": task.result, "evidence": list(evidence)}
+    tx.record("task.done", *who(session), facts)
+    unblock_those_behind(tx, task.id)
+    tx.frees = True
+
+
+def release_claims(tx: Change, task: Task, commit: str) -> None:
+    """Give back what is held for a task."""
+    tokens: set[int] = set()
+    for row in tx.all("claims_of_task", session=task.session, task=task.id):
+        if row[2] not in tokens and tx.run("claim_drop", session=task.session, token=row[2]):
+            tokens.add(row[2])
+            facts: dict[str, object] = {"pattern": row[3], "token": row[2]}
+            tx.record("claim.released", row[7], row[6], facts | ({"commit": commit} if commit else {}))
+            tx.frees = True
+
+
+def finish_on_word(context: Context, session: Session, task_id: str, result: str) -> Task:
+    """End a task of a kind that has nothing to show: its owner's word is all there is.
+
+    Raises:
+        Stale: the task is not this session's any more.
+    """
+    check_text(result, "result", LONGEST_BODY)
+
+    def work(tx: Change) -> Task:
+        living(tx, session)
+        task = owned(tx, session, task_id)
+        ended = replace(task, result=result or task.result)
+        finish(tx, context, ended, session, head="", evidence=())
+        return whole(tx, replace(ended, state=DONE, head="", why="", next_action=""))
+
+    return context.change(work)

@@ -1,0 +1,113 @@
+"""Get, list and count tasks; history and lessons."""
+
+from __future__ import annotations
+
+from landlane.sessions.leases import sweep_if_due
+from landlane.store.journal_chain import entry_from
+from landlane.tasks.model import (
+    Lesson,
+)
+from landlane.tasks.on_change import settle_due
+from landlane.tasks.rows import (
+    task_from,
+    unknown_task,
+    whole,
+    with_after,
+)
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    from landlane.context import Context
+    from landlane.store.interface import Reading
+    from landlane.store.journal_chain import Entry
+    from landlane.tasks.model import Task
+
+
+# What tells the next owner something.
+_LESSONS = frozenset(
+    {
+        *("task.failed", "task.returned", "task.doubted", "task.blocked", "task.retried", "task.answered"),
+        *("task.joined", "task.reviewed"),
+    }
+)
+
+
+def get_task(context: Context, task_id: str) -> Task:
+    """A task by its id.
+
+    Raises:
+        Malformed: there is no such task.
+    """
+
+    def look(reading: Reading) -> Task:
+        row = reading.one("task_get", task=task_id)
+        if row is None:
+            raise unknown_task(task_id)
+        return whole(reading, task_from(row))
+
+    sweep_if_due(context.store)
+    return context.store.view(look)
+
+
+def list_tasks(context: Context, states: Sequence[str] = ()) -> list[Task]:
+    """All tasks in the order in which they were added, or those in these states."""
+
+    def look(reading: Reading) -> list[Task]:
+        tasks = [task_from(row) for row in reading.all("tasks_all")]
+        state_of = {task.id: task.state for task in tasks}
+        after: dict[str, list[tuple[str, str]]] = {}
+        for one, other in reading.all("task_after_all"):
+            after.setdefault(one, []).append((other, state_of[other]))
+        return [
+            with_after(task, after.get(task.id, ())) for task in tasks if not states or task.state in states
+        ]
+
+    sweep_if_due(context.store)
+    settle_due(context)
+    return context.store.view(look)
+
+
+def count_tasks(context: Context) -> dict[str, int]:
+    """How many tasks are in each state that is not over."""
+    return dict(context.store.view(lambda reading: reading.all("tasks_count")))
+
+
+def task_history(context: Context, task_id: str) -> list[Entry]:
+    """Everything that happened to a task, in order.
+
+    Raises:
+        Malformed: there is no such task.
+    """
+    get_task(context, task_id)
+    return context.store.view(lambda reading: history_in(reading, task_id))
+
+
+def history_in(reading: Reading, task_id: str) -> list[Entry]:
+    """Everything that happened to a task, in order, as one transaction sees it."""
+    return [entry_from(row) for row in reading.all("task_entries", task=task_id)]
+
+
+def lessons_in(reading: Reading, task_id: str) -> tuple[Lesson, ...]:
+    """What earlier owners, and those who looked at their work, left behind."""
+    found: list[Lesson] = []
+    attempt = 0
+    for entry in history_in(reading, task_id):
+        facts = entry.facts()
+        attempt = facts["attempt"] if entry.kind == "task.taken" else attempt
+        if entry.kind in _LESSONS and facts.get("why"):
+            why = str(facts.get("feedback") or facts["why"])
+            found.append(Lesson(at=entry.at, kind=entry.kind, agent=entry.agent, attempt=attempt, why=why))
+    return tuple(found)
+
+
+def lessons_of(context: Context, task_id: str) -> tuple[Lesson, ...]:
+    """What earlier owners of a task left behind."""
+    return context.store.view(lambda reading: lessons_in(reading, task_id))
+
+
+def links_of(context: Context, task_id: str) -> list[tuple[str, str]]:
+    """The tasks that a task was found to look like, and why."""
+    rows = context.store.view(lambda reading: reading.all("task_links_of", task=task_id))
+    return [(row[0], row[1]) for row in rows]

@@ -1,0 +1,50 @@
+"""Return the tasks of a session that lapsed or left."""
+
+from __future__ import annotations
+
+from landlane.sessions.model import Session
+from landlane.tasks.model import AT_WORK, DEAD, READY
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from landlane.store.interface import Change
+
+
+def waits_for_person(tx: Change, session_id: str) -> bool:
+    """Whether a session is silent because its only work rests at a gate."""
+    from landlane.store import records  # noqa: PLC0415 - few sessions lapse
+
+    waits = any(
+        gate["session"] == session_id and gate["task"] for gate in records.all_of(tx, "gate", ("waiting",))
+    )
+    return waits and not any(row[4] in AT_WORK for row in tx.all("tasks_of_session", session=session_id))
+
+
+def return_tasks(tx: Change, session: Session, *, is_own_will: bool) -> None:
+    """Put what the session was at work on back into the queue; what kills owner after owner is dead."""
+    rows = tx.all("tasks_of_session", session=session.id)
+    if not rows:
+        return
+    from landlane.tasks import retry_rules as retries  # noqa: PLC0415 - few sessions have tasks
+    from landlane.tasks.lineage import lineage_in, put_lineage  # noqa: PLC0415 - as before
+    from landlane.tasks.rows import get_in, move_task  # noqa: PLC0415 - as before
+
+    for row in rows:
+        task = get_in(tx, row[0])  # held still: somebody may be dropping it just now
+        if task.session != session.id or task.state not in AT_WORK:
+            continue
+        lapses = task.lapses + (not is_own_will)
+        lineage = lineage_in(tx, task.lineage)
+        why = f"{session.agent} {'left' if is_own_will else 'vanished'} during attempt {task.attempt}"
+        if is_own_will:
+            lineage = retries.left(lineage, task.id)
+            is_over = retries.is_left_for_good(lineage, task.id)
+            why += f"; {lineage.uncharged[task.id]} owners in a row went away from it" if is_over else ""
+        else:
+            lineage = retries.vanished(lineage, task.id)
+            is_over = retries.is_lost_for_good(lineage, lapses)
+        put_lineage(tx, lineage, "booked", session)
+        then = DEAD if is_over else READY
+        move_task(tx, task, then, why=why, lapses=lapses)
+        facts = {"task": task.id, "why": why, "attempt": task.attempt, "state": then, "lapses": lapses}
+        tx.record("task.returned", session.agent, session.id, facts)

@@ -1,0 +1,37 @@
+"""Check short labels and free text before they are stored."""
+
+from __future__ import annotations
+
+from landlane.errors import Malformed
+
+
+def check_label(text: str, what: str, longest: int = 64) -> str:
+    """A short word such as a role or a task id, safe to print and to store."""
+    if not text or len(text) > longest or not text.isprintable() or "/" in text or not text.isascii():
+        raise Malformed(
+            f"{text[:40]!r} is not a {what}",
+            code=f"BAD_{what.upper().replace(' ', '_')}",
+            hint=f"use 1 to {longest} printable ASCII characters without a slash",
+        )
+    return text
+
+
+def check_text(text: str, what: str, longest: int) -> str:
+    """Free text of a bounded size that every store can hold.
+
+    Raises:
+        Malformed: it is too long, or holds NUL bytes or text that is not valid Unicode.
+    """
+    if len(text) > longest:
+        raise Malformed(
+            f"the {what} has {len(text):,} characters; {longest:,} are the most",
+            code="TEXT_TOO_LONG",
+            hint="keep the text in a file and give its path",
+        )
+    if "\0" in text or (not text.isascii() and any("\ud800" <= letter <= "\udfff" for letter in text)):
+        raise Malformed(
+            f"the {what} holds a NUL byte or is not valid UTF-8",
+            code="BAD_TEXT",
+            hint="give plain text",
+        )
+    return text

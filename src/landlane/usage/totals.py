@@ -1,0 +1,125 @@
+"""List and add up usage by task, lineage, run and day."""
+
+from __future__ import annotations
+
+from landlane.store import records
+from landlane.tasks.rows import task_in
+from landlane.usage.model import (
+    Total,
+    UsageEntry,
+    add_up,
+    add_up_by,
+    attempt_key,
+    day_of,
+    days_between,
+    usage_id,
+)
+from landlane.values import value
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from collections.abc import Iterable, Mapping
+
+    from landlane.context import Context
+    from landlane.store.interface import Reading
+    from landlane.usage.model import UsageEntry
+    from landlane.usage.period import Period
+
+
+NOUN = "usage"
+
+_MOST_DAYS = 400  # for longer periods all bookings are read
+
+
+@value
+class Totals:
+    """What was spent: either of `tasks` and `lineages` adds up to `grand`, together with `unattributed`."""
+
+    grand: Total
+    unattributed: Total
+    tasks: Mapping[str, Total]
+    lineages: Mapping[str, Total]
+
+
+def entries_in(reading: Reading, period: Period | None = None) -> list[UsageEntry]:
+    """All bookings, or those of a period, in the order of their instants."""
+    days: list[str] = []
+    if period is not None and period.until - period.since < _MOST_DAYS * 86_400_000:
+        days = days_between(period.since, period.until)
+    found = (UsageEntry(**document) for document in records.all_of(reading, NOUN, days))
+    kept = [one for one in found if period is None or period.has(one.at)]
+    return sorted(kept, key=lambda one: (one.at, one.id))
+
+
+def list_usage(context: Context, period: Period | None = None, task: str = "") -> list[UsageEntry]:
+    """Bookings in order; those of one task, and those elsewhere that refer to it.
+
+    Raises:
+        Malformed: there is no such task.
+    """
+
+    def look(reading: Reading) -> list[UsageEntry]:
+        if task:
+            task_in(reading, task)
+        found = entries_in(reading, period)
+        return [one for one in found if task in (one.task, *one.links)] if task else found
+
+    return context.store.view(look)
+
+
+def totals(context: Context, since: int = 0, until: int | None = None) -> Totals:
+    """What was spent from one instant of the calendar on, and before another."""
+    from landlane.usage.period import Period  # noqa: PLC0415 - dates are dear to import
+
+    period = Period(since=since, until=until) if until is not None else None
+    found = context.store.view(lambda reading: entries_in(reading, period))
+    return totals_of(one for one in found if one.at >= since)
+
+
+def totals_of(entries: Iterable[UsageEntry]) -> Totals:
+    """What these bookings add up to, by task and by lineage."""
+    listed = list(entries)
+    mine = [one for one in listed if one.task or one.lineage]
+    return Totals(
+        grand=add_up(listed),
+        unattributed=add_up(one for one in listed if not one.task and not one.lineage),
+        tasks=add_up_by(mine, lambda one: one.task or one.lineage),
+        lineages=add_up_by(mine, lambda one: one.lineage or one.task),
+    )
+
+
+def spent(reading: Reading, *, lineage: str = "", run: str = "", day: str = "") -> Total:
+    """What was spent by one lineage, by what one orchestrator started, or on one day."""
+    if lineage:
+        return add_up(of_lineage(reading, lineage))
+    if run:
+        return add_up(of_run(reading, run))
+    return add_up(of_day(reading, day))
+
+
+def cost_of_attempt(context: Context, attempt_id: str) -> int | None:
+    """What an attempt has cost, in millionths of a US dollar; nothing when nobody knows."""
+    booking = usage_id(attempt_key(attempt_id))
+    found = context.store.view(lambda reading: records.find(reading, NOUN, booking))
+    return UsageEntry(**found).cost_micros if found is not None else None
+
+
+def spent_today(context: Context) -> Total:
+    """What was spent since midnight UTC."""
+
+    def look(reading: Reading) -> Total:
+        return add_up(of_day(reading, day_of(context.store.wall_of(reading.now))))
+
+    return context.store.view(look)
+
+
+def of_lineage(reading: Reading, lineage: str) -> list[UsageEntry]:
+    return [UsageEntry(**document) for document in records.by_key(reading, NOUN, lineage)]
+
+
+def of_run(reading: Reading, run: str) -> list[UsageEntry]:
+    return [one for one in entries_in(reading) if one.run == run]
+
+
+def of_day(reading: Reading, day: str) -> list[UsageEntry]:
+    return [UsageEntry(**document) for document in records.all_of(reading, NOUN, [day])]

@@ -1,0 +1,49 @@
+"""Settings as a commit or the main checkout has them."""
+
+from __future__ import annotations
+
+import tomllib
+
+from landlane.errors import SettingsError
+from landlane.git import trial_merge as trials
+from landlane.settings.load import check_settings, read_settings
+from landlane.settings.model import FILE_NAME, Settings
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from landlane.context import Site
+    from landlane.git.discovery import Checkout
+
+
+def read_at(site: Site, tip: str) -> Settings:
+    """The settings as the target has them, for those who only look; unusable ones do not stop them."""
+    try:
+        return read_commit(site.home, tip) or of_main_checkout(site)
+    except SettingsError:
+        return site.settings
+
+
+def committed_at(home: Checkout, commit: str) -> Settings | None:
+    """The settings that a commit itself brings along; nothing where it has none, or none that can be used."""
+    try:
+        return read_commit(home, commit)
+    except SettingsError:
+        return None
+
+
+def of_main_checkout(site: Site) -> Settings:
+    """The settings that lie in the main checkout: what an author writes into a workspace opens no door."""
+    if site.here.root == site.home.root:
+        return site.settings
+    return read_settings(site.home.root)
+
+
+def read_commit(home: Checkout, commit: str) -> Settings | None:
+    content = trials.blob_at(home, commit, FILE_NAME)
+    if content is None:
+        return None
+    try:
+        document = tomllib.loads(content.decode())
+    except (ValueError, RecursionError) as error:
+        raise SettingsError(f"it is not valid TOML: {error}", code="SETTINGS_NOT_TOML") from error
+    return Settings(**check_settings(document))

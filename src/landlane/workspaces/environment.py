@@ -1,0 +1,89 @@
+"""Environment variables of a workspace, with the slots leased for it."""
+
+from __future__ import annotations
+
+from landlane.errors import Held, LandlaneError
+from landlane.values import replace
+from landlane.workspaces import records as operations
+from landlane.workspaces.model import Workspace
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+    from landlane.context import Site
+    from landlane.sessions.model import Session
+
+    Step = Callable[[str], None]
+    from landlane.workspaces.model import Workspace
+
+
+def renew_slots(site: Site, session: Session, workspace: Workspace) -> Workspace:
+    """Lease anew what ended with the session that had the workspace before."""
+    if not workspace.slots:
+        return workspace
+    leased, environment = lease_slots(site, session, workspace)
+    if (leased, environment) == (workspace.slots, workspace.environment):
+        return workspace
+    return operations.change_state(
+        site.context, workspace, "adopted", session, slots=leased, environment=environment
+    )
+
+
+def lease_slots(site: Site, session: Session, begun: Workspace) -> tuple[dict[str, str], dict[str, str]]:
+    """Lease what the workspace needs beside files; the variables that tell of it."""
+    context = site.context
+    leased: dict[str, str] = {}
+    environment = {"LANDLANE_WORKSPACE": begun.id, "LANDLANE_TASK": begun.task}
+    if not site.settings.workspace_slots:
+        return leased, environment
+    from landlane.state.slot_kinds import SlotRefused, known_kinds, make_wish, workspace_id
+    from landlane.state.slots import take_slot
+
+    place = workspace_id(context.processes.machine, begun.path)
+    for variable, kind in site.settings.workspace_slots:
+        wish = make_wish(known_kinds(site.settings.slots), kind, name="", amount=1, workspace=place)
+        # Remembered under the variable: whoever opens the same workspace again gets the same place.
+        outcome = take_slot(context, session, replace(wish, name=variable))
+        if isinstance(outcome, SlotRefused):
+            holder = outcome.holders[0].agent if outcome.holders else ""
+            raise Held(
+                f"no {kind} is left for {variable}: all {outcome.size} are held",
+                code="SLOT_TAKEN",
+                hint=outcome.hint,
+                holder=holder,
+            )
+        leased[variable] = outcome.slot.id
+        environment[variable] = outcome.slot.place or str(outcome.slot.amount)
+    return leased, environment
+
+
+def free_slots(site: Site, workspace: Workspace) -> None:
+    """Give back what was leased with a workspace, also what was leased just before a crash."""
+    from landlane.sessions.leases import session_from
+    from landlane.state.slot_kinds import workspace_id
+    from landlane.state.slots import free
+
+    named = {variable for variable, _ in site.settings.workspace_slots} | set(workspace.slots)
+    if not named:
+        return
+    place = workspace_id(site.context.processes.machine, workspace.path)
+    rows = site.context.store.view(lambda reading: reading.all("slots_all"))
+    for row in rows:
+        if row[5] != place or row[4] not in named:
+            continue
+        holder = site.context.store.view(lambda reading, id=row[7]: reading.one("session_get", session=id))
+        try:
+            if holder is not None:
+                free(site.context, session_from(holder), row[1])
+        except LandlaneError:
+            continue  # its session has ended, and it with that
+
+
+def shell_environment(workspace: Workspace) -> str:
+    """The environment of a workspace as lines for a shell."""
+    import shlex
+
+    # Whoever takes it in acts as the one whose workspace it is, not as the user at the terminal.
+    variables = {"LANDLANE_AGENT": workspace.agent, **workspace.environment}
+    return "\n".join(f"export {name}={shlex.quote(text)}" for name, text in variables.items())

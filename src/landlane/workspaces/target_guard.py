@@ -1,0 +1,69 @@
+"""Refuse commits on the branch that only the queue moves."""
+
+from __future__ import annotations
+
+from landlane.errors import NotAllowed, RepositoryError
+from landlane.git.run import ask
+from landlane.git.target import commits_of, find_target
+from landlane.settings.load import read_settings
+from landlane.settings.model import FILE_NAME
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from landlane.context import Site
+    from landlane.git.target import Target
+
+
+LAND_FIRST = "land through the queue"
+
+GUARD_CODES = frozenset({"TARGET_GUARDED"})
+
+
+def check_branch(site: Site, branch: str) -> None:
+    """Refuse a commit on the branch that only the queue moves. A clone has branches of its own.
+
+    Raises:
+        NotAllowed: it is that branch.
+    """
+    target = guarded_target(site) if branch and not site.here.home else None
+    if target is not None and branch == target.branch:
+        raise past_the_queue(target, f"a commit on {target.branch}")
+
+
+def guarded_target(site: Site) -> Target | None:
+    """The branch that only the queue moves: once it has settings itself that say `[landing] checks`.
+
+    What lies in a checkout does not count. So the first such settings can be committed by hand, and nobody
+    opens the door by changing a file.
+    """
+    target = likely_target(site)
+    if target is None:
+        return None
+    known = commits_of(site.home, [ref for ref in (target.remote_ref, target.ref) if ref])
+    tip = known.get(target.remote_ref, "") or known.get(target.ref, "")
+    if not tip or "checks" not in ask(site.home, "cat-file", "blob", f"{tip}:{FILE_NAME}"):
+        return None  # without reading it as TOML, which costs more than all the rest
+    from landlane.workspaces.committed_settings import committed_at
+
+    found = committed_at(site.home, tip)
+    return target if found is not None and found.landing_checks is not None else None
+
+
+def likely_target(site: Site) -> Target | None:
+    """The branch that work lands on, by the settings of the main checkout; nothing where there is none."""
+    is_main = site.here.root == site.home.root
+    settings = site.settings if is_main else read_settings(site.home.root)
+    try:
+        return find_target(site.home, settings)
+    except RepositoryError:
+        return None
+
+
+def past_the_queue(target: Target, what: str) -> NotAllowed:
+    return NotAllowed(
+        f"{what} goes past the landing queue, which alone moves {target.branch}",
+        code="TARGET_GUARDED",
+        hint="commit on a branch of your own (git switch -c NAME), then run `landlane land` there",
+        branch=target.branch,
+        rule=LAND_FIRST,
+    )
