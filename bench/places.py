@@ -8,8 +8,8 @@ import tempfile
 from contextlib import contextmanager
 from typing import TYPE_CHECKING
 
+from landlane.app.wiring import make_context
 from landlane.claims.take import make_request, take
-from landlane.context import Context
 from landlane.git.discovery import Checkout
 from landlane.git.repository import GitRepository
 from landlane.ids import new_uuid
@@ -58,7 +58,7 @@ class Claimant:
     def __init__(self, store: SqliteStore | PostgresStore, folder: str, agent: str) -> None:
         checkout = Checkout(root=folder, git_dir="", common_dir="")
         self.store = store
-        self.context = Context(
+        self.context = make_context(
             store=store,
             settings=Settings(),
             repository=GitRepository(checkout, folder),

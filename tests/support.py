@@ -20,10 +20,10 @@ from landlane.claims import renew as claims_renew
 from landlane.claims import take as claims
 from landlane.claims import wait as waiting
 from landlane.claims.model import EXCLUSIVE, SHARED, Claim, Refusal, Refused, Taken
+from landlane.ids import Credentials
 from landlane.journal import read as journal
 from landlane.sessions import identify
 from landlane.sessions import join as sessions
-from landlane.sessions.model import Credentials
 from landlane.sessions.worker_sessions import join_hands
 from landlane.testing.fake_clock import FakeClock
 from landlane.testing.repositories import open_context

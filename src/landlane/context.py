@@ -1,32 +1,25 @@
-"""What operations need to know of the repository and of the processes on this machine.
-
-What every operation is given: the store, the settings, the repository and the machine it runs on.
-
-Where an undertaking takes place: the context, the checkout one stands in, and its repository.
-"""
+"""What every operation is given: store, settings, repository, machine; and the checkout it works in."""
 
 from __future__ import annotations
 
-from typing import Any, Protocol
-
-from landlane.sessions.leases import sweep
 from landlane.values import value
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping
-    from typing import TypeVar
+    from typing import Any, Protocol, TypeVar
 
     from landlane.git.discovery import Checkout
     from landlane.git.numbered_files import NumbersFound
+    from landlane.ids import Credentials
     from landlane.patterns.pattern import Pattern
     from landlane.platform.process_identity import Process
-    from landlane.sessions.model import Credentials
     from landlane.settings.model import Settings
     from landlane.store.interface import Change, Store
 
-
-# from ports/repository.py
+    T = TypeVar("T")
+else:  # `typing` takes longer to load than a claim takes
+    Protocol = object
 
 
 class Repository(Protocol):
@@ -103,21 +96,21 @@ class Secrets(Protocol):
         ...
 
 
-# from operations/context.py
-
-if TYPE_CHECKING:
-    T = TypeVar("T")
-
-
 @value
 class Context:
-    """The parts that bootstrap has joined."""
+    """The parts that `app/wiring.py` has joined.
+
+    `before_change` runs in every transaction that finds an expired lease, `after_change` in every one that
+    moved a task others wait for.
+    """
 
     store: Store
     settings: Settings
     repository: Repository
     processes: Processes
     secrets: Secrets
+    before_change: Callable[[Change], object]
+    after_change: Callable[[Change, Context], None]
 
     def change(self, work: Callable[[Change], T], *, areas: Mapping[str, bool] | None = None) -> T:
         """One durable transaction, after what has lapsed was swept away in it.
@@ -125,20 +118,15 @@ class Context:
         What follows from the moves of tasks for those that were split or are under review is part of it.
         """
 
-        def after_sweeping(tx: Change) -> T:
+        def whole_change(tx: Change) -> T:
             if tx.has_lapsed:
-                sweep(tx)
+                self.before_change(tx)
             result = work(tx)
             if tx.touched:
-                from landlane.tasks.on_change import settle_touched  # noqa: PLC0415 - few have any
-
-                settle_touched(tx, self)
+                self.after_change(tx, self)
             return result
 
-        return self.store.change(after_sweeping, areas=areas)
-
-
-# from flows/site.py
+        return self.store.change(whole_change, areas=areas)
 
 
 @value

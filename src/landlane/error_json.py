@@ -6,21 +6,21 @@ from landlane.errors import LandlaneError
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
+    from collections.abc import Callable
     from typing import Any
 
-    from landlane.app.open import House
 
-
-def failure(error: LandlaneError, house: House | None = None) -> dict[str, Any]:
-    """An error as every door tells it, with the store's instants as everybody's."""
+def failure(error: LandlaneError, wall_of: Callable[[int], int] | None = None) -> dict[str, Any]:
+    """Return an error as JSON; `wall_of` turns the store's instants into calendar time."""
     facts = dict(error.facts)
     at = facts.pop("until_at", None)
-    if at is not None and house is not None:
+    if at is not None and wall_of is not None:
         from landlane.clock import rfc3339
 
-        facts["until"] = rfc3339(house.store.wall_of(at))
+        facts["until"] = rfc3339(wall_of(at))
     return {**facts, **failed(error.code, error.message, error.hint)}
 
 
 def failed(code: str, message: str, hint: str) -> dict[str, Any]:
+    """Return a failure without further facts."""
     return {"ok": False, "code": code, "message": message, "hint": hint}

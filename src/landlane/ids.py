@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import os
 
+from landlane.values import value
+
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from hashlib import sha256
@@ -50,3 +52,13 @@ def is_uuid(text: str) -> bool:
     return [len(part) for part in parts] == [8, 4, 4, 4, 12] and all(
         character in "0123456789abcdef" for part in parts for character in part
     )
+
+
+@value
+class Credentials:
+    """What a process must show to act for a session."""
+
+    session: str
+    secret: str
+    agent: str = ""
+    generation: int = 0

@@ -11,11 +11,10 @@ from typing import TYPE_CHECKING
 import pytest
 
 from landlane.errors import Held, Malformed, NotAllowed, Stale
-from landlane.ids import new_uuid
+from landlane.ids import Credentials, new_uuid
 from landlane.sessions import identify as sessions_identify
 from landlane.sessions import join as sessions
 from landlane.sessions.identify import Caller
-from landlane.sessions.model import Credentials
 from landlane.settings.model import Settings
 from landlane.values import replace
 from tests.support import MINUTE, Agent, granted

@@ -42,7 +42,8 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Iterable
 
     from landlane.context import Context
-    from landlane.sessions.model import Credentials, Session
+    from landlane.ids import Credentials
+    from landlane.sessions.model import Session
     from landlane.store.interface import Reading
 
 MORE = int(os.environ.get("LANDLANE_SIMULATIONS", "1"))

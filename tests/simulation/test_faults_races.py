@@ -26,7 +26,7 @@ if TYPE_CHECKING:
     from pathlib import Path
 
     from landlane.context import Context
-    from landlane.sessions.model import Credentials
+    from landlane.ids import Credentials
 
 pytestmark = [pytest.mark.timeout(60)]
 

@@ -7,7 +7,7 @@ import os
 from landlane.app.detect_restore import notice_restore
 from landlane.app.repository_id import ID_FILE, repository_id_of, unwritable, write_id
 from landlane.app.store_location import open_store, store_place
-from landlane.context import Context
+from landlane.app.wiring import make_context
 from landlane.errors import RepositoryError, StoreError
 from landlane.git.discovery import Checkout, find_checkout
 from landlane.git.repository import GitRepository, reads_case_insensitively
@@ -24,7 +24,7 @@ if TYPE_CHECKING:
     from typing import Any
 
     from landlane.clock import Clock
-    from landlane.context import Site
+    from landlane.context import Context, Site
     from landlane.settings.model import Settings
     from landlane.store.journal_chain import Verdict
     from landlane.store.postgres.store import PostgresStore
@@ -186,7 +186,7 @@ def open_house(
         ignore_case = _ignores_case(store, checkout, settings, former_id)
         if former_id:  # only now: a failure before would have forgotten what has to come along
             write_id(os.path.join(folder, ID_FILE), repository_id)
-        context = Context(
+        context = make_context(
             store=store,
             settings=settings,
             repository=GitRepository(checkout, cwd, ignore_case=ignore_case),

@@ -8,12 +8,12 @@ from typing import TYPE_CHECKING, Any
 import click
 from click.core import ParameterSource
 
-from landlane import __version__
 from landlane.cli.command import run_command
 from landlane.cli.fast_parse import read_call
 from landlane.cli.specs.table import COMMANDS, COMMON, STANDING, Command
 from landlane.cli.terminal import Terminal
 from landlane.errors import Malformed
+from landlane.version import __version__
 
 if TYPE_CHECKING:
     from landlane.cli.specs.table import Option

@@ -14,9 +14,9 @@ from landlane.values import value
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping, Sequence
-    from typing import Any
-
-    from landlane.roles.model import Role
+    from typing import Any, Protocol
+else:
+    Protocol = object
 
 EDIT, SHELL, NETWORK, AGENTS, PATHS = "edit", "shell", "network", "agents", "paths"
 _KINDS = (EDIT, SHELL, NETWORK, AGENTS)
@@ -54,6 +54,20 @@ CLIENTS = tuple(_TOOLS)
 _NOTHING: Mapping[str, Any] = {}
 
 
+class RoleTools(Protocol):
+    """What a client has to know of a role."""
+
+    @property
+    def tools(self) -> tuple[str, ...]:
+        """The kinds of tools the role has."""
+        ...
+
+    @property
+    def is_read_only(self) -> bool:
+        """Whether the role may change nothing."""
+        ...
+
+
 @value
 class Permissions:
     """What a client is started with. `settings` go into `settings_file`, which lies in its home."""
@@ -67,7 +81,7 @@ class Permissions:
 
 
 def permissions_for(
-    client: str, role: Role, denied: Sequence[str] = (), *, is_fenced: bool = True
+    client: str, role: RoleTools, denied: Sequence[str] = (), *, is_fenced: bool = True
 ) -> Permissions:
     """How a client is started in a role; `denied` are patterns of paths that the role may not change.
 
@@ -86,7 +100,7 @@ def permissions_for(
     return make(role, tuple(denied), is_fenced)
 
 
-def _shut(client: str, role: Role) -> dict[str, tuple[str, ...]]:
+def _shut(client: str, role: RoleTools) -> dict[str, tuple[str, ...]]:
     """The kinds of tools that a role does not have, with the client's names for them."""
     shut = [kind for kind in _KINDS if kind not in role.tools or (kind == EDIT and role.is_read_only)]
     return {kind: _TOOLS[client][kind] for kind in shut if kind in _TOOLS[client]}
@@ -100,7 +114,9 @@ _BY_SHELL = "its web tools are off; what the shell reaches is left to the kernel
 _NO_PATHS = "its settings know no paths: left to its hooks and to the landing check"
 
 
-def _left_open(role: Role, shut: Mapping[str, tuple[str, ...]], paths: str = _NO_PATHS) -> dict[str, str]:
+def _left_open(
+    role: RoleTools, shut: Mapping[str, tuple[str, ...]], paths: str = _NO_PATHS
+) -> dict[str, str]:
     left: dict[str, str] = {}
     if SHELL in role.tools and NETWORK in shut:
         left[NETWORK] = _BY_SHELL
@@ -111,7 +127,7 @@ def _left_open(role: Role, shut: Mapping[str, tuple[str, ...]], paths: str = _NO
     return left
 
 
-def _claude(role: Role, denied: tuple[str, ...], is_fenced: bool) -> Permissions:
+def _claude(role: RoleTools, denied: tuple[str, ...], is_fenced: bool) -> Permissions:
     shut = _shut("claude", role)
     may_edit = EDIT not in shut
     paths = [f"Edit({_claude_path(text)})" for text in denied] if may_edit else []
@@ -131,7 +147,7 @@ def _claude_path(pattern: str) -> str:
     return pattern if pattern.startswith("**") else f"./{pattern}"
 
 
-def _codex(role: Role, denied: tuple[str, ...], is_fenced: bool) -> Permissions:
+def _codex(role: RoleTools, denied: tuple[str, ...], is_fenced: bool) -> Permissions:
     del denied
     is_reader = EDIT not in role.tools or role.is_read_only
     mode = "danger-full-access" if is_fenced else "read-only" if is_reader else "workspace-write"
@@ -155,7 +171,7 @@ def _codex(role: Role, denied: tuple[str, ...], is_fenced: bool) -> Permissions:
     return Permissions(arguments=tuple(words), closed=tuple(closed), open=left)
 
 
-def _gemini(role: Role, denied: tuple[str, ...], is_fenced: bool) -> Permissions:
+def _gemini(role: RoleTools, denied: tuple[str, ...], is_fenced: bool) -> Permissions:
     del denied
     shut = _shut("gemini", role)
     settings: dict[str, Any] = {"tools": {"exclude": _names(shut)}}
@@ -170,7 +186,7 @@ def _gemini(role: Role, denied: tuple[str, ...], is_fenced: bool) -> Permissions
     )
 
 
-def _qwen(role: Role, denied: tuple[str, ...], is_fenced: bool) -> Permissions:
+def _qwen(role: RoleTools, denied: tuple[str, ...], is_fenced: bool) -> Permissions:
     del denied
     shut = _shut("qwen", role)
     settings: dict[str, Any] = {"tools": {"exclude": _names(shut)}}
@@ -188,7 +204,7 @@ def _qwen(role: Role, denied: tuple[str, ...], is_fenced: bool) -> Permissions:
     )
 
 
-def _copilot(role: Role, denied: tuple[str, ...], is_fenced: bool) -> Permissions:
+def _copilot(role: RoleTools, denied: tuple[str, ...], is_fenced: bool) -> Permissions:
     del denied, is_fenced
     shut = _shut("copilot", role)
     words = ["--allow-all-tools"]
@@ -200,7 +216,7 @@ def _copilot(role: Role, denied: tuple[str, ...], is_fenced: bool) -> Permission
     return Permissions(arguments=tuple(words), closed=tuple(shut), open=left)
 
 
-def _opencode(role: Role, denied: tuple[str, ...], is_fenced: bool) -> Permissions:
+def _opencode(role: RoleTools, denied: tuple[str, ...], is_fenced: bool) -> Permissions:
     del is_fenced
     shut = _shut("opencode", role)
     kinds: dict[str, Any] = {
@@ -221,7 +237,7 @@ def _opencode(role: Role, denied: tuple[str, ...], is_fenced: bool) -> Permissio
     )
 
 
-_MAKERS: dict[str, Callable[[Role, tuple[str, ...], bool], Permissions]] = {
+_MAKERS: dict[str, Callable[[RoleTools, tuple[str, ...], bool], Permissions]] = {
     "claude": _claude,
     "codex": _codex,
     "gemini": _gemini,

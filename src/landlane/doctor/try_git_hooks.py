@@ -14,7 +14,6 @@ from landlane.errors import LandlaneError
 from landlane.git.hooks.former_hooks import HookRecord, load_hooks
 from landlane.git.hooks.scripts import (
     CANARY,
-    JUDGED,
     PASS,
     UNREFUSED,
     hooks_folder,
@@ -43,8 +42,6 @@ if TYPE_CHECKING:
 _SCRIPTS = {COMMITS: "pre-commit", PUSHES: "pre-push", TARGET: "reference-transaction"}
 
 _OURS = ("LANDLANE_SESSION", "LANDLANE_AGENT", "LANDLANE_OVERRIDE", "LANDLANE_RESIDENT", PASS)
-
-NOTES = (JUDGED, "landlane-githook")
 
 _LIMIT_SECONDS = 40.0
 

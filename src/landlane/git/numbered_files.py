@@ -5,7 +5,6 @@ from __future__ import annotations
 import os
 
 from landlane.git.run import run_in
-from landlane.state.numbers import PLACE
 from landlane.values import value
 
 TYPE_CHECKING = False
@@ -16,6 +15,9 @@ if TYPE_CHECKING:
 
     Reader = Callable[[str], int | None]
     from collections.abc import Callable
+
+
+PLACE = "{n}"
 
 
 def find_numbers(checkout: Checkout, path: str) -> NumbersFound:

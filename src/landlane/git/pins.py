@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from landlane.errors import RepositoryError
 from landlane.git.run import ask, run_in
-from landlane.landing.move_target import PUSH_SECONDS
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -14,6 +13,7 @@ if TYPE_CHECKING:
     from landlane.git.target import Target
 
 
+PUSH_SECONDS = 600.0
 _PINS = "refs/landlane/landing/"
 
 _SHARED = "refs/landlane/proved/"

@@ -5,6 +5,7 @@ from __future__ import annotations
 from landlane.claims.holder_sessions import release_rows
 from landlane.claims.model import EXCLUSIVE, Claim, Refused, Request
 from landlane.claims.take import claim_for, take_in
+from landlane.errors import NotAllowed
 from landlane.handoffs.model import (
     ACCEPTED,
     SENT,
@@ -115,6 +116,20 @@ def accept_in(
     on_step("moved")
     mine = replace(task, state=ACTIVE, owner=me.agent, session=me.id, why="", taken_at=tx.now)
     return whole(tx, mine), claims
+
+
+def accept_if_offered(
+    tx: Change, context: Context, me: Session, task: Task
+) -> tuple[Task, tuple[Claim, ...]] | None:
+    """Accept the open handoff of a task; None when it is for others, or its paths cannot be claimed."""
+    handoff = open_handoff(tx, task.id)
+    if handoff is None or not may_have(context, handoff, me, tx.now):
+        return None
+    try:
+        outcome = accept_in(tx, context, me, task, handoff)
+    except NotAllowed:  # its role may not have it: another session will
+        return None
+    return None if isinstance(outcome, Refused) else outcome
 
 
 def withdraw_in(tx: Change, task_id: str, why: str) -> None:

@@ -10,6 +10,7 @@ from __future__ import annotations
 from landlane.errors import RepositoryError
 from landlane.git.ancestry import is_ancestor
 from landlane.git.lock import git_lock
+from landlane.git.pins import PUSH_SECONDS
 from landlane.git.remove_checkout import worktree_entries
 from landlane.git.run import ask, run_in
 from landlane.git.stale_locks import wait_for_refs
@@ -28,7 +29,6 @@ MOVED = "moved"
 ELSEWHERE = "elsewhere"  # the target is not where it was tested from
 REFUSED = "refused"
 UNKNOWN = "unknown"  # nobody can tell whether it was moved
-PUSH_SECONDS = 600.0
 _FENCES = "refs/landlane/moving/"
 
 

@@ -11,9 +11,9 @@ from __future__ import annotations
 import json
 import os
 
-from landlane import __version__
 from landlane.clients.hook_command import sdk_release
 from landlane.mcp.tool_schemas import INSTRUCTIONS, NAME, RESOURCES, TOOLS
+from landlane.version import __version__
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:

@@ -30,8 +30,8 @@ if TYPE_CHECKING:
 
     from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
+    from landlane.ids import Credentials
     from landlane.mcp.open_repositories import Houses
-    from landlane.sessions.model import Credentials
 
 
 PATH = "/mcp"

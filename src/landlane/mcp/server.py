@@ -17,7 +17,6 @@ from mcp.server.lowlevel.server import NotificationOptions
 from mcp.server.subscriptions import InMemorySubscriptionBus, ListenHandler, ResourceUpdated
 from mcp.shared.exceptions import MCPError
 
-from landlane import __version__
 from landlane.error_json import failure
 from landlane.errors import LandlaneError
 from landlane.mcp.background_jobs import Jobs
@@ -27,6 +26,7 @@ from landlane.mcp.tool_caller import Starter
 from landlane.mcp.tool_schemas import INSTRUCTIONS, LONGEST_WAIT_SECONDS, NAME, RESOURCES, TOOLS
 from landlane.mcp.tools import Call, answer
 from landlane.values import replace
+from landlane.version import __version__
 
 if TYPE_CHECKING:
     from collections.abc import AsyncGenerator, Callable, Mapping

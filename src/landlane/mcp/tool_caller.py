@@ -19,7 +19,8 @@ if TYPE_CHECKING:
     from typing import Any
 
     from landlane.context import Context
-    from landlane.sessions.model import Credentials, Session
+    from landlane.ids import Credentials
+    from landlane.sessions.model import Session
     from landlane.sessions.tool_calls import Announced
 
 

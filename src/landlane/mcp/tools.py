@@ -60,7 +60,7 @@ def answer(call: Call) -> dict[str, Any]:
         house.settle()
         return found
     except LandlaneError as error:
-        return failure(error, house)
+        return failure(error, house.store.wall_of)
     except OSError as error:
         where = f"{error.filename}: " if error.filename else ""
         hint = "check the disk, and what this user may read and write"

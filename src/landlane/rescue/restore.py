@@ -32,7 +32,7 @@ TYPE_CHECKING = False
 if TYPE_CHECKING:
     from landlane.context import Site
     from landlane.git.untrusted_checkout import Place
-    from landlane.sessions.model import Session
+    from landlane.store.interface import Actor
 
 
 @value
@@ -119,7 +119,7 @@ class Restored:
     notes: tuple[str, ...]
 
 
-def restore(site: Site, session: Session, rescue_id: str, into: str, folder: str) -> Restored:
+def restore(site: Site, session: Actor, rescue_id: str, into: str, folder: str) -> Restored:
     """Bring saved work back into a clean checkout, or into a new one below `folder`.
 
     Raises:

@@ -21,15 +21,38 @@ from landlane.rescue.take import take_rescue
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from typing import Any
+    from typing import Any, Protocol
 
     from landlane.context import Site
-    from landlane.sessions.model import Session
-    from landlane.store.interface import Change
-    from landlane.workspaces.model import Workspace
-
+    from landlane.store.interface import Actor, Change
+else:
+    Protocol = object
 
 _OLD_MS = 7 * 86_400_000
+
+
+class SavedWorkspace(Protocol):
+    """What the manifest of a rescue says about the workspace it was taken from."""
+
+    @property
+    def id(self) -> str:
+        """Its id."""
+        ...
+
+    @property
+    def task(self) -> str:
+        """The task it was opened for."""
+        ...
+
+    @property
+    def agent(self) -> str:
+        """The agent that worked in it."""
+        ...
+
+    @property
+    def session(self) -> str:
+        """The session that worked in it."""
+        ...
 
 
 def place_of(site: Site, path: str) -> Place:
@@ -54,11 +77,11 @@ def place_of(site: Site, path: str) -> Place:
 
 def save_checkout(
     site: Site,
-    session: Session | None,
+    session: Actor | None,
     path: str,
     reason: str,
     *,
-    workspace: Workspace | None = None,
+    workspace: SavedWorkspace | None = None,
     force: bool = False,
     **more: Any,
 ) -> str:
@@ -73,11 +96,11 @@ def save_checkout(
 
 def save_place(
     site: Site,
-    session: Session | None,
+    session: Actor | None,
     place: Place,
     reason: str,
     *,
-    workspace: Workspace | None = None,
+    workspace: SavedWorkspace | None = None,
     force: bool = False,
     **more: Any,
 ) -> str:
@@ -105,13 +128,13 @@ def save_place(
     return saved.id
 
 
-def forget_same(site: Site, rescue_id: str, workspace: Workspace) -> None:
+def forget_same(site: Site, rescue_id: str, workspace: SavedWorkspace) -> None:
     """Drop an earlier rescue of a workspace that holds exactly the same: its taker was cut off after it."""
     for one in _same_as(site, rescue_id, workspace):
         _forget(site, one, rescue_id, workspace)
 
 
-def forget_if_known(site: Site, rescue_id: str, workspace: Workspace) -> bool:
+def forget_if_known(site: Site, rescue_id: str, workspace: SavedWorkspace) -> bool:
     """Drop a rescue that holds nothing but what an earlier one of the same workspace does."""
     same = _same_as(site, rescue_id, workspace)
     if same:
@@ -119,14 +142,14 @@ def forget_if_known(site: Site, rescue_id: str, workspace: Workspace) -> bool:
     return bool(same)
 
 
-def _forget(site: Site, rescue_id: str, kept: str, workspace: Workspace) -> None:
+def _forget(site: Site, rescue_id: str, kept: str, workspace: SavedWorkspace) -> None:
     """Drop a rescue that another one holds all of, and say so: the journal knows of both."""
     drop_rescue(site.common_dir, rescue_id)
     facts = {"rescue": rescue_id, "same_as": kept, "workspace": workspace.id}
     site.context.change(lambda tx: tx.record("rescue.forgotten", "", "", facts))
 
 
-def _same_as(site: Site, rescue_id: str, workspace: Workspace) -> list[str]:
+def _same_as(site: Site, rescue_id: str, workspace: SavedWorkspace) -> list[str]:
     """The other rescues of a workspace, without what was put aside there, that hold exactly the same."""
     held = _holdings(site, rescue_id)
     return [
@@ -164,7 +187,7 @@ def saved_work(site: Site) -> list[Rescue]:
     return list_rescues(site.common_dir)
 
 
-def drop(site: Site, session: Session, rescue_id: str) -> Rescue:
+def drop(site: Site, session: Actor, rescue_id: str) -> Rescue:
     """Forget saved work for good.
 
     Raises:

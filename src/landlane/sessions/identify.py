@@ -3,14 +3,14 @@
 from __future__ import annotations
 
 from landlane.errors import NotAllowed
-from landlane.ids import digest
+from landlane.ids import Credentials, digest
 from landlane.sessions.join import Joined, attach, join, registered_ancestor
 from landlane.sessions.leases import (
     session_from,
     session_over,
     touch,
 )
-from landlane.sessions.model import PERSON, Credentials, Session, check_agent_name, parse_credentials
+from landlane.sessions.model import PERSON, Session, check_agent_name, parse_credentials
 from landlane.values import value
 
 TYPE_CHECKING = False

@@ -7,7 +7,8 @@ that begins the session is committed, so that a session is never there without i
 from __future__ import annotations
 
 from landlane.errors import Held, NotAllowed
-from landlane.ids import digest, new_secret, short_id
+from landlane.ids import Credentials, digest, new_secret, short_id
+from landlane.sessions.extensions import installed
 from landlane.sessions.leases import (
     end_if_gone,
     end_session,
@@ -17,7 +18,7 @@ from landlane.sessions.leases import (
     sweep_if_due,
     touch,
 )
-from landlane.sessions.model import AGENT, Credentials, Session, check_agent_name, parse_credentials
+from landlane.sessions.model import AGENT, Session, check_agent_name, parse_credentials
 from landlane.text import check_label
 from landlane.values import replace, value
 
@@ -62,10 +63,8 @@ def join(
     """
     check_agent_name(name)
     if role:
-        from landlane.roles.model import find_role  # noqa: PLC0415 - most have no role
-
         check_label(role, "role")
-        find_role(context.settings, role)
+        installed().check_role(context.settings, role)
     kept = "" if may_choose_role or kind != AGENT else _kept_role(context, name, role, shown)
     secret = new_secret()
 

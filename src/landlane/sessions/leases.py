@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from landlane.errors import Stale, StoreError, StoreTransient
 from landlane.platform.process_identity import Process
+from landlane.sessions.extensions import installed
 from landlane.sessions.model import Session, ends_at
-from landlane.tasks.return_lapsed import return_tasks, waits_for_person
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -143,7 +143,7 @@ def lapse(tx: Change, session_id: str, *, is_certain: bool = False) -> None:
             shortest = min(shortest, claim[10])
         elif tx.run("claim_drop", session=session_id, token=claim[2]):
             _record_lapse(tx, session, claim, end)
-    if not next_ends and waits_for_person(tx, session_id):
+    if not next_ends and installed().keeps_lease(tx, session_id):
         next_ends.append(tx.now + session.lease_ms)  # its lease stands still until it has an answer
     if next_ends:
         tx.run(
@@ -187,7 +187,7 @@ def end_session(tx: Change, session: Session, kind: str, facts: dict[str, object
                 _record_lapse(tx, session, claim, tx.now)
     for (ticket,) in tx.all("waiters_of", session=session.id):
         drop_waiter(tx, ticket)
-    return_tasks(tx, session, is_own_will=kind == "session.left")
+    installed().on_end(tx, session, is_own_will=kind == "session.left")
     for slot in tx.all("slots_of", session=session.id):
         free_slot(tx, session, slot, kind)
     if kind == "session.left" and not session.role:

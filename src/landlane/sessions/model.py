@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from landlane.errors import Malformed
+from landlane.ids import Credentials
 from landlane.values import value
 
 PERSON = "person"
@@ -30,16 +31,6 @@ class Session:
     shortest_ms: int
     lapses_at: int
     ended_at: int | None
-
-
-@value
-class Credentials:
-    """What a process must show to act for a session."""
-
-    session: str
-    secret: str
-    agent: str = ""
-    generation: int = 0
 
 
 def check_agent_name(name: str) -> str:

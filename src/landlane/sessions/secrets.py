@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import os
 
-from landlane.sessions.model import Credentials
+from landlane.ids import Credentials
 
 
 class SecretFiles:

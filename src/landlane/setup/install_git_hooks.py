@@ -1,14 +1,13 @@
-"""Putting our git hooks in, taking them out, and proving that they refuse: in a repository and its clones."""
+"""Install and remove our git hooks, in a repository and its clones."""
 
 from __future__ import annotations
 
 import os
 
-from landlane.doctor.finding import Finding
-from landlane.doctor.try_git_hooks import NOTES
 from landlane.git.hooks.former_hooks import HookRecord, find_own, forget_hooks, load_hooks, save_hooks
 from landlane.git.hooks.hooks_path import Former, hooks_path_in, put_in, take_out
 from landlane.git.hooks.scripts import (
+    JUDGED,
     hooks_folder,
     outdated_scripts,
     own_folder,
@@ -25,9 +24,8 @@ if TYPE_CHECKING:
 
     from landlane.git.discovery import Checkout
 
-    Rows = list[tuple[str, Finding]]
 
-
+_NOTES = (JUDGED, "landlane-githook")  # what our hooks leave in a git directory
 COMMITS, PUSHES, TARGET = "git: commits", "git: pushes", "git: target branch"
 
 
@@ -101,11 +99,8 @@ def remove_fences(home: Checkout, clones: Sequence[str] = ()) -> bool:
     remove_scripts(common)
     forget_hooks(common)
     for git_dir in (common, *(one for one, _ in worktree_entries(home))):
-        for name in NOTES:
+        for name in _NOTES:
             if os.path.exists(os.path.join(git_dir, name)):
                 os.unlink(os.path.join(git_dir, name))
     note_shape(home)
     return True
-
-
-# ------------------------------------------------------------------------------------------ the doctor's

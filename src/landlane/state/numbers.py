@@ -10,7 +10,7 @@ from __future__ import annotations
 
 from landlane.claims.take import living
 from landlane.errors import Malformed
-from landlane.git.numbered_files import NumbersFound
+from landlane.git.numbered_files import PLACE, NumbersFound
 from landlane.sessions.leases import sweep_if_due
 from landlane.text import check_text
 from landlane.values import value
@@ -31,7 +31,6 @@ if TYPE_CHECKING:
 LONGEST_PURPOSE = 200
 _LONGEST_KIND = 64
 _KIND_CHARACTERS = frozenset("abcdefghijklmnopqrstuvwxyz0123456789_-")
-PLACE = "{n}"
 
 USED, PENDING, ABANDONED, GIVEN = "used", "pending", "abandoned", "given"
 

@@ -8,12 +8,59 @@ TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping, Sequence
 
-    from landlane.claims.model import Request
-    from landlane.patterns.pattern import Branch
+    from landlane.patterns.pattern import Branch, Pattern
     from landlane.store.journal_chain import Entry
 
 T = TypeVar("T")
 Row = tuple[Any, ...]
+
+
+class Actor(Protocol):
+    """Who acts, as the journal names it: a session."""
+
+    @property
+    def id(self) -> str:
+        """The id of the session."""
+        ...
+
+    @property
+    def agent(self) -> str:
+        """The name of its agent."""
+        ...
+
+
+class ClaimRequest(Protocol):
+    """What a store has to know of a request for claims, to grant it without judging."""
+
+    @property
+    def patterns(self) -> tuple[Pattern, ...]:
+        """What is asked for."""
+        ...
+
+    @property
+    def mode(self) -> str:
+        """Exclusive or shared."""
+        ...
+
+    @property
+    def ttl_ms(self) -> int:
+        """How long the claims are asked for."""
+        ...
+
+    @property
+    def task(self) -> str:
+        """The task they are for; may be empty."""
+        ...
+
+    @property
+    def note(self) -> str:
+        """What others are shown."""
+        ...
+
+    @property
+    def is_partial(self) -> bool:
+        """Whether some of the claims are enough."""
+        ...
 
 
 class Reading(Protocol):
@@ -127,7 +174,7 @@ class Store(Protocol):
         """Run `look` on one consistent state."""
         ...
 
-    def take_uncontested(self, session: str, agent: str, request: Request) -> Uncontested | None:
+    def take_uncontested(self, session: str, agent: str, request: ClaimRequest) -> Uncontested | None:
         """Grant at once if nothing lies near, where that saves time; nothing means: judge."""
         ...
 

@@ -12,8 +12,7 @@ if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
     from typing import Any
 
-    from landlane.sessions.model import Session
-    from landlane.store.interface import Change, Reading
+    from landlane.store.interface import Actor, Change, Reading
     from landlane.store.journal_chain import Entry
 
     Document = dict[str, Any]
@@ -102,7 +101,7 @@ def put(
     noun: str,
     document: Mapping[str, Any],
     verb: str,
-    session: Session | None = None,
+    session: Actor | None = None,
     **more: object,
 ) -> None:
     """Write a record as it is now, and the entry that tells of it."""

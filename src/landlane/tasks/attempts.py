@@ -6,7 +6,7 @@ Attempts as the store knows them: begun when a task is taken by a worker, and ov
 from __future__ import annotations
 
 from landlane.store import records
-from landlane.usage.add import BOOKING, settle_in
+from landlane.tasks.extensions import installed
 from landlane.values import as_dict, replace, value
 
 TYPE_CHECKING = False
@@ -110,10 +110,12 @@ def change_attempt(context: Context, attempt: Attempt, verb: str, **changes: obj
             now = replace(now, ended_at=context.store.wall_of(tx.now))
         records.put(tx, _NOUN, as_dict(now), verb)
         if now.state == ENDED:
-            settle_in(tx, context, now)  # whatever became of it, it is booked
+            installed().budgets.book(tx, context, now)  # whatever became of it, it is booked
         return now
 
-    return context.change(work, areas=BOOKING if changes.get("state") == ENDED else None)
+    return context.change(
+        work, areas=installed().budgets.booking_areas if changes.get("state") == ENDED else None
+    )
 
 
 def attempts_of(context: Context, task_id: str) -> list[Attempt]:

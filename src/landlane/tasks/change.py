@@ -5,6 +5,7 @@ from __future__ import annotations
 from landlane.claims.take import living
 from landlane.errors import NotAllowed
 from landlane.tasks.dependencies import count_waits
+from landlane.tasks.extensions import installed
 from landlane.tasks.finish import release_claims
 from landlane.tasks.model import (
     BLOCKED,
@@ -163,12 +164,11 @@ def _move_by_hand(
     move_task(tx, task, then, why=why, failures=fresh, lapses=fresh)
     release_claims(tx, task, "")
     if then in OVER:
-        from landlane.handoffs.transfer import withdraw_in  # noqa: PLC0415 - rare
         from landlane.tasks.lineage import forget_in  # noqa: PLC0415 - a circle otherwise
 
         forget_signs(tx, context, task)
         forget_in(tx, task)
-        withdraw_in(tx, task.id, f"{task.id} was dropped")
+        installed().follow_ups.drop(tx, task, f"{task.id} was dropped")
     tx.record(kind, *who(session), {"task": task.id, "why": why, "before": task.state})
     tx.frees = True
     return whole(tx, get_in(tx, task.id))

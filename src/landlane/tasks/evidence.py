@@ -10,11 +10,10 @@ from __future__ import annotations
 from landlane.clock import duration_text
 from landlane.errors import LandlaneError, NotAllowed
 from landlane.patterns.pattern import covers_branch
-from landlane.reviews.open import begin_review_in, step_for
-from landlane.reviews.records import is_approved, rejection_of
 from landlane.rules.violations import VERIFY_FIRST
 from landlane.sessions.leases import touch
 from landlane.tasks.evidence_model import CHECK, COMMIT, OUTPUT, PATHS, VERDICT, Proof, kind_of, needed
+from landlane.tasks.extensions import installed
 from landlane.tasks.finish import finish, finish_on_word, report_done
 from landlane.tasks.model import DONE, LANDING, REPORTED, REVIEW
 from landlane.tasks.read import get_task, history_in
@@ -27,7 +26,6 @@ if TYPE_CHECKING:
 
     from landlane.context import Context
     from landlane.patterns.pattern import Pattern
-    from landlane.reviews.model import Step
     from landlane.sessions.model import Session
     from landlane.store.interface import Change, Reading
     from landlane.tasks.evidence_model import Witness
@@ -84,7 +82,7 @@ def conclude(
         if session is None:
             raise _not_reported(task)
         is_on_word = not any(name != CHECK or task.check for name in wanted)
-        if is_on_word and step_for(context, task, _kind(witness, task)) is None:
+        if is_on_word and installed().reviews.step_for(context, task, _kind(witness, task)) is None:
             return Concluded(task=finish_on_word(context, session, task_id, result), proofs=())
         task = report_done(context, session, task_id, result)
     if task.state == DONE:
@@ -111,11 +109,10 @@ def _has_moved(witness: Witness, task: Task, wanted: Sequence[str]) -> bool:
 
 
 def _leave_review(context: Context, session: Session | None, task: Task) -> Task:
-    from landlane.reviews.give_verdict import take_back  # noqa: PLC0415 - few tasks have a review
 
     if session is None:
         raise _not_reported(task)
-    return take_back(context, session, task.id)
+    return installed().reviews.take_back(context, session, task.id)
 
 
 def _not_reported(task: Task) -> NotAllowed:
@@ -256,11 +253,10 @@ def _see_output(sight: Sight) -> Proof | None:
 
 def _see_verdict(sight: Sight) -> Proof | None:
     """Giving the verdict ends the task of a reviewer: whoever comes here has not given one."""
-    from landlane.reviews.give_verdict import review_of_task  # noqa: PLC0415 - few tasks are of that kind
 
-    review = review_of_task(sight.context, sight.task)
-    hint = f"landlane review give {review.id} --verdict approve|reject --summary 'why'"
-    return _missing(VERDICT, f"there is no verdict on {review.id}", hint)
+    review = installed().reviews.review_of(sight.context, sight.task)
+    hint = f"landlane review give {review} --verdict approve|reject --summary 'why'"
+    return _missing(VERDICT, f"there is no verdict on {review}", hint)
 
 
 _LOOKS = {
@@ -289,7 +285,7 @@ def _believe(sight: Sight, proofs: tuple[Proof, ...]) -> Task:
             return  # somebody else was quicker, or it was taken away meanwhile
         if missing is not None:
             _doubt(tx, now, session, missing, seen)
-        elif step is not None and not is_approved(tx, now, head):
+        elif step is not None and not installed().reviews.is_approved(tx, now, head):
             _begin_review(tx, sight, now, step)
         elif is_landed:
             finish(tx, sight.context, now, session, head=head, evidence=seen)
@@ -303,9 +299,11 @@ def _believe(sight: Sight, proofs: tuple[Proof, ...]) -> Task:
 def _rejected(sight: Sight) -> Sequence[Proof]:
     """What is missing when reviewers rejected exactly this commit: others would only be asked the same."""
 
+    reviews = installed().reviews
+
     def look(reading: Reading) -> str:
-        is_known = not sight.head or is_approved(reading, sight.task, sight.head)
-        return "" if is_known else rejection_of(reading, sight.task, sight.head)
+        is_known = not sight.head or reviews.is_approved(reading, sight.task, sight.head)
+        return "" if is_known else reviews.rejection_of(reading, sight.task, sight.head)
 
     rejected = sight.context.store.view(look)
     if not rejected or _review_step(sight) is None:
@@ -314,22 +312,24 @@ def _rejected(sight: Sight) -> Sequence[Proof]:
     return (_missing("review", f"{rejected} rejected exactly this commit", hint),)
 
 
-def _review_step(sight: Sight) -> Step | None:
+def _review_step(sight: Sight) -> object:
     """The review that the task needs, judged also by what it really changed."""
     changed: Sequence[str] = ()
     if sight.head and sight.context.settings.review_paths:
         changed = sight.witness.changed_paths(sight.witness.base(sight.head, sight.start), sight.head)
-    return step_for(sight.context, sight.task, _kind(sight.witness, sight.task), changed)
+    return installed().reviews.step_for(sight.context, sight.task, _kind(sight.witness, sight.task), changed)
 
 
-def _begin_review(tx: Change, sight: Sight, task: Task, step: Step) -> None:
+def _begin_review(tx: Change, sight: Sight, task: Task, step: object) -> None:
     """All is seen on this commit: now others judge exactly that."""
     if task.state == LANDING:  # approved once, and then somebody committed again
         move_task(tx, task, REPORTED, keep_owner=True, head="")
         task = get_in(tx, task.id)
     base = sight.witness.base(sight.head, sight.start) if sight.head else ""
     change = sight.witness.change(base, sight.head)
-    begin_review_in(tx, sight.context, sight.session, task, sight.head, step, base=base, change=change)
+    installed().reviews.begin(
+        tx, sight.context, sight.session, task, sight.head, step, base=base, change=change
+    )
 
 
 def _doubt(

@@ -13,25 +13,17 @@ from itertools import islice
 from landlane.claims.model import EXCLUSIVE, Claim, Refused, Request
 from landlane.claims.read import live_claims
 from landlane.claims.take import is_over, living, take_in
-from landlane.errors import NotAllowed
-from landlane.handoffs.transfer import (
-    accept_in,
-    addressed_to,
-    may_have,
-    open_handoff,
-    waiting_in,
-)
 from landlane.patterns.pattern import Branch, ancestors, below, branches_overlap
 from landlane.roles.model import Scope, bound_by, forbidden, why_not_verb
 from landlane.sessions.leases import end_if_gone, is_dead
 from landlane.store.lock_areas import areas_of
+from landlane.tasks.extensions import installed
 from landlane.tasks.lineage import earlier_lessons, held_in, let_go_in
-from landlane.tasks.model import ACTIVE, ANYBODY, READY
+from landlane.tasks.model import ACTIVE, READY
 from landlane.tasks.model import KIND as REVIEW_KIND
-from landlane.tasks.on_change import may_review, not_for, settle_due
+from landlane.tasks.on_change import settle_due
 from landlane.tasks.read import count_tasks, lessons_in
 from landlane.tasks.rows import pattern_pairs, task_from, unknown_task, who, whole
-from landlane.usage.budget import over_in
 from landlane.values import replace, value
 
 TYPE_CHECKING = False
@@ -39,7 +31,6 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Iterator
 
     from landlane.context import Context
-    from landlane.handoffs.model import Handoff
     from landlane.patterns.pattern import Pattern
     from landlane.sessions.model import Session
     from landlane.store.interface import Change, Reading
@@ -105,8 +96,8 @@ def _over_budget(reading: Reading, context: Context, task_ids: Iterable[str]) ->
     """Those of these tasks whose money is used up, each with the reason."""
     rows = [reading.one("task_get", task=task_id) for task_id in dict.fromkeys(task_ids)]
     tasks = [task_from(row) for row in rows if row is not None]
-    found = ((task.id, over_in(reading, context, task)) for task in tasks)
-    return {task_id: budget.why for task_id, budget in found if budget is not None}
+    found = ((task.id, installed().budgets.why_over(reading, context, task)) for task in tasks)
+    return {task_id: why for task_id, why in found if why}
 
 
 def backing_off(reading: Reading, context: Context) -> dict[str, int]:
@@ -215,7 +206,8 @@ class _Walk:
         self._dead: dict[str, bool] = {}
         self._held = held_in(tx)
         self._not_yet = backing_off(tx, context) if self._held else {}
-        self._keepers: set[str] = set()
+        self._offers = installed().offers
+        self._keepers: set[str] = set()  # what they hold for the caller is not in its way
         self._others: set[str] | None = None
         role = bound_by(context.settings, me.role)
         self._scope = Scope(role, context.settings) if role is not None else None
@@ -241,9 +233,8 @@ class _Walk:
     def _handed(self, role: str) -> dict[str, str]:
         """The ready tasks that wait for exactly this caller: id → declared paths."""
         rows = [
-            self._tx.one("task_get", task=one.task)
-            for one in addressed_to(self._context, self._tx, self._me)
-            if one.to != ANYBODY
+            self._tx.one("task_get", task=task_id)
+            for task_id in self._offers.addressed_to(self._tx, self._context, self._me)
         ]
         return {
             row[0]: row[8] for row in rows if row is not None and row[4] == READY and row[5] in (role, "")
@@ -284,12 +275,7 @@ class _Walk:
     def _for_others(self) -> set[str]:
         """The tasks that were handed to somebody else, or that the caller has declined."""
         if self._others is None:
-            self._others = not_for(self._tx, self._me)
-            for one in waiting_in(self._tx):
-                if may_have(self._context, one, self._me, self._tx.now):
-                    self._keepers.add(one.holder)  # what is kept for the caller is not in its way
-                else:
-                    self._others.add(one.task)
+            self._others, self._keepers = self._offers.reserved(self._tx, self._context, self._me)
         return self._others
 
     def _is_in_role(self, stored: str) -> bool:
@@ -343,13 +329,12 @@ class _Walk:
         return near + self._keys[bisect_right(self._keys, low) : bisect_left(self._keys, high)]
 
     def _take(self, task: Task) -> Picked | None:
-        if task.kind == REVIEW_KIND and not may_review(self._tx, self._me, task):
+        if task.kind == REVIEW_KIND and not self._offers.may_review(self._tx, self._me, task):
             return None
-        if over_in(self._tx, self._context, task) is not None:
+        if installed().budgets.why_over(self._tx, self._context, task):
             return None
-        handoff = open_handoff(self._tx, task.id)  # again: the task is held still only now
-        if handoff is not None:
-            return self._accept(task, handoff)
+        if self._offers.is_handed_over(self._tx, task.id):  # again: the task is locked only now
+            return self._accept(task)
         claims = self._claim(task)
         if claims is None:
             return None
@@ -372,17 +357,12 @@ class _Walk:
         lessons = (*earlier_lessons(tx, task), *(lessons_in(tx, task.id) if is_known else ()))
         return Picked(task=taken, claims=claims, lessons=lessons)
 
-    def _accept(self, task: Task, handoff: Handoff) -> Picked | None:
+    def _accept(self, task: Task) -> Picked | None:
         """Go on with what was handed over: its content is part of the answer, and so is acknowledged."""
-        if not may_have(self._context, handoff, self._me, self._tx.now):
+        accepted = self._offers.accept(self._tx, self._context, self._me, task)
+        if accepted is None:
             return None
-        try:
-            outcome = accept_in(self._tx, self._context, self._me, task, handoff)
-        except NotAllowed:  # its role may not have it: somebody else will
-            return None
-        if isinstance(outcome, Refused):
-            return None
-        taken, claims = outcome
+        taken, claims = accepted
         return Picked(task=taken, claims=claims, lessons=lessons_in(self._tx, task.id))
 
     def _claim(self, task: Task) -> tuple[Claim, ...] | None:

@@ -9,6 +9,7 @@ from __future__ import annotations
 import os
 
 from landlane.claims.take import living
+from landlane.tasks.extensions import installed
 from landlane.tasks.finish import release_claims
 from landlane.tasks.lineage import (
     earlier_lessons,
@@ -21,7 +22,7 @@ from landlane.tasks.lineage import (
 )
 from landlane.tasks.model import ACTIVE, DEAD, LONGEST_BODY, LONGEST_LINE, READY, REVIEW, WAITING
 from landlane.tasks.owner import owned
-from landlane.tasks.read import get_task, lessons_in
+from landlane.tasks.read import lessons_in
 from landlane.tasks.retry_rules import (
     ABORT,
     ESCALATE,
@@ -157,35 +158,13 @@ def judge_in(
     lineage = lineage_in(tx, task.lineage)
     share = int.from_bytes(os.urandom(4)) / 2**32 if chance is None else chance
     limits = limits_of(context.settings)
-    if end.code not in (STOPPED, RATE_LIMITED, HANDED, *LOST) and _is_spent(tx, context, task):
+    if end.code not in (STOPPED, RATE_LIMITED, HANDED, *LOST) and installed().budgets.is_task_spent(
+        tx, context, task
+    ):
         end = replace(end, code=TASK_OVER_BUDGET)  # it may have spent the last of it unseen
     verdict = judge(lineage, task, end, limits, now=now, chance=share, grace=grace, is_excused=is_excused)
     put_lineage(tx, verdict.lineage, "booked")
     return verdict
-
-
-def _is_spent(tx: Change, context: Context, task: Task) -> bool:
-    from landlane.usage.budget import TASK, over_in  # noqa: PLC0415 - only where there are budgets
-
-    over = over_in(tx, context, task)
-    return over is not None and over.kind == TASK
-
-
-def park_spent(context: Context, task_id: str) -> None:
-    """Put a task that nobody has begun before a person, if what it may cost is used up."""
-    from landlane.usage.budget import TASK, over_budget  # noqa: PLC0415 - only where there are budgets
-
-    task = get_task(context, task_id)
-    over = over_budget(context, task) if task.state == READY else None
-    if over is None or over.kind != TASK:
-        return
-
-    def work(tx: Change) -> None:
-        now = get_in(tx, task_id)
-        if now.state == READY:
-            park_in(tx, context, now, f"its budget is used up: {over.why}")
-
-    context.change(work)
 
 
 def _storable(end: AttemptEnd) -> AttemptEnd:
@@ -228,8 +207,6 @@ def tell_end(
 
 def ask_person_in(tx: Change, context: Context, task: Task, verdict: Verdict) -> None:
     """Open a gate for a task that gets no further attempt: a person sees the history, and decides."""
-    from landlane.gates.ask import open_gate_in  # noqa: PLC0415 - a circle otherwise, and rare
-
     lineage = verdict.lineage
     about = {
         "retries": task.id,
@@ -242,13 +219,11 @@ def ask_person_in(tx: Change, context: Context, task: Task, verdict: Verdict) ->
         for one in (*earlier_lessons(tx, task), *lessons_in(tx, task.id))
     )
     why = f"{task.id} stopped after attempt {task.attempt}: {verdict.why}"
-    open_gate_in(
+    installed().follow_ups.ask_person(
         tx,
         context,
-        None,  # nobody waits for the answer: the task is the queue's again when it comes
-        task=get_in(tx, task.id),
-        kind="approval",
-        why=f"Try it again? {why}"[:1500],
+        get_in(tx, task.id),
+        f"Try it again? {why}"[:1500],
         about=about,
         evidence={"history": history[-_MOST_HISTORY:]},
     )

@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 
 from landlane.errors import Malformed
+from landlane.tasks.extensions import installed
 from landlane.tasks.model import BLOCKED, DONE, READY, WAITING, Task, check_transition
 from landlane.tasks.priority import rank_of
 from landlane.values import replace
@@ -134,9 +135,7 @@ def move_task(
     """
     check_transition(task.id, task.state, then)
     if task.state == WAITING:
-        from landlane.gates.decide import withdraw_in  # noqa: PLC0415 - a circle otherwise, and rare
-
-        withdraw_in(tx, task)
+        installed().follow_ups.leave_waiting(tx, task)
     for label in task.labels:
         if label.startswith(FOLLOWED):
             tx.touched[label] = None

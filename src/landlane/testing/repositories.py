@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING
 from landlane.app.repository_id import repository_id_of
 from landlane.app.repository_record import begin_repository
 from landlane.app.store_location import POINTER, STORE_NAME, open_store
-from landlane.context import Context
+from landlane.app.wiring import make_context
 from landlane.git.discovery import find_checkout
 from landlane.git.repository import GitRepository
 from landlane.platform.process_identity import MachineProcesses
@@ -25,6 +25,7 @@ if TYPE_CHECKING:
     from collections.abc import Generator, Mapping
 
     from landlane.clock import Clock
+    from landlane.context import Context
     from landlane.settings.model import Settings
 
 
@@ -116,7 +117,7 @@ def open_context(
     except BaseException:
         store.close()
         raise
-    return Context(
+    return make_context(
         store=store,
         settings=settings,
         repository=GitRepository(checkout, checkout.root, ignore_case=ignore_case),

@@ -10,9 +10,8 @@ from __future__ import annotations
 from landlane.errors import Malformed
 from landlane.settings.value_readers import micros_from
 from landlane.store import records
-from landlane.tasks.retry import park_spent
 from landlane.tasks.rows import task_in
-from landlane.usage.budget import left_for, over_budget, why_over_budget
+from landlane.usage.budget import left_for, over_budget, park_spent, why_over_budget
 from landlane.usage.model import (
     IDLE,
     LONGEST_KEY,

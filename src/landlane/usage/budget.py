@@ -4,6 +4,10 @@ from __future__ import annotations
 
 from landlane.settings.value_readers import micros_from
 from landlane.store import records
+from landlane.tasks.model import READY
+from landlane.tasks.read import get_task
+from landlane.tasks.retry import park_in
+from landlane.tasks.rows import get_in
 from landlane.usage.model import (
     UsageEntry,
     day_of,
@@ -20,7 +24,7 @@ if TYPE_CHECKING:
     from landlane.context import Context
     from landlane.protocol.worker.messages import Usage
     from landlane.settings.model import Settings
-    from landlane.store.interface import Reading
+    from landlane.store.interface import Change, Reading
     from landlane.tasks.model import Task
     from landlane.usage.model import UsageEntry
 
@@ -61,6 +65,21 @@ def over_budget(context: Context, task: Task, *, run: str = "", so_far: Usage | 
     if not has_budget(context, task):
         return None
     return context.store.view(lambda reading: over_in(reading, context, task, run=run, so_far=so_far))
+
+
+def park_spent(context: Context, task_id: str) -> None:
+    """Put a task that nobody has begun before a person, if what it may cost is used up."""
+    task = get_task(context, task_id)
+    over = over_budget(context, task) if task.state == READY else None
+    if over is None or over.kind != TASK:
+        return
+
+    def work(tx: Change) -> None:
+        now = get_in(tx, task_id)
+        if now.state == READY:
+            park_in(tx, context, now, f"its budget is used up: {over.why}")
+
+    context.change(work)
 
 
 def over_in(

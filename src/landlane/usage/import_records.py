@@ -7,9 +7,9 @@ from decimal import Decimal
 
 from landlane.errors import Malformed
 from landlane.ids import digest
-from landlane.tasks.retry import park_spent
 from landlane.tasks.rows import task_from
 from landlane.usage.add import BOOKING, Booked, book_in, check_key
+from landlane.usage.budget import park_spent
 from landlane.usage.model import Total, UsageEntry, add_up, read_foreign, usage_id
 from landlane.values import value
 

@@ -7,7 +7,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from landlane.errors import Malformed
-from landlane.sessions.model import Credentials, check_agent_name, parse_credentials
+from landlane.ids import Credentials
+from landlane.sessions.model import check_agent_name, parse_credentials
 from landlane.text import check_label, check_text
 
 

@@ -30,7 +30,8 @@ if TYPE_CHECKING:
 
     from landlane.cli.specs.table import Command
     from landlane.context import Context
-    from landlane.sessions.model import Credentials, Session
+    from landlane.ids import Credentials
+    from landlane.sessions.model import Session
 
 
 _CLAIMS = ("claim", "renew", "release", "check", "claims", "who", "status", "journal", "leave")

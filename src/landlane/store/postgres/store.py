@@ -33,10 +33,9 @@ if TYPE_CHECKING:
 
     import psycopg
 
-    from landlane.claims.model import Request
     from landlane.clock import Clock
     from landlane.patterns.pattern import Branch
-    from landlane.store.interface import Change, Listener, Reading, Row
+    from landlane.store.interface import Change, ClaimRequest, Listener, Reading, Row
 
     T = TypeVar("T")
 
@@ -241,7 +240,7 @@ class PostgresStore:
         while _seal_page(tx):
             pass
 
-    def take_uncontested(self, session: str, agent: str, request: Request) -> Grant | None:
+    def take_uncontested(self, session: str, agent: str, request: ClaimRequest) -> Grant | None:
         branches = [branch for pattern in request.patterns for branch in pattern.branches]
         is_plain = all(len(pattern.branches) == 1 for pattern in request.patterns)
         if not is_plain or not self.clock.is_real() or any(branch.rest is not None for branch in branches):
@@ -351,7 +350,7 @@ def _seal_page(tx: Change) -> int:
     return rows[-1][0] if rows else 0
 
 
-def _facts_before_token(text: str, kind: str, request: Request) -> str:
+def _facts_before_token(text: str, kind: str, request: ClaimRequest) -> str:
     """The facts of a grant as JSON up to where its token comes; the database knows the rest."""
     facts = encode_data(
         {"kind": kind, "mode": request.mode, "note": request.note, "pattern": text, "task": request.task}

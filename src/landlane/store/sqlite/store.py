@@ -27,10 +27,9 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Mapping, Sequence
     from typing import Any, TypeVar
 
-    from landlane.claims.model import Request
     from landlane.clock import Clock
     from landlane.patterns.pattern import Branch
-    from landlane.store.interface import Change, Listener, Reading, Row, Uncontested
+    from landlane.store.interface import Change, ClaimRequest, Listener, Reading, Row, Uncontested
 
     T = TypeVar("T")
 
@@ -168,7 +167,7 @@ class SqliteStore:
     def stop_writers(self, tx: Change) -> None:
         """Keep everybody else from writing until the transaction is over: here nobody does anyway."""
 
-    def take_uncontested(self, session: str, agent: str, request: Request) -> Uncontested | None:
+    def take_uncontested(self, session: str, agent: str, request: ClaimRequest) -> Uncontested | None:
         return None  # judging costs no round trip here
 
     def entries(self, after: int, limit: int = 1000) -> list[Entry]:

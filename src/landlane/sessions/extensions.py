@@ -1,0 +1,51 @@
+"""What other packages add to sessions: role names, when a lease may run out, what follows the end.
+
+Sessions are below roles and tasks, so they do not import them. `app/wiring.py` installs one object with the
+functions of those packages; tests of sessions may install another.
+"""
+
+from __future__ import annotations
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from typing import Protocol
+
+    from landlane.sessions.model import Session
+    from landlane.settings.model import Settings
+    from landlane.store.interface import Change
+else:  # `typing` takes longer to load than a claim takes
+    Protocol = object
+
+
+class SessionExtensions(Protocol):
+    """What sessions ask of the packages above them."""
+
+    def check_role(self, settings: Settings, name: str) -> None:
+        """Refuse a role name that is not defined.
+
+        Raises:
+            Malformed: there is no such role.
+        """
+        ...
+
+    def keeps_lease(self, tx: Change, session_id: str) -> bool:
+        """Whether a silent session keeps its lease, as one whose only task waits for a person does."""
+        ...
+
+    def on_end(self, tx: Change, session: Session, *, is_own_will: bool) -> None:
+        """Return what the session was working on, in the transaction that ends it."""
+        ...
+
+
+_installed: list[SessionExtensions] = []
+
+
+def install(extensions: SessionExtensions) -> None:
+    """Use these extensions in this process from now on."""
+    _installed[:] = [extensions]
+
+
+def installed() -> SessionExtensions:
+    """Return the extensions that `app/wiring.py` has installed."""
+    assert _installed, "no extensions: make the context with landlane.app.wiring.make_context"
+    return _installed[0]

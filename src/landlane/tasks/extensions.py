@@ -1,0 +1,178 @@
+"""What other packages add to tasks: what follows a change, who is offered a task, budgets and reviews.
+
+Gates, handoffs, reviews, fan-out and usage are above tasks, so tasks do not import them. `app/wiring.py`
+installs one object with their functions; tests of tasks may install another.
+"""
+
+from __future__ import annotations
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from collections.abc import Collection, Mapping, Sequence
+    from typing import Any, Protocol
+
+    from landlane.claims.model import Claim
+    from landlane.context import Context
+    from landlane.sessions.model import Session
+    from landlane.store.interface import Change, Reading
+    from landlane.tasks.attempts import Attempt
+    from landlane.tasks.model import Task
+else:  # `typing` takes longer to load than a claim takes
+    Protocol = object
+
+
+class FollowUps(Protocol):
+    """What follows when a task changes."""
+
+    def settle(self, tx: Change, context: Context, label: str) -> None:
+        """Settle what waits for a task with this label: a split task, or a review."""
+        ...
+
+    def settle_due(self, context: Context, nouns: Collection[str]) -> None:
+        """Settle open records of these nouns that a deadline or a crash has left."""
+        ...
+
+    def leave_waiting(self, tx: Change, task: Task) -> None:
+        """Withdraw the question that the task has waited for."""
+        ...
+
+    def drop(self, tx: Change, task: Task, why: str) -> None:
+        """Withdraw what was handed over with a task that is dropped."""
+        ...
+
+    def ask_person(
+        self,
+        tx: Change,
+        context: Context,
+        task: Task,
+        why: str,
+        *,
+        about: Mapping[str, Any],
+        evidence: Mapping[str, Any],
+    ) -> None:
+        """Ask a person whether the task may be tried again."""
+        ...
+
+
+class Offers(Protocol):
+    """Who may be offered a task."""
+
+    def reserved(self, tx: Change, context: Context, session: Session) -> tuple[set[str], set[str]]:
+        """Return the tasks that are for others, and the sessions that hold claims for this one."""
+        ...
+
+    def addressed_to(self, tx: Change, context: Context, session: Session) -> list[str]:
+        """Return the tasks that were handed to exactly this session."""
+        ...
+
+    def may_review(self, tx: Change, session: Session, task: Task) -> bool:
+        """Whether a reviewer's task is for this session."""
+        ...
+
+    def is_handed_over(self, tx: Change, task_id: str) -> bool:
+        """Whether a task waits to be accepted."""
+        ...
+
+    def accept(
+        self, tx: Change, context: Context, session: Session, task: Task
+    ) -> tuple[Task, tuple[Claim, ...]] | None:
+        """Accept a task that was handed over, with its claims; None when this session may not."""
+        ...
+
+
+class Budgets(Protocol):
+    """What tasks may cost."""
+
+    @property
+    def booking_areas(self) -> Mapping[str, bool]:
+        """What a transaction locks before it books an attempt."""
+        ...
+
+    def book(self, tx: Change, context: Context, attempt: Attempt) -> None:
+        """Book an attempt that has ended."""
+        ...
+
+    def why_over(self, reading: Reading, context: Context, task: Task) -> str:
+        """Say which budget of a task is used up; empty when none is."""
+        ...
+
+    def is_task_spent(self, reading: Reading, context: Context, task: Task) -> bool:
+        """Whether the task's own budget is used up, not only that of a run or a day."""
+        ...
+
+
+class Reviews(Protocol):
+    """The review that a task may need before it lands."""
+
+    def step_for(self, context: Context, task: Task, kind: str, changed: Sequence[str] = ()) -> object:
+        """Return the review that a task needs, or None."""
+        ...
+
+    def begin(
+        self,
+        tx: Change,
+        context: Context,
+        session: Session | None,
+        task: Task,
+        head: str,
+        step: object,
+        *,
+        base: str,
+        change: str,
+    ) -> None:
+        """Open a review of exactly this commit."""
+        ...
+
+    def is_approved(self, reading: Reading, task: Task, head: str) -> bool:
+        """Whether reviewers approved exactly this commit."""
+        ...
+
+    def rejection_of(self, reading: Reading, task: Task, head: str) -> str:
+        """Return the review that rejected exactly this commit; empty when none did."""
+        ...
+
+    def take_back(self, context: Context, session: Session, task_id: str) -> Task:
+        """Take a task out of review again."""
+        ...
+
+    def review_of(self, context: Context, task: Task) -> str:
+        """Return the review that a reviewer's task belongs to."""
+        ...
+
+
+class TaskExtensions(Protocol):
+    """Everything that tasks ask of the packages above them."""
+
+    @property
+    def follow_ups(self) -> FollowUps:
+        """What follows when a task changes."""
+        ...
+
+    @property
+    def offers(self) -> Offers:
+        """Who may be offered a task."""
+        ...
+
+    @property
+    def budgets(self) -> Budgets:
+        """What tasks may cost."""
+        ...
+
+    @property
+    def reviews(self) -> Reviews:
+        """The review that a task may need."""
+        ...
+
+
+_installed: list[TaskExtensions] = []
+
+
+def install(extensions: TaskExtensions) -> None:
+    """Use these extensions in this process from now on."""
+    _installed[:] = [extensions]
+
+
+def installed() -> TaskExtensions:
+    """Return the extensions that `app/wiring.py` has installed."""
+    assert _installed, "no extensions: make the context with landlane.app.wiring.make_context"
+    return _installed[0]
