@@ -1,9 +1,9 @@
 #!/usr/bin/env python3
 """Write docs/reference/ from the code: commands, settings, errors and the library.
 
-`--check` writes nothing, and fails with a diff when a page is stale. Commands come from cli/specs/table.py, settings
-from config.py, the library from the docstrings of api.py. Errors are collected from the syntax trees of all
-modules: wherever one is made, listed in a table, or put into an answer.
+`--check` writes nothing, and fails with a diff when a page is out of date. Commands come from cli/specs/,
+settings from settings/, the library from the docstrings of api/. Errors are collected from the syntax trees
+of all modules: wherever one is made, listed in a table, or put into an answer.
 """
 
 from __future__ import annotations

@@ -30,7 +30,7 @@ from landlane.values import as_dict
 from tests.support import MINUTE, SECOND, SQLITE_ONLY, Background, granted, opened, wait_until
 
 if TYPE_CHECKING:
-    from landlane.tasks.attempts import Attempt
+    from landlane.tasks.attempt_model import Attempt
     from landlane.tasks.model import Task
     from tests.support import Agent, Site
 

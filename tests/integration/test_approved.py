@@ -18,7 +18,7 @@ from landlane.tasks import attempts, evidence
 from landlane.tasks import pick as picking
 from landlane.tasks import read as tasks_read
 from landlane.tasks.add import add_task
-from landlane.tasks.attempts import ENDED
+from landlane.tasks.attempt_model import ENDED
 from landlane.tasks.model import NewTask
 from landlane.workers.submit_abandoned import land_approved
 from landlane.workers.submit_abandoned_proved import submit_proved

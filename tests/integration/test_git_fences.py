@@ -14,7 +14,7 @@ from landlane.claims import take as claims
 from landlane.doctor.examine import examine
 from landlane.doctor.try_git_hooks import look_at_fences
 from landlane.errors import NotAllowed
-from landlane.git.hooks.scripts import hooks_folder
+from landlane.git.hook_pass import hooks_folder
 from landlane.git.shared_config import find_flips
 from landlane.journal.read import read_entries
 from landlane.sessions.join import join

@@ -19,7 +19,7 @@ from landlane.sessions.join import join, leave, live_sessions
 from landlane.sessions.leases import renew_session
 from landlane.state.slot_kinds import SlotTaken
 from landlane.state.slots import take_slot, wish_for
-from landlane.tasks.attempts import Attempt
+from landlane.tasks.attempt_model import Attempt
 from landlane.testing.fake_clock import FakeClock
 from landlane.testing.repositories import open_context
 from landlane.values import as_dict, replace
@@ -250,7 +250,10 @@ def test_work_is_never_begun_twice_by_a_crowd(works: Works) -> None:
         "orchestrator": "test",
         "is_offline": False,
     }
-    code = "import json, sys, landlane.cli.supervisor_server as k; k._work(json.loads(sys.argv[1]), lambda told: None)"
+    code = (
+        "import json, sys, landlane.cli.supervisor_server as k;"
+        " k._work(json.loads(sys.argv[1]), lambda told: None)"
+    )
     environment = {**os.environ, **works.shell.environment}
     crowd = [
         subprocess.Popen([sys.executable, "-c", code, json.dumps(order)], cwd=works.root, env=environment)

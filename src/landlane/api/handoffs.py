@@ -79,7 +79,7 @@ class Handoffs:
 
         if not house.checkout.common_dir:
             return self._settled(handoffs.send_handoff(house.context, session, draft, also=also))
-        from landlane.handoffs.hand_over import hand_over  # noqa: PLC0415 - git, and only here
+        from landlane.handoffs.hand_over import hand_over
 
         return self._settled(hand_over(house.site(), session, draft, also=also))
 
@@ -117,8 +117,8 @@ class Handoffs:
 
     def context(self, task: str) -> str:
         """What the owner of a task should read first: what was handed over, or what its last owner left."""
-        from landlane.handoffs.hand_over import context_for  # noqa: PLC0415 - git, and only here
-        from landlane.tasks.read import get_task  # noqa: PLC0415
+        from landlane.handoffs.hand_over import context_for
+        from landlane.tasks.read import get_task
 
         house = self._house
         place = house.site() if house.checkout.common_dir else house.context

@@ -98,7 +98,7 @@ class Tasks:
     def _bring_reviewed(self, task: Task) -> None:
         """Have here what another machine made and this one is to review."""
         if task.kind == "review":
-            from landlane.landing.submit import bring_reviewed  # noqa: PLC0415 - few tasks are of that kind
+            from landlane.landing.submit import bring_reviewed
 
             bring_reviewed(self._house.context, self._house.site, task)
 
@@ -136,7 +136,7 @@ class Tasks:
             Stale: the task is not this session's any more.
         """
         if self._house.checkout.common_dir:
-            from landlane.landing.submit import bring_task_home  # noqa: PLC0415 - git, and only here
+            from landlane.landing.submit import bring_task_home
 
             bring_task_home(self._house.context, self._house.site, task)
         concluded = evidence.conclude(

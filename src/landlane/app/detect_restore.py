@@ -14,15 +14,14 @@ if TYPE_CHECKING:
     from landlane.store.sqlite.store import SqliteStore
 
     AnyStore = SqliteStore | PostgresStore
-    from landlane.app.open import House
 
 
-def notice_restore(house: House) -> None:
+def notice_restore(store: AnyStore, folder: str, journal_path: str) -> None:
     """Raise the epoch when the store is older than the journal file beside it: it came from a backup."""
-    tail, _ = read_tail(house.mirror.journal_path)
-    if not follows_this_store(house) or tail is None:
+    tail, _ = read_tail(journal_path)
+    if not follows_this_store(store, folder, journal_path) or tail is None:
         return
-    found = house.store.entries(tail.position - 1, 1)
+    found = store.entries(tail.position - 1, 1)
     if found and found[0].hash == tail.hash:
         return
     from landlane.app.repository_record import begin_epoch, newest_epoch
@@ -30,8 +29,8 @@ def notice_restore(house: House) -> None:
 
     # The epoch first: whoever dies in between leaves a file that is noticed once more.
     try:
-        begin_epoch(house.store, newest_epoch(_readable(house.mirror.journal_path)), "store.restored", {})
-        set_aside(house.mirror.journal_path)
+        begin_epoch(store, newest_epoch(_readable(journal_path)), "store.restored", {})
+        set_aside(journal_path)
     except FileNotFoundError:
         return  # another process noticed it first
 

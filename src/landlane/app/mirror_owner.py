@@ -12,23 +12,22 @@ if TYPE_CHECKING:
     from landlane.store.sqlite.store import SqliteStore
 
     AnyStore = SqliteStore | PostgresStore
-    from landlane.app.open import House
 
 
 FOLLOWED = "journal.store"
 
 
-def follows_this_store(house: House) -> bool:
+def follows_this_store(store: AnyStore, folder: str, journal_path: str) -> bool:
     """Whether the journal file here is the copy of this very store; one of another store is kept aside."""
     from landlane.store.mirror import set_aside
 
-    store_id = store_id_of(house.store)
-    followed = read_followed(house.folder)
+    store_id = store_id_of(store)
+    followed = read_followed(folder)
     if followed == store_id:
         return True
-    if followed and os.path.exists(house.mirror.journal_path):
-        set_aside(house.mirror.journal_path)
-    note_followed(house.folder, store_id)
+    if followed and os.path.exists(journal_path):
+        set_aside(journal_path)
+    note_followed(folder, store_id)
     return not followed
 
 

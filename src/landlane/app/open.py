@@ -34,7 +34,8 @@ if TYPE_CHECKING:
     AnyStore = SqliteStore | PostgresStore
 
 
-ANSWERED = "landlane-hook"  # in a checkout's git directory: hooks were answered here (see hook_entry/checkout_cache.py)
+# In a checkout's git directory: hooks were answered here (see hook_entry/checkout_cache.py).
+ANSWERED = "landlane-hook"
 
 
 class House:
@@ -195,7 +196,7 @@ def open_house(
         )
         house = House(checkout, settings, store, context)
         if notices_restore:
-            notice_restore(house)
+            notice_restore(store, folder, house.mirror.journal_path)
     except BaseException:
         store.close()
         raise

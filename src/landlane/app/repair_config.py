@@ -58,6 +58,7 @@ def mend_flips(site: Site, *, is_thorough: bool = False) -> list[str]:
 
 
 def changed_at(path: str) -> int:
+    """Return when a file was last changed; now, if it cannot be read."""
     try:
         return int(os.stat(path).st_mtime * 1000)
     except OSError:

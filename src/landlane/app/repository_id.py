@@ -21,6 +21,7 @@ ID_FILE = "repository"
 
 
 def unwritable(path: str, error: OSError) -> StoreError:
+    """Return the error for a state folder that this user cannot write."""
     return StoreError(
         f"{path} cannot be written: {error.strerror}",
         code="STORE_READONLY",

@@ -22,7 +22,7 @@ if TYPE_CHECKING:
     from landlane.sessions.model import Session
     from landlane.settings.model import Settings
     from landlane.store.interface import Change, Reading, Store
-    from landlane.tasks.attempts import Attempt
+    from landlane.tasks.attempt_model import Attempt
     from landlane.tasks.model import Task
 
 

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 import click
 from click.core import ParameterSource
 
-from landlane.cli.command import run_command
+from landlane.cli.dispatch import run_command
 from landlane.cli.fast_parse import read_call
 from landlane.cli.specs.table import COMMANDS, COMMON, STANDING, Command
 from landlane.cli.terminal import Terminal

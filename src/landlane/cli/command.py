@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import os
 
-from landlane.cli.main import SIGINT, SIGNALLED
 from landlane.cli.terminal import Terminal
 from landlane.errors import LandlaneError, RepositoryError
 
@@ -16,15 +15,7 @@ if TYPE_CHECKING:
 
 
 def run_command(command: Command, given: dict[str, Any], desk_kind: type[Desk] | None = None) -> int:
-    """Run a command's handler with its parameters; errors become their message and exit code.
-
-    Behind a fence the store cannot be opened: there the resident runs it, and only its answer is shown here.
-    """
-    if desk_kind is None and os.environ.get("LANDLANE_RESIDENT"):
-        from landlane.cli.sandboxed.forward import forward, runs_here
-
-        if not runs_here(command):
-            return forward(command, given)
+    """Run a command's handler with its parameters; errors become their message and exit code."""
     terminal = Terminal(is_json=bool(given.pop("json", False)))
     make_desk = desk_kind or Desk
     desk = make_desk(terminal, str(given.pop("as", None) or ""), str(given.pop("repo", None) or ""))
@@ -198,3 +189,8 @@ class Desk:
         joined = known_session(self.house.context, self.caller())
         self._session_id = joined.session.id if joined else ""
         return joined.session if joined else None
+
+
+SIGNALLED = 128  # what a shell adds to the number of the signal that ended a command
+
+SIGINT = 2

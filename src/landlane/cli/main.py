@@ -5,12 +5,10 @@ from __future__ import annotations
 import os
 import sys
 
-from landlane.cli.command import run_command
+from landlane.cli.command import SIGINT, SIGNALLED
+from landlane.cli.dispatch import run_command
 from landlane.cli.fast_parse import read_call
 from landlane.cli.terminal import flush
-
-SIGNALLED = 128  # what a shell adds to the number of the signal that ended a command
-SIGINT = 2
 
 
 def run() -> None:

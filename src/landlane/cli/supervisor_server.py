@@ -16,7 +16,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable
     from typing import Any
 
-    from landlane.workers.attempt_resources import Workplace
+    from landlane.workers.work_order import Workplace
 
     Tell = Callable[[dict[str, Any]], None]
 
@@ -59,8 +59,9 @@ def _do(place: Workplace, order: dict[str, Any], tell: Tell) -> None:
         run_until(place.site, "run", is_drained=True)
         return
     from landlane.workers.agents import find_agent
-    from landlane.workers.attempt_resources import Halt, WorkOrder
+    from landlane.workers.attempt_resources import Halt
     from landlane.workers.supervisor import Keeper
+    from landlane.workers.work_order import WorkOrder
 
     halt = Halt()
 
@@ -85,7 +86,7 @@ def _leave(_: int, __: object) -> None:
 
 def _open_place(folder: str, *, is_json: bool) -> Workplace:
     from landlane.app.open import open_house
-    from landlane.workers.attempt_resources import Workplace
+    from landlane.workers.work_order import Workplace
 
     os.chdir(folder)
     house = open_house(folder, is_short_lived=False)

@@ -157,7 +157,6 @@ def import_list(desk: Desk, file: str, force: bool) -> int:
 
 def show(desk: Desk, task: str) -> int:
     """Show one task whole."""
-    pass
     from landlane.tasks.on_change import settle_due
     from landlane.tasks.read import get_task, lessons_of, links_of
     from landlane.tasks.to_json import task_json

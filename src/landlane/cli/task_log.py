@@ -11,7 +11,7 @@ if TYPE_CHECKING:
     from typing import Any
 
     from landlane.cli.command import Desk
-    from landlane.tasks.attempts import Attempt
+    from landlane.tasks.attempt_model import Attempt
 
 
 def log(desk: Desk, task: str, attempt: str, follow: bool) -> int:
@@ -100,7 +100,8 @@ def _follow(desk: Desk, task: str, attempt: Attempt | None) -> int:
     import json
 
     from landlane.cli.command import heed_signals
-    from landlane.tasks.attempts import RUNNING, attempts_of
+    from landlane.tasks.attempt_model import RUNNING
+    from landlane.tasks.attempts import attempts_of
     from landlane.workers.attempt_log import follow_log
 
     if attempt is None:

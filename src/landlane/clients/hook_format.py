@@ -75,7 +75,7 @@ def cut(text: str, most_bytes: int) -> str:
 
 def line(answer: Mapping[str, Any]) -> str:
     """An answer as one line of JSON."""
-    import json  # noqa: PLC0415 - only when there is something to say
+    import json  # noqa: PLC0415 - never on the way of a hook
 
     return json.dumps(answer) + "\n"
 

@@ -11,14 +11,9 @@ from landlane.claims.take import take
 from landlane.context import Site
 from landlane.doctor.finding import Finding
 from landlane.errors import LandlaneError
+from landlane.git.hook_pass import PASS, hooks_folder
 from landlane.git.hooks.former_hooks import HookRecord, load_hooks
-from landlane.git.hooks.scripts import (
-    CANARY,
-    PASS,
-    UNREFUSED,
-    hooks_folder,
-    outdated_scripts,
-)
+from landlane.git.hooks.scripts import CANARY, UNREFUSED, outdated_scripts
 from landlane.git.run import PLACES, ask, run_in
 from landlane.ids import short_id
 from landlane.patterns.pattern import parse

@@ -61,6 +61,7 @@ def clear_forsaken(site: Site) -> list[str]:
 
 
 def forsaken(site: Site) -> list[Run]:
+    """Return the runs of this user whose starter is gone."""
     running = list_running(site.context)
     return [run for run in running if is_forsaken(site.context, run, site.common_dir, os.geteuid())]
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 import os
 import sys
 
-from landlane.git.hooks.scripts import FOLDER as GIT_HOOKS
+from landlane.git.hook_pass import FOLDER as GIT_HOOKS
 from landlane.sandbox.model import Fence
 
 TYPE_CHECKING = False

@@ -34,12 +34,14 @@ def fan_from(document: records.Document) -> Fan:
 
 
 def children_of(reading: Reading, fan: Fan) -> tuple[Task, ...]:
+    """Return the tasks that a task was split into."""
     rows = reading.all("tasks_among", ids=list(fan.children))
     found = {row[0]: task_from(row) for row in rows}
     return tuple(whole(reading, found[one]) for one in fan.children if one in found)
 
 
 def branches_of(reading: Reading, fan: Fan) -> tuple[Branch, ...]:
+    """Return the branches of a split task as they are now."""
     tasks = {row[0]: task_from(row) for row in reading.all("tasks_among", ids=list(fan.children))}
     tasks = {one: whole(reading, task) if task.state == BLOCKED else task for one, task in tasks.items()}
     stuck = _stuck(reading, list(tasks.values()))

@@ -276,6 +276,7 @@ def _counted(text: str) -> dict[str, Any]:
 
 
 def estimate_risk(site: Site, kind: str, found: Mapping[str, Any], *, has_checks: bool | None) -> int:
+    """Estimate the risk of what a person is asked about."""
     paths: Sequence[str] = found.get("paths", ())
     return risk_of(
         kind,

@@ -12,8 +12,8 @@ import os
 import re
 
 from landlane.errors import PatternError
+from landlane.git.hook_pass import hooks_folder
 from landlane.git.hooks.former_hooks import own_hooks
-from landlane.git.hooks.scripts import hooks_folder
 from landlane.git.paths import pattern_from
 from landlane.git.run import PLACES, ask, git_failed, run_attended, run_in
 from landlane.git.trailers import read_trailers
@@ -28,6 +28,7 @@ if TYPE_CHECKING:
     from landlane.git.trailers import Trailers
 
     Version = tuple[str, str]  # mode and id of a file; ABSENT_MODE where there is none
+
 
 ABSENT_MODE = "000000"
 _LITERAL = {"GIT_LITERAL_PATHSPECS": "1"}

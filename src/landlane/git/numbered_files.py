@@ -93,7 +93,7 @@ def folder_of(path: str) -> str:
 
 def reader_for(path: str) -> Callable[[str], int | None]:
     """What tells the number in a file's path, if the file is one of these."""
-    import re  # noqa: PLC0415 - dear, and only who asks for a number needs it
+    import re  # noqa: PLC0415
 
     form = re.compile("".join(_translate(path)))
 

@@ -36,6 +36,7 @@ class Orphan:
 
 
 def names_in(folder: str) -> list[str]:
+    """List a folder; empty when it cannot be read."""
     try:
         return sorted(os.listdir(folder))
     except OSError:
@@ -43,6 +44,7 @@ def names_in(folder: str) -> list[str]:
 
 
 def place_for(common_dir: str, name: str) -> str:
+    """Return a new path in the state folder where something can be kept aside."""
     folder = os.path.join(common_dir, "landlane", _KEPT)
     os.makedirs(folder, exist_ok=True)
     return os.path.join(folder, f"{name.replace('/', '%')}.{time.time_ns()}")

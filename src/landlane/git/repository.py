@@ -42,7 +42,7 @@ class GitRepository:
         Raises:
             Malformed: there is no such commit.
         """
-        from landlane.git.run import run_in  # noqa: PLC0415 - starting processes is rare, and dear to import
+        from landlane.git.run import run_in  # noqa: PLC0415
 
         named = text.strip()
         unknown = Malformed(

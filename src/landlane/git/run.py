@@ -7,7 +7,7 @@ import subprocess
 import time
 
 from landlane.errors import RepositoryError
-from landlane.git.hooks.scripts import pass_for
+from landlane.git.hook_pass import pass_for
 from landlane.values import value
 
 TYPE_CHECKING = False
@@ -15,6 +15,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Mapping, Sequence
 
     from landlane.git.discovery import Checkout
+
 
 _LIMIT_SECONDS = 60.0
 _END_SECONDS = 5.0
@@ -184,7 +185,7 @@ def _end(process: subprocess.Popen[bytes]) -> None:
 def _end_with(parent: int) -> Callable[[], None] | None:
     """What a child does first so that it is asked to end when its parent has died, where the system can."""
     import ctypes  # noqa: PLC0415 - dear, and only needed here
-    import signal  # noqa: PLC0415
+    import signal  # noqa: PLC0415 - only needed here
 
     try:
         control = ctypes.CDLL(None).prctl

@@ -15,7 +15,7 @@ from contextlib import contextmanager, suppress
 
 from landlane.files import write_whole
 from landlane.git.discovery import Checkout, is_git_dir
-from landlane.git.hooks.scripts import FOLDER, hooks_folder
+from landlane.git.hook_pass import FOLDER, hooks_folder
 from landlane.git.run import run_git
 from landlane.values import value
 
@@ -25,6 +25,7 @@ if TYPE_CHECKING:
     from typing import Any
 
     from landlane.git.run import Output
+
 
 _SHAPE = "git-shape.json"
 _LIMITS = "git-limits.json"

@@ -1,9 +1,9 @@
 """Answers a coding client's hook: the common question at once, for little more than an interpreter's start.
 
-Run as `python -I -S client_hook.py CLIENT [WORD]` with the client's JSON on its input. The common question: does
-this session hold this path now, and is the file as the session last saw it? One indexed read tells. All else
-(the first edit of a file, a shell call, the start and the end of a session, and anything unusual) takes the
-ordinary road, in this same process. The quick road only ever says yes, so the rules live in one place.
+Run as `python -I -S client_hook.py CLIENT [WORD]` with the client's JSON on its input. The common question:
+does this session hold this path now, and is the file as the session last saw it? One indexed read answers
+it. Everything else (the first edit of a file, a shell call, the start and end of a session, anything unusual)
+takes the full path, in this same process. The fast path only ever allows, so the rules are in one place.
 
 Nothing is imported at first but C modules: `json`, `re`, `os` and even `sqlite3` cost more than the question.
 """

@@ -56,7 +56,7 @@ def answer(
             from landlane.clients.exit_code import exit_code_of
 
             event = replace(event, exit_code=exit_code_of(event, document))
-    except Exception as error:  # noqa: BLE001 - what cannot be read cannot be judged
+    except Exception as error:  # noqa: BLE001 - an internal error is a refusal, whatever it was
         return adapter.refuse(word, f"{_REFUSED}its input cannot be read ({_said(error)})")
     return adapter.say(event, _judge(event, environment, open_at or open_usual))
 

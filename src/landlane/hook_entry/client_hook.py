@@ -1,4 +1,4 @@
-"""What a client names as its hook: runs client_fast_path.py, which, other than this, is compiled only once."""
+"""The script that client settings name: runs client_fast_path.py, which is compiled only once."""
 
 # pyright: reportMissingImports=false, reportUnknownMemberType=false
 

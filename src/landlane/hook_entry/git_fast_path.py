@@ -1,9 +1,9 @@
 """Answers a hook of git: the common commit at once, for little more than an interpreter's start.
 
-Run as `python -I -S git_hook.py HOOK PID [WORD…]` by the scripts of git/hooks/scripts.py, with what concerns the
-hook on its input; PID is that of the calling git. The common commit: nobody but the caller holds anything
-on the way to the paths, no claim is needed, and nothing else stands against it. All else takes the ordinary
-road. The quick road only ever says yes, so the rules live in one place.
+Run as `python -I -S git_hook.py HOOK PID [WORD…]` by the scripts of git/hooks/scripts.py, with what concerns
+the hook on its input; PID is that of the calling git. The common commit: no other session holds anything on
+the way to the paths, no claim is needed, and nothing else forbids it. Everything else takes the full path.
+The fast path only ever allows, so the rules are in one place.
 
 Exit codes: 0 goes on, 1 is refused with the reason on stderr. Any other is a failure, which refuses, too.
 """

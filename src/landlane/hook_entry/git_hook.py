@@ -1,4 +1,4 @@
-"""What the scripts of git's hooks run: runs git_fast_path.py, which, other than this, is compiled only once."""
+"""The script that git hooks run: runs git_fast_path.py, which is compiled only once."""
 
 # pyright: reportMissingImports=false, reportUnknownMemberType=false
 

@@ -93,7 +93,7 @@ def note_named(context: Context, session: Session, event: Event) -> None:
 
 def _named_files(context: Context, event: Event) -> list[str]:
     """The files of this repository that stand in a line of shell, in whichever folder it goes to."""
-    from landlane.hooks.shell.command_line import read_line
+    from landlane.hooks.shell_syntax.command_line import read_line
 
     line = read_line(event.command)
     words = [word for word in dict.fromkeys(line.words) if word and not word.startswith("-")]

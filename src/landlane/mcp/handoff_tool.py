@@ -16,7 +16,7 @@ TYPE_CHECKING = False
 if TYPE_CHECKING:
     from typing import Any
 
-    from landlane.mcp.tools import Call
+    from landlane.mcp.call import Call
     from landlane.sessions.model import Session
     from landlane.tasks.pick import Picked
 

@@ -8,7 +8,7 @@ if TYPE_CHECKING:
 
     from landlane.context import Site
     from landlane.landing.model import Landing
-    from landlane.mcp.tools import Call
+    from landlane.mcp.call import Call
 
 
 _LOOK_SECONDS = 0.5

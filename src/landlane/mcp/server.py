@@ -20,11 +20,12 @@ from mcp.shared.exceptions import MCPError
 from landlane.error_json import failure
 from landlane.errors import LandlaneError
 from landlane.mcp.background_jobs import Jobs
+from landlane.mcp.call import Call
 from landlane.mcp.resources import read_resource
 from landlane.mcp.subscriptions import Watch
 from landlane.mcp.tool_caller import Starter
 from landlane.mcp.tool_schemas import INSTRUCTIONS, LONGEST_WAIT_SECONDS, NAME, RESOURCES, TOOLS
-from landlane.mcp.tools import Call, answer
+from landlane.mcp.tools import answer
 from landlane.values import replace
 from landlane.version import __version__
 

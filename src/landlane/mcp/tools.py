@@ -5,50 +5,21 @@ from __future__ import annotations
 from landlane.error_json import failed, failure
 from landlane.errors import LandlaneError, Malformed, TimedOut
 from landlane.mcp.arguments import read_arguments
-from landlane.mcp.tool_caller import acting_session, looking_session
+from landlane.mcp.tool_caller import looking_session
 from landlane.mcp.tool_schemas import LONGEST_WAIT_SECONDS
-from landlane.values import value
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from collections.abc import Callable, Mapping
+    from collections.abc import Callable
     from typing import Any
 
-    from landlane.app.open import House
     from landlane.claims.model import Claim
-    from landlane.mcp.background_jobs import Jobs
-    from landlane.mcp.open_repositories import Houses
-    from landlane.mcp.tool_caller import Starter
+    from landlane.mcp.call import Call
     from landlane.sessions.model import Session
 
 
 _MOST_ENTRIES = 200
 _MOST_SHOWN = 100
-
-
-@value
-class Call:
-    """One call: in which repository, by whom, of what; `tell` reports what is waited for."""
-
-    house: House
-    houses: Houses
-    jobs: Jobs
-    starter: Starter
-    tool: str
-    given: Mapping[str, Any]
-    meta: Mapping[str, Any]
-    tell: Callable[[str], None]
-    is_given_up: Callable[[], bool] = lambda: False
-
-    @property
-    def session(self) -> Session:
-        """The session that acts; begun if there is none."""
-        return acting_session(self.house.context, self.starter, self.tool, self.meta)
-
-    @property
-    def wait_seconds(self) -> int:
-        """How long to wait: as asked, but never longer than clients wait for us."""
-        return min(int(self.given.get("wait", 0)), LONGEST_WAIT_SECONDS)
 
 
 def answer(call: Call) -> dict[str, Any]:

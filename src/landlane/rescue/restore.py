@@ -83,7 +83,7 @@ def restore_rescue(home: str, rescue_id: str, into: Place, *, only_changes: bool
             branch = restore_section(target, outer, blobs)
         if inner and not only_changes:
             # Few checkouts have submodules.
-            from landlane.rescue.restore_submodules import restore_submodules  # noqa: PLC0415
+            from landlane.rescue.restore_submodules import restore_submodules
 
             restore_submodules(target, inner, blobs)
     return RestoredFiles(

@@ -124,6 +124,7 @@ def _stand_at(target: Target, head: str) -> None:
 
 
 def restore_index(target: Target, section: dict[str, Any], blobs: Blobs) -> None:
+    """Restore the index of a checkout."""
     path = os.path.join(target.place.git_dir, "index")
     if not section["index"]:
         with contextlib.suppress(FileNotFoundError):
@@ -136,6 +137,7 @@ def restore_index(target: Target, section: dict[str, Any], blobs: Blobs) -> None
 
 
 def restore_files(target: Target, section: dict[str, Any], blobs: Blobs) -> None:
+    """Restore the files of a checkout, and delete what was deleted."""
     saved = {entry["path"] for entry in section["files"]}
     with TreeWriter(target.place.root) as tree:
         for path in (*section["deleted"], *(path for path in _left_out(target) if path not in saved)):

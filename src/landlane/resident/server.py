@@ -188,7 +188,7 @@ class Broker:
         """One caller's trouble, whatever it is, ends its own connection and nobody else's."""
         try:
             self._read(file)
-        except Exception as error:  # noqa: BLE001 - see above
+        except Exception as error:  # noqa: BLE001 - one caller's trouble is nobody else's
             sys.stderr.write(f"{type(error).__name__}: {error}\n")
             if file in self._open:
                 self._drop(file)

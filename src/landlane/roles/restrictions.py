@@ -22,6 +22,7 @@ if TYPE_CHECKING:
     from landlane.roles.model import Role
     from landlane.settings.model import Settings
 
+
 ALLOWED, FORBIDDEN, PARTLY = "allowed", "forbidden", "in part"
 _SETTINGS, _HOOK, _KERNEL, _GIT, _LANDING = (
     "client settings",
@@ -63,7 +64,8 @@ def denied_paths(role: Role, settings: Settings) -> tuple[str, ...]:
 
 def look_around(checkout: Checkout, home: Checkout, role: Role, client: str) -> Standing:
     """Find out which fences stand here for a client in a role."""
-    from landlane.git.hooks.scripts import FENCED, hooks_folder
+    from landlane.git.hook_pass import hooks_folder
+    from landlane.git.hooks.scripts import FENCED
     from landlane.sandbox.guarantees import describe
     from landlane.sandbox.start import choose_backend
 

@@ -1,8 +1,8 @@
 """A place in line: trying, sleeping until something is freed, saying that one is still there, and leaving.
 
-What is waited for is left to others (claims/wait.py for claims, state/slots.py for slots). All lines share one table of
-tickets, so that a ticket tells who came first, a session that ends gives up all its places, and a waiter that
-has not been heard of for a few seconds is passed over.
+Callers decide what is waited for (claims/wait.py for claims, state/slots.py for slots). All queues share one
+table of tickets: the ticket says who came first, a session that ends leaves all queues, and a waiter that
+gave no sign of life for a few seconds is skipped.
 """
 
 from __future__ import annotations

@@ -4,16 +4,10 @@ from __future__ import annotations
 
 import os
 
+from landlane.git.hook_pass import hooks_folder
 from landlane.git.hooks.former_hooks import HookRecord, find_own, forget_hooks, load_hooks, save_hooks
 from landlane.git.hooks.hooks_path import Former, hooks_path_in, put_in, take_out
-from landlane.git.hooks.scripts import (
-    JUDGED,
-    hooks_folder,
-    outdated_scripts,
-    own_folder,
-    remove_scripts,
-    write_scripts,
-)
+from landlane.git.hooks.scripts import JUDGED, outdated_scripts, own_folder, remove_scripts, write_scripts
 from landlane.git.remove_checkout import worktree_entries
 from landlane.git.shared_config import note_shape
 from landlane.values import replace

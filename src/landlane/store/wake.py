@@ -49,7 +49,7 @@ class Wakes:
 
     def _open_sender(self) -> socket.socket:
         """The socket that all threads send by; it never blocks, not even for who sees it first."""
-        import socket  # noqa: PLC0415 - nobody listens, mostly
+        import socket  # noqa: PLC0415
 
         with self._guard:
             if self._sender is None:

@@ -6,14 +6,12 @@ Attempts as the store knows them: begun when a task is taken by a worker, and ov
 from __future__ import annotations
 
 from landlane.store import records
+from landlane.tasks.attempt_model import ENDED, RUNNING, Attempt
 from landlane.tasks.extensions import installed
-from landlane.values import as_dict, replace, value
+from landlane.values import as_dict, replace
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from collections.abc import Mapping
-    from typing import Any
-
     from landlane.context import Context
     from landlane.sessions.model import Session
     from landlane.store.interface import Change, Reading
@@ -21,38 +19,6 @@ if TYPE_CHECKING:
 
 
 # from domain/attempts.py
-
-RUNNING = "running"
-ENDED = "ended"
-
-
-@value
-class Attempt:
-    """One try. Instants are the calendar's, in milliseconds; `orchestrator` is what started it."""
-
-    id: str
-    task: str
-    attempt: int
-    lineage: str
-    agent: str
-    role: str
-    client: str  # the coding client, or `command` for a worker of one's own
-    session: str
-    machine: str
-    keeper: Mapping[str, Any]  # the process that looks after it
-    started_at: int
-    orchestrator: str = ""
-    run: str = ""  # the record of its processes
-    state: str = RUNNING
-    seen_at: int = 0  # the last sign of life
-    ended_at: int = 0
-    doing: str = ""
-    code: str = ""  # why it failed, in a word; empty when it did not
-    reason: str = ""
-    outcome: str = ""  # what became of the task: landing, done, review, retry, escalate, abort, returned
-    head: str = ""
-    usage: Mapping[str, Any] | None = None  # unknown is not zero
-    log: str = ""
 
 
 # from operations/attempts.py

@@ -72,7 +72,8 @@ def count_waits(tx: Change, task_id: str) -> int:
     return waits
 
 
-def unblock_those_behind(tx: Change, task_id: str) -> None:
+def unblock_dependents(tx: Change, task_id: str) -> None:
+    """Unblock the tasks that waited for a task that is done."""
     for (behind,) in tx.all("tasks_behind", task=task_id):
         task = get_in(tx, behind)
         # A reason of its own means that somebody blocked it by hand.

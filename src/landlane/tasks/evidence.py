@@ -253,7 +253,6 @@ def _see_output(sight: Sight) -> Proof | None:
 
 def _see_verdict(sight: Sight) -> Proof | None:
     """Giving the verdict ends the task of a reviewer: whoever comes here has not given one."""
-
     review = installed().reviews.review_of(sight.context, sight.task)
     hint = f"landlane review give {review} --verdict approve|reject --summary 'why'"
     return _missing(VERDICT, f"there is no verdict on {review}", hint)
@@ -298,7 +297,6 @@ def _believe(sight: Sight, proofs: tuple[Proof, ...]) -> Task:
 
 def _rejected(sight: Sight) -> Sequence[Proof]:
     """What is missing when reviewers rejected exactly this commit: others would only be asked the same."""
-
     reviews = installed().reviews
 
     def look(reading: Reading) -> str:

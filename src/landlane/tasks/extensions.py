@@ -15,7 +15,7 @@ if TYPE_CHECKING:
     from landlane.context import Context
     from landlane.sessions.model import Session
     from landlane.store.interface import Change, Reading
-    from landlane.tasks.attempts import Attempt
+    from landlane.tasks.attempt_model import Attempt
     from landlane.tasks.model import Task
 else:  # `typing` takes longer to load than a claim takes
     Protocol = object

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from landlane.claims.take import living
-from landlane.tasks.dependencies import unblock_those_behind
+from landlane.tasks.dependencies import unblock_dependents
 from landlane.tasks.model import (
     ACTIVE,
     DONE,
@@ -66,7 +66,7 @@ def finish(
     forget_signs(tx, context, task)
     facts = {"task": task.id, "head": head, "result": task.result, "evidence": list(evidence)}
     tx.record("task.done", *who(session), facts)
-    unblock_those_behind(tx, task.id)
+    unblock_dependents(tx, task.id)
     tx.frees = True
 
 

@@ -26,7 +26,8 @@ if TYPE_CHECKING:
 def owned(tx: Change, session: Session, task_id: str, *, by_hands: bool = False) -> Task:
     """A task that this session is at work on, or one whose subagent it is.
 
-    `by_hands`: the worker of a keeper may do it, too (see `sessions/worker_sessions.py`); what ends an attempt it may not.
+    `by_hands`: the session of the worker may do it, too (see sessions/worker_sessions.py), except for what
+    ends an attempt.
 
     Raises:
         Stale: it is somebody else's by now, or nobody's.

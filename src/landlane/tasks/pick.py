@@ -79,6 +79,7 @@ def next_task(
 
 
 def nothing_ready(context: Context, session: Session, held_up: list[str]) -> NothingReady:
+    """Say why there is no task to take."""
     counts = count_tasks(context)
     in_hand = context.store.view(lambda reading: [task.id for task in _in_hand(reading, session)])
     waiting = context.store.view(lambda reading: backing_off(reading, context))

@@ -19,7 +19,7 @@ if TYPE_CHECKING:
     from typing import Any
 
     from landlane.store.interface import Store
-    from landlane.tasks.attempts import Attempt
+    from landlane.tasks.attempt_model import Attempt
     from landlane.tasks.duplicates import Likeness
     from landlane.tasks.evidence_model import Proof
     from landlane.tasks.model import Lesson, Task

@@ -45,7 +45,7 @@ if TYPE_CHECKING:
     from landlane.protocol.worker.messages import Usage
     from landlane.sessions.model import Session
     from landlane.store.interface import Change
-    from landlane.tasks.attempts import Attempt
+    from landlane.tasks.attempt_model import Attempt
 
 
 __all__ = [

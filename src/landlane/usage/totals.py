@@ -114,12 +114,15 @@ def spent_today(context: Context) -> Total:
 
 
 def of_lineage(reading: Reading, lineage: str) -> list[UsageEntry]:
+    """Return the usage of a lineage."""
     return [UsageEntry(**document) for document in records.by_key(reading, NOUN, lineage)]
 
 
 def of_run(reading: Reading, run: str) -> list[UsageEntry]:
+    """Return the usage of a run."""
     return [one for one in entries_in(reading) if one.run == run]
 
 
 def of_day(reading: Reading, day: str) -> list[UsageEntry]:
+    """Return the usage of a day."""
     return [UsageEntry(**document) for document in records.all_of(reading, NOUN, [day])]

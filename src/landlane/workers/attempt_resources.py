@@ -16,11 +16,12 @@ from landlane.sessions.join import leave
 from landlane.sessions.sandbox_runs import ENDED as RUN_ENDED
 from landlane.sessions.sandbox_runs import change_run
 from landlane.state.slots import put_back
-from landlane.tasks.attempts import ENDED, change_attempt
-from landlane.values import value
-from landlane.workers.finish_attempt import Outcome, give_back
+from landlane.tasks.attempt_model import ENDED
+from landlane.tasks.attempts import change_attempt
+from landlane.workers.finish_attempt import give_back
 from landlane.workers.returned.save import save_returned
 from landlane.workers.store_outage import Patience
+from landlane.workers.work_order import Outcome
 from landlane.workspaces.close import close_workspace
 
 TYPE_CHECKING = False
@@ -36,32 +37,11 @@ if TYPE_CHECKING:
     from landlane.sessions.model import Session
     from landlane.sessions.sandbox_runs import Run
     from landlane.state.slot_kinds import Slot
-    from landlane.tasks.attempts import Attempt
-    from landlane.tasks.evidence_model import Witness
+    from landlane.tasks.attempt_model import Attempt
     from landlane.tasks.model import Task
     from landlane.usage.budget import Budget
-    from landlane.workers.agents import Agent
     from landlane.workers.attempt_log import AttemptLog
-
-
-@value
-class WorkOrder:
-    """Which task is to be worked on, by whom and in which role; `orchestrator` is whoever asks for it."""
-
-    task: str
-    agent: Agent
-    role: str
-    orchestrator: str = ""
-    is_offline: bool = False
-
-
-@value
-class Workplace:
-    """What a keeper works with, opened in its own process."""
-
-    site: Site
-    witness: Witness
-    state: str  # the folder of the state
+    from landlane.workers.work_order import WorkOrder, Workplace
 
 
 class Halt:

@@ -28,6 +28,7 @@ from landlane.usage.add import attempt_key, book, cost_of_attempt
 from landlane.values import as_dict, value
 from landlane.workers.returned.commit import hand_in, keep_returned
 from landlane.workers.returned.output import bring_output
+from landlane.workers.work_order import Outcome
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -38,12 +39,12 @@ if TYPE_CHECKING:
     from landlane.exec.clone import Ground
     from landlane.roles.model import Role
     from landlane.sessions.model import Session
-    from landlane.tasks.attempts import Attempt
+    from landlane.tasks.attempt_model import Attempt
     from landlane.tasks.model import Task
     from landlane.workers.agents import Agent
-    from landlane.workers.attempt_resources import Workplace
     from landlane.workers.run_worker import WorkerEnd
     from landlane.workers.store_outage import Patience
+    from landlane.workers.work_order import Workplace
 
     T = TypeVar("T")
 
@@ -53,18 +54,6 @@ _MOST_FEEDBACK = 3500
 _INFRASTRUCTURE = frozenset({"not_started"})
 # Somebody killed it, perhaps for want of memory: a lapse, which is counted and says nothing of the task.
 _KILLED = (-signal.SIGKILL, 128 + signal.SIGKILL)
-
-
-@value
-class Outcome:
-    """What became of an attempt: landing, done, review, waiting, lost, or what a judge of retries came to."""
-
-    kind: str
-    why: str = ""
-    code: str = ""
-    head: str = ""
-    usage: dict[str, Any] | None = None
-    keeps_workspace: bool = False  # until what it made has landed, somebody may come back to it
 
 
 @value

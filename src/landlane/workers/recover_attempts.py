@@ -7,7 +7,8 @@ from landlane.platform.process_identity import Process
 from landlane.sessions.join import leave
 from landlane.sessions.leases import session_from
 from landlane.sessions.worker_sessions import hands_of
-from landlane.tasks.attempts import ENDED, attempts_of, change_attempt, running_attempts
+from landlane.tasks.attempt_model import ENDED
+from landlane.tasks.attempts import attempts_of, change_attempt, running_attempts
 from landlane.tasks.model import AT_WORK
 from landlane.tasks.read import get_task
 from landlane.tasks.retry import end_attempt
@@ -20,7 +21,7 @@ TYPE_CHECKING = False
 if TYPE_CHECKING:
     from landlane.context import Context, Site
     from landlane.sessions.model import Session
-    from landlane.tasks.attempts import Attempt
+    from landlane.tasks.attempt_model import Attempt
 
 
 _SILENT_MS = 60_000  # keepers give a sign of life every few seconds

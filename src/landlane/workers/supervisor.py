@@ -47,8 +47,9 @@ from landlane.workers.agents import needs_of
 from landlane.workers.assignment import assignment_for, start_of
 from landlane.workers.attempt_log import AttemptLog, log_path
 from landlane.workers.attempt_resources import Attendance
-from landlane.workers.finish_attempt import Outcome, follow_up
+from landlane.workers.finish_attempt import follow_up
 from landlane.workers.run_worker import run_worker
+from landlane.workers.work_order import Outcome
 from landlane.workspaces.model import CLONE
 from landlane.workspaces.open import open_workspace
 
@@ -56,7 +57,7 @@ TYPE_CHECKING = False
 if TYPE_CHECKING:
     from landlane.sandbox.start import FencedChild
     from landlane.store.interface import Change
-    from landlane.tasks.attempts import Attempt
+    from landlane.tasks.attempt_model import Attempt
     from landlane.tasks.model import Task
     from landlane.usage.budget import Budget
     from landlane.workers.run_worker import Says, WorkerEnd

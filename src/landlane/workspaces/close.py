@@ -374,4 +374,5 @@ def _take_back(site: Site, begun: Workspace) -> None:
 
 
 def process_ended() -> LandlaneError:
+    """Return the error for a step whose process has ended."""
     return LandlaneError("its process ended", code="PROCESS_ENDED")

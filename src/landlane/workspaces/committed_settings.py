@@ -39,6 +39,11 @@ def of_main_checkout(site: Site) -> Settings:
 
 
 def read_commit(home: Checkout, commit: str) -> Settings | None:
+    """Read the settings of a commit; None when it has no settings file.
+
+    Raises:
+        SettingsError: they are not valid.
+    """
     content = trials.blob_at(home, commit, FILE_NAME)
     if content is None:
         return None

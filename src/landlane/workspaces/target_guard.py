@@ -60,6 +60,7 @@ def likely_target(site: Site) -> Target | None:
 
 
 def past_the_queue(target: Target, what: str) -> NotAllowed:
+    """Refuse a change of the target branch that bypasses the landing queue."""
     return NotAllowed(
         f"{what} goes past the landing queue, which alone moves {target.branch}",
         code="TARGET_GUARDED",

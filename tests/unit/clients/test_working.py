@@ -6,11 +6,11 @@ import json
 
 import pytest
 
-from landlane.clients.as_worker.adapter import Event, Wish
 from landlane.clients.as_worker.failures import outcome_of, wait_told
 from landlane.clients.as_worker.progress import Account
 from landlane.clients.as_worker.prompt import prompt_for
 from landlane.clients.as_worker.registry import WORKERS, client_of_worker, find_program, worker_command
+from landlane.clients.worker_adapter import Event, Wish
 from landlane.errors import LandlaneError, Malformed
 from landlane.protocol.worker.messages import Usage, WorkAssignment
 

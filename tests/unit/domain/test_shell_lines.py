@@ -6,7 +6,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from landlane.hooks.shell.command_line import find_git_calls, read_line
+from landlane.hooks.shell_syntax.command_line import find_git_calls, read_line
 
 RESET = ("reset", "--hard")
 

@@ -1,8 +1,8 @@
 """The commands of the command line as one table, read twice.
 
-The quick reader (cli/fast_parse.py) understands a well-formed call with nothing but this table: the frequent verbs run
-in a fresh process each time, and importing click alone costs more than a claim. Everything else, such as
-help, completion and the explanation of a mistake, is click's work on the same table (cli/click_app.py).
+cli/fast_parse.py parses a well-formed call with nothing but this table: frequent commands run in a fresh
+process each time, and importing click alone costs more than a claim. Everything else, such as help,
+completion and the explanation of a mistake, is done by click from the same table (cli/click_app.py).
 """
 
 from __future__ import annotations

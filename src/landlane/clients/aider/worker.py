@@ -5,7 +5,7 @@ from __future__ import annotations
 import os
 import re
 
-from landlane.clients.as_worker.adapter import (
+from landlane.clients.worker_adapter import (
     BY_FILE,
     BY_NOTES,
     CALL_ENDED,

@@ -4,12 +4,12 @@ from __future__ import annotations
 
 import re
 
-from landlane.clients.as_worker.adapter import clean
+from landlane.clients.worker_adapter import clean
 from landlane.values import value
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from landlane.clients.as_worker.adapter import Adapter, Event
+    from landlane.clients.worker_adapter import Adapter, Event
 
 _LIMITED = re.compile(
     r"\b(429|529)\b|rate.?limit|too many requests|overloaded|usage.?limit|quota|resource.?exhausted"

@@ -18,7 +18,13 @@ import sys
 import tempfile
 import time
 
-from landlane.clients.as_worker.adapter import (
+from landlane.clients.as_worker.child import ClientChild, Pulse
+from landlane.clients.as_worker.collect_changes import commit_rest, copy_changed, head_of, ignore, patch_since
+from landlane.clients.as_worker.failures import Outcome, is_limited, outcome_of, wait_told
+from landlane.clients.as_worker.progress import Account
+from landlane.clients.as_worker.prompt import prompt_for
+from landlane.clients.as_worker.registry import adapter_of, find_program
+from landlane.clients.worker_adapter import (
     BY_ARGUMENT,
     BY_FILE,
     BY_STDIN,
@@ -26,12 +32,6 @@ from landlane.clients.as_worker.adapter import (
     Wish,
     clean,
 )
-from landlane.clients.as_worker.child import ClientChild, Pulse
-from landlane.clients.as_worker.collect_changes import commit_rest, copy_changed, head_of, ignore, patch_since
-from landlane.clients.as_worker.failures import Outcome, is_limited, outcome_of, wait_told
-from landlane.clients.as_worker.progress import Account
-from landlane.clients.as_worker.prompt import prompt_for
-from landlane.clients.as_worker.registry import adapter_of, find_program
 from landlane.errors import LandlaneError
 from landlane.protocol.worker.fields import COMPLETE, MOST_LINE_BYTES, TABLE
 from landlane.protocol.worker.messages import Usage
@@ -43,7 +43,7 @@ if TYPE_CHECKING:
     from collections.abc import Sequence
     from typing import Any
 
-    from landlane.clients.as_worker.adapter import Adapter
+    from landlane.clients.worker_adapter import Adapter
     from landlane.protocol.worker.messages import WorkComplete
 
 _SUMMARY = "Run a coding client as a worker: the assignment on stdin, the worker protocol on stdout."

@@ -6,7 +6,7 @@ client says of the whole takes the place of all parts before it.
 
 from __future__ import annotations
 
-from landlane.clients.as_worker.adapter import CALL, CALL_ENDED, ERROR, MORE, RETRY, SAID, SPENT, TEXT, clean
+from landlane.clients.worker_adapter import CALL, CALL_ENDED, ERROR, MORE, RETRY, SAID, SPENT, TEXT, clean
 from landlane.protocol.worker.messages import Usage
 from landlane.values import replace
 
@@ -14,7 +14,7 @@ TYPE_CHECKING = False
 if TYPE_CHECKING:
     from typing import Any
 
-    from landlane.clients.as_worker.adapter import Event
+    from landlane.clients.worker_adapter import Event
 
 _MOST_TEXT = 8_000
 _MOST_CALLS = 1_000

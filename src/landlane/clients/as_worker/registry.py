@@ -1,7 +1,7 @@
 """Coding clients as workers: which there are, the command that runs one, and whether it is installed.
 
-A client does not speak the worker protocol. `landlane.clients.as_worker.main` does, inside the same fence: it starts
-the client, reads its stream, and says what it saw. The words behind `--` are the client's own.
+A client does not speak the worker protocol. `landlane.clients.as_worker.main` does, inside the same sandbox:
+it starts the client, reads its stream, and reports what it saw. Arguments after `--` are the client's own.
 """
 
 from __future__ import annotations
@@ -23,7 +23,7 @@ TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
-    from landlane.clients.as_worker.adapter import Adapter
+    from landlane.clients.worker_adapter import Adapter
 
 MODULE = "landlane.clients.as_worker.main"
 WORKERS: dict[str, Adapter] = {

@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from landlane.clients.as_worker.adapter import BY_HOOKS, Adapter, Wish, unless_given
-from landlane.clients.as_worker.stream_json import read_messages
+from landlane.clients.worker_adapter import BY_HOOKS, Adapter, Wish, unless_given
+from landlane.clients.worker_stream_json import read_messages
 
 # What its role denies stays denied. Without a person, a tool that nobody allowed is refused.
 _ALLOWED = "Bash,Edit,Write,NotebookEdit,Read,Glob,Grep,WebFetch,WebSearch,Task,Agent,mcp__landlane"

@@ -91,7 +91,7 @@ def _arguments(said: Mapping[str, Any]) -> Mapping[str, Any]:
         return shapes.table_of(said, "toolArgs")
     if not given.lstrip().startswith("{"):
         return {"input": given}
-    import json  # noqa: PLC0415 - not on the usual way
+    import json  # noqa: PLC0415 - never on the way of a hook
 
     try:
         return shapes.as_table(json.loads(given), "`toolArgs`")

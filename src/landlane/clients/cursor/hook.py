@@ -88,7 +88,7 @@ def _arguments(said: Mapping[str, Any]) -> Mapping[str, Any]:
         return shapes.table_of(said, "tool_input")
     if not given.lstrip().startswith("{"):
         return {"patch": given}
-    import json  # noqa: PLC0415 - not on the usual way
+    import json  # noqa: PLC0415 - never on the way of a hook
 
     try:
         return shapes.as_table(json.loads(given), "`tool_input`")

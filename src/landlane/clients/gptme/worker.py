@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 
-from landlane.clients.as_worker.adapter import (
+from landlane.clients.worker_adapter import (
     BY_NOTES,
     CALL_ENDED,
     ERROR,

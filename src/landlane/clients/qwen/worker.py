@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from landlane.clients.as_worker.adapter import BY_HOOKS, Adapter, Wish, unless_given
-from landlane.clients.as_worker.stream_json import read_messages
+from landlane.clients.worker_adapter import BY_HOOKS, Adapter, Wish, unless_given
+from landlane.clients.worker_stream_json import read_messages
 
 
 def _words(wish: Wish) -> list[str]:

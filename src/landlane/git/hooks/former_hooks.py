@@ -6,8 +6,9 @@ import json
 import os
 
 from landlane.files import write_whole
+from landlane.git.hook_pass import hooks_folder
 from landlane.git.hooks.hooks_path import Former, hooks_path_in
-from landlane.git.hooks.scripts import hooks_folder, own_folder
+from landlane.git.hooks.scripts import own_folder
 from landlane.git.run import run_git
 from landlane.values import as_dict, value
 
@@ -17,6 +18,7 @@ if TYPE_CHECKING:
     from typing import Any
 
     from landlane.git.discovery import Checkout
+
 
 _NAME = "git-hooks.json"
 _NO_FORMER: Mapping[str, Former] = {}

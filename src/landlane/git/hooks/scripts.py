@@ -8,22 +8,19 @@ arguments, input and environment, and its exit code counts. Our own git shows a 
 from __future__ import annotations
 
 import os
-import stat
 import sys
 
 from landlane.files import write_whole
+from landlane.git.hook_pass import PASS_FILE, hooks_folder, read_pass
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
-FOLDER = "githooks"
-PASS = "LANDLANE_PASS"
+
 CANARY = "LANDLANE_CANARY"
 UNREFUSED = 3  # what a canary hears where nothing was refused
-HOME_POINTER = "landlane-home"
 JUDGED = "landlane-judged"  # in the git directory of a checkout: the commit that pre-commit just let through
-_PASS_FILE = "git-pass"
 _COMMIT, _PUSH, _MOVE = "pre-commit", "pre-push", "reference-transaction"
 FENCED = (_COMMIT, _PUSH, _MOVE)
 _PLAIN = (
@@ -107,11 +104,6 @@ esac
 """
 _BODIES = {_COMMIT: _COMMIT_BODY, _PUSH: _PUSH_BODY, _MOVE: _MOVE_BODY}
 _WHAT = {_COMMIT: "this commit", _PUSH: "this push", _MOVE: "this move of a branch"}
-
-
-def hooks_folder(common_dir: str) -> str:
-    """Where our scripts lie."""
-    return os.path.join(common_dir, "landlane", FOLDER)
 
 
 def program_path() -> str:
@@ -201,7 +193,7 @@ def remove_scripts(common_dir: str) -> None:
         _remove(os.path.join(folder, name))
     if os.path.isdir(folder):
         os.rmdir(folder)
-    path = os.path.join(common_dir, "landlane", _PASS_FILE)
+    path = os.path.join(common_dir, "landlane", PASS_FILE)
     if os.path.exists(path):
         os.unlink(path)
 
@@ -216,56 +208,9 @@ def own_folder(common_dir: str, own: str, root: str) -> str:
 
 def ensure_pass(state: str) -> None:
     """Make the secret that our own git shows to our hooks; readable by this user alone."""
-    path = os.path.join(state, _PASS_FILE)
-    if _read_pass(path):
+    path = os.path.join(state, PASS_FILE)
+    if read_pass(path):
         return
     import secrets  # noqa: PLC0415 - dear, and needed once
 
     write_whole(path, secrets.token_hex(24) + "\n", mode=0o600)
-
-
-def pass_for(place: str) -> dict[str, str]:
-    """What our own git shows to our hooks in a git directory or a folder; nothing where there are none.
-
-    Read from files alone: it is asked before every git.
-    """
-    git_dir = _git_dir_of(place)
-    if not git_dir:
-        return {}
-    common = _line(os.path.join(git_dir, "commondir"))
-    common_dir = os.path.join(git_dir, common) if common else git_dir
-    home = _line(os.path.join(common_dir, HOME_POINTER)) or common_dir
-    found = _read_pass(os.path.join(home, "landlane", _PASS_FILE))
-    return {PASS: found} if found else {}
-
-
-def _git_dir_of(place: str) -> str:
-    if os.path.lexists(os.path.join(place, "HEAD")) and os.path.lexists(os.path.join(place, "objects")):
-        return place
-    if os.path.lexists(os.path.join(place, "commondir")):
-        return place
-    folder = os.path.abspath(place)
-    while True:
-        marker = os.path.join(folder, ".git")
-        try:
-            mode = os.lstat(marker).st_mode
-        except OSError:
-            if folder == os.path.dirname(folder):
-                return ""
-            folder = os.path.dirname(folder)
-            continue
-        if not stat.S_ISREG(mode):
-            return marker
-        return os.path.join(folder, _line(marker).removeprefix("gitdir: "))
-
-
-def _read_pass(path: str) -> str:
-    return _line(path)
-
-
-def _line(path: str) -> str:
-    try:
-        with open(path, encoding="utf-8", errors="surrogateescape") as file:
-            return file.readline().rstrip("\n")
-    except (OSError, ValueError):
-        return ""

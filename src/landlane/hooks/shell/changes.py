@@ -35,7 +35,7 @@ if TYPE_CHECKING:
 
     from landlane.claims.model import Claim
     from landlane.context import Site
-    from landlane.hooks.shell.command_line import ShellLine
+    from landlane.hooks.shell_syntax.command_line import ShellLine
     from landlane.protocol.hook_events import Event
     from landlane.sessions.model import Session
     from landlane.store.records import Document

@@ -28,7 +28,6 @@ from landlane.hooks.shell.changes import (
     window_from,
 )
 from landlane.hooks.shell.claim_free_paths import settle_unclaimed
-from landlane.hooks.shell.command_line import MOST_TEXT, read_line
 from landlane.hooks.shell.ignored_changes import without_mended, without_moves
 from landlane.hooks.shell.ownership import (
     OWN,
@@ -41,6 +40,7 @@ from landlane.hooks.shell.ownership import (
     without_the_holders_own,
 )
 from landlane.hooks.shell.report import FENCE, report_breaches
+from landlane.hooks.shell_syntax.command_line import MOST_TEXT, read_line
 from landlane.ids import short_id
 from landlane.protocol.hook_events import (
     AFTER,
@@ -76,7 +76,7 @@ if TYPE_CHECKING:
 
     from landlane.context import Site
     from landlane.git.snapshot import Changed
-    from landlane.hooks.shell.command_line import ShellLine
+    from landlane.hooks.shell_syntax.command_line import ShellLine
     from landlane.protocol.hook_events import Answer, Event
     from landlane.sessions.model import Session
 

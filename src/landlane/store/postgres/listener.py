@@ -14,12 +14,26 @@ from landlane.store.wake import ENTRY, FREED
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from typing import Any
+    from collections.abc import Callable
+    from typing import Any, Protocol
 
     import psycopg
 
+    from landlane.clock import Clock
     from landlane.store.interface import Change
-    from landlane.store.postgres.store import PostgresStore
+
+    class ListenedStore(Protocol):
+        """What a listener needs of its store."""
+
+        url: str
+        wait_ms: int
+        clock: Clock
+
+        @property
+        def channel(self) -> str: ...
+
+        def change(self, work: Callable[[Change], Any], *, is_durable: bool = True) -> Any: ...
+
 
 _LISTENER_MS = 30_000
 _AGAIN_SECONDS = 0.5  # before a server that went away is asked again
@@ -28,7 +42,7 @@ _AGAIN_SECONDS = 0.5  # before a server that went away is asked again
 class PostgresListener:
     """A connection of its own that hears notifications."""
 
-    def __init__(self, store: PostgresStore) -> None:
+    def __init__(self, store: ListenedStore) -> None:
         self._store = store
         self._id = short_id("l")
         self._connection = self._connect()

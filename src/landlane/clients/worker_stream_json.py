@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from landlane.clients.as_worker.adapter import (
+from landlane.clients.worker_adapter import (
     CALL,
     CALL_ENDED,
     ERROR,

@@ -7,7 +7,7 @@ what it cannot see through, such as a script or a variable, is left to the look 
 
 from __future__ import annotations
 
-from landlane.hooks.shell.tokens import Scan, Where
+from landlane.hooks.shell_syntax.tokens import Scan, Where
 from landlane.values import value
 
 TYPE_CHECKING = False

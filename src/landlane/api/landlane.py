@@ -1,0 +1,404 @@
+"""`Landlane`: what one agent sees of a repository, and may do in it."""
+
+from __future__ import annotations
+
+import os
+from contextlib import contextmanager
+from datetime import UTC, datetime
+from typing import TYPE_CHECKING, TypeVar
+
+from landlane.api.fanout import Fans
+from landlane.api.gates import Gate, Gates
+from landlane.api.handoffs import Handoff, Handoffs
+from landlane.api.landings import Landings
+from landlane.api.retries import Decision, Lineage, Retries
+from landlane.api.reviews import Branch, Fan, Review, Reviews
+from landlane.api.state import Numbers, SharedState, Slots
+from landlane.api.steps import Step, Steps
+from landlane.api.tasks import Tasks
+from landlane.api.usage import Usage, measure
+from landlane.api.workspaces import Workspaces
+from landlane.app.open import House, open_house, person_name
+from landlane.claims import check, release, renew
+from landlane.claims import read as held
+from landlane.claims import take as claims_operations
+from landlane.claims import wait as waiting
+from landlane.claims.check import Standing
+from landlane.claims.model import EXCLUSIVE, SHARED, Claim, Refusal, Refused, Request, Taken
+from landlane.clock import parse_duration, rfc3339
+from landlane.errors import Held, LandlaneError, Stale
+from landlane.journal import read as journal
+from landlane.sessions import identify
+from landlane.sessions import join as sessions
+from landlane.sessions.model import Session
+from landlane.state.key_rules import State, StateStale
+from landlane.state.numbers import Number
+from landlane.state.slot_kinds import Slot, SlotRefused, SlotTaken
+from landlane.store.journal_chain import Entry, Verdict
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Generator, Iterator
+    from types import TracebackType
+    from typing import Self
+
+    from landlane.api.reviews import Parts
+    from landlane.clock import Clock
+    from landlane.fanout.split import FannedOut
+    from landlane.patterns.pattern import Pattern
+    from landlane.stats.metrics import Stats
+
+
+T = TypeVar("T")
+
+__all__ = [
+    "Branch",
+    "Claim",
+    "ClaimRefused",
+    "Decision",
+    "Entry",
+    "Fan",
+    "Gate",
+    "Handoff",
+    "Landlane",
+    "LandlaneError",
+    "Lineage",
+    "Number",
+    "Refusal",
+    "Refused",
+    "Review",
+    "Session",
+    "Slot",
+    "SlotRefused",
+    "SlotTaken",
+    "Standing",
+    "State",
+    "StateStale",
+    "Step",
+    "Taken",
+    "Verdict",
+]
+
+
+class ClaimRefused(Held):
+    """Raised by `claiming` when it cannot have what it asks for; `refused` tells who is in the way."""
+
+    def __init__(self, outcome: Refused, until: str) -> None:
+        first = outcome.refused[0]
+        super().__init__(
+            f"{first.pattern} is held by {first.holder} until {until}",
+            code=outcome.code,
+            hint=first.hint,
+            holder=first.holder,
+            until=until,
+        )
+        self.refused = outcome.refused
+        self.cycle = outcome.cycle
+
+
+class Landlane:
+    """One agent's view of a repository. Every call counts as a sign of life and renews what it holds.
+
+    Without `agent`, the caller is found as on the command line: a registered parent process,
+    `LANDLANE_SESSION`, `LANDLANE_AGENT`, else the person.
+    """
+
+    def __init__(
+        self,
+        folder: str | os.PathLike[str] = ".",
+        *,
+        agent: str = "",
+        role: str = "",
+        session: str = "",
+        clock: Clock | None = None,
+    ) -> None:
+        self._house: House = open_house(os.path.abspath(folder), clock=clock)
+        try:
+            self._joined = self._identify(agent, role, session)
+        except BaseException:
+            self._house.close()
+            raise
+        self._house.settle()
+
+    def _identify(self, agent: str, role: str, session: str) -> sessions.Joined:
+        caller = identify.Caller(
+            name=agent,
+            session_text=session or os.environ.get("LANDLANE_SESSION", ""),
+            agent_variable=os.environ.get("LANDLANE_AGENT", ""),
+            person=person_name(),
+        )
+        return identify.identify(self._house.context, caller, role=role)
+
+    @property
+    def session(self) -> Session:
+        """The session this object acts for."""
+        return self._joined.session
+
+    @property
+    def folder(self) -> str:
+        """Where the state of this repository is kept."""
+        return self._house.folder
+
+    @property
+    def tasks(self) -> Tasks:
+        """The work queue."""
+        return Tasks(self._house, lambda: self.session)
+
+    @property
+    def gates(self) -> Gates:
+        """Questions that only a person may answer."""
+        return Gates(self._house, lambda: self.session)
+
+    @property
+    def handoffs(self) -> Handoffs:
+        """What passes from one owner of a task to the next."""
+        return Handoffs(self._house, lambda: self.session)
+
+    @property
+    def state(self) -> SharedState:
+        """Values under keys, each with a version."""
+        return SharedState(self._house, lambda: self.session)
+
+    @property
+    def slots(self) -> Slots:
+        """Ports, names and amounts that one session holds at a time."""
+        return Slots(self._house, lambda: self.session)
+
+    @property
+    def numbers(self) -> Numbers:
+        """Numbers that nobody else gets."""
+        return Numbers(self._house, lambda: self.session)
+
+    @property
+    def fans(self) -> Fans:
+        """Tasks that were split, and what their branches brought."""
+        return Fans(self._house, lambda: self.session)
+
+    def fan_out(
+        self,
+        task: str,
+        parts: Parts,
+        *,
+        policy: str | int = "all",
+        deadline: str | float = 0,
+        rest: str = "drop",
+    ) -> FannedOut:
+        """Split a task into branches; see `Fans.out`."""
+        return self.fans.out(task, parts, policy=policy, deadline=deadline, rest=rest)
+
+    @property
+    def retries(self) -> Retries:
+        """How attempts end, and what a task may still use."""
+        return Retries(self._house, lambda: self.session)
+
+    @property
+    def reviews(self) -> Reviews:
+        """What others say of a commit before it lands."""
+        return Reviews(self._house, lambda: self.session)
+
+    @property
+    def steps(self) -> Steps:
+        """What was done already under which key, for callers that may be killed."""
+        return Steps(self._house, lambda: self.session)
+
+    @property
+    def workspaces(self) -> Workspaces:
+        """Checkouts made for tasks, and the work that was saved from them."""
+        return Workspaces(self._house, lambda: self.session)
+
+    @property
+    def landings(self) -> Landings:
+        """The way onto the target branch."""
+        return Landings(self._house, lambda: self.session)
+
+    @property
+    def usage(self) -> Usage:
+        """What was spent."""
+        return Usage(self._house, lambda: self.session)
+
+    def stats(self, since: str = "7d", until: str = "") -> Stats:
+        """How the work goes: every number of a period, such as the last `7d`, since a date, or `all`.
+
+        Raises:
+            Malformed: the period cannot be read.
+        """
+        return measure(self._house, since, until)
+
+    @property
+    def credentials(self) -> str:
+        """What a child needs in `LANDLANE_SESSION` to act for the same session."""
+        return f"{self._joined.session.id}:{self._joined.secret}"
+
+    def when(self, at: int) -> datetime:
+        """The calendar's instant for one of the store's, such as `Claim.until`."""
+        return datetime.fromtimestamp(self._house.store.wall_of(at) / 1000, tz=UTC)
+
+    def claim(
+        self,
+        *patterns: str,
+        ttl: str | None = None,
+        wait: str | float = 0,
+        partial: bool = False,
+        shared: bool = False,
+        literal: bool = False,
+        task: str = "",
+        note: str = "",
+    ) -> Taken | Refused:
+        """Take claims, or say who holds them. All or nothing, unless `partial`.
+
+        Raises:
+            Malformed: a pattern, the lease or the wait cannot be understood.
+            Stale: the session is over.
+        """
+        request = claims_operations.make_request(
+            self._house.context,
+            self._patterns(patterns, literal=literal),
+            mode=SHARED if shared else EXCLUSIVE,
+            ttl_ms=parse_duration(ttl, what="ttl") if ttl is not None else None,
+            task=task,
+            note=note,
+            is_partial=partial,
+        )
+        wait_ms = parse_duration(wait, what="wait") if isinstance(wait, str) else int(wait * 1000)
+        return self._settled(lambda: self._take(request, wait_ms))
+
+    def _take(self, request: Request, wait_ms: int) -> Taken | Refused:
+        return waiting.take_or_wait(self._house.context, self.session, request, wait_ms)
+
+    @contextmanager
+    def claiming(
+        self,
+        *patterns: str,
+        ttl: str | None = None,
+        wait: str | float = 0,
+        shared: bool = False,
+        literal: bool = False,
+        task: str = "",
+        note: str = "",
+    ) -> Generator[Taken]:
+        """Hold claims for the length of a `with` block.
+
+        Raises:
+            ClaimRefused: another session holds one of them.
+            Stale: at the end of the block the lease was over; what was done meanwhile is not protected.
+        """
+        outcome = self.claim(
+            *patterns, ttl=ttl, wait=wait, shared=shared, literal=literal, task=task, note=note
+        )
+        if isinstance(outcome, Refused):
+            raise ClaimRefused(outcome, rfc3339(self._house.store.wall_of(outcome.refused[0].until)))
+        try:
+            yield outcome
+        except BaseException:
+            self._release_quietly(outcome)
+            raise
+        self._release_taken(outcome)
+
+    def _release_taken(self, taken: Taken) -> None:
+        context = self._house.context
+        for claim in taken.granted:
+            pattern = context.repository.pattern_of(claim.pattern, claim.kind)
+            release.release(context, self.session, (pattern,), token=claim.token)
+        self._house.settle()
+
+    def _release_quietly(self, taken: Taken) -> None:
+        """Release after a failure: the failure itself is what the caller must hear of."""
+        try:
+            self._release_taken(taken)
+        except LandlaneError:
+            return
+
+    def renew(self, *patterns: str, literal: bool = False) -> tuple[Claim, ...]:
+        """Renew these claims, or all. One whose lease was over is judged anew and gets a new token.
+
+        Raises:
+            Stale: a lease was over and another holds it now, or the session is over.
+        """
+        wanted = self._patterns(patterns, literal=literal) if patterns else None
+        return self._settled(lambda: renew.renew(self._house.context, self.session, wanted)).granted
+
+    def release(self, *patterns: str, commit: str = "", literal: bool = False) -> tuple[str, ...]:
+        """Give back these claims, or all; with the commit the work ended in.
+
+        Raises:
+            Stale: a lease was over, or the session is.
+            LandlaneError: one of them is not held.
+        """
+        wanted = self._patterns(patterns, literal=literal) if patterns else None
+        commit_id = self._house.context.repository.commit_id(commit) if commit else ""
+        return self._settled(
+            lambda: release.release(self._house.context, self.session, wanted, commit=commit_id)
+        )
+
+    def check(self, path: str, token: int | None = None) -> check.Standing:
+        """Whether this session may change a path now; with a token, whether that grant still stands.
+
+        Raises:
+            Stale: the token's grant is over.
+        """
+        pattern = self._house.context.repository.pattern(path, is_literal=True)
+        identify.prove(self._house.context, self._proof())
+        return check.check(self._house.context, self.session, pattern, token)
+
+    def claims(self, *paths: str) -> list[Claim]:
+        """All live claims, or those that overlap these paths."""
+        self._show_life()
+        return held.list_claims(self._house.context, self._patterns(paths))
+
+    def sessions(self) -> list[Session]:
+        """Everybody who is here."""
+        self._show_life()
+        return sessions.live_sessions(self._house.context)
+
+    def journal(self, since: int = 0) -> Iterator[Entry]:
+        """The entries behind a position."""
+        self._show_life()
+        return journal.read_entries(self._house.context, since)
+
+    def follow(
+        self, since: int | None = None, is_done: Callable[[], bool] = lambda: False
+    ) -> Iterator[Entry]:
+        """Entries as they come; from now on, or from behind a position."""
+        after = journal.last_position(self._house.context) if since is None else since
+        return journal.follow(self._house.context, after, is_done)
+
+    def verify(self) -> Verdict:
+        """Prove that nobody changed the journal."""
+        return self._house.verify()
+
+    def leave(self) -> tuple[str, ...]:
+        """End the session; tells what became free.
+
+        Raises:
+            Stale: it was over already.
+        """
+        return self._settled(lambda: sessions.leave(self._house.context, self.session))
+
+    def close(self) -> None:
+        """Let go of the store; the session lives on until it leaves or lapses."""
+        self._house.close()
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        self.close()
+
+    def _show_life(self) -> None:
+        """Looking counts as a sign of life; whose session is over may look all the same."""
+        try:
+            identify.prove(self._house.context, self._proof())
+        except Stale:
+            return
+
+    def _proof(self) -> sessions.Credentials:
+        return sessions.Credentials(session=self.session.id, secret=self._joined.secret)
+
+    def _patterns(self, texts: tuple[str, ...], *, literal: bool = False) -> tuple[Pattern, ...]:
+        return tuple(self._house.context.repository.pattern(text, is_literal=literal) for text in texts)
+
+    def _settled(self, work: Callable[[], T]) -> T:
+        result = work()
+        self._house.settle()
+        return result

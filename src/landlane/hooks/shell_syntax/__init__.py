@@ -1,0 +1,1 @@
+"""Parse a shell command line: its commands, redirections and folders."""

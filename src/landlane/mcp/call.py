@@ -1,0 +1,43 @@
+"""One call of a tool: in which repository, by whom, with which arguments."""
+
+from __future__ import annotations
+
+from landlane.mcp.tool_caller import acting_session
+from landlane.mcp.tool_schemas import LONGEST_WAIT_SECONDS
+from landlane.values import value
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from collections.abc import Callable, Mapping
+    from typing import Any
+
+    from landlane.app.open import House
+    from landlane.mcp.background_jobs import Jobs
+    from landlane.mcp.open_repositories import Houses
+    from landlane.mcp.tool_caller import Starter
+    from landlane.sessions.model import Session
+
+
+@value
+class Call:
+    """One call: in which repository, by whom, of what; `tell` reports what is waited for."""
+
+    house: House
+    houses: Houses
+    jobs: Jobs
+    starter: Starter
+    tool: str
+    given: Mapping[str, Any]
+    meta: Mapping[str, Any]
+    tell: Callable[[str], None]
+    is_given_up: Callable[[], bool] = lambda: False
+
+    @property
+    def session(self) -> Session:
+        """The session that acts; begun if there is none."""
+        return acting_session(self.house.context, self.starter, self.tool, self.meta)
+
+    @property
+    def wait_seconds(self) -> int:
+        """How long to wait: as asked, but never longer than clients wait for us."""
+        return min(int(self.given.get("wait", 0)), LONGEST_WAIT_SECONDS)
