@@ -191,11 +191,7 @@ def test_the_architecture_names_what_is_there() -> None:
     assert len(named) > 30
     for file, function in named:
         found = [path for folder in ("", "src/landlane") if (path := ROOT / folder / file).exists()]
-        found = (
-            found
-            or list(ROOT.glob(f"src/landlane/*/{file}"))
-            or list(ROOT.glob(f"src/landlane/store/sql/{file}"))
-        )
+        found = found or list(ROOT.glob(f"src/landlane/*/{file}"))
         assert found, f"there is no {file}"
         assert not function or f"def {function}(" in found[0].read_text(encoding="utf-8"), (
             f"no {function} in {file}"

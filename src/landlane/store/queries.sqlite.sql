@@ -1,6 +1,6 @@
--- What SQLite says differently.
+-- What SQLite needs differently; see queries.sql.
 
--- opening: what every change must know first, in one go
+-- opening: what every change needs to know first, in one statement
 SELECT (SELECT value FROM meta WHERE key = 'epoch'),
        EXISTS (SELECT 1 FROM sessions
                WHERE repository = :repository AND ended_at IS NULL AND lapses_at <= :now),
@@ -10,9 +10,9 @@ SELECT (SELECT value FROM meta WHERE key = 'epoch'),
 -- head: the end of the chain
 SELECT position, hash FROM journal WHERE repository = :repository ORDER BY position DESC LIMIT 1;
 
--- entry_add: write and seal an entry; writers come one after the other anyway
+-- entry_add: add an entry; SQLite has one writer at a time, so it is sealed at once
 INSERT INTO journal (repository, position, number, at, kind, agent, session, data, hash)
 VALUES (:repository, :position, :number, :at, :kind, :agent, :session, :data, :hash);
 
--- journal_continue: number the next entry behind all that arrived; positions do so by themselves
+-- journal_continue: nothing to do: positions continue by themselves
 SELECT 1;
