@@ -8,7 +8,11 @@ from collections import Counter
 from functools import cache
 from pathlib import Path
 
+import pytest
+
 from landlane.store.statements import read_statements, split_statements
+
+pytestmark = pytest.mark.architecture
 
 PACKAGE = Path(__file__).parents[2] / "src" / "landlane"
 FILES = sorted(PACKAGE.rglob("queries*.sql"))
