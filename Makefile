@@ -6,9 +6,6 @@ BIN := .venv/bin
 ARGS ?=
 # Workers beyond eight cost more to start than they save.
 PARALLEL ?= -n auto --maxprocesses 8 --dist loadgroup
-SOAKED := tests/simulation tests/contract/test_races.py tests/contract/test_task_races.py tests/running \
-	tests/acceptance/test_commit_races.py tests/acceptance/test_two_machines.py \
-	tests/integration/test_hooks.py tests/integration/test_landing_remote.py
 # `make test` runs the first three, which are quick.
 ALL_CLIENTS := claude codex gemini qwen copilot opencode
 
@@ -46,14 +43,14 @@ pytest: .dev .clients ## all tests
 soak: .dev ## the tests of races, kills and crashes, with many more rounds than `make test` has time for
 	@LANDLANE_RACES=10000 LANDLANE_TASK_ROUNDS=20 LANDLANE_HOOK_CALLS=1000 \
 	LANDLANE_FAULT_SECONDS=60 LANDLANE_LANDING_KILLS=100 LANDLANE_RUN_KILLS=600 \
-	$(BIN)/python -m pytest --timeout=3600 $(SOAKED) $(ARGS)
+	$(BIN)/python -m pytest --timeout=3600 -m "simulation or soak" $(ARGS)
 
 test-clients: .dev ## the tests with real coding clients, all six of them
 	@scripts/clients.sh $(ALL_CLIENTS)
-	@LANDLANE_TEST_CLIENTS="$(ALL_CLIENTS)" $(BIN)/python -m pytest tests/clients $(PARALLEL) $(ARGS)
+	@LANDLANE_TEST_CLIENTS="$(ALL_CLIENTS)" $(BIN)/python -m pytest -m client $(PARALLEL) $(ARGS)
 
 unit: .dev ## the quick tests: no files, no processes
-	@$(BIN)/python -m pytest tests/unit $(ARGS)
+	@$(BIN)/python -m pytest -m unit $(ARGS)
 
 coverage: .dev .clients ## all tests, and which branches they never took
 	@$(BIN)/coverage erase

@@ -1,4 +1,4 @@
-"""A sealed home for every test: its own HOME, git identity, dates and settings; and stores of both kinds."""
+"""Fixtures for all tests: a sealed home with its own git identity, repositories, both stores, a shell."""
 
 from __future__ import annotations
 
@@ -17,7 +17,12 @@ import pytest
 from hypothesis import settings
 
 from landlane.app.store_location import POINTER, STORE_NAME
+from landlane.testing.fake_clock import FakeClock
 from landlane.testing.postgres_server import PostgresServer, PostgresUnavailable
+from tests.support.client_programs import make_bare_path
+from tests.support.committing import Crew
+from tests.support.shell import Shell
+from tests.support.sites import Site
 
 if TYPE_CHECKING:
     from collections.abc import Generator, Iterator
@@ -43,11 +48,9 @@ signal.signal(signal.SIGHUP, signal.SIG_DFL)
 
 _numbers = itertools.count()
 
-# Where files of tests may lie in memory: waiting for a disk proves nothing there.
+# Contract tests keep their files in memory, because waiting for a disk proves nothing there.
 MEMORY = Path("/dev/shm")
 MEMORY_BYTES = 2 * 1024**3
-IN_MEMORY = frozenset(("contract",))
-ON_DISK = frozenset(("test_retries.py",))
 _HAS_FAILED = pytest.StashKey[bool]()
 _done: list[Path] = []  # folders in memory that nobody needs any more
 
@@ -97,9 +100,9 @@ def _make_memory() -> Path | None:
 
 @pytest.fixture
 def tmp_path(request: pytest.FixtureRequest, memory: Path | None) -> Iterator[Path]:
-    """A folder of the test's own, in memory where that proves as much; a test that failed keeps it."""
-    is_quick = request.path.parent.name in IN_MEMORY and request.path.name not in ON_DISK
-    if memory is None or not is_quick:
+    """A folder of the test's own: in memory for contract tests that are not `on_disk`; kept on failure."""
+    is_in_memory = _has_mark(request, "contract") and not _has_mark(request, "on_disk")
+    if memory is None or not is_in_memory:
         yield request.getfixturevalue("tmp_path")
         return
     _clear_done()
@@ -108,6 +111,10 @@ def tmp_path(request: pytest.FixtureRequest, memory: Path | None) -> Iterator[Pa
     yield made
     if not request.node.stash.get(_HAS_FAILED, False):
         _done.append(made)
+
+
+def _has_mark(request: pytest.FixtureRequest, name: str) -> bool:
+    return request.node.get_closest_marker(name) is not None
 
 
 def _clear_done() -> None:
@@ -221,3 +228,41 @@ def store(request: pytest.FixtureRequest, repository: Path) -> str:
         url = request.getfixturevalue("postgres_url")
     (state / POINTER).write_text(url + "\n", encoding="utf-8")
     return url
+
+
+@pytest.fixture
+def site(repository: Path, store: str) -> Iterator[Site]:
+    """A repository on each kind of store, whose time stands still until the test moves it."""
+    made = Site(repository, store, FakeClock())
+    yield made
+    made.close()
+
+
+@pytest.fixture
+def live_site(repository: Path, store: str) -> Iterator[Site]:
+    """A repository on each kind of store in real time, for waiting and for processes."""
+    made = Site(repository, store)
+    yield made
+    made.close()
+
+
+@pytest.fixture
+def crew(repository: Path) -> Iterator[Crew]:
+    """Agents that commit in a fresh repository."""
+    crew = Crew(repository)
+    yield crew
+    crew.site.close()
+
+
+@pytest.fixture
+def shell(repository: Path) -> Shell:
+    """A shell in a fresh repository."""
+    return Shell(repository)
+
+
+@pytest.fixture
+def programs(tmp_path_factory: pytest.TempPathFactory, monkeypatch: pytest.MonkeyPatch) -> Path:
+    """The only folder on the search path: it has no coding client, unless the test puts one there."""
+    folder = make_bare_path(tmp_path_factory.mktemp("programs") / "bin")
+    monkeypatch.setenv("PATH", str(folder))
+    return folder

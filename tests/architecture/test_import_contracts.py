@@ -7,6 +7,10 @@ import subprocess
 import sys
 from pathlib import Path
 
+import pytest
+
+pytestmark = pytest.mark.architecture
+
 ROOT = Path(__file__).resolve().parents[2]
 LINT = "from importlinter.cli import lint_imports; exit(lint_imports(no_cache=True, no_logo=True))"
 

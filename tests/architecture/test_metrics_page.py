@@ -4,7 +4,11 @@ from __future__ import annotations
 
 from pathlib import Path
 
+import pytest
+
 from landlane.stats.metrics import DEFINITIONS
+
+pytestmark = pytest.mark.architecture
 
 PAGE = Path(__file__).resolve().parents[2] / "docs" / "explanation" / "metrics.md"
 

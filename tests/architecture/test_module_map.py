@@ -8,6 +8,8 @@ import pytest
 
 from scripts import module_map
 
+pytestmark = pytest.mark.architecture
+
 
 @pytest.fixture
 def package(tmp_path: Path) -> Path:

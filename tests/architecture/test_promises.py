@@ -10,6 +10,8 @@ import pytest
 
 from tests.promises import PROMISES, Promise
 
+pytestmark = pytest.mark.architecture
+
 ROOT = Path(__file__).resolve().parents[2]
 
 

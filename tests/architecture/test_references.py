@@ -18,6 +18,8 @@ if TYPE_CHECKING:
 
     from landlane.cli.specs.table import Command
 
+pytestmark = pytest.mark.architecture
+
 
 def test_the_reference_is_what_the_code_says(capsys: pytest.CaptureFixture[str]) -> None:
     is_stale = references.main(["--check"])

@@ -7,6 +7,10 @@ import sys
 import sysconfig
 from pathlib import Path
 
+import pytest
+
+pytestmark = pytest.mark.architecture
+
 ROOT = Path(__file__).resolve().parents[2]
 
 TOO_DEAR_FOR_ANY_COMMAND = {"asyncio", "click", "dataclasses", "mcp", "psycopg", "pydantic", "rich"}

@@ -4,10 +4,14 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
+import pytest
+
 from scripts import worker_protocol
 
 if TYPE_CHECKING:
     import pytest
+
+pytestmark = pytest.mark.architecture
 
 
 def test_the_pages_are_what_the_code_says(capsys: pytest.CaptureFixture[str]) -> None:

@@ -17,7 +17,7 @@ if TYPE_CHECKING:
 
     from landlane.testing.real_clients import Client, World
 
-pytestmark = [pytest.mark.clients, pytest.mark.xdist_group("clients-1")]
+pytestmark = [pytest.mark.client, pytest.mark.xdist_group("clients-1")]
 
 # A hook whose program is gone: its line still has to refuse.
 GONE = "/gone/python -I -S /gone/landlane/hook_entry/client_hook.py codex"

@@ -18,7 +18,7 @@ if TYPE_CHECKING:
 
     from landlane.testing.real_clients import Client
 
-pytestmark = [pytest.mark.clients, pytest.mark.xdist_group("clients-1")]
+pytestmark = [pytest.mark.client, pytest.mark.xdist_group("clients-1")]
 
 PAGE = Path(__file__).resolve().parents[2] / "README.md"
 FILES = {"README.md": "# calc\n", "Makefile": "test:\n\t@grep -q calc README.md\n"}

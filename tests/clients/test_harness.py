@@ -14,7 +14,7 @@ if TYPE_CHECKING:
 
     from landlane.testing.real_clients import Client, Result, Scripts, World
 
-pytestmark = pytest.mark.clients
+pytestmark = pytest.mark.client
 
 OLD, NEW = "    return a - b", "    return a + b"
 

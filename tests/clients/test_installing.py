@@ -9,6 +9,8 @@ from pathlib import Path
 
 import pytest
 
+pytestmark = pytest.mark.integration
+
 SCRIPT = Path(__file__).parents[2] / "scripts" / "clients.sh"
 PROGRAMS = ("sh", "git", "awk", "cat", "mkdir", "mktemp", "rm", "chmod", "mv", "dirname")
 

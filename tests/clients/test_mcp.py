@@ -16,7 +16,7 @@ if TYPE_CHECKING:
     from landlane.testing.real_clients import Client, World
     from landlane.testing.scripted_model.api_formats import Turn
 
-pytestmark = pytest.mark.clients
+pytestmark = pytest.mark.client
 pytest.importorskip("mcp", reason="the extra `mcp` is not installed")
 
 OLD, NEW = "    return a - b", "    return a + b"

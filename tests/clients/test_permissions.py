@@ -17,7 +17,7 @@ if TYPE_CHECKING:
 
     from landlane.testing.real_clients import Client, World
 
-pytestmark = pytest.mark.clients
+pytestmark = pytest.mark.client
 
 OLD, NEW = "    return a - b", "    return a + b"
 OWN_OPTIONS = ("--approval-mode", "--allow-all-tools", "--sandbox")  # which the harness gives by itself

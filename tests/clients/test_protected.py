@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 import pytest
 
 from landlane.testing.real_clients import Codex
-from tests.acceptance.calling import LANDLANE
+from tests.support.shell import LANDLANE
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -17,7 +17,7 @@ if TYPE_CHECKING:
 
     from landlane.testing.real_clients import Client, World
 
-pytestmark = pytest.mark.clients
+pytestmark = pytest.mark.client
 
 OLD, NEW = "    return a - b", "    return a + b"
 HELD = f"def add(a, b):\n{OLD}\n"

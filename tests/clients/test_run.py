@@ -18,7 +18,7 @@ if TYPE_CHECKING:
     from landlane.testing.real_clients import Client, World
     from landlane.testing.scripted_model.api_formats import Turn
 
-pytestmark = pytest.mark.clients
+pytestmark = pytest.mark.client
 
 LIMIT_SECONDS = 150
 

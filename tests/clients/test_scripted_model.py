@@ -15,6 +15,8 @@ from landlane.testing.scripted_model.server import OVER, ScriptedModel, choose, 
 if TYPE_CHECKING:
     from pathlib import Path
 
+pytestmark = pytest.mark.integration
+
 TOOLS = [{"name": "shell"}]
 CALL = {"tool": "shell", "input": {"command": "true"}}
 SCRIPTS = {"main": [[CALL], [{"text": "done"}]], "sub": [[{"text": "from the subagent"}]]}

@@ -23,7 +23,7 @@ if TYPE_CHECKING:
     from landlane.testing.scripted_model.api_formats import Turn
     from landlane.workers.run_worker import WorkerEnd
 
-pytestmark = pytest.mark.clients
+pytestmark = pytest.mark.client
 
 FOLDER = clients_folder()  # read now: the sealed home of a test takes the variable away
 ROOT = Path(__file__).resolve().parents[2]

@@ -19,6 +19,8 @@ if TYPE_CHECKING:
     from collections.abc import Iterator
     from pathlib import Path
 
+pytestmark = pytest.mark.integration
+
 NAMES = [str(tool["name"]) for tool in TOOLS]
 CHANGING = [name for name in NAMES if not BY_NAME[name]["annotations"]["readOnlyHint"]]
 

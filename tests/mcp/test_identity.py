@@ -18,6 +18,8 @@ from landlane.sessions.tool_calls import announce_call, announced_calls
 from tests.mcp.speaking import Speaker
 from tests.mcp.test_tools import landlane as run
 
+pytestmark = pytest.mark.integration
+
 LEAN = str(Path(landlane.__file__).parent / "hook_entry" / "client_hook.py")
 
 

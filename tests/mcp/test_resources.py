@@ -7,6 +7,7 @@ import threading
 from typing import TYPE_CHECKING, Any
 
 import anyio
+import pytest
 
 from landlane.api import Landlane
 from landlane.mcp.open_repositories import Houses
@@ -16,6 +17,8 @@ from tests.mcp.test_tools import landlane
 
 if TYPE_CHECKING:
     from pathlib import Path
+
+pytestmark = pytest.mark.integration
 
 
 def read(speaker: Speaker, name: str) -> str:

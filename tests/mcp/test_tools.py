@@ -18,6 +18,8 @@ from tests.mcp.speaking import MODERN, Speaker
 if TYPE_CHECKING:
     from pathlib import Path
 
+pytestmark = pytest.mark.integration
+
 ERAS = pytest.mark.parametrize("version", ["2025-06-18", MODERN])
 
 

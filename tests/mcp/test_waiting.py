@@ -14,6 +14,8 @@ from tests.mcp.speaking import MODERN, Speaker
 if TYPE_CHECKING:
     from pathlib import Path
 
+pytestmark = pytest.mark.integration
+
 ERAS = pytest.mark.parametrize("version", ["2025-11-25", MODERN])
 
 

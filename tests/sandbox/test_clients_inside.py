@@ -23,6 +23,8 @@ if TYPE_CHECKING:
     from landlane.sandbox.model import Backend, Fence
     from landlane.testing.real_clients import Client
 
+pytestmark = pytest.mark.client
+
 FOLDER = clients_folder()  # read now: the sealed home of a test takes the variable away
 LIMIT_SECONDS = 100.0
 NAMES = [

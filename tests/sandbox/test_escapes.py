@@ -22,6 +22,8 @@ if TYPE_CHECKING:
 
     Matrix = dict[str, Any]
 
+pytestmark = pytest.mark.integration
+
 NOBODY = 65534
 AS_ROOT, AS_PLAIN_USER = "root", "plain user"
 FENCES = ("worker", "ports", "tight")

@@ -21,6 +21,8 @@ if TYPE_CHECKING:
     from landlane.processes.child import Ended
     from landlane.sandbox.model import Backend, Fence
 
+pytestmark = pytest.mark.integration
+
 LIMIT_SECONDS = 100.0
 
 

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
+import pytest
+
 from landlane.processes.tree import find_members
 from landlane.protocol.worker.conversation import Limits
 from landlane.protocol.worker.messages import WorkAssignment, WorkComplete, WorkFailed
@@ -15,6 +17,8 @@ if TYPE_CHECKING:
 
     from landlane.sandbox.model import Backend, Fence
     from landlane.sandbox.start import FencedChild
+
+pytestmark = pytest.mark.integration
 
 DONE = '{"type":"WorkComplete","version":1,"assignment":"T7-1","summary":"done"}'
 

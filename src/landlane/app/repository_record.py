@@ -31,7 +31,7 @@ def begin_repository(store: Store, former_id: str, *, ignore_case: bool) -> None
         former = tx.one("repository_known", id=former_id) if former_id else None
         if former is not None:
             for table in _TABLES:
-                tx.run(f"adopt_{table}", former=former_id)
+                tx.run(f"rekey_{table}", former=former_id)
             tx.run("repository_rename", former=former_id)
             tx.record("repository.adopted", "", "", {"former": former_id})
             return

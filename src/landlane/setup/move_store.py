@@ -117,8 +117,8 @@ def _carry(house: House, target: AnyStore, place: str) -> Moved:
 
     def send(tx: Change) -> Moved:
         source.stop_writers(tx)
-        tables = {table: tx.all(f"carry_{table}") for table in _CARRIED}
-        entries = tx.all("carry_journal")
+        tables = {table: tx.all(f"export_{table}") for table in _CARRIED}
+        entries = tx.all("export_journal")
         shift = _shift(source, target, tx.now)
         moved = target.change(lambda other: _receive(other, tables, entries, tx.epoch, shift, place))
         arrived = target.entries(0, moved.entries + 10)
@@ -150,9 +150,9 @@ def _receive(
         )
     for table, rows in tables.items():
         for row in rows:
-            tx.run(f"arrive_{table}", **_named(table, row, shift))
+            tx.run(f"import_{table}", **_named(table, row, shift))
     for row in entries:
-        tx.run("arrive_journal", **_named("journal", row, 0))
+        tx.run("import_journal", **_named("journal", row, 0))
     tx.one("journal_continue")
     new_epoch = max(epoch, tx.epoch) + 1
     tx.run("meta_set", key="epoch", value=str(new_epoch))

@@ -268,7 +268,7 @@ def _replay(tx: Change, entries: list[Entry], *, ignore_case: bool) -> dict[str,
     account = _Account(ignore_case=ignore_case)
     for entry in entries:
         tx.run(
-            "arrive_journal",
+            "import_journal",
             position=entry.position,
             number=entry.number,
             at=entry.at,

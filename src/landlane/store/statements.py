@@ -1,4 +1,4 @@
-"""Reads the `.sql` files: named statements with `:name` parameters, in the form each database wants."""
+"""Load the `queries.sql` files and migrations, in the dialect of each database."""
 
 from __future__ import annotations
 
@@ -9,39 +9,48 @@ if TYPE_CHECKING:
     from collections.abc import Mapping
     from typing import Any
 
-_NOUNS = ("statements", "state", "tasks", "records", "hooks")
-_FOLDER = os.path.join(os.path.dirname(__file__), "sql")
+# Names of folders, not imports, because most of these packages are above this one. Opening a store reads them
+# all: that takes a fifth of a millisecond, and any transaction may need any statement.
+_PACKAGES = ("store", "sessions", "claims", "state", "tasks", "landing")
+_ROOT = os.path.dirname(os.path.dirname(__file__))
+_MIGRATIONS = os.path.join(_ROOT, "store", "migrations")
 
 
 def read_statements(database: str) -> dict[str, str]:
-    """All statements for a database: the common ones, then its own in place of or beside them."""
+    """Return all statements for a database: the common ones, and its own in addition or in their place."""
     found: dict[str, str] = {}
-    for noun in _NOUNS:
-        found.update(_split(f"{noun}.sql"))
-        found.update(_split(f"{noun}.{database}.sql"))
+    for package in _PACKAGES:
+        folder = os.path.join(_ROOT, package)
+        found.update(split_statements(_read(os.path.join(folder, "queries.sql"))))
+        try:
+            own = _read(os.path.join(folder, f"queries.{database}.sql"))
+        except FileNotFoundError:
+            continue
+        found.update(split_statements(own))
     return found
 
 
 def read_migrations(database: str) -> list[tuple[int, str]]:
-    """The migrations for a database in order: (schema version, script)."""
+    """Return the migrations for a database in order: (schema version, script)."""
     ending = f".{database}.sql"
-    names = sorted(name for name in os.listdir(_FOLDER) if name.endswith(ending) and name[:4].isdigit())
-    return [(int(name[:4]), _read(name)) for name in names]
+    names = sorted(name for name in os.listdir(_MIGRATIONS) if name.endswith(ending))
+    return [(int(name[:4]), _read(os.path.join(_MIGRATIONS, name))) for name in names]
 
 
-def _split(file_name: str) -> dict[str, str]:
+def split_statements(text: str) -> dict[str, str]:
+    """Return the statements of a file by name."""
     found: dict[str, str] = {}
-    for block in _read(file_name).split("\n-- ")[1:]:
-        heading, _, text = block.partition("\n")
+    for block in text.split("\n-- ")[1:]:
+        heading, _, body = block.partition("\n")
         name, colon, _ = heading.partition(": ")
-        statement = text.strip().rstrip(";")
+        statement = body.strip().rstrip(";")
         if colon and statement and " " not in name:
             found[name] = statement
     return found
 
 
-def _read(file_name: str) -> str:
-    with open(os.path.join(_FOLDER, file_name), encoding="utf-8") as file:
+def _read(path: str) -> str:
+    with open(path, encoding="utf-8") as file:
         return file.read()
 
 

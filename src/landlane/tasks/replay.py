@@ -101,7 +101,7 @@ class TaskAccount:
         done = {name for name, task in self.tasks.items() if task["state"] == DONE}
         waits: dict[str, list[str]] = {}
         for name, before in dict.fromkeys(self.after):
-            tx.run("arrive_task_after", task=name, after=before)
+            tx.run("import_task_after", task=name, after=before)
             if before not in done:
                 waits.setdefault(name, []).append(before)
         newest = 0
@@ -109,7 +109,7 @@ class TaskAccount:
             newest = max(newest, int(name[1:]))
             self._write_one(tx, name, task, waits.get(name, []), ignore_case=ignore_case)
         if newest:
-            tx.run("arrive_task_counts", last=newest)
+            tx.run("import_task_counts", last=newest)
         return len(self.tasks)
 
     def _write_one(
@@ -120,7 +120,7 @@ class TaskAccount:
         # Ages are lost with the old clock; the order in which tasks were added is kept.
         created_at = tx.now - len(self.tasks) + int(name[1:])
         tx.run(
-            "arrive_tasks",
+            "import_tasks",
             id=name,
             **{key: task[key] for key in _KEPT},
             rank=rank_of(created_at, task["priority"]),
@@ -139,9 +139,9 @@ class TaskAccount:
             for branch in parse(text, literal=kind == "literal", ignore_case=ignore_case).branches
         ]
         for sign in signs_of(task["title"], task["body"], keys):
-            tx.run("arrive_task_signs", sign=sign, task=name)
+            tx.run("import_task_signs", sign=sign, task=name)
         for other, reason in task.get("similar", ()):
-            tx.run("arrive_task_links", task=name, other=other, reason=reason)
+            tx.run("import_task_links", task=name, other=other, reason=reason)
 
 
 _FRESH: dict[str, Any] = {

@@ -1,6 +1,6 @@
 """The store in one SQLite file: many processes, one writer at a time, readers that never wait.
 
-Writers wait for a file lock (see store/file_lock.py) before they begin. The file is in WAL mode with
+Writers queue at a file lock (see store/file_lock.py) and only then begin. The file is in WAL mode with
 `synchronous=FULL`: what was acknowledged survives a power cut. Time is the machine's boot clock plus a base
 kept in the store; when the machine was restarted the base moves so that the store's time goes on from
 where it stood, and the epoch of the tokens is raised.

@@ -1,0 +1,18 @@
+-- What SQLite needs differently; see queries.sql.
+
+-- opening: what every change needs to know first, in one statement
+SELECT (SELECT value FROM meta WHERE key = 'epoch'),
+       EXISTS (SELECT 1 FROM sessions
+               WHERE repository = :repository AND ended_at IS NULL AND lapses_at <= :now),
+       EXISTS (SELECT 1 FROM waiters WHERE repository = :repository),
+       (SELECT value FROM meta WHERE key = 'moved_to/' || :repository);
+
+-- head: the end of the chain
+SELECT position, hash FROM journal WHERE repository = :repository ORDER BY position DESC LIMIT 1;
+
+-- entry_add: add an entry; SQLite has one writer at a time, so it is sealed at once
+INSERT INTO journal (repository, position, number, at, kind, agent, session, data, hash)
+VALUES (:repository, :position, :number, :at, :kind, :agent, :session, :data, :hash);
+
+-- journal_continue: nothing to do: positions continue by themselves
+SELECT 1;

@@ -1,1 +1,0 @@
--- What PostgreSQL says differently about coding clients: nothing so far.

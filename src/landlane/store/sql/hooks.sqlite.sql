@@ -1,1 +1,0 @@
--- What SQLite says differently about coding clients: nothing so far.

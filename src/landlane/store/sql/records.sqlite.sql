@@ -1,1 +1,0 @@
--- What SQLite says differently about records: nothing so far.

@@ -1,1 +1,0 @@
--- What PostgreSQL says differently about versioned state, numbers and slots: nothing so far.

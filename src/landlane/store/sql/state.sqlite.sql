@@ -1,1 +1,0 @@
--- What SQLite says differently about versioned state, numbers and slots: nothing so far.

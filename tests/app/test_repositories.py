@@ -1,0 +1,212 @@
+"""The repository itself: its id, how it compares paths, and what happens when its store is an older one."""
+
+from __future__ import annotations
+
+import json
+import shutil
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+import pytest
+
+from landlane.app.repository_record import change_case
+from landlane.app.store_location import POINTER
+from landlane.errors import Stale
+from landlane.ids import new_uuid
+from landlane.sessions import join as sessions
+from landlane.store.tokens import epoch_of
+from landlane.testing.repositories import git
+from tests.support.sites import MINUTE, SQLITE_ONLY, Agent, granted, opened, refused
+
+if TYPE_CHECKING:
+    from landlane.app.open import House
+    from landlane.testing.postgres_server import PostgresServer
+    from tests.support.sites import Site
+
+pytestmark = pytest.mark.contract
+
+
+def joined(house: House, name: str) -> Agent:
+    return Agent(house.context, sessions.join(house.context, name))
+
+
+def write_settings(site: Site, text: str) -> None:
+    (site.repository / "landlane.toml").write_text(text, encoding="utf-8")
+
+
+# ------------------------------------------------------------------------------------------------- id
+
+
+def test_a_repository_makes_its_id_once(site: Site) -> None:
+    with opened(site) as house:
+        first = house.store.repository
+    with opened(site) as house:
+        assert house.store.repository == first
+
+    assert (site.repository / ".git" / "landlane" / "repository").read_text().strip() == first
+
+
+def test_everything_follows_the_repository_to_an_id_in_the_settings(site: Site) -> None:
+    with opened(site) as house:
+        ann, bob = joined(house, "ann"), joined(house, "bob")
+        claim = ann.take("src/{a,b}")
+        ann.take("lapsing", ttl_ms=1000)
+        before = [entry.hash for entry in site.entries()]
+    site.close()
+    wanted = new_uuid()
+    write_settings(site, f'[repository]\nid = "{wanted}"\n')
+
+    with opened(site) as house:
+        again = joined(house, "ann")
+
+        assert house.store.repository == wanted
+        assert (again.session.id, again.joined.is_new) == (ann.session.id, False)
+        assert again.take("src/{a,b}").token == claim.token
+        assert refused(joined(house, "bob").claim("src/a"))[0].holder == "ann"
+        assert joined(house, "bob").session.id == bob.session.id
+        assert house.verify().trouble == ()
+    entries = site.entries()
+    assert [entry.hash for entry in entries[: len(before)]] == before
+    assert entries[len(before)].kind == "repository.adopted"
+    site.clock.advance(MINUTE)
+    with opened(site) as house, pytest.raises(Stale):
+        joined(house, "ann").release("lapsing")
+
+
+# ----------------------------------------------------------------------------------------------- case
+
+
+def test_a_repository_on_a_file_system_that_ignores_case_ignores_it(site: Site) -> None:
+    git(site.repository, "config", "core.ignorecase", "true")
+
+    with opened(site) as house:
+        joined(house, "ann").take("README.md")
+        assert refused(joined(house, "bob").claim("readme.MD"))[0].holder == "ann"
+
+
+def test_the_settings_may_change_how_paths_are_compared(site: Site) -> None:
+    with opened(site) as house:
+        claims = granted(joined(house, "ann").claim("README.md", "Src/{Api,Web}/*.PY"))
+        joined(house, "bob").take("readme.md2")
+    write_settings(site, "[claims]\nignore_case = true\n")
+
+    with opened(site) as house:
+        bob = joined(house, "bob")
+        for path in ("readme.md", "src/API/users.py", "SRC/web"):
+            assert refused(bob.claim(path))[0].holder == "ann"
+        again = granted(joined(house, "ann").claim("readme.md", "src/{web,api}/*.py"))
+        assert [claim.token for claim in again] == [claim.token for claim in claims]
+        assert house.verify().trouble == ()
+    assert [entry.facts() for entry in site.entries() if entry.kind == "repository.case"] == [
+        {"ignore_case": True}
+    ]
+
+
+def test_comparing_by_case_again_frees_the_other_spelling(site: Site) -> None:
+    ann = site.agent("ann", ignore_case=True)
+    ann.take("README.md")
+    change_case(ann.context.store, ignore_case=False)
+
+    site.agent("bob").take("readme.md")
+
+
+def test_a_way_to_compare_that_is_as_it_was_is_not_recorded(site: Site) -> None:
+    write_settings(site, "[claims]\nignore_case = true\n")
+    for _ in range(3):
+        with opened(site):
+            pass
+
+    assert "repository.case" not in site.kinds()
+
+
+# --------------------------------------------------------------------------------------------- restoring
+
+
+def back_up(site: Site, folder: Path, server: PostgresServer | None) -> str:
+    """A copy of the store as it is now; nobody has it open."""
+    if server is not None:
+        name = site.place.rpartition("/")[2].partition("?")[0]
+        return server.create_database(template=name)
+    shutil.copy(site.place, folder / "backup.db")
+    return str(folder / "backup.db")
+
+
+def restore(site: Site, backup: str) -> None:
+    """Put the copy in the place of the store."""
+    state = site.repository / ".git" / "landlane"
+    if site.is_postgres:
+        (state / POINTER).write_text(backup + "\n", encoding="utf-8")
+        site.place = backup
+        return
+    for left in ("store.db-wal", "store.db-shm"):
+        (state / left).unlink(missing_ok=True)
+    shutil.copy(backup, site.place)
+
+
+@pytest.fixture
+def server(site: Site, request: pytest.FixtureRequest) -> PostgresServer | None:
+    return request.getfixturevalue("postgres_server") if site.is_postgres else None
+
+
+@pytest.mark.own_database
+def test_a_store_from_a_backup_gives_out_no_token_twice(
+    site: Site, server: PostgresServer | None, tmp_path: Path
+) -> None:
+    with opened(site) as house:
+        first = joined(house, "ann").take("src")
+    site.close()
+    backup = back_up(site, tmp_path, server)
+    with opened(site) as house:
+        ann = joined(house, "ann")
+        lost = [ann.take(f"docs/{number}").token for number in range(5)]
+        ann.release("src")
+    site.close()
+    state = site.repository / ".git" / "landlane"
+    newest = (state / "journal.jsonl").read_text(encoding="utf-8")
+    restore(site, backup)
+
+    with opened(site) as house:
+        again = joined(house, "ann")
+        assert again.holds() == ["src"], "what the backup knows is held again"
+        token = again.take("docs/1").token
+        assert house.verify().trouble == ()
+
+    assert token > max(*lost, first.token)
+    assert epoch_of(token) > epoch_of(max(lost))
+    (kept,) = state.glob("journal.before-*.jsonl")
+    assert kept.read_text(encoding="utf-8") == newest
+    restored = [entry for entry in site.entries() if entry.kind == "store.restored"]
+    assert [entry.facts()["epoch"] for entry in restored] == [epoch_of(token)]
+    fresh = (state / "journal.jsonl").read_text(encoding="utf-8").splitlines()
+    assert [json.loads(line)["hash"] for line in fresh] == [entry.hash for entry in site.entries()]
+
+
+@pytest.mark.own_database
+def test_opening_again_after_a_restore_changes_nothing_more(
+    site: Site, server: PostgresServer | None, tmp_path: Path
+) -> None:
+    with opened(site):
+        pass
+    site.close()
+    backup = back_up(site, tmp_path, server)
+    with opened(site) as house:
+        joined(house, "ann").take("src")
+    site.close()
+    restore(site, backup)
+
+    for _ in range(3):
+        with opened(site):
+            pass
+
+    assert site.kinds().count("store.restored") == 1
+
+
+@SQLITE_ONLY
+def test_a_store_that_was_not_restored_is_not_taken_for_one(site: Site) -> None:
+    for number in range(3):
+        with opened(site) as house:
+            joined(house, "ann").take(f"src/{number}")
+        site.clock.advance(1)
+
+    assert "store.restored" not in site.kinds()
+    assert {epoch_of(token) for token in site.tokens_of("claim.taken")} == {1}

@@ -1,0 +1,63 @@
+"""Real processes that ask for the same thing in the same instant: exactly one gets it, each time.
+
+`LANDLANE_RACES=100000` runs about so many rounds on SQLite, and a fifth of it on PostgreSQL, instead of the
+few thousand that every test run can afford.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import subprocess
+import sys
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+import pytest
+
+if TYPE_CHECKING:
+    from tests.support.sites import Site
+
+pytestmark = [pytest.mark.contract, pytest.mark.soak]
+
+RACING = Path(__file__).with_name("racing.py")
+# How many rounds on SQLite for each number of processes; on PostgreSQL a fifth.
+ROUNDS = {2: 1000, 8: 250, 64: 25}
+KINDS = ("path", "globs", "sets")
+# Read before the tests' home is sealed.
+FACTOR = max(int(os.environ.get("LANDLANE_RACES", "0")) / (len(KINDS) * sum(ROUNDS.values())), 1.0)
+LIMIT_SECONDS = 100 + 200 * (FACTOR - 1)
+
+
+def race(site: Site, kind: str, processes: int, rounds: int) -> dict[str, int]:
+    """Run the races in a process of their own; it checks each round and tells what the journal knows."""
+    command = [sys.executable, RACING, site.repository, site.place, kind, str(processes), str(rounds)]
+    done = subprocess.run(command, capture_output=True, text=True, timeout=LIMIT_SECONDS, check=False)
+    assert done.returncode == 0, done.stderr
+    return json.loads(done.stdout)
+
+
+def rounds_for(site: Site, processes: int) -> int:
+    return int(ROUNDS[processes] * FACTOR / (5 if site.is_postgres else 1))
+
+
+@pytest.mark.timeout(LIMIT_SECONDS + 20)
+@pytest.mark.parametrize("kind", KINDS)
+@pytest.mark.parametrize("processes", ROUNDS)
+def test_exactly_one_of_many_processes_gets_what_all_ask_for_at_once(
+    live_site: Site, processes: int, kind: str
+) -> None:
+    rounds = rounds_for(live_site, processes)
+
+    told = race(live_site, kind, processes, rounds)
+
+    assert told == {"claim.taken": rounds * (2 if kind == "sets" else 1), "session.joined": processes}
+
+
+@pytest.mark.timeout(LIMIT_SECONDS + 20)
+def test_processes_that_join_under_one_name_at_once_are_one_session(live_site: Site) -> None:
+    rounds = 20 if live_site.is_postgres else 60
+
+    told = race(live_site, "join", 8, rounds)
+
+    assert told == {"claim.taken": 0, "session.joined": rounds}

@@ -1,0 +1,523 @@
+"""Taking, sharing and releasing claims, on both stores."""
+
+from __future__ import annotations
+
+import unicodedata
+from typing import TYPE_CHECKING
+
+import pytest
+
+from landlane.claims import read as held
+from landlane.claims.model import Refused, Taken
+from landlane.errors import Held, LandlaneError, Malformed, NotAllowed, Stale
+from landlane.settings.model import Settings
+from landlane.store.tokens import epoch_of
+from tests.support.sites import MINUTE, SECOND, granted, refused
+
+if TYPE_CHECKING:
+    from tests.support.sites import Site
+
+pytestmark = pytest.mark.contract
+
+# -------------------------------------------------------------------------------------------- refusing
+
+
+def test_an_overlapping_claim_is_refused_with_holder_end_and_hint(site: Site) -> None:
+    ann, bob = site.agent("ann"), site.agent("bob")
+    claim = granted(ann.claim("src/api/**", ttl_ms=10 * MINUTE, task="T7", note="moving the router"))[0]
+    site.clock.advance(MINUTE)
+
+    outcome = bob.claim("src/api/users.py")
+
+    assert isinstance(outcome, Refused)
+    assert outcome.code == "CLAIM_HELD"
+    (refusal,) = outcome.refused
+    assert (refusal.pattern, refusal.held) == ("src/api/users.py", "src/api/**")
+    assert (refusal.holder, refusal.session) == ("ann", ann.session.id)
+    assert (refusal.mode, refusal.task, refusal.note) == ("exclusive", "T7", "moving the router")
+    assert (refusal.since, refusal.until) == (claim.granted_at, claim.granted_at + 10 * MINUTE)
+    assert not refusal.is_waiting
+    assert "--wait 9m" in refusal.hint
+
+
+def test_a_refused_claim_leaves_no_trace(site: Site) -> None:
+    site.agent("ann").take("src")
+    bob = site.agent("bob")
+    before = site.entries()
+
+    bob.is_refused("src/a.py")
+
+    assert bob.holds() == []
+    assert site.entries() == before
+
+
+OVERLAPPING = [
+    ("README.md", "README.md"),
+    ("src", "src/not/there/yet.py"),
+    ("src/not/there/yet.py", "src"),
+    (".", "docs/index.md"),
+    ("docs/index.md", "**"),
+    ("src/**/*.py", "src/a/b/c.py"),
+    ("src/a/b/c.py", "src/**/*.py"),
+    ("src/**/*.py", "src/api"),
+    ("src/*/models.py", "src/api/*.py"),
+    ("**/users.py", "src/api/**"),
+    ("src/{api,web}/*.py", "src/web/*"),
+    ("*.md", "*.md"),
+    ("a?c", "ab*"),
+    ("[ab].txt", "[bc].txt"),
+    ("deploy:prod", "deploy:prod"),
+]
+
+
+@pytest.mark.parametrize(("theirs", "mine"), OVERLAPPING)
+def test_what_could_touch_the_same_file_is_refused(site: Site, theirs: str, mine: str) -> None:
+    site.agent("ann").take(theirs)
+
+    assert site.agent("bob").is_refused(mine).holder == "ann"
+
+
+DISJOINT = [
+    ("src/api", "src/api2"),
+    ("src/api.py", "src/api"),
+    ("src/*.py", "src/*.ts"),
+    ("src/*.py", "src/api/users.py"),
+    ("src/{api,web}/*.py", "src/cli/*.py"),
+    ("[ab].txt", "[cd].txt"),
+    ("deploy:prod", "deploy:stage"),
+    ("deploy:prod", "./deploy:prod"),
+    (".", "deploy:prod"),
+    ("README.md", "readme.md"),
+]
+
+
+@pytest.mark.parametrize(("theirs", "mine"), DISJOINT)
+def test_what_can_never_touch_the_same_file_is_granted_to_both(site: Site, theirs: str, mine: str) -> None:
+    ann, bob = site.agent("ann"), site.agent("bob")
+    ann.take(theirs)
+    bob.take(mine)
+
+    assert [(claim.agent, claim.pattern) for claim in site.claims()] == [("ann", theirs), ("bob", mine)]
+
+
+def test_a_session_may_claim_inside_what_it_holds(site: Site) -> None:
+    ann = site.agent("ann")
+    outer, inner = ann.take("src"), ann.take("src/api/*.py")
+
+    assert outer.token < inner.token
+    assert ann.holds() == ["src", "src/api/*.py"]
+
+
+# --------------------------------------------------------------------------------------------- sharing
+
+
+def test_many_may_share_what_nobody_holds_alone(site: Site) -> None:
+    agents = [site.agent(name) for name in ("ann", "bob", "cid")]
+    for agent in agents:
+        agent.take("CHANGELOG.md", is_shared=True)
+
+    assert [(claim.agent, claim.mode) for claim in site.claims()] == [
+        ("ann", "shared"),
+        ("bob", "shared"),
+        ("cid", "shared"),
+    ]
+
+
+def test_what_is_shared_cannot_be_had_alone(site: Site) -> None:
+    site.agent("ann").take("CHANGELOG.md", is_shared=True)
+
+    assert site.agent("bob").is_refused("*.md").mode == "shared"
+
+
+def test_what_is_held_alone_cannot_be_shared(site: Site) -> None:
+    site.agent("ann").take("*.md")
+
+    assert site.agent("bob").is_refused("CHANGELOG.md", is_shared=True).mode == "exclusive"
+
+
+def test_only_hot_files_can_be_shared_where_the_settings_name_them(site: Site) -> None:
+    ann = site.agent("ann", settings=Settings(claims_hot=("CHANGELOG.md", "registry/**")))
+    ann.take("CHANGELOG.md", "registry/a.json", is_shared=True)
+
+    with pytest.raises(NotAllowed) as caught:
+        ann.claim("src/a.py", is_shared=True)
+    assert (caught.value.code, caught.value.exit_code) == ("NOT_HOT", 6)
+
+
+def test_a_session_may_turn_its_share_into_the_whole_when_nobody_else_shares(site: Site) -> None:
+    ann, bob = site.agent("ann"), site.agent("bob")
+    shared = ann.take("CHANGELOG.md", is_shared=True)
+    alone = ann.take("CHANGELOG.md")
+
+    assert alone.token > shared.token
+    assert bob.is_refused("CHANGELOG.md", is_shared=True).holder == "ann"
+
+
+def test_releasing_a_pattern_gives_back_every_grant_on_it(site: Site) -> None:
+    ann, bob = site.agent("ann"), site.agent("bob")
+    ann.take("CHANGELOG.md", is_shared=True)
+    ann.take("CHANGELOG.md")
+
+    assert ann.release("CHANGELOG.md") == ("CHANGELOG.md",)
+
+    assert ann.holds() == []
+    bob.take("CHANGELOG.md")
+
+
+def test_releasing_all_gives_back_both_modes_of_one_pattern(site: Site) -> None:
+    ann = site.agent("ann")
+    ann.take("CHANGELOG.md", is_shared=True)
+    ann.take("CHANGELOG.md")
+
+    ann.release()
+
+    assert site.claims() == []
+
+
+def test_one_of_two_grants_on_a_pattern_can_be_released_by_its_token(site: Site) -> None:
+    ann = site.agent("ann")
+    shared = ann.take("CHANGELOG.md", is_shared=True)
+    alone = ann.take("CHANGELOG.md")
+
+    ann.release("CHANGELOG.md", token=shared.token)
+
+    assert [claim.token for claim in site.claims()] == [alone.token]
+
+
+# ------------------------------------------------------------------------------- all, or what is free
+
+
+def test_one_held_pattern_refuses_the_whole_set_and_every_obstacle_is_named(site: Site) -> None:
+    site.agent("ann").take("src/a.py", "docs")
+    bob = site.agent("bob")
+
+    outcome = bob.claim("src/a.py", "free.txt", "docs/b.md")
+
+    assert [refusal.pattern for refusal in refused(outcome)] == ["src/a.py", "docs/b.md"]
+    assert bob.holds() == []
+
+
+def test_partial_grants_what_is_free_and_refuses_the_rest(site: Site) -> None:
+    site.agent("ann").take("src/a.py")
+    bob = site.agent("bob")
+
+    outcome = bob.claim("src/a.py", "free.txt", is_partial=True)
+
+    assert isinstance(outcome, Taken)
+    assert [claim.pattern for claim in outcome.granted] == ["free.txt"]
+    assert [refusal.pattern for refusal in outcome.refused] == ["src/a.py"]
+    assert bob.holds() == ["free.txt"]
+
+
+def test_partial_is_refused_when_nothing_at_all_is_free(site: Site) -> None:
+    site.agent("ann").take("src")
+
+    assert len(refused(site.agent("bob").claim("src/a", "src/b", is_partial=True))) == 2
+
+
+def test_a_pattern_named_twice_is_granted_once(site: Site) -> None:
+    ann = site.agent("ann")
+
+    assert len(granted(ann.claim("src", "src/", "./src/**"))) == 1
+    assert len(ann.holds()) == 1
+
+
+# ---------------------------------------------------------------------------------------------- tokens
+
+
+def test_every_grant_gets_a_higher_token_whoever_takes_it(site: Site) -> None:
+    ann, bob = site.agent("ann"), site.agent("bob")
+    tokens: list[int] = []
+    for turn in range(5):
+        tokens += [claim.token for claim in granted(ann.claim(f"a/{turn}", f"b/{turn}"))]
+        tokens.append(bob.take("hot/**/x").token)
+        bob.release("hot/**/x")
+
+    assert tokens == sorted(set(tokens))
+    assert tokens[-1] < 2**53
+    assert {epoch_of(token) for token in tokens} == {epoch_of(tokens[0])}
+
+
+@pytest.mark.parametrize(
+    ("first", "again"),
+    [("src", "src/**"), ("src/**/*.py", "./src/**/*.py"), ("src/{a,b}.py", "src/{b,a}.py"), ("x:y", "x:y")],
+)
+def test_claiming_again_what_one_holds_renews_it_under_the_same_token(
+    site: Site, first: str, again: str
+) -> None:
+    ann = site.agent("ann")
+    claim = ann.take(first, ttl_ms=10 * MINUTE)
+    site.clock.advance(5 * MINUTE)
+
+    renewed = ann.take(again, ttl_ms=20 * MINUTE)
+
+    assert renewed.token == claim.token
+    assert renewed.until == site.now() + 20 * MINUTE
+    assert len(site.claims()) == 1
+    assert site.kinds().count("claim.taken") == 1
+
+
+def test_claiming_again_with_a_shorter_lease_shortens_it(site: Site) -> None:
+    ann = site.agent("ann")
+    ann.take("src", ttl_ms=60 * MINUTE)
+    ann.take("src", ttl_ms=5 * SECOND)
+
+    site.clock.advance(5 * SECOND)
+
+    site.agent("bob").take("src")
+
+
+# ------------------------------------------------------------------------------------------- releasing
+
+
+def test_what_is_released_is_free_for_the_next(site: Site) -> None:
+    ann, bob = site.agent("ann"), site.agent("bob")
+    first = ann.take("src")
+
+    assert ann.release("src/**") == ("src",)
+
+    assert bob.take("src/a.py").token > first.token
+
+
+def test_release_without_a_name_gives_back_all(site: Site) -> None:
+    ann = site.agent("ann")
+    ann.claim("a", "b/**/c", "{d,e}")
+
+    assert ann.release() == ("a", "b/**/c", "{d,e}")
+    assert site.claims() == []
+
+
+def test_release_records_the_commit_it_ended_in(site: Site) -> None:
+    ann = site.agent("ann")
+    claim = ann.take("README.md")
+    commit = ann.context.repository.commit_id("HEAD")
+
+    ann.release("README.md", commit=commit)
+
+    newest = site.entries()[-1]
+    assert (newest.kind, newest.agent) == ("claim.released", "ann")
+    assert newest.facts() == {"commit": commit, "pattern": "README.md", "token": claim.token}
+
+
+def test_a_commit_that_does_not_exist_cannot_be_recorded(site: Site) -> None:
+    repository = site.agent("ann").context.repository
+
+    for text in ("no-such-branch", "--all", "", "0" * 40):
+        with pytest.raises(Malformed) as caught:
+            repository.commit_id(text)
+        assert caught.value.code == "UNKNOWN_COMMIT"
+
+
+def test_releasing_what_nobody_holds_is_an_error(site: Site) -> None:
+    with pytest.raises(LandlaneError) as caught:
+        site.agent("ann").release("src")
+
+    assert (type(caught.value), caught.value.code, caught.value.exit_code) == (LandlaneError, "NOT_HELD", 1)
+
+
+def test_releasing_what_another_holds_is_refused_with_its_holder(site: Site) -> None:
+    claim = site.agent("ann").take("src", task="T1")
+
+    with pytest.raises(Held) as caught:
+        site.agent("bob").release("src")
+
+    assert (caught.value.code, caught.value.exit_code) == ("CLAIM_HELD", 3)
+    assert caught.value.facts == {"pattern": "src", "holder": "ann", "until_at": claim.until, "task": "T1"}
+
+
+def test_only_who_really_holds_it_is_named_as_its_holder(site: Site) -> None:
+    site.agent("bob").take("src/*.ts")
+
+    with pytest.raises(LandlaneError) as caught:
+        site.agent("ann").release("src/a.py")
+
+    assert caught.value.code == "NOT_HELD"
+
+
+def test_releasing_is_all_or_nothing(site: Site) -> None:
+    ann = site.agent("ann")
+    ann.take("src")
+
+    with pytest.raises(LandlaneError):
+        ann.release("src", "docs")
+
+    assert ann.holds() == ["src"]
+
+
+def test_a_part_of_a_claim_cannot_be_released(site: Site) -> None:
+    ann = site.agent("ann")
+    ann.take("src")
+
+    with pytest.raises(LandlaneError) as caught:
+        ann.release("src/a.py")
+
+    assert caught.value.code == "NOT_HELD"
+
+
+def test_what_was_released_once_cannot_be_released_again(site: Site) -> None:
+    ann = site.agent("ann")
+    ann.take("src")
+    ann.release("src")
+
+    with pytest.raises(LandlaneError) as caught:
+        ann.release("src")
+
+    assert caught.value.code == "NOT_HELD"
+
+
+def test_release_with_the_token_of_an_older_grant_is_stale(site: Site) -> None:
+    ann = site.agent("ann")
+    old = ann.take("src")
+    ann.release("src")
+    ann.take("src")
+
+    with pytest.raises(Stale) as caught:
+        ann.release("src", token=old.token)
+
+    assert (caught.value.code, caught.value.exit_code) == ("LEASE_OVER", 4)
+    assert ann.holds() == ["src"]
+
+
+# -------------------------------------------------------------------------------------------- checking
+
+
+def test_check_tells_who_may_change_a_path(site: Site) -> None:
+    rules = Settings(claims_required=("src/**",), claims_free=("src/generated/**",))
+    ann = site.agent("ann", settings=rules)
+    site.agent("bob").take("docs")
+    claim = ann.take("src/api/*.py")
+
+    standings = {
+        path: ann.check(path).state
+        for path in ("src/api/users.py", "docs/a.md", "src/other.py", "src/generated/a.py", "notes.txt")
+    }
+
+    assert standings == {
+        "src/api/users.py": "held",
+        "docs/a.md": "other",
+        "src/other.py": "required",
+        "src/generated/a.py": "free",
+        "notes.txt": "unclaimed",
+    }
+    assert ann.check("src/api/users.py", claim.token).claim == claim
+
+
+def test_what_a_session_holds_nearby_is_not_in_its_own_way(site: Site) -> None:
+    ann = site.agent("ann")
+    ann.take("src/**/*.py")
+
+    assert ann.check("src/a.ts").state == "unclaimed"
+    assert site.agent("bob").check("src/a.ts").state == "other"
+
+
+def test_check_refuses_the_token_of_a_grant_that_is_over(site: Site) -> None:
+    ann = site.agent("ann")
+    old = ann.take("src")
+    ann.release("src")
+    ann.take("src")
+
+    with pytest.raises(Stale) as caught:
+        ann.check("src/a.py", old.token)
+
+    assert (caught.value.code, caught.value.exit_code) == ("LEASE_OVER", 4)
+
+
+def test_claims_are_listed_in_the_order_of_their_grants_or_by_what_they_touch(site: Site) -> None:
+    ann, bob = site.agent("ann"), site.agent("bob")
+    ann.take("src/{z,a}/*.py")
+    bob.take("docs")
+    ann.take("src/a/b")
+
+    assert [claim.pattern for claim in site.claims()] == ["src/{z,a}/*.py", "docs", "src/a/b"]
+    near = held.list_claims(ann.context, (ann.pattern("src/a"),))
+    assert [claim.pattern for claim in near] == ["src/{z,a}/*.py", "src/a/b"]
+
+
+# ---------------------------------------------------------------------------------------------- limits
+
+
+def test_a_thousand_patterns_can_be_claimed_at_once_and_no_more(site: Site) -> None:
+    ann = site.agent("ann")
+    names = [f"src/{number}.py" for number in range(1001)]
+
+    assert len(granted(ann.claim(*names[:1000]))) == 1000
+    with pytest.raises(Malformed) as caught:
+        ann.claim(*names)
+
+    assert (caught.value.code, caught.value.exit_code) == ("TOO_MANY_PATTERNS", 2)
+    assert len(ann.release()) == 1000
+
+
+def test_a_thousand_overlapping_globs_are_judged(site: Site) -> None:
+    ann, bob = site.agent("ann"), site.agent("bob")
+    ann.take("src/x/**/deep.py")
+
+    assert len(refused(bob.claim(*(f"src/*/{number}*/d*.py" for number in range(1000))))) == 1000
+
+
+def test_a_path_a_hundred_folders_deep_can_be_claimed(site: Site) -> None:
+    ann, bob = site.agent("ann"), site.agent("bob")
+    deep = "/".join(["d"] * 100)
+    ann.take(deep)
+
+    assert bob.is_refused("d/d/**").holder == "ann"
+
+
+@pytest.mark.parametrize("ttl_ms", [0, 999, -MINUTE, 7 * 86_400_000 + 1])
+def test_a_lease_must_be_a_sensible_length(site: Site, ttl_ms: int) -> None:
+    with pytest.raises(Malformed) as caught:
+        site.agent("ann").claim("src", ttl_ms=ttl_ms)
+
+    assert caught.value.code == "TTL_OUT_OF_RANGE"
+
+
+def test_nothing_cannot_be_claimed(site: Site) -> None:
+    with pytest.raises(Malformed) as caught:
+        site.agent("ann").claim()
+
+    assert caught.value.code == "NO_PATTERN"
+
+
+def test_a_note_and_a_task_are_kept_within_bounds(site: Site) -> None:
+    ann = site.agent("ann")
+
+    with pytest.raises(Malformed) as note:
+        ann.claim("src", note="x" * 1001)
+    with pytest.raises(Malformed) as task:
+        ann.claim("src", task="a/b")
+
+    assert (note.value.code, task.value.code) == ("TEXT_TOO_LONG", "BAD_TASK")
+
+
+# -------------------------------------------------------------------------------------- kinds of names
+
+
+def test_a_literal_claim_takes_brackets_as_they_are(site: Site) -> None:
+    ann, bob = site.agent("ann"), site.agent("bob")
+    granted(ann.claim("app/[id]/page.tsx", is_literal=True))
+
+    assert refused(bob.claim("app/[id]/page.tsx", is_literal=True))[0].holder == "ann"
+    bob.take("app/i/page.tsx")
+
+
+def test_two_spellings_of_one_unicode_name_are_one_path(site: Site) -> None:
+    site.agent("ann").take(unicodedata.normalize("NFD", "docs/café.md"))
+
+    site.agent("bob").is_refused(unicodedata.normalize("NFC", "docs/café.md"))
+
+
+def test_names_outside_ascii_are_found_below_their_folder(site: Site) -> None:
+    ann, bob = site.agent("ann"), site.agent("bob")
+    ann.take("docs/日本/𝔘.md", "docs/\U0010fffd")
+
+    assert len(refused(bob.claim("docs", "docs/日本/**"))) == 2
+
+
+def test_paths_that_differ_in_case_are_one_where_case_is_ignored(site: Site) -> None:
+    ann = site.agent("ann", ignore_case=True)
+    bob = site.agent("bob", ignore_case=True)
+    claim = ann.take("Docs/ReadMe.md")
+
+    assert claim.pattern == "Docs/ReadMe.md"
+    assert bob.is_refused("docs/README.*").held == "Docs/ReadMe.md"
+    assert ann.take("docs/readme.md").token == claim.token

@@ -1,0 +1,131 @@
+"""Grants in one round trip, where the store offers them: the same grants, and none where anyone is near."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+import pytest
+
+from landlane.claims import take as claims
+from landlane.claims.model import EXCLUSIVE, SHARED
+from landlane.values import as_dict
+from tests.support.sites import MINUTE, POSTGRES_ONLY, SECOND, Background, granted, wait_until
+
+if TYPE_CHECKING:
+    from landlane.store.interface import Uncontested
+    from tests.support.sites import Agent, Site
+
+pytestmark = [pytest.mark.contract, POSTGRES_ONLY]
+
+
+def take_quickly(
+    agent: Agent, *texts: str, mode: str = EXCLUSIVE, ttl_ms: int | None = None, is_partial: bool = False
+) -> Uncontested | None:
+    """The quick road alone; nothing when the store wants it judged."""
+    patterns = tuple(agent.pattern(text) for text in texts)
+    request = claims.make_request(
+        agent.context, patterns, mode=mode, ttl_ms=ttl_ms, task="T1", note="why", is_partial=is_partial
+    )
+    return agent.context.store.take_uncontested(agent.session.id, agent.name, request)
+
+
+def test_what_nobody_is_near_is_granted_at_once(live_site: Site) -> None:
+    ann = live_site.agent("ann")
+
+    grant = take_quickly(ann, "src/a.py", "docs", "deploy:prod")
+
+    assert grant is not None
+    assert grant.tokens == sorted(set(grant.tokens))
+    standing = [(claim.token, claim.pattern, claim.granted_at) for claim in live_site.claims()]
+    assert standing == [
+        (token, pattern, grant.granted_at)
+        for token, pattern in zip(grant.tokens, ("src/a.py", "docs", "deploy:prod"), strict=True)
+    ]
+
+
+def test_a_quick_grant_is_the_same_as_one_that_was_judged(live_site: Site) -> None:
+    ann = live_site.agent("ann")
+    note = 'quoted " and \\ and {} , NULL and 日本 \u2028'
+    quick = granted(ann.claim("quick", task="T1", note=note, ttl_ms=40 * MINUTE))[0]
+    judged = granted(ann.claim("*/judged", task="T1", note=note, ttl_ms=40 * MINUTE))[0]
+
+    told = {entry.facts()["token"]: entry for entry in live_site.entries() if entry.kind == "claim.taken"}
+    standing = {claim.token: claim for claim in live_site.claims()}
+
+    for claim, text, kind in ((quick, "quick", "literal"), (judged, "*/judged", "glob")):
+        assert told[claim.token].facts() == {
+            "kind": kind,
+            "mode": "exclusive",
+            "note": note,
+            "pattern": text,
+            "task": "T1",
+            "token": claim.token,
+            "ttl_ms": 40 * MINUTE,
+        }
+        assert as_dict(standing[claim.token]) == as_dict(claim)
+
+
+@pytest.mark.parametrize(
+    ("theirs", "mine"),
+    [
+        ("src", "src"),
+        ("src", "src/a/b.py"),
+        ("src/a/b.py", "src"),
+        ("src/*.py", "src/a.py"),
+        (".", "src"),
+        ("x:y", "x:y"),
+    ],
+)
+def test_nothing_is_granted_unjudged_where_another_is_near(live_site: Site, theirs: str, mine: str) -> None:
+    live_site.agent("ann").take(theirs)
+    bob = live_site.agent("bob")
+
+    for mode in (EXCLUSIVE, SHARED):
+        assert take_quickly(bob, mine, mode=mode) is None
+    assert bob.holds() == []
+
+
+@pytest.mark.parametrize("texts", [("src/*.py",), ("{a,b}",), (".",), ("a", "./a")])
+def test_what_needs_a_judge_is_not_granted_unjudged(live_site: Site, texts: tuple[str, ...]) -> None:
+    ann = live_site.agent("ann")
+
+    if len(texts) == 1:
+        assert take_quickly(ann, *texts) is None
+    else:
+        assert len(granted(ann.claim(*texts))) == 1
+    assert take_quickly(ann, "other", is_partial=True) is None
+
+
+def test_what_one_holds_already_is_not_granted_twice(live_site: Site) -> None:
+    ann = live_site.agent("ann")
+    first = ann.take("src")
+
+    assert take_quickly(ann, "src") is None
+    assert ann.take("src").token == first.token
+
+
+def test_nothing_is_granted_unjudged_while_anyone_stands_in_line(live_site: Site) -> None:
+    ann, bob, cid = (live_site.agent(name) for name in ("ann", "bob", "cid"))
+    ann.take("src")
+    waiter = Background(lambda: bob.claim("src", wait_ms=60 * SECOND))
+    wait_until(lambda: live_site.line() == ["bob"])
+
+    assert take_quickly(cid, "docs") is None
+
+    ann.release()
+    granted(waiter.result())
+
+
+def test_a_lease_shorter_than_all_of_the_session_takes_the_long_road(live_site: Site) -> None:
+    ann = live_site.agent("ann")
+
+    assert take_quickly(ann, "src", ttl_ms=MINUTE) is None
+    ann.take("src", ttl_ms=MINUTE)
+    assert take_quickly(ann, "docs", ttl_ms=MINUTE) is not None
+
+
+def test_a_session_that_is_over_gets_nothing_unjudged(live_site: Site) -> None:
+    ann = live_site.agent("ann")
+    ann.leave()
+
+    assert take_quickly(ann, "src") is None

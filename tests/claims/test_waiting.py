@@ -1,0 +1,617 @@
+"""Standing in line: order, yielding, rings, dead waiters and prompt wake-ups, on both stores."""
+
+from __future__ import annotations
+
+import os
+import signal
+import socket
+import subprocess
+import sys
+import threading
+import time
+from contextlib import suppress
+from typing import TYPE_CHECKING
+
+import pytest
+
+from landlane.claims import wait as waiting
+from landlane.claims.model import Refused
+from landlane.errors import Malformed, Stale, StoreError
+from landlane.sessions import leases
+from landlane.settings.model import Settings
+from landlane.store.wake import Wakes
+from tests.support.killing import stop_outside_the_store
+from tests.support.sites import MINUTE, SECOND, SQLITE_ONLY, Background, granted, refused, wait_until
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterator
+    from pathlib import Path
+
+    from landlane.claims.model import Claim, Taken
+    from tests.support.sites import Agent, Site
+
+pytestmark = pytest.mark.contract
+
+LONG_MS = 60 * SECOND  # longer than any test may take
+
+
+@pytest.fixture(autouse=True)
+def patient(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Waiters in threads of this process are not passed over because it did not run for a few seconds."""
+    monkeypatch.setattr(waiting, "_ALIVE_MS", 30 * SECOND)
+
+
+@pytest.fixture
+def no_polling(patient: None, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Waiters look by themselves only every 40 seconds: who is quicker was woken."""
+    monkeypatch.setattr(waiting, "_BEAT_MS", 40 * SECOND)
+    monkeypatch.setattr(waiting, "_ALIVE_MS", 120 * SECOND)
+
+
+def stand_in_line(
+    site: Site, agent: Agent, *patterns: str, wait_ms: int = LONG_MS, is_shared: bool = False
+) -> Background[Taken | Refused]:
+    """Let an agent wait in a thread, and come back when it stands in line."""
+    waiter = Background(lambda: agent.claim(*patterns, wait_ms=wait_ms, is_shared=is_shared))
+    wait_until(lambda: agent.name in site.line() or not waiter.is_running)
+    return waiter
+
+
+# ----------------------------------------------------------------------------------------------- waking
+
+
+@pytest.mark.usefixtures("no_polling")
+@pytest.mark.parametrize(
+    "let_go",
+    [lambda ann: ann.release("src"), lambda ann: ann.release(), lambda ann: ann.leave()],
+    ids=["release", "release-all", "leave"],
+)
+def test_a_waiter_is_woken_when_what_it_wants_is_given_back(
+    live_site: Site, let_go: Callable[[Agent], object]
+) -> None:
+    ann, bob = live_site.agent("ann"), live_site.agent("bob")
+    first = ann.take("src")
+    waiter = stand_in_line(live_site, bob, "src/*.py")
+
+    let_go(ann)
+
+    assert granted(waiter.result(20))[0].token > first.token
+    assert live_site.line() == []
+
+
+@pytest.mark.usefixtures("no_polling")
+def test_a_waiter_wakes_by_itself_when_the_lease_in_its_way_ends(live_site: Site) -> None:
+    ann, bob = live_site.agent("ann"), live_site.agent("bob")
+    first = ann.take("src", ttl_ms=SECOND)
+
+    assert granted(bob.claim("src", wait_ms=20 * SECOND))[0].token > first.token
+
+
+@pytest.mark.usefixtures("no_polling")
+def test_a_waiter_behind_another_is_woken_when_that_one_gives_up(live_site: Site) -> None:
+    ann, bob, cid = (live_site.agent(name) for name in ("ann", "bob", "cid"))
+    ann.take("a")
+    before = stand_in_line(live_site, bob, "a", "b", wait_ms=SECOND)
+    behind = stand_in_line(live_site, cid, "b")
+
+    assert isinstance(before.result(), Refused)
+    granted(behind.result(20))
+
+
+def test_a_waiter_gets_what_a_killed_process_held(live_site: Site, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(leases, "_GRACE_MS", 0)
+    child = subprocess.Popen([sys.executable, "-c", "input()"], stdin=subprocess.PIPE)
+    ann = live_site.agent("ann", process=live_site.context().processes.identify(child.pid))
+    ann.take("src")
+    waiter = stand_in_line(live_site, live_site.agent("bob"), "src")
+
+    child.kill()
+    child.communicate(timeout=30)
+
+    granted(waiter.result(20))
+    assert "session.gone" in live_site.kinds()
+
+
+def test_what_is_free_is_granted_without_standing_in_line(live_site: Site) -> None:
+    told: list[Refused] = []
+    bob = live_site.agent("bob")
+
+    granted(bob.claim("src", wait_ms=LONG_MS, on_wait=told.append))
+
+    assert told == []
+
+
+def test_a_waiter_hears_once_what_it_waits_for(live_site: Site) -> None:
+    ann, bob = live_site.agent("ann"), live_site.agent("bob")
+    ann.take("src")
+    told: list[Refused] = []
+
+    bob.claim("src", wait_ms=1200, on_wait=told.append)
+
+    assert [refusal.holder for refusal in told[0].refused] == ["ann"]
+    assert len(told) == 1
+
+
+def test_threads_that_wake_others_at_once_share_one_socket(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    wakes = Wakes(str(tmp_path / "wake"))
+    listener = wakes.listen()
+    original, made, both = socket.socket, [], threading.Barrier(2)
+
+    def make(*words: int) -> socket.socket:
+        made.append(original(*words))
+        with suppress(threading.BrokenBarrierError):
+            both.wait(0.3)  # until another makes one too, if one can
+        return made[-1]
+
+    monkeypatch.setattr(socket, "socket", make)
+    wakers = [Background(lambda: wakes.announce("entry")) for _ in range(2)]
+    for waker in wakers:
+        waker.result()
+
+    assert listener.wait(10) == "entry"
+    assert [one.getblocking() for one in made] == [False]
+    wakes.close()
+    listener.close()
+
+
+# ----------------------------------------------------------------------------------------------- order
+
+
+def test_who_came_first_is_served_first(live_site: Site) -> None:
+    ann = live_site.agent("ann")
+    ann.take("src")
+    served: list[str] = []
+
+    def wait_and_pass_on(agent: Agent) -> Claim:
+        claim = granted(agent.claim("src/a.py", wait_ms=LONG_MS))[0]
+        served.append(agent.name)
+        agent.release()
+        return claim
+
+    waiters: list[Background[Claim]] = []
+    names = [f"w{number}" for number in range(8)]
+    for name in names:
+        agent = live_site.agent(name)
+        waiters.append(Background(lambda agent=agent: wait_and_pass_on(agent)))
+        wait_until(lambda name=name: name in live_site.line())
+
+    ann.release()
+
+    tokens = [waiter.result().token for waiter in waiters]
+    assert served == names
+    assert tokens == sorted(tokens)
+
+
+def test_the_order_holds_over_sets_that_overlap_only_in_part(live_site: Site) -> None:
+    ann, bob, cid, dan = (live_site.agent(name) for name in ("ann", "bob", "cid", "dan"))
+    ann.take("src/**", "docs/**")
+    first = stand_in_line(live_site, bob, "src/a.py", "docs/a.md")
+    second = stand_in_line(live_site, cid, "src/*.py")
+    third = stand_in_line(live_site, dan, "docs/*.md", "lib")
+
+    ann.release("docs/**")
+    assert live_site.line() == ["bob", "cid", "dan"], "bob waits for the whole set, and dan behind him"
+    ann.release("src/**")
+    head = granted(first.result())
+    assert live_site.line() == ["cid", "dan"]
+    bob.release()
+
+    after = [granted(second.result())[0].token, granted(third.result())[0].token]
+    assert max(claim.token for claim in head) < min(after)
+
+
+def test_nothing_of_the_set_is_held_while_one_waits(live_site: Site) -> None:
+    ann, bob = live_site.agent("ann"), live_site.agent("bob")
+    ann.take("a")
+    waiter = stand_in_line(live_site, bob, "a", "b")
+
+    assert bob.holds() == []
+    ann.release()
+
+    assert [claim.pattern for claim in granted(waiter.result())] == ["a", "b"]
+
+
+def test_a_newcomer_yields_to_a_waiter_whose_wish_it_overlaps(live_site: Site) -> None:
+    ann, bob, cid = (live_site.agent(name) for name in ("ann", "bob", "cid"))
+    ann.take("a")
+    waiter = stand_in_line(live_site, bob, "a", "b/**")
+
+    refusal = cid.is_refused("b/x.py")
+
+    assert (refusal.holder, refusal.session, refusal.held) == ("bob", bob.session.id, "b/**")
+    assert refusal.is_waiting
+    assert "has waited longer" in refusal.hint
+    ann.release()
+    granted(waiter.result())
+
+
+def test_a_newcomer_beside_the_line_does_not_wait(live_site: Site) -> None:
+    ann, bob, cid = (live_site.agent(name) for name in ("ann", "bob", "cid"))
+    ann.take("a")
+    waiter = stand_in_line(live_site, bob, "a", "b/*.py")
+
+    cid.take("b/x.ts", "c")
+    granted(cid.claim("d", wait_ms=LONG_MS))
+
+    ann.release()
+    granted(waiter.result())
+
+
+def test_sharers_do_not_overtake_one_who_waits_to_be_alone(live_site: Site) -> None:
+    ann, bob, cid = (live_site.agent(name) for name in ("ann", "bob", "cid"))
+    ann.take("CHANGELOG.md", is_shared=True)
+    waiter = stand_in_line(live_site, bob, "CHANGELOG.md")
+
+    assert cid.is_refused("CHANGELOG.md", is_shared=True).is_waiting
+
+    ann.release()
+    granted(waiter.result())
+
+
+def test_sharers_do_not_yield_to_waiting_sharers(live_site: Site) -> None:
+    ann, bob, cid = (live_site.agent(name) for name in ("ann", "bob", "cid"))
+    ann.take("a")
+    waiter = stand_in_line(live_site, bob, "a", "CHANGELOG.md", is_shared=True)
+
+    cid.take("CHANGELOG.md", is_shared=True)
+
+    ann.release()
+    granted(waiter.result())
+
+
+def test_a_holder_may_claim_inside_what_it_holds_though_others_wait_for_it(live_site: Site) -> None:
+    ann, bob = live_site.agent("ann"), live_site.agent("bob")
+    first = ann.take("src")
+    waiter = stand_in_line(live_site, bob, "src")
+
+    ann.take("src/api/*.py")
+    assert ann.take("src").token == first.token
+
+    ann.release()
+    granted(waiter.result())
+
+
+def test_a_waiter_may_take_other_things_meanwhile(live_site: Site) -> None:
+    ann, bob = live_site.agent("ann"), live_site.agent("bob")
+    ann.take("src")
+    waiter = stand_in_line(live_site, bob, "src", "docs")
+
+    bob.take("lib")
+    bob.take("docs")
+
+    ann.release()
+    granted(waiter.result())
+
+
+# ------------------------------------------------------------------------------------------- giving up
+
+
+def test_a_wait_ends_when_its_time_is_up(live_site: Site) -> None:
+    ann, bob = live_site.agent("ann"), live_site.agent("bob")
+    ann.take("src", task="T1")
+    before = time.monotonic()
+
+    outcome = bob.claim("src", wait_ms=300)
+
+    assert isinstance(outcome, Refused)
+    assert outcome.code == "WAIT_TIMED_OUT"
+    assert (outcome.refused[0].holder, outcome.refused[0].task) == ("ann", "T1")
+    assert 0.25 < time.monotonic() - before < 20
+    assert live_site.line() == []
+    assert live_site.rows("waiters_all") == []
+
+
+def test_without_a_wait_nobody_stands_in_line(live_site: Site) -> None:
+    live_site.agent("ann").take("src")
+    bob = live_site.agent("bob")
+
+    assert bob.is_refused("src").holder == "ann"
+    assert live_site.rows("waiters_all") == []
+
+
+def test_waiting_for_a_part_of_a_set_has_no_meaning(live_site: Site) -> None:
+    with pytest.raises(Malformed) as caught:
+        live_site.agent("ann").claim("src", is_partial=True, wait_ms=1000)
+
+    assert caught.value.code == "PARTIAL_WAIT"
+
+
+def test_a_waiter_whose_session_ends_is_told_so(live_site: Site) -> None:
+    ann, bob = live_site.agent("ann"), live_site.agent("bob")
+    ann.take("src")
+    waiter = stand_in_line(live_site, bob, "src")
+
+    live_site.agent("bob").leave()
+
+    with pytest.raises(Stale) as caught:
+        waiter.result()
+    assert caught.value.code == "SESSION_OVER"
+    assert live_site.rows("waiters_all") == []
+
+
+def test_a_waiter_that_is_interrupted_leaves_the_line(
+    live_site: Site, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    ann, bob = live_site.agent("ann"), live_site.agent("bob")
+    ann.take("src")
+
+    class Interrupting:
+        def wait(self, timeout_seconds: float) -> str:
+            raise KeyboardInterrupt
+
+        def close(self) -> None:
+            return
+
+    monkeypatch.setattr(bob.context.store, "listen", Interrupting)
+    with pytest.raises(KeyboardInterrupt):
+        bob.claim("src", wait_ms=LONG_MS)
+
+    assert live_site.rows("waiters_all") == []
+
+
+# ----------------------------------------------------------------------------------------------- rings
+
+
+def test_two_who_would_wait_for_each_other_are_told_at_once(live_site: Site) -> None:
+    ann, bob = live_site.agent("ann"), live_site.agent("bob")
+    ann.take("a")
+    bob.take("b")
+    waiter = stand_in_line(live_site, ann, "b")
+
+    outcome = bob.claim("a", wait_ms=LONG_MS)
+
+    assert isinstance(outcome, Refused)
+    assert (outcome.code, outcome.cycle) == ("WAIT_CYCLE", ("bob", "ann", "bob"))
+    assert live_site.line() == ["ann"]
+    bob.release()
+    granted(waiter.result())
+
+
+def test_a_ring_of_three_is_named_in_order(live_site: Site) -> None:
+    ann, bob, cid = (live_site.agent(name) for name in ("ann", "bob", "cid"))
+    ann.take("a")
+    bob.take("b")
+    cid.take("c")
+    one = stand_in_line(live_site, ann, "b/**/x")
+    two = stand_in_line(live_site, bob, "c")
+
+    outcome = cid.claim("a", wait_ms=LONG_MS)
+
+    assert isinstance(outcome, Refused)
+    assert outcome.cycle == ("cid", "ann", "bob", "cid")
+    cid.release()
+    granted(two.result())
+    bob.release()
+    granted(one.result())
+
+
+def test_a_ring_through_the_line_itself_is_found(live_site: Site) -> None:
+    ann, bob, cid = (live_site.agent(name) for name in ("ann", "bob", "cid"))
+    bob.take("x")
+    cid.take("z")
+    first = stand_in_line(live_site, ann, "x", "y")
+    second = stand_in_line(live_site, cid, "y")  # held by nobody, but ann came before
+
+    outcome = bob.claim("z", wait_ms=LONG_MS)
+
+    assert isinstance(outcome, Refused)
+    assert outcome.cycle == ("bob", "cid", "ann", "bob")
+    bob.release()
+    granted(first.result())
+    ann.release()
+    granted(second.result())
+
+
+def test_a_long_line_is_no_ring(live_site: Site) -> None:
+    agents = [live_site.agent(f"a{number}") for number in range(5)]
+    for number, agent in enumerate(agents):
+        agent.take(str(number))
+    waiters = [stand_in_line(live_site, agent, str(number + 1)) for number, agent in enumerate(agents[:-1])]
+
+    for agent, waiter in zip(reversed(agents), [None, *reversed(waiters)], strict=True):
+        if waiter is not None:
+            granted(waiter.result())
+        agent.release()
+
+
+# ----------------------------------------------------------------------------------- silence and death
+
+WAITING_PROCESS = """
+import sys
+from pathlib import Path
+from landlane.claims import take as claims, wait as waiting
+from landlane.sessions import join as sessions
+from landlane.testing.repositories import open_context
+context = open_context(Path(sys.argv[1]), sys.argv[2])
+session = sessions.join(context, "zed").session
+request = claims.make_request(context, (context.repository.pattern_of("src", "literal"),))
+waiting.take_or_wait(context, session, request, 600_000)
+print("granted", flush=True)
+sys.stdin.read()
+"""
+
+
+@pytest.fixture
+def waiting_process(live_site: Site) -> Iterator[Callable[[], subprocess.Popen[str]]]:
+    """Starts a real process, zed, that waits for src."""
+    started: list[subprocess.Popen[str]] = []
+
+    def start() -> subprocess.Popen[str]:
+        command = [sys.executable, "-c", WAITING_PROCESS, str(live_site.repository), live_site.place]
+        started.append(subprocess.Popen(command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True))
+        wait_until(lambda: live_site.line() == ["zed"] or started[-1].poll() is not None)
+        assert started[-1].poll() is None
+        return started[-1]
+
+    yield start
+    for child in started:
+        child.kill()
+        child.communicate(timeout=30)
+
+
+def test_a_killed_waiter_is_passed_over_after_three_seconds(
+    live_site: Site, waiting_process: Callable[[], subprocess.Popen[str]]
+) -> None:
+    ann, bob = live_site.agent("ann"), live_site.agent("bob")
+    ann.take("src")
+    child = waiting_process()
+
+    child.kill()
+    child.wait(timeout=30)
+    (until,) = (int(str(row[6])) for row in live_site.rows("waiters_all"))
+    assert until - live_site.now() <= 3 * SECOND
+    ann.release()
+
+    at_once = bob.claim("src")
+    if isinstance(at_once, Refused):
+        assert at_once.refused[0].is_waiting, "nobody can know yet that zed is dead"
+    else:
+        assert live_site.now() >= until, "the machine was so busy that the silence is over"
+    (claim,) = granted(bob.claim("src", wait_ms=LONG_MS))
+    assert 0 <= claim.granted_at - until < 5 * SECOND, "one second of looking, and room for a busy machine"
+
+
+@SQLITE_ONLY  # a server wakes its clients itself
+def test_a_killed_waiter_leaves_no_socket_behind(
+    live_site: Site, waiting_process: Callable[[], subprocess.Popen[str]]
+) -> None:
+    ann = live_site.agent("ann")
+    ann.take("src")
+    child = waiting_process()
+    assert len(os.listdir(live_site.repository / ".git/landlane/wake")) == 1
+
+    child.kill()
+    child.wait(timeout=30)
+    ann.release()
+
+    assert os.listdir(live_site.repository / ".git/landlane/wake") == []
+
+
+def test_a_stopped_waiter_is_passed_over_and_waits_on_when_it_is_continued(
+    live_site: Site, waiting_process: Callable[[], subprocess.Popen[str]]
+) -> None:
+    ann, bob = live_site.agent("ann"), live_site.agent("bob")
+    ann.take("src")
+    child = waiting_process()
+    stop_outside_the_store(live_site.place, [child.pid])
+    ann.release()
+    granted(bob.claim("src", wait_ms=LONG_MS))
+
+    child.send_signal(signal.SIGCONT)
+    wait_until(lambda: live_site.line() == ["zed"])
+    bob.release()
+
+    assert child.stdout is not None
+    assert child.stdout.readline() == "granted\n"
+
+
+class HeldUp:
+    """A listener that sleeps until it is let go: a waiter that does not run for a while."""
+
+    def __init__(self) -> None:
+        self.go_on = threading.Event()
+        self.asked: list[float] = []
+
+    def wait(self, timeout_seconds: float) -> str:
+        self.asked.append(timeout_seconds)
+        assert self.go_on.wait(30)
+        time.sleep(0.01)
+        return ""
+
+    def close(self) -> None:
+        return
+
+
+def test_a_waiter_that_was_forgotten_stands_in_line_again_and_pushes_nobody_out(
+    site: Site, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    lasting = Settings(session_lease_ms=60 * MINUTE)
+    ann, bob, cid = (site.agent(name, settings=lasting) for name in ("ann", "bob", "cid"))
+    ann.take("src", ttl_ms=60 * MINUTE)
+    sleeper = HeldUp()
+    monkeypatch.setattr(bob.context.store, "listen", lambda: sleeper)
+    first = stand_in_line(site, bob, "src", wait_ms=30 * MINUTE)
+    site.clock.advance(2 * MINUTE)
+    second = stand_in_line(site, cid, "src", wait_ms=30 * MINUTE)
+    assert site.line() == ["cid"]
+
+    sleeper.go_on.set()
+
+    wait_until(lambda: site.line() == ["cid", "bob"])
+    ann.release()
+    granted(second.result())
+    cid.release()
+    granted(first.result())
+
+
+def test_waiting_is_a_sign_of_life(site: Site, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(waiting, "_BEAT_MS", 20)
+    ann = site.agent("ann", settings=Settings(session_lease_ms=24 * 60 * MINUTE))
+    bob = site.agent("bob")
+    ann.take("src", ttl_ms=24 * 60 * MINUTE)
+    bob.take("docs", ttl_ms=10 * MINUTE)
+    waiter = stand_in_line(site, bob, "src", wait_ms=10 * 60 * MINUTE)
+
+    for _ in range(12):
+        site.clock.advance(5 * MINUTE)
+        wait_until(lambda: site.line() == ["bob"] or not waiter.is_running)
+
+    assert ann.is_refused("docs").holder == "bob"
+    ann.release()
+    granted(waiter.result())
+
+
+def test_a_waiter_sleeps_on_when_the_lease_in_its_way_was_renewed(
+    site: Site, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    ann, bob = site.agent("ann"), site.agent("bob")
+    ann.take("src", ttl_ms=10 * SECOND)
+    listener = HeldUp()
+    monkeypatch.setattr(bob.context.store, "listen", lambda: listener)
+    waiter = stand_in_line(site, bob, "src", wait_ms=30 * MINUTE)
+    for _ in range(3):
+        site.clock.advance(9 * SECOND)
+        ann.renew("src")
+
+    listener.go_on.set()
+    wait_until(lambda: len(listener.asked) > 5)
+
+    assert min(listener.asked) > 0.5, "it looked again and again without a pause"
+    ann.release()
+    granted(waiter.result())
+
+
+@SQLITE_ONLY  # a server does not restart with the machines around it
+def test_nobody_waits_in_line_over_a_restart_of_the_machine(
+    site: Site, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    ann, bob = site.agent("ann"), site.agent("bob")
+    ann.take("src")
+    listener = HeldUp()
+    monkeypatch.setattr(bob.context.store, "listen", lambda: listener)
+    site.clock.advance(9 * MINUTE)  # no sign of life is written so soon: the store's time will begin before
+    waiter = stand_in_line(site, bob, "src")
+    ann.release()
+    site.close()
+    site.clock.reboot()
+
+    site.agent("cid").take("src")
+
+    listener.go_on.set()
+    with pytest.raises(StoreError):  # it died in the restart, as far as a thread can
+        waiter.result()
+
+
+def test_the_line_is_shown_with_what_each_waits_for(live_site: Site) -> None:
+    ann, bob = live_site.agent("ann"), live_site.agent("bob")
+    ann.take("src")
+    waiter = stand_in_line(live_site, bob, "src/{a,b}", "docs")
+
+    (shown,) = ann.context.store.view(waiting.describe_line)
+
+    assert (shown["agent"], shown["mode"], shown["patterns"]) == ("bob", "exclusive", ["src/{a,b}", "docs"])
+    ann.release()
+    granted(waiter.result())
+    assert refused(ann.claim("docs"))[0].holder == "bob"

@@ -1,0 +1,278 @@
+"""Bad input: every mistake is named with a code and a hint, and changes nothing."""
+
+from __future__ import annotations
+
+import contextlib
+import os
+from typing import TYPE_CHECKING, Any
+
+import pytest
+
+from landlane import Landlane
+from landlane.errors import LandlaneError, Malformed
+from tests.support.shell import LIMIT_SECONDS, Shell, fingerprint
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+    from pathlib import Path
+
+    from tests.support.shell import Answer
+
+pytestmark = pytest.mark.acceptance
+
+
+@pytest.fixture
+def busy(shell: Shell) -> Shell:
+    """A repository in which ann holds something already."""
+    with Landlane(shell.folder, agent="ann") as ann:
+        ann.claim("held.py", note="at work")
+    return shell
+
+
+@contextlib.contextmanager
+def nothing_changes(shell: Shell) -> Iterator[None]:
+    before = fingerprint(shell.folder)
+    yield
+    assert fingerprint(shell.folder) == before
+
+
+def refusals(shell: Shell, *calls: tuple[str, list[str]], exit: int = 2) -> list[Answer]:
+    """What each call is refused with; none of them changes anything."""
+    with nothing_changes(shell):
+        return [shell.refuse(code, *words, exit=exit) for code, words in calls]
+
+
+def test_patterns_that_cannot_be_claimed_change_nothing(busy: Shell) -> None:
+    refusals(
+        busy,
+        ("PATTERN_EMPTY", ["claim", "", "--as", "bob"]),
+        ("PATTERN_EMPTY", ["claim", "good.py", "", "--as", "bob"]),
+        ("PATTERN_TOO_LONG", ["claim", "x" * 5000, "--as", "bob"]),
+        ("PATTERN_TOO_DEEP", ["claim", "/".join("x" * 200), "--as", "bob"]),
+        ("PATTERN_GOES_UP", ["claim", "src/*/../x", "--as", "bob"]),
+        ("PATTERN_BAD_NAME", ["claim", "deploy:", "--as", "bob"]),
+        ("PATTERN_BAD_NAME", ["claim", "deploy:prod*", "--as", "bob"]),
+        ("PATH_OUTSIDE", ["claim", "../elsewhere", "--as", "bob"]),
+        ("PATH_INSIDE_GIT", ["claim", ".git/config", "--as", "bob"]),
+        ("PATTERN_BAD_TEXT", ["claim", os.fsdecode(b"\xff\xfe"), "--as", "bob"]),
+    )
+
+
+def test_braces_without_end_are_refused_in_no_time(busy: Shell) -> None:
+    with nothing_changes(busy):
+        for text in ("{a,b}" * 40, "{" * 2000, "[" * 2000, "**/" * 90 + "x" + "{a,b,c}" * 12):
+            ended = busy.run("claim", text, "--as", "bob", "--json", limit_seconds=10)
+            assert ended.exit == 2, ended
+            assert ended.answer()["code"].startswith("PATTERN_")
+
+
+def test_ten_thousand_patterns_are_too_many(busy: Shell) -> None:
+    (answer,) = refusals(
+        busy, ("TOO_MANY_PATTERNS", ["claim", *(f"f{number}" for number in range(10_000)), "--as", "bob"])
+    )
+
+    assert "10,000" in answer["message"]
+
+
+def test_leases_that_are_none_change_nothing(busy: Shell) -> None:
+    out_of_range = ["0s", "999ms", "36525d"]
+    no_length = ["-5m", "garbage", "1h30", "5 m", "1e9s", "٣s", "1.2.3s", "9" * 400 + "s"]
+    refusals(
+        busy,
+        *(("TTL_OUT_OF_RANGE", ["claim", "new.py", f"--ttl={text}", "--as", "bob"]) for text in out_of_range),
+        *(("BAD_DURATION", ["claim", "new.py", f"--ttl={text}", "--as", "bob"]) for text in no_length),
+    )
+
+
+def test_waits_that_are_none_change_nothing(busy: Shell) -> None:
+    refusals(
+        busy,
+        *(
+            ("BAD_DURATION", ["claim", "new.py", f"--wait={text}", "--as", "bob"])
+            for text in ("-5s", "soon", "", "9" * 400)
+        ),
+        ("PARTIAL_WAIT", ["claim", "new.py", "--partial", "--wait", "5s", "--as", "bob"]),
+    )
+
+
+def test_names_that_cannot_name_an_agent_change_nothing(busy: Shell) -> None:
+    names = ["../ann", ".", "-x", "a b", "a\nb", "\x1b[31m", "x" * 65, "аnn", "ann\u200b", "ann:1"]
+    refusals(
+        busy,
+        *(("BAD_NAME", ["claim", "new.py", f"--as={name}"]) for name in names),
+        *(("BAD_NAME", ["join", name]) for name in ("a/b", "Ünn", "")),
+        ("BAD_NAME", ["status", "--as", "a/b"]),
+    )
+    with nothing_changes(busy):
+        busy.where(LANDLANE_AGENT="a/b").refuse("BAD_NAME", "claim", "new.py")
+
+
+def test_labels_and_notes_that_cannot_be_kept_change_nothing(busy: Shell) -> None:
+    refusals(
+        busy,
+        ("BAD_ROLE", ["join", "bob", "--role", "a/b"]),
+        ("BAD_ROLE", ["join", "bob", "--role", "x" * 65]),
+        ("BAD_TASK", ["claim", "new.py", "--as", "bob", "--task", "T\n7"]),
+        ("BAD_TASK", ["claim", "new.py", "--as", "bob", "--task", "тask"]),
+        ("TEXT_TOO_LONG", ["claim", "new.py", "--as", "bob", "--note", "x" * 100_000]),
+        ("BAD_TEXT", ["claim", "new.py", "--as", "bob", "--note", os.fsdecode(b"\xff")]),
+    )
+
+
+def test_numbers_and_ids_that_are_none_change_nothing(busy: Shell) -> None:
+    refusals(
+        busy,
+        ("BAD_NUMBER", ["release", "held.py", "--token", "twelve", "--as", "bob"]),
+        ("BAD_NUMBER", ["check", "held.py", "--token=-1", "--as", "bob"]),
+        ("BAD_NUMBER", ["journal", "--since", "yesterday"]),
+        ("BAD_NUMBER", ["journal", "--last", "1.5"]),
+        ("BAD_NUMBER", ["journal", "--last", "9" * 30]),
+        ("BAD_NUMBER", ["demo", "--agents", "1"]),
+        ("UNKNOWN_COMMIT", ["release", "held.py", "--commit", "0" * 40, "--as", "ann"]),
+        ("UNKNOWN_COMMIT", ["release", "held.py", "--commit", "HEAD~99", "--as", "ann"]),
+        ("UNKNOWN_COMMIT", ["release", "held.py", "--commit=--all", "--as", "ann"]),
+        ("NOTHING_NAMED", ["release", "--as", "ann"]),
+        ("BOTH_NAMED", ["release", "held.py", "--all", "--as", "ann"]),
+    )
+    refusals(busy, ("LEASE_OVER", ["release", "held.py", "--token", "5", "--as", "ann"]), exit=4)
+    refusals(busy, ("LEASE_OVER", ["check", "held.py", "--token", "5", "--as", "nobody"]), exit=4)
+
+
+def test_a_call_that_cannot_be_read_is_explained_with_the_nearest_word(busy: Shell) -> None:
+    told = refusals(
+        busy,
+        ("BAD_CALL", ["clam", "x"]),
+        ("BAD_CALL", ["claim", "x", "--tll", "5m"]),
+        ("BAD_CALL", ["claim"]),
+        ("BAD_CALL", ["claim", "x", "--ttl"]),
+        ("BAD_CALL", ["join", "ann", "bob"]),
+        ("BAD_CALL", ["store", "mvoe", "x"]),
+        ("BAD_CALL", ["store"]),
+        ("BAD_CALL", ["--nonsense"]),
+        ("BAD_CALL", ["claim", "x", "-v"]),
+    )
+
+    messages = [answer["message"] for answer in told]
+    assert "'claim'" in messages[0]
+    assert "--ttl" in messages[1]
+    assert "PATTERN" in messages[2]
+    assert "'move'" in messages[5]
+    assert "landlane claim --help" in told[2]["hint"]
+
+
+def test_a_noun_without_a_verb_shows_people_what_there_is(shell: Shell) -> None:
+    ended = shell.run("store")
+
+    assert ended.exit == 2
+    assert ended.out == ""
+    assert ended.err.startswith("Usage: landlane store")
+    assert "rebuild" in ended.err
+
+
+def test_a_value_that_was_empty_by_mistake_is_never_taken_for_none(busy: Shell) -> None:
+    """`--token "$TOKEN"` without a token must not check nothing, nor `--as "$NAME"` act as the person."""
+    refusals(
+        busy,
+        ("BAD_CALL", ["check", "held.py", "--token", "", "--as", "ann"]),
+        ("BAD_CALL", ["release", "held.py", "--token=", "--as", "ann"]),
+        ("BAD_CALL", ["claim", "new.py", "--as", ""]),
+        ("BAD_CALL", ["claim", "new.py", "--repo", "", "--as", "ann"]),
+        ("BAD_CALL", ["--as=", "claim", "new.py"]),
+    )
+
+
+def test_a_repository_without_files_and_a_broken_one_are_told(busy: Shell) -> None:
+    busy.git("init", "--quiet", "--bare", "bare.git")
+    (busy.folder / "inner" / ".git").mkdir(parents=True)
+    refusals(
+        busy,
+        ("BARE_REPOSITORY", ["claim", "x", "--repo", "bare.git", "--as", "bob"]),
+        ("REPOSITORY_BROKEN", ["claim", "x", "--repo", "inner", "--as", "bob"]),
+        exit=1,
+    )
+
+
+def test_a_folder_that_is_not_there_is_told(busy: Shell) -> None:
+    (busy.folder / "file").touch()
+    refusals(
+        busy,
+        ("NO_FOLDER", ["claim", "x", "--repo", "scr", "--as", "bob"]),
+        ("NO_FOLDER", ["claim", "x", "--repo", "file", "--as", "bob"]),
+        exit=1,
+    )
+
+
+def test_standing_in_a_folder_that_is_gone_is_told(shell: Shell) -> None:
+    ended = shell.sh("mkdir gone && cd gone && rmdir ../gone && landlane claims --json")
+
+    assert ended.exit == 1
+    assert ended.answer()["code"] == "NO_FOLDER"
+
+
+def test_outside_a_repository_the_error_says_so(tmp_path: Path) -> None:
+    shell = Shell(tmp_path)
+
+    for words in (
+        ["claim", "x"],
+        ["claims"],
+        ["status"],
+        ["journal"],
+        ["store", "info"],
+        ["store", "rebuild"],
+    ):
+        shell.refuse("NO_REPOSITORY", *words, exit=1)
+    assert not list(tmp_path.iterdir())
+
+
+def test_a_library_caller_is_refused_the_same(busy: Shell) -> None:
+    """What argv cannot hold: NUL bytes, ten megabytes, numbers beyond all measure."""
+    with Landlane(busy.folder, agent="bob") as bob:
+        with nothing_changes(busy):
+            bad: list[tuple[list[str], dict[str, Any], str]] = [
+                (["a\0b"], {}, "PATTERN_BAD_TEXT"),
+                (["x"], {"note": "a\0b"}, "BAD_TEXT"),
+                (["x"], {"note": "x" * 10_000_000}, "TEXT_TOO_LONG"),
+                (["x"], {"task": "a\0b"}, "BAD_TASK"),
+                (["x"], {"task": "x" * 10_000_000}, "BAD_TASK"),
+                (["x" * 10_000_000], {}, "PATTERN_TOO_LONG"),
+                ([], {}, "NO_PATTERN"),
+                (["x"], {"ttl": "-1s"}, "BAD_DURATION"),
+                (["x"], {"ttl": ""}, "BAD_DURATION"),
+                (["x"], {"wait": "-1s"}, "BAD_DURATION"),
+            ]
+            for patterns, options, code in bad:
+                with pytest.raises(Malformed) as caught:
+                    bob.claim(*patterns, **options)
+                assert caught.value.code == code, (patterns, options)
+                assert len(caught.value.message) < 500
+        with pytest.raises(LandlaneError):
+            Landlane(busy.folder, agent="a\0b")
+
+
+def test_a_note_near_what_the_kernel_allows_is_refused_in_words(busy: Shell) -> None:
+    note = "x" * 131_000  # one argument may have 128 KiB
+    with nothing_changes(busy):
+        ended = busy.run(
+            "claim", "new.py", "--note", note, "--as", "bob", "--json", limit_seconds=LIMIT_SECONDS
+        )
+
+    assert ended.answer()["code"] == "TEXT_TOO_LONG"
+
+
+def test_control_characters_of_others_do_not_reach_the_terminal(shell: Shell) -> None:
+    shell.ask(
+        "claim", "a\x1b]0;evil\x07b", "line\nbreak", "--literal", "--note", "\x1b[2J\r\n", "--as", "ann"
+    )
+
+    shown = [
+        shell.tell("claims"),
+        shell.tell("status"),
+        shell.tell("journal"),
+        shell.tell("who", "line\nbreak"),
+        shell.run("claim", "**", "--as", "bob").err,
+        shell.tell("release", "--all", "--as", "ann"),
+    ]
+
+    for text in shown:
+        assert not [letter for letter in text if not letter.isprintable() and letter != "\n"], text
+        assert "line\\nbreak" in text or "\\x1b]0;evil" in text

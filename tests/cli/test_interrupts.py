@@ -1,0 +1,124 @@
+"""Ends that nobody planned: Ctrl-C, SIGTERM, a reader that is gone, a full or closed stdout."""
+
+from __future__ import annotations
+
+import os
+import signal
+import subprocess
+from typing import TYPE_CHECKING
+
+import pytest
+
+from tests.support.shell import LANDLANE, eventually
+
+if TYPE_CHECKING:
+    from tests.support.shell import Shell
+
+pytestmark = pytest.mark.acceptance
+
+
+@pytest.mark.parametrize(
+    ("number", "exit"), [(signal.SIGINT, 130), (signal.SIGTERM, 143), (signal.SIGHUP, 129)], ids=str
+)
+def test_a_waiter_that_is_stopped_leaves_the_line_at_once(shell: Shell, number: int, exit: int) -> None:
+    shell.ask("claim", "a", "--as", "ann")
+    with shell.start("claim", "a", "--as", "bob", "--wait", "60s", "--json") as waiter:
+        shell.await_waiter()
+        waiter.signal(number)
+        ended = waiter.end()
+
+    assert ended.exit == exit
+    assert ended.answer()["code"] == "INTERRUPTED"
+    assert shell.ask("status")["waiters"] == []
+    assert not list(shell.state.glob("wake/*"))
+    assert shell.holders() == {"a": "ann"}
+
+
+def test_a_killed_waiter_does_not_block_the_line_for_long(shell: Shell) -> None:
+    shell.ask("claim", "a", "--as", "ann")
+    with shell.start("claim", "a", "--as", "bob", "--wait", "60s") as waiter:
+        shell.await_waiter()
+        waiter.signal(signal.SIGKILL)
+        waiter.end()
+    shell.ask("release", "--all", "--as", "ann")
+
+    assert shell.ask("claim", "a", "--as", "cat", "--wait", "20s")["granted"][0]["holder"] == "cat"
+
+
+@pytest.mark.parametrize(("number", "exit"), [(signal.SIGINT, 130), (signal.SIGTERM, 143)], ids=str)
+def test_a_follower_that_is_stopped_leaves_nothing_behind(shell: Shell, number: int, exit: int) -> None:
+    shell.ask("join", "ann")
+    with shell.start("journal", "--follow") as follower:
+        eventually(lambda: list(shell.state.glob("wake/*")))
+        follower.signal(number)
+        ended = follower.end()
+
+    assert (ended.exit, ended.out) == (exit, "")
+    assert "INTERRUPTED" in ended.err
+    assert not list(shell.state.glob("wake/*"))
+
+
+def test_a_stopped_holder_keeps_nobody_waiting_for_the_store(shell: Shell) -> None:
+    with shell.start("journal", "--follow") as follower:
+        eventually((shell.state / "wake").exists)
+        follower.signal(signal.SIGSTOP)
+        assert shell.ask("claim", "a", "--as", "ann")["ok"]
+        follower.signal(signal.SIGCONT)
+
+
+def test_a_closed_stdout_changes_neither_the_work_nor_the_exit_code(shell: Shell) -> None:
+    granted = shell.sh("landlane claim a --as ann >&-")
+    refused = shell.sh("landlane claim a --as bob --json >&- 2>&-")
+
+    assert (granted.exit, granted.err) == (0, "")
+    assert refused.exit == 3
+    assert shell.holders() == {"a": "ann"}
+
+
+def test_everything_closed_is_no_trouble_either(shell: Shell) -> None:
+    assert shell.sh("landlane claim a --as ann <&- >&- 2>&-").exit == 0
+    assert shell.sh("landlane init <&- >&- 2>&-").exit == 0
+    assert shell.holders() == {"a": "ann"}
+
+
+def test_a_reader_that_is_gone_costs_the_answer_but_not_the_work(shell: Shell) -> None:
+    reading, writing = os.pipe()
+    os.close(reading)
+    with os.fdopen(writing, "wb") as pipe:
+        done = subprocess.run(
+            [LANDLANE, "claim", "a", "--as", "ann", "--json"],
+            cwd=shell.folder,
+            stdout=pipe,
+            stderr=subprocess.PIPE,
+            timeout=60,
+        )
+
+    assert (done.returncode, done.stderr) == (1, b"")
+    assert shell.holders() == {"a": "ann"}
+
+
+def test_claims_piped_into_head_say_nothing_else(shell: Shell) -> None:
+    shell.ask("claim", *(f"file{number}" for number in range(300)), "--as", "ann")
+
+    for command in ("claims", "claims --json", "journal"):
+        ended = shell.sh(f"landlane {command} | head -c 0")
+        assert (ended.exit, ended.out, ended.err) == (0, "", ""), command
+
+
+def test_a_full_disk_under_stdout_is_told_by_the_exit_code(shell: Shell) -> None:
+    assert shell.sh("landlane claim a --as ann > /dev/full").exit == 1
+    assert shell.holders() == {"a": "ann"}
+
+
+def test_a_dead_stderr_does_not_end_a_wait(shell: Shell) -> None:
+    shell.ask("claim", "a", "--as", "ann")
+    reading, writing = os.pipe()
+    os.close(reading)
+    with os.fdopen(writing, "wb") as pipe:
+        waiter = subprocess.Popen(
+            [LANDLANE, "claim", "a", "--as", "bob", "--wait", "30s"], cwd=shell.folder, stderr=pipe
+        )
+        shell.await_waiter()
+        shell.ask("release", "--all", "--as", "ann")
+
+        assert waiter.wait(60) == 0

@@ -1,0 +1,203 @@
+"""Codex's hooks: payloads as a real run sent them, and the answers that it obeyed."""
+
+from __future__ import annotations
+
+import json
+from typing import Any
+
+import pytest
+
+from landlane.clients.codex import hook as codex
+from landlane.clients.codex.setup import canary, wanted
+from landlane.errors import Malformed
+from landlane.protocol.hook_events import HOLD, NOTHING, Answer, Event, Spoken, deny, is_guarded, tell
+
+pytestmark = pytest.mark.unit
+
+BASE = {
+    "session_id": "01a1e29e-e2ee-76d0-a4c5-7fa3257ddbf5",
+    "turn_id": "01a1e29e-e31b-7601-b142-b482222d86c1",
+    "transcript_path": None,
+    "cwd": "/repo",
+    "model": "gpt-5.5",
+    "permission_mode": "bypassPermissions",
+}
+CHILD = {"agent_id": "01a1e29f-83be-7963-addc-154a140c5ccb", "agent_type": "default"}
+CHILD_FACTS = {"agent": CHILD["agent_id"], "agent_type": "default"}
+PATCH = (
+    "*** Begin Patch\n*** Add File: new.py\n+hi\n*** Update File: free.py\n*** Move to: moved.py \n"
+    "@@\n-x = 1\n+x = 2\n*** End Patch\n"
+)
+
+
+def tool(name: str, command: Any, event: str = "PreToolUse") -> dict[str, Any]:
+    given = {"command": command}
+    return {"hook_event_name": event, "tool_name": name, "tool_input": given, "tool_use_id": "call_3"}
+
+
+STARTED = {"hook_event_name": "SessionStart", "source": "startup"}
+EDIT = tool("apply_patch", PATCH)
+EDITED = {
+    "tool": "edit",
+    "tool_name": "apply_patch",
+    "call": "call_3",
+    "paths": ("/repo/new.py", "/repo/free.py", "/repo/moved.py"),
+}
+SHELL = {"tool": "shell", "tool_name": "Bash", "call": "call_3"}
+STOPPING = {"hook_event_name": "Stop", "last_assistant_message": "done"}
+CHILD_STOPS = CHILD | {"hook_event_name": "SubagentStop", "stop_hook_active": False}
+IN_SHELL = f"apply_patch <<'EOF'\n{PATCH}EOF"
+
+SAID: list[tuple[dict[str, Any], dict[str, Any]]] = [
+    (STARTED, {"kind": "start", "source": "startup"}),
+    ({"hook_event_name": "UserPromptSubmit", "prompt": "go"}, {"kind": "prompt"}),
+    (CHILD | {"hook_event_name": "UserPromptSubmit"}, {"kind": "prompt", **CHILD_FACTS}),
+    (EDIT, {"kind": "before", **EDITED}),
+    (CHILD | EDIT, {"kind": "before", **EDITED, **CHILD_FACTS}),
+    (EDIT | {"hook_event_name": "PostToolUse", "tool_response": "Success."}, {"kind": "after", **EDITED}),
+    (tool("Bash", "ls"), {"kind": "before", **SHELL, "command": "ls"}),
+    (tool("Bash", IN_SHELL), {"kind": "before", **SHELL, "command": IN_SHELL}),
+    (
+        tool("spawn_agent", "x") | {"tool_input": {"message": "fix"}},
+        {"kind": "before", "tool_name": "spawn_agent", "call": "call_3"},
+    ),
+    (
+        tool("mcp__probe__claim", "x") | {"tool_input": None},
+        {"kind": "before", "tool_name": "mcp__probe__claim", "call": "call_3"},
+    ),
+    (STOPPING | {"stop_hook_active": False}, {"kind": "stop"}),
+    (STOPPING | {"stop_hook_active": True}, {"kind": "stop", "is_again": True}),
+    (CHILD | {"hook_event_name": "SubagentStart"}, {"kind": "child-start", **CHILD_FACTS}),
+    (CHILD_STOPS, {"kind": "child-stop", **CHILD_FACTS}),
+    ({"hook_event_name": "SessionEnd", "reason": "other"}, {"kind": "end", "source": "other"}),
+    ({"hook_event_name": "PermissionRequest"}, {"kind": "other"}),
+]
+
+
+@pytest.mark.parametrize(("said", "facts"), SAID)
+def test_what_codex_says_is_understood(said: dict[str, Any], facts: dict[str, Any]) -> None:
+    expected = Event(client="codex", session=str(BASE["session_id"]), cwd="/repo", **facts)
+    assert codex.read("", BASE | said, {}) == expected
+
+
+@pytest.mark.parametrize(
+    "payload",
+    [
+        None,
+        [],
+        {},
+        BASE | EDIT | {"session_id": None},
+        BASE | EDIT | {"tool_name": ""},
+        BASE | EDIT | {"tool_input": PATCH},
+        BASE | EDIT | {"tool_input": {"patch": PATCH}},
+        BASE | tool("apply_patch", 7),
+        BASE | tool("apply_patch", "*** Begin Patch\n*** End Patch\n"),
+        BASE | tool("apply_patch", "*** Begin Patch\n*** Add File: a\0b\n+x\n*** End Patch\n"),
+        BASE | EDIT | {"cwd": None},
+        BASE | tool("Bash", ["ls"]),
+    ],
+)
+def test_what_cannot_be_understood_is_never_guessed(payload: Any) -> None:
+    with pytest.raises(Malformed) as caught:
+        codex.read("PreToolUse", payload, {})
+    assert caught.value.code == "HOOK_INPUT"
+
+
+def event_of(said: dict[str, Any]) -> Event:
+    return codex.read("", BASE | said, {})
+
+
+def specific(name: str, **facts: str) -> dict[str, Any]:
+    return {"hookSpecificOutput": {"hookEventName": name, **facts}}
+
+
+HELD = {"decision": "block", "reason": "why"}
+REFUSED = HELD | specific("PreToolUse", permissionDecision="deny", permissionDecisionReason="why")
+
+
+@pytest.mark.parametrize(
+    ("said", "answer", "spoken"),
+    [
+        (EDIT, deny("why"), REFUSED),
+        (tool("Bash", "ls"), deny("why"), REFUSED),
+        (EDIT, tell("why"), specific("PreToolUse", additionalContext="why")),
+        (STARTED, tell("why"), specific("SessionStart", additionalContext="why")),
+        (tool("Bash", "ls", "PostToolUse"), tell("why"), specific("PostToolUse", additionalContext="why")),
+        (
+            CHILD | {"hook_event_name": "SubagentStart"},
+            tell("why"),
+            specific("SubagentStart", additionalContext="why"),
+        ),
+        (STOPPING, Answer(verdict=HOLD, text="why"), HELD),
+        (CHILD_STOPS, Answer(verdict=HOLD, text="why"), HELD),
+        (STOPPING | {"stop_hook_active": True}, Answer(verdict=HOLD, text="why"), {"systemMessage": "why"}),
+    ],
+)
+def test_answers_have_the_form_that_codex_obeys(
+    said: dict[str, Any], answer: Answer, spoken: dict[str, Any]
+) -> None:
+    heard = codex.say(event_of(said), answer)
+    assert (heard.exit_code, heard.stderr) == (0, "")
+    assert json.loads(heard.stdout) == spoken
+
+
+@pytest.mark.parametrize("said", [said for said, _ in SAID])
+def test_silence_is_not_one_byte(said: dict[str, Any]) -> None:
+    assert codex.say(event_of(said), NOTHING) == Spoken()
+
+
+def test_a_refusal_ends_without_the_full_stop_that_codex_adds() -> None:
+    said = json.loads(codex.say(event_of(EDIT), deny("Held. Do something else.")).stdout)
+    assert said["reason"] == "Held. Do something else"
+    assert said["hookSpecificOutput"]["permissionDecisionReason"] == said["reason"]
+    assert codex.refuse("PreToolUse", "It is broken.").stderr == "It is broken\n"
+
+
+@pytest.mark.parametrize("reason", ["", "  \n", "the file \udce9 is held"])
+def test_a_refusal_never_has_a_reason_that_codex_drops(reason: str) -> None:
+    said = json.loads(codex.say(event_of(EDIT), deny(reason)).stdout)["reason"]
+    assert said.strip()
+    assert said.encode("utf-8")
+    assert codex.refuse("PreToolUse", reason).stderr.strip()
+
+
+def test_a_long_text_is_cut_where_codex_would_cut_it() -> None:
+    heard = json.loads(codex.say(event_of(STARTED), tell("é" * 20_000)).stdout)
+    assert len(heard["hookSpecificOutput"]["additionalContext"].encode()) <= 9_900
+
+
+@pytest.mark.parametrize(("word", "code"), [("", 2), ("PreToolUse", 2), ("Stop", 1), ("SessionStart", 1)])
+def test_an_unreadable_call_is_refused_where_something_is_guarded(word: str, code: int) -> None:
+    assert codex.refuse(word, "why") == Spoken(exit_code=code, stderr="why\n")
+
+
+@pytest.mark.parametrize(
+    ("exit_code", "stdout", "is_refused"),
+    [
+        (2, "", True),
+        (0, json.dumps(REFUSED), True),
+        (0, json.dumps(REFUSED | {"permissionDecision": "deny"}), False),  # one key too many
+        (0, "", False),
+        (0, "{nope", False),
+        (1, json.dumps(REFUSED), False),
+    ],
+)
+def test_a_refusal_is_known_by_what_codex_does_with_it(exit_code: int, stdout: str, is_refused: bool) -> None:
+    assert codex.is_denial("PreToolUse", exit_code, stdout) is is_refused
+
+
+def test_a_guard_is_run_by_a_shell_that_understands_it() -> None:
+    (file,) = wanted(lambda word, is_guard: f"hook {word} || exit 2" if is_guard else f"hook {word}")
+    hooks = file.content["hooks"]
+    assert file.path == ".codex/hooks.json"
+    assert set(hooks) == set(codex.KINDS)
+    command = {"type": "command", "command": "/bin/sh -c 'hook PreToolUse || exit 2'", "timeout": 30}
+    assert hooks["PreToolUse"][0] == {"matcher": "apply_patch|Bash", "hooks": [command]}
+    assert hooks["SessionEnd"][0]["hooks"][0]["timeout"] == 3
+
+
+@pytest.mark.parametrize("kind", ["edit", "shell"])
+def test_a_canary_is_a_call_that_is_guarded(kind: str) -> None:
+    bird = canary(kind, "/repo", "/repo/a.py", "s", "")
+    event = codex.read(bird.word, bird.payload, bird.environment)
+    assert (event.tool, event.session, event.agent, is_guarded(event)) == (kind, "s", "", True)

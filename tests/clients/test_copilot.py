@@ -1,0 +1,141 @@
+"""Copilot CLI: payloads as it sent them, and the answers that it obeyed."""
+
+from __future__ import annotations
+
+import json
+from typing import Any
+
+import pytest
+
+from landlane.clients.copilot import hook as copilot
+from landlane.errors import Malformed
+from landlane.protocol import hook_events as words
+
+pytestmark = pytest.mark.unit
+
+HEAD: dict[str, Any] = {"sessionId": "be7127cd", "timestamp": 1794803077332, "cwd": "/repo"}
+SUBAGENT = {
+    "sessionId": "0e90e478",
+    "agentId": "0e90e478",
+    "agentType": "general-purpose",
+    "parentAgentId": "be7127cd",
+}
+PATCH = "*** Begin Patch\n*** Update File: free.py\n@@\n-x = 1\n+x = 5\n*** End Patch\n"
+EDIT = {"toolName": "edit", "toolArgs": {"path": "/repo/calc.py", "old_str": "a - b", "new_str": "a + b"}}
+
+
+def read(word: str, **more: Any) -> words.Event:
+    return copilot.read(word, {**HEAD, **more}, {})
+
+
+@pytest.mark.parametrize(
+    ("name", "given", "tool", "paths"),
+    [
+        ("edit", EDIT["toolArgs"], words.EDIT, ("/repo/calc.py",)),
+        ("create", {"path": "new.py", "file_text": "x=2\n"}, words.EDIT, ("/repo/new.py",)),
+        ("apply_patch", PATCH, words.EDIT, ("/repo/free.py",)),
+        ("apply_patch", {"input": PATCH}, words.EDIT, ("/repo/free.py",)),
+        ("str_replace_editor", {"command": "insert", "path": "/repo/a"}, words.EDIT, ("/repo/a",)),
+        ("edit", json.dumps({"path": "/repo/a"}), words.EDIT, ("/repo/a",)),
+        ("view", {"path": "/repo/calc.py"}, words.READ, ("/repo/calc.py",)),
+        ("bash", {"command": "echo hi > made.txt", "description": "x"}, words.SHELL, ()),
+        ("task", {"description": "sub", "prompt": "fix"}, words.OTHER, ()),
+    ],
+)
+def test_tools_are_known_by_what_they_do(name: str, given: object, tool: str, paths: tuple[str, ...]) -> None:
+    event = read("preToolUse", toolName=name, toolArgs=given)
+    assert (event.kind, event.tool, event.paths, event.tool_name) == (words.BEFORE, tool, paths, name)
+
+
+@pytest.mark.parametrize(
+    ("word", "kind"),
+    [
+        ("sessionStart", words.START),
+        ("userPromptSubmitted", words.PROMPT),
+        ("agentStop", words.STOP),
+        ("sessionEnd", words.END),
+        ("notification", words.OTHER_KIND),
+    ],
+)
+def test_the_argument_names_the_event(word: str, kind: str) -> None:
+    assert read(word).kind == kind
+
+
+def test_a_shell_may_go_on_by_itself() -> None:
+    event = read("preToolUse", toolName="bash", toolArgs={"command": "make", "mode": "async"})
+    assert (event.command, event.is_background) == ("make", True)
+
+
+def test_a_subagent_belongs_to_the_session_that_it_works_for() -> None:
+    event = read("preToolUse", **EDIT, **SUBAGENT)
+    assert (event.session, event.agent, event.agent_type) == ("be7127cd", "0e90e478", "general-purpose")
+    assert read("agentStop", **SUBAGENT).kind == words.OTHER_KIND
+    stop = read("subagentStop", **{**SUBAGENT, "sessionId": "be7127cd"})
+    assert (stop.kind, stop.session, stop.agent) == (words.CHILD_STOP, "be7127cd", "0e90e478")
+
+
+@pytest.mark.parametrize(
+    ("word", "payload"),
+    [
+        ("", {**HEAD, **EDIT}),
+        ("preToolUse", []),
+        ("preToolUse", {**EDIT}),
+        ("preToolUse", {**HEAD, "sessionId": 7, **EDIT}),
+        ("preToolUse", {**HEAD, "toolName": "edit"}),
+        ("preToolUse", {**HEAD, "toolName": "edit", "toolArgs": {"path": ["a"]}}),
+        ("preToolUse", {**HEAD, "toolName": "edit", "toolArgs": "{"}),
+        ("preToolUse", {**HEAD, "toolName": "edit", "toolArgs": "[" * 100_000}),
+        ("preToolUse", {**HEAD, "toolName": "edit", "toolArgs": '{"a":' * 100_000}),
+        ("preToolUse", {**HEAD, "toolName": "apply_patch", "toolArgs": "nothing"}),
+        ("preToolUse", {**HEAD, "toolName": {"a": 1}}),
+        ("preToolUse", {**HEAD, "cwd": 3, **EDIT}),
+    ],
+)
+def test_odd_payloads_are_refused_and_not_guessed_at(word: str, payload: Any) -> None:
+    with pytest.raises(Malformed) as caught:
+        copilot.read(word, payload, {})
+    assert caught.value.code == "HOOK_INPUT"
+
+
+@pytest.mark.parametrize(
+    ("word", "answer", "said"),
+    [
+        ("preToolUse", words.NOTHING, None),
+        (
+            "preToolUse",
+            words.deny("held by bob"),
+            {"permissionDecision": "deny", "permissionDecisionReason": "held by bob"},
+        ),
+        ("preToolUse", words.tell("news"), {"additionalContext": "news"}),
+        ("postToolUse", words.tell("news"), {"additionalContext": "news"}),
+        ("postToolUseFailure", words.tell("news"), {"additionalContext": "news"}),
+        ("sessionStart", words.tell("news"), {"additionalContext": "news"}),
+        ("agentStop", words.Answer(verdict=words.HOLD, text="left"), {"decision": "block", "reason": "left"}),
+        ("sessionEnd", words.tell("news"), None),
+    ],
+)
+def test_answers_are_exactly_what_it_obeys(word: str, answer: words.Answer, said: object) -> None:
+    spoken = copilot.say(read(word, **EDIT), answer)
+    assert (spoken.exit_code, spoken.stderr) == (0, "")
+    assert (json.loads(spoken.stdout) if spoken.stdout else None) == said
+
+
+def test_the_end_of_a_turn_is_held_once() -> None:
+    event = read("agentStop", stop_hook_active=True)
+    assert copilot.say(event, words.Answer(verdict=words.HOLD, text="left")).stdout == ""
+
+
+def test_what_cannot_be_read_is_refused_only_where_a_tool_is_about_to_run() -> None:
+    spoken = copilot.refuse("preToolUse", "broken")
+    assert copilot.is_denial("preToolUse", spoken.exit_code, spoken.stdout)
+    assert copilot.refuse("agentStop", "broken").stdout == ""
+
+
+@pytest.mark.parametrize(
+    ("exit_code", "stdout", "is_denied"),
+    [(0, "", False), (0, "{", False), (0, '{"additionalContext": "x"}', False), (1, "", True), (2, "", True)],
+)
+def test_a_failing_hook_denies_and_an_unreadable_one_does_not(
+    exit_code: int, stdout: str, is_denied: bool
+) -> None:
+    assert copilot.is_denial("preToolUse", exit_code, stdout) is is_denied

@@ -1,0 +1,27 @@
+"""The page for what went wrong: each heading is a message that the product really says, with its code."""
+
+from __future__ import annotations
+
+import re
+from pathlib import Path
+
+import pytest
+
+from scripts.references import PACKAGE, collect_codes
+
+pytestmark = pytest.mark.integration
+
+ROOT = Path(__file__).resolve().parents[2]
+PAGE = ROOT / "docs" / "howto" / "troubleshooting.md"
+HEADING = re.compile(r"^## (?P<message>.+) \[(?P<code>[A-Z][A-Z_]+)\]$", re.MULTILINE)
+
+
+def test_every_heading_is_a_message_of_the_product() -> None:
+    told = {(one.message, one.code) for one in collect_codes(PACKAGE)}
+    text = PAGE.read_text(encoding="utf-8")
+
+    headings = HEADING.findall(text)
+
+    assert len(headings) == len(set(headings)) == len(re.findall(r"^## ", text, re.MULTILINE))
+    assert len(headings) >= 25
+    assert [heading for heading in headings if heading not in told] == []

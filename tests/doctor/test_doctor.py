@@ -1,0 +1,260 @@
+"""The doctor: all is well, each trouble by its name, and repairs that keep everything that was promised."""
+
+from __future__ import annotations
+
+import os
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+import pytest
+
+from landlane import Landlane
+from tests.support.shell import Shell, fingerprint
+
+if TYPE_CHECKING:
+    from tests.support.shell import Answer
+
+pytestmark = [pytest.mark.acceptance, pytest.mark.usefixtures("programs")]
+
+EPOCH = 2**32
+
+
+def checks_of(answer: Answer) -> dict[str, bool]:
+    return {check["name"]: check["ok"] for check in answer["checks"]}
+
+
+def red(answer: Answer) -> list[str]:
+    return [name for name, is_ok in checks_of(answer).items() if not is_ok]
+
+
+@pytest.fixture
+def used(shell: Shell) -> Shell:
+    """A repository with some history: generations, claims that stand, were released and were lost."""
+    with Landlane(shell.folder, agent="ann") as ann:
+        ann.claim("old.py")
+        ann.leave()
+    with Landlane(shell.folder, agent="ann", role="code") as ann:
+        ann.claim("src/**", "docs/a.md", note="at work", task="T1")
+        ann.claim("app/[id].tsx", literal=True, shared=True)
+        ann.release("docs/a.md")
+    with Landlane(shell.folder, agent="bob") as bob:
+        bob.claim("deploy:prod")
+    return shell
+
+
+def test_a_healthy_repository_passes_every_check(used: Shell) -> None:
+    before = fingerprint(used.folder)
+
+    answer = used.ask("doctor")
+
+    assert red(answer) == []
+    assert list(checks_of(answer))[:4] == ["repository", "settings", "store", "journal"]
+    assert all(set(check) == {"name", "ok", "enforced", "found", "hint"} for check in answer["checks"])
+    assert [check["enforced"] for check in answer["checks"] if check["name"] == "fences"] == [False]
+    assert fingerprint(used.folder) == before
+
+
+def test_the_doctor_speaks_to_people(used: Shell) -> None:
+    told = used.tell("doctor")
+
+    assert told.splitlines()[1].split()[:3] == ["ok", "enforced", "repository"]
+    assert "TROUBLE" not in told
+    (used.state / "sessions").chmod(0o755)
+    assert "TROUBLE  unenforced  secrets" in used.tell("doctor", exit=1)
+
+
+def test_outside_a_repository_the_doctor_says_so(tmp_path: Path) -> None:
+    answer = Shell(tmp_path).ask("doctor", exit=1)
+
+    assert (red(answer), answer["code"]) == (["repository"], "UNWELL")
+
+
+def test_secrets_that_others_can_read_are_told_and_closed(used: Shell) -> None:
+    secret = used.state / "sessions" / "ann"
+    secret.chmod(0o644)
+    (used.state / "sessions").chmod(0o755)
+
+    open_ones = used.ask("doctor", exit=1)
+    fixed = used.ask("doctor", "--fix")
+
+    assert red(open_ones) == ["secrets"]
+    assert str(secret) in open_ones["message"]
+    assert red(fixed) == []
+    assert (secret.stat().st_mode & 0o777, secret.parent.stat().st_mode & 0o777) == (0o600, 0o700)
+
+
+def _truncate(path: Path) -> None:
+    os.truncate(path, 6000)
+
+
+def _empty(path: Path) -> None:
+    os.truncate(path, 0)
+
+
+def _scribble(path: Path) -> None:
+    path.write_bytes(os.urandom(30_000))
+
+
+def _spoil_pages(path: Path) -> None:
+    """Damage that only shows when those pages are read."""
+    size = path.stat().st_size
+    with path.open("r+b") as file:
+        for page in range(size // 4096 // 2, size // 4096):
+            file.seek(page * 4096)
+            file.write(b"\xa5" * 4096)
+
+
+@pytest.mark.parametrize("damage", [_truncate, _empty, _scribble, _spoil_pages, Path.unlink])
+def test_a_broken_store_is_rebuilt_and_everything_stands_again(used: Shell, damage) -> None:
+    damage(used.state / "store.db")  # all in one file: the last process to close it made it so
+
+    answer = used.ask("doctor", "--fix")
+
+    assert red(answer) == []
+    told = next(check["found"] for check in answer["checks"] if check["name"] == "rebuild")
+    assert told.startswith("from 12 journal entries: 3 claims, 2 sessions live, epoch ")
+    assert len(list(used.state.glob("store.before-*.db"))) == (damage not in (Path.unlink, _empty))
+    assert used.holders() == {"src/**": "ann", "app/[id].tsx": "ann", "deploy:prod": "bob"}
+    assert used.ask("journal", "--verify")["trouble"] == []
+
+
+def test_who_was_at_work_goes_on_after_a_rebuild_as_if_nothing_had_happened(used: Shell) -> None:
+    held = used.ask("claims")["claims"]
+    ann = used.ask("join", "ann")["session"]
+    journal = used.ask("journal")["entries"]
+    (used.state / "store.db").write_bytes(os.urandom(30_000))
+    for ending in ("-wal", "-shm"):
+        (used.state / f"store.db{ending}").unlink(missing_ok=True)
+
+    used.ask("doctor", "--fix")
+
+    assert without_times(used.ask("claims")["claims"]) == without_times(held)
+    again = used.ask("journal")["entries"]
+    assert again[: len(journal)] == journal
+    assert again[len(journal)]["kind"] == "store.rebuilt"
+    # The secret still proves the session, its generation and role stand, new tokens are above all before.
+    child = used.where(LANDLANE_SESSION=f"{ann['id']}:{ann['secret']}")
+    you = child.ask("status")["you"]
+    assert (you["generation"], you["role"]) == (2, "code")
+    assert child.ask("check", "src/api.py", "--token", str(held[0]["token"]))["ok"]
+    new = child.ask("claim", "new.py")["granted"][0]["token"]
+    assert new // EPOCH > max(one["token"] for one in held) // EPOCH
+    used.refuse("CLAIM_HELD", "claim", "src/api.py", "--as", "bob", exit=3)
+    child.ask("leave")
+    assert used.ask("join", "ann")["session"]["generation"] == 3
+
+
+def without_times(claims: list[Answer]) -> list[Answer]:
+    return [{key: claim[key] for key in claim.keys() - {"since", "until"}} for claim in claims]
+
+
+def test_the_log_of_a_lost_store_is_never_taken_for_that_of_the_new_one(used: Shell) -> None:
+    used.ask("claim", "late.py", "--as", "bob")
+    assert (used.state / "store.db-wal").stat().st_size  # commands leave it to the next one
+    held = used.holders()
+    (used.state / "store.db").unlink()
+
+    assert red(used.ask("doctor", "--fix")) == []
+    assert used.holders() == held
+    used.ask("claim", "later.py", "--as", "bob")
+    assert red(used.ask("doctor")) == []
+
+
+def test_a_store_is_rebuilt_on_demand_and_nothing_is_lost(used: Shell) -> None:
+    used.ask("claim", "late.py", "--as", "bob")
+    before = used.ask("store", "info")["store"]
+
+    answer = used.ask("store", "rebuild")["rebuilt"]
+
+    after = used.ask("store", "info")["store"]
+    assert (answer["claims"], answer["sessions"], answer["unreadable"]) == (4, 2, 0)
+    assert (used.state / answer["kept"]).exists()
+    assert int(after["epoch"]) == answer["epoch"] > int(before["epoch"])
+    assert after["entries"] == before["entries"] + 1
+    assert used.holders()["late.py"] == "bob"
+
+
+def test_what_the_copy_missed_comes_from_the_store_while_it_can_be_read(used: Shell) -> None:
+    lines = (used.state / "journal.jsonl").read_text(encoding="utf-8").splitlines(keepends=True)
+    (used.state / "journal.jsonl").write_text("".join(lines[:4]), encoding="utf-8")
+
+    assert used.ask("store", "rebuild")["rebuilt"]["entries"] == len(lines)
+
+
+def test_lines_that_cannot_be_trusted_are_kept_but_not_followed(used: Shell) -> None:
+    copy = used.state / "journal.jsonl"
+    lines = copy.read_text(encoding="utf-8").splitlines(keepends=True)
+    copy.write_text("".join([*lines[:6], lines[6].replace("ann", "eve"), *lines[7:]]), encoding="utf-8")
+    (used.state / "store.db").unlink()
+
+    answer = used.ask("doctor", "--fix")
+
+    told = next(check["found"] for check in answer["checks"] if check["name"] == "rebuild")
+    assert f"{len(lines) - 6} lines of it could not be used and are kept" in told
+    assert len(list(used.state.glob("journal.before-*.jsonl"))) == 1
+    assert used.ask("journal", "--verify")["trouble"] == []
+
+
+def test_a_sound_store_is_rebuilt_even_when_its_copy_is_spoiled(used: Shell) -> None:
+    held = used.holders()
+    (used.state / "journal.jsonl").write_text("nothing of ours\n", encoding="utf-8")
+
+    rebuilt = used.ask("store", "rebuild")["rebuilt"]
+
+    assert (rebuilt["entries"], rebuilt["unreadable"]) == (12, 1)
+    assert used.holders() == held
+    assert used.ask("journal", "--verify")["trouble"] == []
+
+
+def test_without_a_journal_there_is_nothing_to_rebuild_from(used: Shell) -> None:
+    (used.state / "journal.jsonl").unlink()
+    (used.state / "store.db").write_bytes(os.urandom(20_000))
+
+    answer = used.ask("doctor", "--fix", exit=1)
+
+    assert red(answer) == ["rebuild"]
+    used.refuse("NO_JOURNAL", "store", "rebuild", exit=1)
+
+
+def test_a_store_elsewhere_is_not_rebuilt_from_the_journal_here(used: Shell, tmp_path: Path) -> None:
+    used.where(LANDLANE_STORE=str(tmp_path / "x.db")).refuse("STORE_ELSEWHERE", "store", "rebuild")
+
+
+def test_a_process_that_has_the_store_open_goes_on_with_the_new_one(used: Shell) -> None:
+    with Landlane(used.folder, agent="ann") as ann:
+        used.ask("store", "rebuild")
+        taken = ann.claim("later.py")
+
+    assert used.holders()["later.py"] == "ann"
+    assert used.ask("journal", "--verify")["ok"]
+    assert type(taken).__name__ == "Taken"
+
+
+def test_a_waiter_outlives_a_rebuild(used: Shell) -> None:
+    with used.start("claim", "src/api.py", "--as", "cat", "--wait", "60s", "--json") as waiter:
+        used.await_waiter()
+        used.ask("store", "rebuild")
+        used.ask("release", "src/**", "--as", "ann")
+        ended = waiter.end(20)
+
+    assert ended.answer()["granted"][0]["holder"] == "cat"
+    assert used.holders()["src/api.py"] == "cat"
+
+
+def test_what_was_lost_before_is_still_stale_after(shell: Shell) -> None:
+    shell.ask("claim", "a", "--as", "ann", "--ttl", "1s")
+    shell.ask("claim", "a", "--as", "bob", "--wait", "20s")
+
+    shell.ask("store", "rebuild")
+
+    assert shell.refuse("LEASE_OVER", "renew", "a", "--as", "ann", exit=4)["holder"] == "bob"
+
+
+def test_how_paths_are_compared_outlives_a_rebuild(shell: Shell) -> None:
+    shell.git("config", "core.ignorecase", "true")
+    shell.ask("claim", "src/Api.py", "--as", "ann")
+    shell.git("config", "core.ignorecase", "false")
+
+    shell.ask("store", "rebuild")
+
+    shell.refuse("CLAIM_HELD", "claim", "SRC/api.py", "--as", "bob", exit=3)

@@ -1,0 +1,146 @@
+"""What tests of `landlane exec` share: backends of this machine, a repository, and its resident."""
+
+from __future__ import annotations
+
+import contextlib
+import json
+import os
+import shutil
+import signal
+import subprocess
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import pytest
+
+from landlane.resident.messages import Garbled, Lost, ask, find_socket, pack
+from landlane.sandbox.landlock import kernel_abi
+from landlane.sandbox.model import BUBBLEWRAP, LANDLOCK
+from landlane.testing.repositories import make_repository
+from tests.support.shell import Ended, Shell
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+ROOT = Path(__file__).resolve().parents[2]
+NOWHERE = "/nowhere/bwrap"
+LEAST_ABI = 3
+AGENT = (Path(__file__).parent / "rogue_agent.py").read_text(encoding="utf-8")
+FILES = {
+    "src/app.py": "x = 1\n",
+    "tests/test_app.py": "def test_it():\n    assert True\n",
+    "docs/guide.md": "# Guide\n",
+    "CHANGELOG.md": "# Changes\n",
+    "AGENTS.md": "# Rules\n",
+    "tools/rogue.py": AGENT,
+    "landlane.toml": "[landing]\nchecks = []\nresident = false\n[claims]\nfree = []\n",
+}
+
+
+def bubblewrap() -> str:
+    """The system's own, or the one in .tools; empty where there is none."""
+    unpacked = ROOT / ".tools" / "bubblewrap" / "usr" / "bin" / "bwrap"
+    return shutil.which("bwrap") or (str(unpacked) if os.access(unpacked, os.X_OK) else "")
+
+
+def program_for(backend: str) -> str:
+    """What LANDLANE_BWRAP must name to have this backend, or the end of the test in a visible skip."""
+    if backend == LANDLOCK:
+        if kernel_abi() < LEAST_ABI:
+            pytest.skip("no Landlock in this kernel")
+        return NOWHERE
+    found = bubblewrap()
+    if not found:
+        pytest.skip("no bubblewrap: `scripts/bubblewrap.sh` unpacks it")
+    tried = subprocess.run([found, "--ro-bind", "/", "/", "--unshare-user", "true"], check=False, timeout=30)
+    if tried.returncode:
+        pytest.skip("no user namespaces for bubblewrap")
+    return found
+
+
+class Yard:
+    """A repository in which commands run inside fences, as `lead` starts them."""
+
+    def __init__(self, root: Path, backend: str) -> None:
+        self.repository = make_repository(root / "shop", files=FILES)
+        self.backend = backend
+        self.shell = Shell(
+            self.repository, {"LANDLANE_BWRAP": program_for(backend), "LANDLANE_AGENT": "lead"}
+        )
+
+    @property
+    def state(self) -> Path:
+        return self.repository / ".git" / "landlane"
+
+    def execute(self, role: str, *words: str, options: tuple[str, ...] = (), limit: float = 60.0) -> Ended:
+        """Run a command inside its fence."""
+        return self.shell.run("exec", "--role", role, *options, "--", *words, limit_seconds=limit)
+
+    def script(self, role: str, text: str, *options: str) -> Ended:
+        """Run lines of shell inside a fence; the first that fails ends them."""
+        return self.execute(role, "sh", "-ec", text, options=options)
+
+    def answer(self, role: str, *words: str, options: tuple[str, ...] = ()) -> dict[str, Any]:
+        """The JSON answer."""
+        ended = self.shell.run("exec", "--json", "--role", role, *options, "--", *words)
+        return {"stderr": ended.err, "code of exit": ended.exit, **json.loads(ended.out)}
+
+    def git(self, *words: str) -> str:
+        return self.shell.git(*words).strip()
+
+    def resident(self) -> int:
+        """The process that serves the state; 0 when none does."""
+        try:
+            found = ask(find_socket(str(self.state)), pack(b"ping", b"", (), {}, b""), 10.0)
+        except (Lost, Garbled):
+            return 0
+        return int(found[1]) if found else 0
+
+    def close(self) -> None:
+        if pid := self.resident():
+            with contextlib.suppress(ProcessLookupError):  # it may have ended since it answered
+                os.kill(pid, signal.SIGTERM)
+
+    def left_over(self) -> list[str]:
+        """What no run may leave: pins, live sessions other than the caller's, runs that are not over."""
+        pins = self.git("for-each-ref", "--format=%(refname)", "refs/landlane/exec").split()
+        sessions = [one["agent"] for one in self.shell.ask("status")["sessions"] if one["agent"] != "lead"]
+        return [*pins, *sessions, *(run["id"] for run in self.runs() if run["state"] != "ended")]
+
+    def runs(self) -> list[dict[str, Any]]:
+        """Every run as the journal tells it last."""
+        found: dict[str, dict[str, Any]] = {}
+        for entry in self.shell.ask("journal")["entries"]:
+            if entry["kind"].startswith("run."):
+                found[entry["data"]["run"]["id"]] = entry["data"]["run"]
+        return list(found.values())
+
+
+@pytest.fixture(params=[LANDLOCK, BUBBLEWRAP])
+def yard(request: pytest.FixtureRequest, tmp_path: Path) -> Iterator[Yard]:
+    """A repository for each backend of this machine in turn."""
+    made = Yard(tmp_path, request.param)
+    yield made
+    made.close()
+
+
+@pytest.fixture
+def weak_yard(tmp_path: Path) -> Iterator[Yard]:
+    """A repository where Landlock alone holds the fence."""
+    made = Yard(tmp_path, LANDLOCK)
+    yield made
+    made.close()
+
+
+def living(mark: str) -> list[int]:
+    """The processes whose command line has this word."""
+    found: list[int] = []
+    for entry in Path("/proc").glob("[0-9]*/cmdline"):
+        try:
+            words = entry.read_bytes().split(b"\0")
+            state = (entry.parent / "stat").read_text().rpartition(")")[2].split()[0]
+        except OSError:
+            continue
+        if mark.encode() in words and state != "Z":
+            found.append(int(entry.parent.name))
+    return found

@@ -1,0 +1,390 @@
+"""Commands inside their fences: what works there as outside, what is refused, and how it is answered."""
+
+from __future__ import annotations
+
+import os
+import shutil
+import subprocess
+import sys
+import tempfile
+import zipfile
+from pathlib import Path
+
+import click
+import pytest
+
+from landlane.sandbox.model import LANDLOCK
+from tests.exec.support import ROOT, Yard, weak_yard, yard
+
+pytestmark = pytest.mark.acceptance
+
+__all__ = ["weak_yard", "yard"]
+
+PLAIN_USER = 65_534
+
+
+def test_claims_commits_reports_and_landings_work_inside(yard: Yard) -> None:
+    task = yard.shell.ask("task", "add", "Add b", "--path", "src/b.py")["task"]["id"]
+
+    ended = yard.script(
+        "code",
+        """
+        echo 'b = 1' > src/b.py
+        landlane check src/b.py
+        landlane commit -m 'Add b' src/b.py
+        landlane done $LANDLANE_TASK
+        landlane land --wait
+        landlane status --json > status.json
+        """,
+        *("--task", task, "--name", "ann"),
+    )
+
+    assert ended.exit == 0, ended
+    assert yard.git("show", "main:src/b.py") == "b = 1"
+    trailers = yard.git("log", "-1", "--format=%(trailers)", "main^2")
+    assert "Landlane-Agent: ann" in trailers
+    assert yard.shell.ask("task", "show", task)["task"]["state"] == "done"
+    assert yard.shell.ask("workspace", "list")["workspaces"] == []
+    assert yard.left_over() == []
+
+
+def test_a_task_is_handed_over_from_inside_with_its_files_and_accepted_outside(yard: Yard) -> None:
+    task = yard.shell.ask("task", "add", "Add b", "--path", "src/b.py")["task"]["id"]
+
+    ended = yard.script(
+        "code",
+        """
+        echo 'b = 1' > src/b.py
+        landlane commit -m 'Add b' src/b.py
+        echo 'b = 2' > src/b.py
+        echo 'half of it' > product.md
+        echo 'two forms' | landlane handoff $LANDLANE_TASK --to eve --product product.md --context -
+        """,
+        *("--task", task, "--name", "ann"),
+    )
+
+    assert ended.exit == 0, ended
+    taken = yard.shell.ask("accept", task, "--as", "eve")
+    handoff = taken["handoff"]
+    assert (handoff["product"], handoff["context"]) == ("half of it", "two forms")
+    assert handoff["taken"]["changed"] == ["src/b.py"]
+    assert "src/b.py" in handoff["taken"]["dirty"]
+    assert taken["task"]["owner"] == "eve"
+
+
+def test_the_state_of_others_is_out_of_reach_inside(yard: Yard) -> None:
+    secret = next((yard.state / "sessions").iterdir(), None) if yard.state.exists() else None
+    yard.shell.ask("claim", "docs/guide.md")
+    secret = secret or next((yard.state / "sessions").iterdir())
+    credentials = yard.shell.ask("join", "victim")["session"]
+    ended = yard.execute(
+        "code",
+        "sh",
+        "-c",
+        f"""
+        echo evil >> {yard.state}/store.db && echo wrote
+        cat {secret} && echo read
+        ls {yard.state}/sessions/* >/dev/null && cat {yard.state}/sessions/* && echo read
+        landlane claim src/x --as lead && echo acted
+        LANDLANE_SESSION={credentials["id"]}:0000 landlane claim src/x && echo posed
+        env -u LANDLANE_SESSION landlane claim src/x && echo posed
+        env -u LANDLANE_RESIDENT landlane claim src/x && echo opened
+        landlane gate approve G1 && echo approved
+        landlane exec --role release -- true && echo nested
+        landlane release docs/guide.md && echo released
+        echo rogue >> docs/guide.md; landlane commit -m Rogue docs/guide.md && echo committed
+        """,
+    )
+
+    assert ended.out.splitlines() == [], ended
+    assert yard.shell.holders() == {"docs/guide.md": "lead"}
+    assert yard.shell.ask("journal", "--verify")["ok"]
+
+
+def test_git_works_in_the_clone_of_a_task(yard: Yard) -> None:
+    task = yard.shell.ask("task", "add", "Work")["task"]["id"]
+    (yard.repository / "theirs.txt").write_text("theirs\n")
+    yard.git("add", "theirs.txt")
+    yard.git("commit", "--quiet", "-m", "Theirs")
+
+    ended = yard.script(
+        "refactor",
+        f"""
+        git reset --quiet --hard HEAD~1
+        echo one > one; git add one; git commit --quiet -m One
+        echo two >> one; git stash --quiet; git stash pop --quiet; git commit --quiet -am Two
+        git fetch --quiet {yard.repository} main; git rebase --quiet FETCH_HEAD
+        git fetch --quiet home; git gc --quiet
+        git status --short; git log --format=%s
+        """,
+        *("--task", task),
+    )
+
+    assert (ended.exit, ended.out.split()) == (0, ["Two", "One", "Theirs", "Begin"]), ended
+    branch = yard.git("for-each-ref", "--format=%(refname:short)", "refs/heads/landlane")
+    assert yard.git("log", "--format=%s", branch).split() == ["Two", "One", "Theirs", "Begin"]
+    assert f"not landed: {yard.git('rev-parse', '--short=12', branch)}" in ended.err
+
+
+def test_packages_are_installed_and_tests_run_inside(weak_yard: Yard) -> None:
+    yard = weak_yard
+    make_wheel(yard.repository)
+    install = f"""
+        {sys.executable} -m venv --without-pip env
+        {sys.executable} -m pip --quiet --disable-pip-version-check --python env/bin/python install \
+            --no-index {yard.repository}/greeting-1.0-py3-none-any.whl
+        env/bin/greet
+        {sys.executable} -m pytest -q -p no:xdist -p no:cacheprovider tests | tail -1
+    """
+    npm = """
+        mkdir package app
+        echo '{"name": "greeting", "version": "1.0.0", "main": "main.js"}' > package/package.json
+        echo 'module.exports = "hello from npm"' > package/main.js
+        echo '{"name": "app", "version": "1.0.0"}' > app/package.json
+        cd app; npm pack --silent ../package > packed
+        npm install --silent --offline --no-audit --no-fund ./$(cat packed)
+        node -p "require('greeting')"
+    """
+    # A role that only reads builds as well: in a clone that is thrown away.
+    ended = yard.script("verify", install + (npm if shutil.which("npm") else ""))
+
+    said = ended.out.splitlines()
+    assert (ended.exit, said[0]) == (0, "hello from pip"), ended
+    assert said[1].startswith("1 passed"), ended
+    if not shutil.which("npm"):
+        pytest.skip("no npm: the rest was seen")
+    assert said[2] == "hello from npm"
+
+
+def make_wheel(folder: Path) -> None:
+    parts = {
+        "greeting.py": "def main():\n    print('hello from pip')\n",
+        "greeting-1.0.dist-info/METADATA": "Metadata-Version: 2.1\nName: greeting\nVersion: 1.0\n",
+        "greeting-1.0.dist-info/WHEEL": "Wheel-Version: 1.0\nRoot-Is-Purelib: true\nTag: py3-none-any\n",
+        "greeting-1.0.dist-info/entry_points.txt": "[console_scripts]\ngreet = greeting:main\n",
+    }
+    with zipfile.ZipFile(folder / "greeting-1.0-py3-none-any.whl", "w") as file:
+        for name, text in parts.items():
+            file.writestr(name, text)
+        file.writestr("greeting-1.0.dist-info/RECORD", "".join(f"{name},,\n" for name in parts))
+
+
+def test_of_a_role_that_reads_nothing_comes_back(yard: Yard) -> None:
+    before = yard.git("for-each-ref")
+
+    ended = yard.script(
+        "explore", "echo x > new; git add new; git commit -qm New; pwd; stat -c %a $TMPDIR/.."
+    )
+
+    place, mode = ended.out.splitlines()
+    assert (ended.exit, mode) == (0, "700"), ended
+    assert not os.path.exists(os.path.dirname(place))
+    assert yard.git("for-each-ref") == before
+    assert yard.left_over() == []
+
+
+def test_what_was_not_committed_is_kept(yard: Yard) -> None:
+    ended = yard.answer("code", "sh", "-c", "echo precious > src/draft.py; exit 3")
+
+    assert (ended["code of exit"], ended["exit"], ended["code"]) == (3, 3, "COMMAND_FAILED")
+    back = yard.repository.parent / "back"
+    yard.shell.ask("rescue", "restore", ended["rescue"], "--into", str(back))
+    assert (back / "src" / "draft.py").read_text() == "precious\n"
+    assert yard.shell.ask("task", "show", ended["task"])["task"]["state"] == "dropped"
+
+
+def test_no_setting_of_the_clone_is_obeyed_outside(yard: Yard) -> None:
+    trap = yard.repository.parent / "trapped"
+    ended = yard.script(
+        "code",
+        f"""
+        printf '#!/bin/sh\\ntouch {trap}\\n' > trap.sh; chmod +x trap.sh
+        for name in core.fsmonitor core.pager core.editor core.sshCommand filter.x.clean filter.x.smudge \
+            filter.x.process diff.external uploadpack.packObjectsHook gpg.program merge.x.driver; do
+            git config $name $PWD/trap.sh
+        done
+        git config commit.gpgSign false
+        mkdir hooks
+        for name in pre-commit post-checkout reference-transaction post-commit pre-push post-index-change; do
+            cp trap.sh hooks/$name
+        done
+        echo '* filter=x diff=x merge=x' > .git/info/attributes
+        echo more >> src/app.py; echo new > src/new.py
+        git -c core.fsmonitor= -c filter.x.clean=cat -c filter.x.process= add src/new.py
+        git -c core.fsmonitor= -c filter.x.clean=cat -c filter.x.process= -c core.hooksPath=/ commit -qm New \
+            --no-verify src/new.py
+        echo left > src/left.py
+        git config core.hooksPath $PWD/hooks
+        rm -f {trap} 2>/dev/null || true
+        """,
+    )
+
+    assert ended.exit == 0, ended
+    task = yard.shell.ask("workspace", "list")["workspaces"][0]["task"]
+    yard.shell.run("workspace", "prune")
+    yard.shell.run("workspace", "open", task)
+    assert not trap.exists()
+
+
+def test_the_command_ends_as_it_ends_and_says_so(yard: Yard) -> None:
+    killed = yard.answer("review", "sh", "-c", "echo said; kill -TERM $$")
+    assert (killed["code of exit"], killed["exit"], killed["ok"]) == (143, 143, False)
+    assert "said" in killed["stderr"]
+    assert yard.execute("review", "sh", "-c", "exit 7").exit == 7
+    good = yard.answer("review", "true")
+    assert (good["ok"], good["exit"], good["role"], good["fence"].split("+")[0]) == (
+        True,
+        0,
+        "review",
+        yard.backend,
+    )
+    assert {one["name"] for one in good["promises"] if one["state"] == "held"} >= {"files", "signals", "tree"}
+    yard.shell.refuse("NO_PROGRAM", "exec", "--role", "review", "--", "no-such-program")
+    yard.shell.refuse("UNKNOWN_ROLE", "exec", "--role", "reviewer", "--", "true")
+
+
+def test_without_a_required_fence_nothing_is_begun(weak_yard: Yard) -> None:
+    yard = weak_yard
+    settings = yard.repository / "landlane.toml"
+    told = settings.read_text()
+    settings.write_text(f'{told}[fences]\nrequired = ["files", "chmod"]\n')
+    refused = yard.shell.refuse("FENCE_MISSING", "exec", "--role", "code", "--", "true", exit=6)
+    assert refused["missing"] == ["chmod"]
+    assert "bubblewrap" in refused["hint"]
+    assert yard.shell.ask("task", "list")["tasks"] == []
+    assert yard.shell.ask("workspace", "list")["workspaces"] == []
+    assert "run.begun" not in yard.shell.kinds()
+    assert [one["agent"] for one in yard.shell.ask("status")["sessions"]] == ["lead"]
+    doctor = yard.shell.run("doctor", "--json").answer()
+    (kernel,) = (one for one in doctor["checks"] if one["name"] == "kernel fence")
+    assert not kernel["ok"]
+
+    settings.write_text(f'{told}[fences]\nrequired = ["fils"]\n')
+    unknown = yard.shell.refuse("UNKNOWN_FENCE", "exec", "--role", "code", "--", "true")
+    assert "files" in unknown["hint"]
+    doctor = yard.shell.run("doctor", "--json").answer()
+    (found,) = (one for one in doctor["checks"] if one["name"] == "settings")
+    assert "'fils' is no fence" in found["found"]
+
+    settings.write_text(f'{told}[fences]\nrequired = ["files", "signals", "tree"]\n')
+    assert yard.execute("review", "true").exit == 0
+
+
+def test_a_name_and_a_task_in_use_are_refused(weak_yard: Yard) -> None:
+    yard = weak_yard
+    task = yard.shell.ask("task", "add", "Long")["task"]["id"]
+    words = (
+        "exec",
+        "--role",
+        "code",
+        "--task",
+        task,
+        "--name",
+        "ann",
+        "--",
+        "sh",
+        "-c",
+        "echo up; sleep 600",
+    )
+    with yard.shell.start(*words) as first:
+        assert first.line() == "up\n"
+        same_name = yard.shell.refuse(
+            "AGENT_IN_USE", "exec", "--role", "review", "--name", "ann", "--", "true", exit=3
+        )
+        assert same_name["holder"] == "ann"
+        assert same_name["until"]
+        same_task = yard.shell.ask("exec", "--role", "code", "--task", task, "--", "true", exit=3)
+        opened = yard.shell.ask("workspace", "open", task, exit=3)
+        assert same_task["code"] == opened["code"]
+        assert same_task["holder"] == "ann"
+        first.signal(15)
+        assert first.end().exit == 143
+    assert yard.left_over() == []
+
+
+def test_an_agent_starts_others_only_if_that_is_its_business(weak_yard: Yard) -> None:
+    shell = weak_yard.shell
+    shell.ask("join", "boss", "--role", "orchestrator")
+    shell.ask("join", "coder", "--role", "code")
+    assert shell.where(LANDLANE_AGENT="boss").run("exec", "--role", "test", "--", "true").exit == 0
+    coder = shell.where(LANDLANE_AGENT="coder")
+    assert coder.run("exec", "--role", "review", "--", "true").exit == 0
+    coder.refuse("ROLE_FORBIDS", "exec", "--role", "test", "--", "true", exit=6)
+
+
+@pytest.mark.parametrize("backend", [LANDLOCK, "bubblewrap"])
+def test_odd_places_are_no_trouble(tmp_path: Path, backend: str) -> None:
+    odd = tmp_path / "a folder with 'odd' $names"
+    temporary = odd / "tmp\ndir"
+    temporary.mkdir(parents=True)
+    yard = Yard(odd, backend)
+    yard.shell = yard.shell.where(TMPDIR=str(temporary))
+    try:
+        ended = yard.script(
+            "code",
+            "umask 077; echo x > src/odd.py; landlane claim src/odd.py; landlane commit -m Odd src/odd.py",
+        )
+        assert ended.exit == 0, ended
+        assert yard.execute("review", "git", "status").exit == 0
+        assert list(temporary.iterdir()) == []
+    finally:
+        yard.close()
+
+
+def find_python() -> str:
+    """An interpreter that a plain user may run: ours can lie in somebody's home."""
+    for name in (sys.executable, "/usr/bin/python3", "/usr/local/bin/python3"):
+        check = "import sys; sys.exit(sys.version_info[:2] != tuple(map(int, sys.argv[1:])))"
+        wanted = map(str, sys.version_info[:2])
+        try:
+            # By a shell: what the starter itself may reach says nothing about its children.
+            words = ["sh", "-c", '"$@"', "sh", name, "-I", "-c", check, *wanted]
+            done = subprocess.run(words, user=PLAIN_USER, capture_output=True, timeout=20)
+        except OSError:
+            continue
+        if done.returncode == 0:
+            return name
+    pytest.skip("no Python of this version that a plain user may run")
+
+
+@pytest.mark.skipif(os.geteuid() != 0, reason="only root can become a plain user")
+@pytest.mark.parametrize("backend", [LANDLOCK, "bubblewrap"])
+def test_a_plain_user_works_inside_too(backend: str) -> None:
+    python = find_python()
+    with tempfile.TemporaryDirectory(prefix="plain-") as folder:
+        root = Path(folder)
+        root.chmod(0o755)
+        yard = Yard(root / "place", backend)
+        home = root / "home"
+        home.mkdir()
+        subprocess.run(["chown", "-R", f"{PLAIN_USER}:{PLAIN_USER}", folder], check=True, timeout=30)
+        packages = [str(ROOT / "src"), os.path.dirname(os.path.dirname(click.__file__))]
+        surroundings = {
+            **yard.shell.environment,
+            **dict.fromkeys(("HOME", "TMPDIR", "XDG_RUNTIME_DIR"), str(home)),
+            "PYTHONPATH": os.pathsep.join(packages),
+            "GIT_CONFIG_GLOBAL": "/dev/null",
+        }
+        lines = f"""
+            id -u; exec >&2; echo x > src/p.py
+            {python} -m landlane claim src/p.py; {python} -m landlane commit -m P src/p.py
+            mkdir -p $HOME/ro/in; chmod 500 $HOME/ro/in $HOME/ro
+        """
+        try:
+            ended = subprocess.run(
+                [python, "-m", "landlane", "exec", "--role", "code", "--", "sh", "-ec", lines],
+                cwd=yard.repository,
+                env={**os.environ, **surroundings},
+                user=PLAIN_USER,
+                group=PLAIN_USER,
+                extra_groups=[],
+                capture_output=True,
+                text=True,
+                timeout=60,
+            )
+            assert (ended.returncode, ended.stdout.strip()) == (0, str(PLAIN_USER)), ended
+            assert all(path.lstat().st_uid == PLAIN_USER for path in root.rglob("*"))
+            assert [one.name for one in home.iterdir() if one.name.startswith("landlane-")] == []
+            assert "not landed" in ended.stderr
+        finally:
+            yard.close()

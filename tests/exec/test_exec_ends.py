@@ -1,0 +1,248 @@
+"""However a run ends, and whoever is killed: all of its processes end, nothing of its work is lost."""
+
+from __future__ import annotations
+
+import os
+import pty
+import select
+import signal
+import subprocess
+import sys
+import time
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+import pytest
+
+from landlane.sandbox.model import BUBBLEWRAP, LANDLOCK
+from tests.exec.support import Yard, living, weak_yard, yard
+from tests.support.shell import LANDLANE, eventually
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+pytestmark = pytest.mark.acceptance
+
+__all__ = ["weak_yard", "yard"]
+
+# Children of every kind: in the group, in a session of their own, without a parent. Each bears a number of
+# seconds by which only it is found.
+TREE = """
+echo precious > src/draft.py
+sleep {0} &
+setsid sleep {0} &
+(setsid sh -c 'sleep {0} & exec sleep {0}' &)
+{1}
+echo up
+wait
+"""
+DEAF = """sh -c 'trap "" TERM HUP INT; sleep {0}; sleep {0}' &"""
+
+
+@pytest.fixture
+def mark() -> Iterator[str]:
+    """A word by which the processes of one test are found; none of them outlives it."""
+    word = f"{100_000 + os.getpid() % 10_000}.{time.monotonic_ns() % 1_000_000_000}"
+    yield word
+    for pid in living(word):
+        os.kill(pid, signal.SIGKILL)
+
+
+def start_words(mark: str, *, is_deaf: bool = False) -> tuple[str, ...]:
+    script = TREE.format(mark, DEAF.format(mark) if is_deaf else "")
+    return ("exec", "--role", "code", "--name", "ann", "--", "sh", "-c", script)
+
+
+@pytest.mark.parametrize(
+    ("yard", "number"),
+    [
+        (LANDLOCK, signal.SIGTERM),
+        (BUBBLEWRAP, signal.SIGTERM),
+        (LANDLOCK, signal.SIGINT),
+        (LANDLOCK, signal.SIGHUP),
+    ],
+    indirect=["yard"],
+)
+def test_a_signal_ends_all_of_it_and_keeps_the_work(yard: Yard, mark: str, number: int) -> None:
+    with yard.shell.start(*start_words(mark, is_deaf=number == signal.SIGTERM)) as running:
+        assert running.line() == "up\n"
+        bystander = yard.shell.start("journal", "--follow")
+        with bystander:
+            running.signal(number)
+            ended = running.end()
+            assert bystander.is_running
+
+    assert (ended.exit, "INTERRUPTED" in ended.err) == (128 + number, True), ended
+    assert living(mark) == []
+    assert yard.left_over() == []
+    (run,) = yard.runs()
+    assert not os.path.exists(run["scratch"])
+    assert draft_of(yard) == "precious\n"
+
+
+def draft_of(yard: Yard) -> str:
+    """What the run wrote and did not commit, brought back from where it was saved."""
+    (saved,) = yard.shell.ask("rescue", "list")["rescues"]
+    back = yard.repository.parent / "back"
+    yard.shell.ask("rescue", "restore", saved["id"], "--into", str(back))
+    return (back / "src" / "draft.py").read_text()
+
+
+@pytest.mark.parametrize(
+    ("yard", "who"),
+    [(LANDLOCK, "exec"), (LANDLOCK, "doctor"), (LANDLOCK, "resident"), (BUBBLEWRAP, "resident")],
+    indirect=["yard"],
+)
+def test_after_its_starter_was_killed_whoever_comes_ends_it(yard: Yard, mark: str, who: str) -> None:
+    with yard.shell.start(*start_words(mark)) as running:
+        assert running.line() == "up\n"
+        eventually(lambda: yard.runs()[0]["tree"]["root"]["pid"] > 0)  # the starter may write it later
+        (run,) = yard.runs()
+        resident = yard.resident()
+        assert resident
+        if who != "resident":
+            os.kill(resident, signal.SIGSTOP)  # so that it is not the one who finds out
+        running.signal(signal.SIGKILL)
+        eventually(lambda: not running.is_running)
+        if who != "resident":
+            os.kill(resident, signal.SIGKILL)
+        if who == "exec":
+            assert yard.execute("review", "true").exit == 0
+        elif who == "doctor":
+            looked = yard.shell.run("doctor", "--json").answer()
+            assert not next(one for one in looked["checks"] if one["name"] == "fenced runs")["ok"]
+            assert living(mark)
+            yard.shell.run("doctor", "--fix")
+        eventually(lambda: not living(mark), 40)
+        running.end()
+    eventually(lambda: yard.left_over() == [], 40)
+    assert not os.path.exists(run["scratch"])
+    # What it wrote is in its workspace still, and saved by whoever takes that away.
+    (workspace,) = yard.shell.ask("workspace", "list")["workspaces"]
+    assert Path(workspace["path"], "src", "draft.py").read_text() == "precious\n"
+
+
+def test_what_lives_of_a_run_that_is_over_is_told_and_ended(weak_yard: Yard) -> None:
+    yard = weak_yard
+    assert yard.execute("review", "true").exit == 0
+    (run,) = yard.runs()
+    marked = {**os.environ, "LANDLANE_TREE": run["tree"]["id"]}
+    with subprocess.Popen(["sleep", "600"], env=marked, start_new_session=True) as left:
+        try:
+            looked = yard.shell.run("doctor", "--json").answer()
+            row = next(one for one in looked["checks"] if one["name"] == "fenced runs")
+            assert not row["ok"]
+            assert f"1 of {run['id']}" in row["found"], row
+            assert left.poll() is None
+            yard.shell.run("doctor", "--fix")
+            assert left.wait(30) == -signal.SIGTERM
+        finally:
+            left.kill()
+
+
+def test_another_process_with_the_same_pid_is_left_alone(weak_yard: Yard) -> None:
+    yard = weak_yard
+    yard.shell.ask("status")
+    # A record that was never ended, as if its pid were used again by somebody else since.
+    with yard.shell.start("journal", "--follow") as bystander:
+        forge_run(yard, bystander.pid)
+        told = yard.execute("review", "true")
+        assert "was left by its starter: none went on" in told.err, told
+        assert bystander.is_running
+
+
+def forge_run(yard: Yard, pid: int) -> None:
+    from landlane.app.open import open_house
+    from landlane.platform.process_identity import Process
+    from landlane.processes.tree import Tree
+    from landlane.sessions.join import join
+    from landlane.sessions.sandbox_runs import begin_run, change_run
+    from landlane.values import as_dict
+
+    house = open_house(str(yard.repository))
+    here = house.context.processes.identify(pid)
+    old = Process(boot_id=here.boot_id, namespace=here.namespace, pid=pid, started=here.started - 1)
+    tree = Tree(id="no such mark", root=old, is_wrapped=False)
+    run = begin_run(
+        house.context,
+        join(house.context, "gone").session,
+        tree,
+        program="sh",
+        home=str(yard.repository / ".git"),
+        user=os.geteuid(),
+        scratch="/nowhere/landlane-gone",
+    )
+    change_run(house.context, run, "started", starter=as_dict(old))
+    house.close()
+
+
+def test_while_it_runs_there_is_always_a_resident(yard: Yard) -> None:
+    go_on = f"while ! test -e {yard.repository}/go-on; do sleep 0.05; done"
+    script = f"echo up; {go_on}; landlane claim src/app.py"
+    with yard.shell.start("exec", "--role", "code", "--", "sh", "-c", script) as running:
+        assert running.line() == "up\n"
+        first = yard.resident()
+        assert first
+        os.kill(first, signal.SIGKILL)
+        eventually(lambda: yard.resident() not in (0, first))
+        (yard.repository / "go-on").write_text("")
+        ended = running.end()
+    assert ended.exit == 0, ended
+    assert ended.out.startswith("granted"), ended
+
+
+def test_a_store_that_goes_away_meanwhile_takes_nothing_with_it(weak_yard: Yard) -> None:
+    yard = weak_yard
+    script = f"echo kept > src/kept.py; echo up; while ! test -e {yard.repository}/go-on; do sleep 0.05; done"
+    task = yard.shell.ask("task", "add", "Long")["task"]["id"]
+    words = ("exec", "--role", "code", "--task", task, "--", "sh", "-c", f"{script}; exit 5")
+    with yard.shell.start(*words) as running:
+        assert running.line() == "up\n"
+        (workspace,) = yard.shell.ask("workspace", "list")["workspaces"]
+        away = yard.repository.parent / "away"
+        yard.state.rename(away)
+        (yard.repository / "go-on").write_text("")
+        ended = running.end()
+    assert ended.exit == 5, ended
+    assert Path(workspace["path"], "src", "kept.py").read_text() == "kept\n"
+    assert "Traceback" not in ended.err, ended
+
+
+def test_at_a_terminal_ctrl_c_is_for_the_program(yard: Yard) -> None:
+    program = (
+        "import os, signal, sys\n"
+        "assert os.isatty(0) and os.isatty(1)\n"
+        "def heard(*_):\n    print('interrupted', flush=True)\n"
+        "signal.signal(signal.SIGINT, heard)\n"
+        "print('ready', flush=True)\n"
+        "line = input()\n"
+        "print('read ' + line, flush=True)\n"
+        "sys.exit(9)\n"
+    )
+    pid, terminal = pty.fork()
+    if pid == 0:
+        os.chdir(yard.repository)
+        os.environ.update(yard.shell.environment)
+        words = ["exec", "--role", "review", "--", sys.executable, "-c", program]
+        os.execv(LANDLANE, [LANDLANE, *words])
+    said = ""
+
+    def await_word(word: str) -> None:
+        nonlocal said
+        give_up_at = time.monotonic() + 30
+        while word not in said:
+            assert time.monotonic() < give_up_at, said
+            if select.select([terminal], [], [], 0.1)[0]:
+                try:
+                    said += os.read(terminal, 4096).decode(errors="replace")
+                except OSError:  # its other end is closed
+                    assert word in said, said
+
+    await_word("ready")
+    os.write(terminal, b"\x03")
+    await_word("interrupted")
+    os.write(terminal, b"hello\n")
+    await_word("read hello")
+    _, status = os.waitpid(pid, 0)
+    os.close(terminal)
+    assert os.waitstatus_to_exitcode(status) == 9, said

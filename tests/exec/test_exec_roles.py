@@ -1,0 +1,77 @@
+"""For each built-in role an agent that tries everything: nothing gets past, and what it may do lands."""
+
+from __future__ import annotations
+
+import sys
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+import pytest
+
+from landlane.roles.model import BUILT_IN
+from landlane.sandbox.model import BUBBLEWRAP, LANDLOCK
+from tests.exec.support import Yard
+from tests.support.shell import fingerprint
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+pytestmark = pytest.mark.acceptance
+
+# What each role may change, and what it may not; those that are not named here change nothing.
+MAY = {
+    "code": "src/app.py",
+    "test": "tests/test_app.py",
+    "document": "docs/guide.md",
+    "refactor": "tests/test_app.py",
+    "release": "CHANGELOG.md",
+}
+MAY_NOT = {
+    "code": ("tests/test_app.py", "AGENTS.md"),
+    "test": ("src/app.py", "docs/guide.md"),
+    "document": ("src/app.py", "tests/test_app.py"),
+    "refactor": ("landlane.toml", ".github/workflows/x.yml"),
+    "release": ("src/app.py", "AGENTS.md"),
+}
+THOROUGH = ("code", "review")
+GOOD = "echo good >> {0}; landlane claim {0}; landlane commit -m Good {0}; landlane land --wait"
+CASES = [(role, LANDLOCK) for role in BUILT_IN] + [("code", BUBBLEWRAP), ("review", BUBBLEWRAP)]
+
+
+@pytest.fixture
+def yard(request: pytest.FixtureRequest, tmp_path: Path) -> Iterator[Yard]:
+    made = Yard(tmp_path, request.param)
+    yield made
+    made.close()
+
+
+@pytest.mark.parametrize(
+    ("role", "yard"), CASES, indirect=["yard"], ids=[f"{role}-{backend}" for role, backend in CASES]
+)
+def test_an_agent_that_tries_everything_gets_no_further_than_its_role(role: str, yard: Yard) -> None:
+    other = yard.shell.ask("workspace", "open", yard.shell.ask("task", "add", "Other")["task"]["id"])
+    place = other["workspace"]["path"]
+    before = {name: yard.git("rev-parse", name) for name in ("main", "HEAD")}
+    guarded = [yard.repository / ".git" / "hooks", yard.repository / "src"]
+    prints = [fingerprint(folder) for folder in guarded]
+    config = (yard.repository / ".git" / "config").read_bytes()
+    how = "thorough" if role in THOROUGH else "as its role"
+    words = ("tools/rogue.py", how, str(yard.repository), place, *MAY_NOT.get(role, ("src/app.py",)))
+
+    ended = yard.execute(role, sys.executable, *words, limit=100)
+
+    assert (ended.exit, ended.out.split()) == (0, []), ended
+    assert {name: yard.git("rev-parse", name) for name in ("main", "HEAD")} == before
+    assert [fingerprint(folder) for folder in guarded] == prints
+    assert (yard.repository / ".git" / "config").read_bytes() == config
+    assert yard.git("for-each-ref", "--format=%(refname)", "refs/heads/rogue") == ""
+    assert yard.git("status", "--porcelain") == ""
+    assert Path(place, "src", "app.py").read_text() == "x = 1\n"
+    assert yard.shell.ask("journal", "--verify")["ok"]
+
+    if path := MAY.get(role):
+        landed = yard.script(role, GOOD.format(path))
+        assert landed.exit == 0, landed
+        assert yard.git("show", f"main:{path}").endswith("good")
+        assert yard.git("diff", "--name-only", before["main"], "main").split() == [path]
+    assert yard.left_over() == []

@@ -1,0 +1,232 @@
+"""Clients started inside a fence: their role in their own words, and private copies of settings."""
+
+from __future__ import annotations
+
+import json
+import os
+import tomllib
+from typing import TYPE_CHECKING
+
+import pytest
+
+from landlane.app.open import open_house
+from landlane.clients.as_worker.registry import worker_command
+from landlane.context import Site
+from landlane.exec.start_client import client_of, furnish, prepare_start
+from landlane.git.discovery import HOME_POINTER
+from landlane.hooks.edit import check_edit
+from landlane.hooks.shell.effects import before_shell
+from landlane.processes.tree import Tree
+from landlane.protocol.hook_events import BEFORE, DENY, EDIT, NOTHING, SHELL, Event
+from landlane.roles.model import BUILT_IN
+from landlane.sessions.join import join
+from landlane.sessions.sandbox_runs import ENDED, begin_run, change_run
+from landlane.sessions.tool_calls import open_calls
+from landlane.settings.model import Settings
+from landlane.testing.repositories import git, make_repository
+
+if TYPE_CHECKING:
+    from pathlib import Path
+
+    from landlane.sessions.model import Session
+
+pytestmark = pytest.mark.integration
+
+
+@pytest.fixture
+def scratch(tmp_path: Path) -> Path:
+    made = tmp_path / "scratch"
+    made.mkdir(mode=0o700)
+    return made
+
+
+def words(scratch: Path, workspace: Path, role: str, *command: str) -> list[str]:
+    return [*prepare_start(command, BUILT_IN[role], Settings(), str(scratch), str(workspace)).command]
+
+
+def test_a_client_is_known_by_its_programs_name() -> None:
+    assert client_of(["/opt/bin/claude", "-p", "x"]) == "claude"
+    assert client_of(["make", "claude"]) == ""
+
+
+def test_any_other_command_is_started_as_it_is(scratch: Path, tmp_path: Path) -> None:
+    assert words(scratch, tmp_path, "review", "make", "--sandbox", "test") == [
+        "make",
+        "--sandbox",
+        "test",
+    ]
+
+
+def test_claude_keeps_its_users_settings_and_loses_the_tools_its_role_has_not(
+    scratch: Path, tmp_path: Path
+) -> None:
+    plain = words(scratch, tmp_path, "review", "claude", "do it")
+    assert plain[:2] == ["claude", "do it"]
+    assert "Edit" in json.loads(plain[plain.index("--settings") + 1])["permissions"]["deny"]
+
+    own = words(scratch, tmp_path, "review", "claude", "--settings", "own.json", "-p", "do it")
+    assert own.count("--settings") == 1
+    assert own[own.index("--settings") + 1] == "own.json"
+    kept = json.loads((scratch / "clients" / "claude" / "settings.json").read_text())
+    assert "Edit" in kept["permissions"]["deny"]
+    assert kept["sandbox"] == {"enabled": False}
+
+
+@pytest.mark.parametrize(
+    "given", [["--sandbox", "read-only"], ["-s", "read-only"], ["--sandbox=read-only"], ["--full-auto"], []]
+)
+def test_codex_has_no_sandbox_of_its_own_inside(scratch: Path, tmp_path: Path, given: list[str]) -> None:
+    found = words(scratch, tmp_path, "code", "codex", "exec", *given, "do it", "--", "--sandbox")
+    assert found[:3] == ["codex", "exec", "do it"]
+    end = found.index("--")
+    assert found[found.index("--sandbox") + 1] == "danger-full-access"
+    assert found[:end].count("--sandbox") == 1
+    assert found[end:] == ["--", "--sandbox"]
+
+
+def test_codex_runs_the_hooks_of_its_checkout_and_begins_without_our_server(
+    scratch: Path, tmp_path: Path
+) -> None:
+    assert "--dangerously-bypass-hook-trust" not in words(scratch, tmp_path, "code", "codex", "exec", "x")
+    (tmp_path / ".codex").mkdir()
+    (tmp_path / ".codex" / "hooks.json").write_text("{}")
+    (tmp_path / ".codex" / "config.toml").write_text("[mcp_servers.landlane]\ncommand = 'x'\n")
+    found = words(scratch, tmp_path, "code", "codex", "exec", "x")
+    assert "--dangerously-bypass-hook-trust" in found
+    assert "mcp_servers.landlane.required=false" in found
+
+
+def test_gemini_is_told_once_how_to_ask(scratch: Path, tmp_path: Path) -> None:
+    (scratch / "home" / ".gemini").mkdir(parents=True)
+    mine = {"tools": {"exclude": ["mine"], "other": 1}, "theme": "x"}
+    (scratch / "home" / ".gemini" / "settings.json").write_text(json.dumps(mine))
+    found = words(scratch, tmp_path, "review", "gemini", "--yolo", "-p", "x", "--approval-mode=plan")
+    assert found == ["gemini", "-p", "x", "--approval-mode", "yolo"]
+    joined = json.loads((scratch / "home" / ".gemini" / "settings.json").read_text())
+    assert joined["theme"] == "x"
+    assert joined["tools"]["other"] == 1
+    assert joined["tools"]["exclude"][0] == "mine"
+    assert "write_file" in joined["tools"]["exclude"]
+
+
+def test_opencode_keeps_what_its_user_has_in_the_same_variable(
+    scratch: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("OPENCODE_CONFIG_CONTENT", json.dumps({"model": "m", "permission": {"bash": "allow"}}))
+    start = prepare_start(["opencode", "run"], BUILT_IN["review"], Settings(), str(scratch), str(tmp_path))
+    found = json.loads(dict(start.environment)["OPENCODE_CONFIG_CONTENT"])
+    assert (found["model"], found["permission"]["edit"]) == ("m", "deny")
+
+
+def test_the_users_settings_are_copied_and_the_checkout_is_trusted(
+    scratch: Path, tmp_path: Path, sealed_home: Path
+) -> None:
+    (sealed_home / ".codex").mkdir()
+    (sealed_home / ".codex" / "config.toml").write_text('model = "m"\n')
+    (sealed_home / ".claude").mkdir()
+    (sealed_home / ".claude" / ".credentials.json").write_text("{}")
+    (sealed_home / ".claude.json").write_text(json.dumps({"userID": "u", "history": ["private"]}))
+    workspace = str(tmp_path / "work 'space'")
+
+    furnish(str(scratch), workspace, "/one:/two dir")
+
+    codex = tomllib.loads((scratch / "clients" / "codex" / "config.toml").read_text())
+    assert codex == {"model": "m", "projects": {workspace: {"trust_level": "trusted"}}}
+    claude = json.loads((scratch / "clients" / "claude" / ".claude.json").read_text())
+    assert (claude["userID"], "history" in claude) == ("u", False)
+    assert claude["projects"][workspace]["hasTrustDialogAccepted"]
+    assert (scratch / "home" / ".profile").read_text() == "export PATH='/one:/two dir'\n"
+    made = [path for path in scratch.rglob("*") if path.is_file()]
+    assert [path for path in made if os.stat(path).st_mode & 0o077] == []
+
+
+def test_settings_that_cannot_be_read_are_no_reason_not_to_begin(
+    scratch: Path, tmp_path: Path, sealed_home: Path
+) -> None:
+    (sealed_home / ".codex").mkdir()
+    (sealed_home / ".codex" / "config.toml").write_text("not = = toml\n")
+    (sealed_home / ".claude.json").write_text("[1, 2")
+
+    furnish(str(scratch), str(tmp_path), "/bin")
+
+    assert (scratch / "clients" / "codex" / "config.toml").read_text() == "not = = toml\n"
+
+
+def test_a_client_as_a_worker_gets_its_role_behind_the_translators_words(
+    scratch: Path, tmp_path: Path
+) -> None:
+    command = worker_command("gemini", model="m", extra=("--yolo", "--debug"))
+
+    found = words(scratch, tmp_path, "code", *command)
+
+    at = found.index("--") + 1
+    assert found[:at] == list(command[: command.index("--") + 1])
+    assert found[at:] == ["--debug", "--approval-mode", "yolo"]
+    assert client_of(command) == "gemini"
+    assert words(scratch, tmp_path, "code", *worker_command("aider")) == list(worker_command("aider"))
+
+
+@pytest.mark.parametrize("client", ["claude", "gemini", "qwen", "copilot", "opencode"])
+def test_in_a_clone_that_is_thrown_away_a_reader_may_edit(scratch: Path, tmp_path: Path, client: str) -> None:
+    def told(*, is_throwaway: bool) -> str:
+        start = prepare_start(
+            worker_command(client),
+            BUILT_IN["explore"],
+            Settings(),
+            str(scratch / str(is_throwaway)),
+            str(tmp_path),
+            is_throwaway=is_throwaway,
+        )
+        kept = [path.read_text() for path in (scratch / str(is_throwaway)).rglob("settings.json")]
+        return " ".join([*start.command[7:], *dict(start.environment).values(), *kept])
+
+    edit = {
+        "claude": '"Edit"',
+        "gemini": '"replace"',
+        "qwen": "--exclude-tools edit",
+        "copilot": "--deny-tool write",
+        "opencode": '"edit":"deny"',
+    }[client]
+    for is_throwaway in (False, True):
+        (scratch / str(is_throwaway)).mkdir()
+    assert edit in told(is_throwaway=False)
+    kept = told(is_throwaway=True)
+    assert edit not in kept
+    # What its role has not been given otherwise stays away.
+    network = {"claude": "WebFetch", "copilot": "--deny-tool url", "opencode": '"webfetch":"deny"'}
+    assert network.get(client, "web_fetch") in kept
+
+
+def test_the_scratch_of_a_run_is_free_to_its_own_session_alone(tmp_path: Path) -> None:
+    repository = make_repository(tmp_path / "shop", files={"a.py": "x = 1\n"})
+    scratch = tmp_path / "landlane-x1"
+    git(tmp_path, "clone", "--quiet", str(repository), str(scratch / "checkout"))
+    pointer = scratch / "checkout" / ".git" / HOME_POINTER
+    pointer.write_text(f"{repository / '.git'}\n")
+    house = open_house(str(scratch / "checkout"))
+    try:
+        context = house.context
+        own = join(context, "ann", role="explore", may_choose_role=True).session
+        other = join(context, "bob", role="explore", may_choose_role=True).session
+        tree = Tree(id="mark", root=context.processes.current(), is_wrapped=False)
+        facts = {"program": "sh", "home": str(repository / ".git"), "user": 0, "scratch": str(scratch)}
+        run = begin_run(context, own, tree, **facts)
+        folder = str(scratch / "checkout")
+
+        def verdict(session: Session, path: str) -> str:
+            event = Event(client="claude", kind=BEFORE, tool=EDIT, session="s", cwd=folder, paths=(path,))
+            return check_edit(context, session, event).verdict
+
+        assert verdict(own, "a.py") != DENY
+        assert verdict(own, str(repository / "a.py")) == DENY
+        assert verdict(other, "a.py") == DENY
+        site = Site(context=context, here=house.checkout, home=house.checkout.home_checkout)
+        shell = Event(client="claude", kind=BEFORE, tool=SHELL, session="s", cwd=folder, command="make")
+        assert before_shell(site, own, shell) == NOTHING
+        assert open_calls(context, own.id) == []  # what it does there is not looked at
+        before_shell(site, other, shell)
+        assert len(open_calls(context, other.id)) == 1
+        change_run(context, run, "ended", state=ENDED)
+        assert verdict(own, "a.py") == DENY
+    finally:
+        house.close()

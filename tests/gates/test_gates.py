@@ -1,0 +1,241 @@
+"""Gates in the store: asked, answered, withdrawn; whose task and claims are meanwhile; on both stores."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+import pytest
+
+from landlane.errors import Malformed, NotAllowed, Stale
+from landlane.gates import ask as gates
+from landlane.gates import decide
+from landlane.platform.process_identity import MachineProcesses
+from landlane.sessions import join as sessions
+from landlane.sessions.model import PERSON
+from landlane.sessions.notices import take_notices
+from landlane.setup.rebuild_store import rebuild_store
+from landlane.tasks.add import add_task
+from landlane.tasks.change import drop_task
+from landlane.tasks.model import NewTask
+from landlane.tasks.pick import Picked, next_task, resume_task
+from landlane.tasks.read import get_task, lessons_of
+from landlane.values import replace
+from tests.support.sites import MINUTE, SQLITE_ONLY, Agent, granted, opened, refused
+
+if TYPE_CHECKING:
+    from landlane.gates.model import Gate
+    from landlane.platform.process_identity import Process
+    from tests.support.sites import Site
+
+pytestmark = pytest.mark.contract
+
+HEAD = "1" * 40
+_ME = MachineProcesses().current()
+DEAD = replace(_ME, pid=2**22 - 3)
+EARLIER = replace(_ME, boot_id="an-earlier-boot")
+
+
+def person(site: Site, name: str = "eve") -> Agent:
+    context = site.context()
+    return Agent(context, sessions.join(context, name, kind=PERSON))
+
+
+def with_task(agent: Agent, path: str = "src/y.py") -> str:
+    add_task(agent.context, agent.session, NewTask(title=f"Say {path}", paths=(path,)), force=True)
+    picked = next_task(agent.context, agent.session)
+    assert isinstance(picked, Picked)
+    return picked.task.id
+
+
+def ask(agent: Agent, task: str, why: str = "May I?", kind: str = "approval", **about: Any) -> Gate:
+    return gates.ask(agent.context, agent.session, task, kind, why, about or {"head": HEAD})
+
+
+def say(agent: Agent, gate: Gate, *, yes: bool = True, why: str = "", head: str = "") -> Gate:
+    return decide.answer(agent.context, agent.session, gate.id, approve=yes, why=why, head=head)
+
+
+def held_by(site: Site) -> list[tuple[str, str]]:
+    return sorted((claim.pattern, claim.agent) for claim in site.claims())
+
+
+def test_a_task_at_a_gate_keeps_its_owner_and_the_gate_keeps_the_claims(site: Site) -> None:
+    ann, bob = site.agent("ann"), site.agent("bob")
+    task = with_task(ann)
+    granted(ann.claim("docs"))
+    gate = ask(ann, task)
+    found = get_task(ann.context, task)
+    assert (found.state, found.owner, found.session) == ("waiting_for_person", "ann", ann.session.id)
+    assert held_by(site) == [("docs", "gate-G1"), ("src/y.py", "gate-G1")]
+    assert refused(bob.claim("src/y.py"))[0].holder == "gate-G1"
+    assert not isinstance(next_task(bob.context, bob.session), Picked)
+    assert (gate.state, gate.before, gate.about) == ("waiting", "active", {"head": HEAD})
+
+
+def test_asking_the_same_again_finds_the_same_gate(site: Site) -> None:
+    ann, eve = site.agent("ann"), person(site)
+    task = with_task(ann)
+    gate = ask(ann, task)
+    assert ask(ann, task).id == gate.id
+    say(eve, gate)
+    assert ask(ann, task).state == "approved"
+    assert ask(ann, task, head="2" * 40).id == "G2"
+
+
+def test_the_answer_gives_task_and_claims_back_to_a_silent_owner(site: Site) -> None:
+    ann, eve = site.agent("ann"), person(site)
+    task = with_task(ann)
+    granted(ann.claim("docs", ttl_ms=5 * MINUTE, note="mine"))
+    before = {claim.pattern: (claim.mode, claim.ttl_ms, claim.task, claim.note) for claim in site.claims()}
+    gate = ask(ann, task)
+    for _ in range(5):  # a night: leases run out again and again, and are looked at
+        site.clock.advance(60 * MINUTE)
+        eve = person(site)
+        site.claims()
+    said = say(eve, gate, why="go ahead")
+    assert (said.state, said.answered_by, said.is_resumed) == ("approved", "eve", True)
+    found = get_task(ann.context, task)
+    assert (found.state, found.owner, found.session) == ("active", "ann", ann.session.id)
+    after = {claim.pattern: (claim.mode, claim.ttl_ms, claim.task, claim.note) for claim in site.claims()}
+    assert after == before
+    assert {claim.agent for claim in site.claims()} == {"ann"}
+    (notice,) = take_notices(ann.context, ann.session.id)
+    assert "go ahead" in notice
+    resumed = resume_task(ann.context, ann.session)
+    assert resumed is not None
+    assert resumed.task.id == task
+    site.clock.advance(31 * MINUTE)  # the lease runs again from here on
+    assert get_task(ann.context, task).state == "ready"
+
+
+@pytest.mark.parametrize("gone", [DEAD, EARLIER], ids=["dead", "of an earlier boot"])
+def test_without_its_owner_the_task_goes_back_with_the_answer_as_a_lesson(site: Site, gone: Process) -> None:
+    ann = site.agent("ann", process=gone)
+    task = with_task(ann)
+    gate = ask(ann, task)
+    site.clock.advance(31 * MINUTE)
+    bob, eve = site.agent("bob"), person(site)
+    said = say(eve, gate, yes=False, why="use the other key")
+    assert (said.state, said.is_resumed) == ("rejected", False)
+    assert held_by(site) == []
+    picked = next_task(bob.context, bob.session)
+    assert isinstance(picked, Picked)
+    assert (picked.task.id, picked.task.attempt) == (task, 2)
+    assert "use the other key" in picked.lessons[-1].why
+    with pytest.raises(Stale):
+        ask(ann, task, head="3" * 40)
+
+
+def test_an_owner_who_leaves_does_not_take_the_task_out_of_the_gate(site: Site) -> None:
+    ann, eve = site.agent("ann"), person(site)
+    task = with_task(ann)
+    gate = ask(ann, task)
+    sessions.leave(ann.context, ann.session)
+    assert get_task(eve.context, task).state == "waiting_for_person"
+    assert held_by(site) == [("src/y.py", "gate-G1")]
+    say(eve, gate)
+    assert get_task(eve.context, task).state == "ready"
+    assert "approved by eve" in lessons_of(eve.context, task)[-1].why
+
+
+def test_only_a_person_without_a_role_answers(site: Site) -> None:
+    ann, bob = site.agent("ann"), site.agent("bob", role="code")
+    gate = ask(ann, with_task(ann))
+    for agent in (ann, bob):
+        with pytest.raises(NotAllowed):
+            say(agent, gate)
+    assert gates.get_gate(ann.context, gate.id).state == "waiting"
+    eve = person(site)
+    with pytest.raises(Malformed, match="why"):
+        say(eve, gate, yes=False)
+    with pytest.raises(Stale, match="not about 2222"):
+        say(eve, gate, head="2222")
+    say(eve, gate, head=HEAD[:7])
+    with pytest.raises(NotAllowed, match="approved by eve"):
+        say(eve, gate, yes=False, why="no")
+
+
+def test_a_gate_is_withdrawn_by_who_asked_or_when_the_task_ends_otherwise(site: Site) -> None:
+    ann, bob = site.agent("ann"), site.agent("bob")
+    task, other = with_task(ann), with_task(bob, "src/z.py")
+    gate = ask(ann, task)
+    with pytest.raises(NotAllowed, match="asked by ann"):
+        decide.withdraw(bob.context, bob.session, gate.id)
+    assert decide.withdraw(ann.context, ann.session, gate.id).state == "withdrawn"
+    assert get_task(ann.context, task).state == "active"
+    second = ask(bob, other)
+    drop_task(ann.context, None, other, "not wanted")
+    assert gates.get_gate(ann.context, second.id).state == "withdrawn"
+    assert held_by(site) == [("src/y.py", "ann")]
+    assert gates.list_gates(ann.context) == []
+
+
+def test_the_riskiest_comes_first_and_an_approval_is_for_one_thing(site: Site) -> None:
+    ann, eve = site.agent("ann"), person(site)
+    kinds = ("taste", "approval", "financial", "credentials")
+    for number, kind in enumerate(kinds):
+        ask(ann, with_task(ann, f"src/{number}.py"), kind=kind)
+    listed = gates.list_gates(ann.context)
+    assert [gate.kind for gate in listed] == ["financial", "credentials", "approval", "taste"]
+    deploy = {"target": "prod", "commit": HEAD}
+    asked = gates.ask_freely(ann.context, ann.session, "deploy", "ship it", deploy)
+    assert gates.ask_freely(ann.context, ann.session, "deploy", "ship it, please", deploy).id == asked.id
+    look = ann.context.store.view
+    assert look(lambda reading: gates.find_approval(reading, "deploy", deploy)) is None
+    say(eve, asked)
+    assert look(lambda reading: gates.find_approval(reading, "deploy", deploy)) is not None
+    moved = {**deploy, "commit": "2" * 40}
+    assert look(lambda reading: gates.find_approval(reading, "deploy", moved)) is None
+
+
+def test_a_parked_task_without_an_owner_is_tried_again_or_dead(site: Site) -> None:
+    ann, eve = site.agent("ann"), person(site)
+    for number, (yes, then) in enumerate(((True, "ready"), (False, "dead"))):
+        add_task(ann.context, ann.session, NewTask(title=f"Task {number}"), force=True)
+        task = f"T{number + 1}"
+        gate = ann.context.change(
+            lambda tx, task=task: gates.open_gate_in(
+                tx, ann.context, None, task=task, kind="approval", why="three attempts failed", about={}
+            )
+        )
+        assert get_task(ann.context, task).state == "waiting_for_person"
+        say(eve, gate, yes=yes, why="because")
+        assert get_task(ann.context, task).state == then
+
+
+@pytest.mark.parametrize("kind", ["", "love"])
+def test_odd_questions_are_refused(site: Site, kind: str) -> None:
+    ann = site.agent("ann")
+    task = with_task(ann)
+    with pytest.raises(Malformed):
+        ask(ann, task, kind=kind)
+    for why in ("", " \n", "x" * 3000, "a\0b"):
+        with pytest.raises(Malformed):
+            ask(ann, task, why=why)
+    with pytest.raises(Malformed):
+        gates.get_gate(ann.context, "G99")
+    assert get_task(ann.context, task).state == "active"
+
+
+@SQLITE_ONLY
+def test_gates_are_rebuilt_from_the_journal(site: Site) -> None:
+    ann, eve = site.agent("ann"), person(site)
+    first, second = with_task(ann), with_task(ann, "src/z.py")
+    say(eve, ask(ann, first), why="yes")
+    waiting = ask(ann, second, why="And this?")
+    with opened(site) as house:
+        house.settle()
+        folder, repository_id = house.folder, house.store.repository
+        tasks = [get_task(house.context, task) for task in (first, second)]
+        before = (gates.list_gates(house.context, ()), [(t.state, t.owner, t.session, t.why) for t in tasks])
+        held = held_by(site)
+    site.close()
+    rebuild_store(folder, repository_id, ignore_case=False)
+    with opened(site) as house:
+        tasks = [get_task(house.context, task) for task in (first, second)]
+        after = (gates.list_gates(house.context, ()), [(t.state, t.owner, t.session, t.why) for t in tasks])
+        assert after == before
+    assert held_by(site) == held
+    eve = person(site)
+    say(eve, waiting)
+    assert get_task(eve.context, second).state == "active"

@@ -1,0 +1,797 @@
+"""Git's own hooks as fences: what they refuse to whom, whose hooks still run, and what goes on working."""
+
+from __future__ import annotations
+
+import os
+import signal
+import subprocess
+import sys
+from typing import TYPE_CHECKING, Any
+
+import pytest
+
+from landlane.claims import take as claims
+from landlane.doctor.examine import examine
+from landlane.doctor.try_git_hooks import look_at_fences
+from landlane.errors import NotAllowed
+from landlane.git.hook_pass import hooks_folder
+from landlane.git.shared_config import find_flips
+from landlane.journal.read import read_entries
+from landlane.sessions.join import join
+from landlane.setup.init import Chosen, carry_out, plan_init, plan_undo
+from landlane.setup.install_git_hooks import (
+    COMMITS,
+    PUSHES,
+    TARGET,
+    fences_wanted,
+    install_fences,
+    remove_fences,
+)
+from landlane.workspaces.commit import commit, make_wish
+from tests.support.landing import Yard as LandingYard
+from tests.support.resident import Served, copy_package
+from tests.support.workspaces import KINDS, Yard, add_remote
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+    from pathlib import Path
+
+    from landlane.git.discovery import Checkout
+
+pytestmark = pytest.mark.integration
+
+LANDING = "[landing]\nchecks = []\nresident = false\n"
+
+
+class Fenced(Yard):
+    """A repository whose git runs our hooks."""
+
+    @property
+    def home(self) -> Checkout:
+        return self.house().checkout.home_checkout
+
+    def install(self) -> None:
+        install_fences(self.home)
+
+    def hold(self, agent: str, pattern: str) -> None:
+        context = self.house(agent).context
+        request = claims.make_request(context, (context.repository.pattern(pattern),))
+        claims.take(context, self.session(agent), request)
+
+    def git(
+        self, *words: str, at: Path | str | None = None, agent: str = "", **variables: str
+    ) -> subprocess.CompletedProcess[str]:
+        given = {**os.environ, "GIT_EDITOR": "true", **variables}
+        if agent:
+            given["LANDLANE_AGENT"] = agent
+        command = ["git", "-c", "protocol.file.allow=always", *words]
+        return subprocess.run(
+            command, cwd=at or self.repository, capture_output=True, text=True, timeout=60, env=given
+        )
+
+    def ok(self, *words: str, **more: Any) -> str:
+        done = self.git(*words, **more)
+        assert not done.returncode, (words, done.stderr)
+        return done.stdout
+
+    def refused(self, *words: str, **more: Any) -> str:
+        done = self.git(*words, **more)
+        assert done.returncode, (words, done.stdout)
+        assert "landlane: " in done.stderr, done.stderr
+        return done.stderr
+
+    def stage(self, path: str, text: str = "text\n", at: Path | str | None = None) -> None:
+        root = self.repository if at is None else type(self.repository)(at)
+        (root / path).parent.mkdir(parents=True, exist_ok=True)
+        (root / path).write_text(text, encoding="utf-8")
+        self.ok("add", path, at=str(root))
+
+    def hook(self, name: str, script: str, folder: Path | None = None) -> None:
+        path = (folder or self.repository / ".git" / "hooks") / name
+        path.parent.mkdir(parents=True, exist_ok=True)
+        path.write_text(f"#!/bin/sh\n{script}\n", encoding="utf-8")
+        path.chmod(0o755)
+
+    def guard(self) -> None:
+        """Let the queue be the only one to move main."""
+        self.settings(LANDING)
+
+    def tip(self, branch: str = "main") -> str:
+        return self.ok("rev-parse", branch).strip()
+
+    def caught(self, kind: str = "fence.caught") -> list[dict[str, object]]:
+        return [entry.facts() for entry in read_entries(self.house().context) if entry.kind == kind]
+
+
+@pytest.fixture
+def yard(repository: Path) -> Iterator[Fenced]:
+    made = Fenced(repository)
+    made.install()
+    yield made
+    made.end()
+
+
+# ------------------------------------------------------------------------------------------- in and out
+
+
+@pytest.mark.parametrize(
+    "config",
+    [
+        "[core]\n\tbare = false\n",
+        "[core]\n\tbare = false\n\thooksPath = .husky # ours\n[user]\n\tname = x\n",
+        "[user]\n\tname = x",
+        "[core] bare = false\n[core]\n\tHooksPath=hooks\n[core]\n\thookspath = other\n",
+    ],
+)
+def test_undoing_brings_back_the_config_byte_for_byte(repository: Path, config: str) -> None:
+    yard = Fenced(repository)
+    path = repository / ".git" / "config"
+    home = yard.home
+    path.write_text(config, encoding="utf-8")
+
+    install_fences(home)
+    install_fences(home)
+    assert not fences_wanted(home)
+    assert yard.ok("config", "core.hooksPath").strip() == hooks_folder(home.common_dir)
+    assert not find_flips(home)
+    remove_fences(home)
+
+    if config.count("ooks") < 3:  # of several values git keeps one
+        assert path.read_text(encoding="utf-8") == config
+    assert yard.git("config", "core.hooksPath").stdout.strip() in ("", ".husky", "other")
+    assert not os.path.exists(hooks_folder(home.common_dir))
+    yard.end()
+
+
+def test_what_others_set_meanwhile_stays_when_ours_goes(repository: Path) -> None:
+    yard = Fenced(repository)
+    path = repository / ".git" / "config"
+    before = path.read_text(encoding="utf-8")
+    yard.install()
+    yard.ok("config", "alias.st", "status")
+
+    remove_fences(yard.home)
+
+    assert path.read_text(encoding="utf-8") == before + "[alias]\n\tst = status\n"
+    yard.end()
+
+
+def test_a_moved_repository_gets_its_hooks_back(yard: Fenced) -> None:
+    yard.end()
+    moved = yard.repository.with_name("moved")
+    yard.repository.rename(moved)
+    there = Fenced(moved)
+
+    there.site()
+
+    assert there.ok("config", "core.hooksPath").strip() == str(moved / ".git" / "landlane" / "githooks")
+    there.end()
+
+
+# --------------------------------------------------------------------------------------------- commits
+
+
+def test_a_person_without_company_commits_freely(yard: Fenced) -> None:
+    for number in range(3):  # the first takes the ordinary road, the others the quick one
+        yard.stage("a.py", f"{number}\n")
+        yard.ok("commit", "-q", "-m", "Work")
+    assert not yard.caught()
+
+
+def test_a_commit_of_a_held_path_is_refused_to_everybody_but_its_holder(yard: Fenced) -> None:
+    yard.stage("b.py")
+    yard.ok("commit", "-q", "-m", "The quick road is open now")
+    yard.hold("ann", "a.py")
+    yard.stage("a.py")
+
+    said = yard.refused("commit", "-q", "-m", "Work", agent="bob")
+    assert "a.py is held by ann until" in said
+    assert "OVERRIDE" not in said
+    assert "held by ann" in yard.refused("commit", "-q", "-m", "Work")
+    assert [one["rule"] for one in yard.caught()] == ["claim before you change"] * 2
+    assert {one["fence"] for one in yard.caught()} == {"git hook"}
+
+    yard.ok("commit", "-q", "-m", "Work", agent="ann")
+
+
+def test_both_ends_of_a_rename_count(yard: Fenced) -> None:
+    yard.stage("old.py", "some text that git knows again\n")
+    yard.ok("commit", "-q", "-m", "Work")
+    yard.hold("ann", "old.py")
+    yard.ok("mv", "old.py", "new.py")
+
+    assert "old.py is held" in yard.refused("commit", "-q", "-m", "Move", agent="bob")
+
+
+def test_unclaimed_paths_are_refused_where_a_claim_is_required(yard: Fenced) -> None:
+    yard.settings('[claims]\nrequired = ["src/**"]\n')
+    yard.hold("ann", "elsewhere")
+    yard.stage("src/a.py")
+    assert "src/a.py is not claimed" in yard.refused("commit", "-q", "-m", "Work", agent="bob")
+    yard.hold("bob", "src/**")
+    yard.ok("commit", "-q", "-m", "Work", agent="bob")
+    yard.stage("docs/a.md")
+    yard.ok("commit", "-q", "-m", "Work", agent="bob")
+
+
+def test_policy_strict_wants_a_claim_for_everything(yard: Fenced) -> None:
+    yard.settings('[hooks]\npolicy = "strict"\n[claims]\nfree = ["scratch/**"]\n')
+    yard.session("bob")
+    yard.stage("docs/a.md")
+    assert "docs/a.md is not claimed" in yard.refused("commit", "-q", "-m", "Work", agent="bob")
+    yard.ok("reset", "-q")
+    yard.stage("scratch/a.md")
+    yard.ok("commit", "-q", "-m", "Work", agent="bob")
+
+
+def test_a_role_that_does_not_commit_or_write_there_is_refused(yard: Fenced) -> None:
+    join(yard.house().context, "rex", role="review")
+    join(yard.house().context, "cody", role="code")
+    yard.stage("tests/test_a.py")
+    assert "refused" in yard.refused("commit", "-q", "-m", "Work", agent="rex")
+    assert "tests/test_a.py" in yard.refused("commit", "-q", "-m", "Work", agent="cody")
+    assert [one["rule"] for one in yard.caught()] == ["stay in your role"] * 2
+    yard.ok("reset", "-q")
+    yard.stage("src/a.py")
+    yard.ok("commit", "-q", "-m", "Work", agent="cody")
+
+
+def test_a_merge_counts_only_by_what_it_changes_itself(yard: Fenced) -> None:
+    yard.stage("a.py", "base\n")
+    yard.ok("commit", "-q", "-m", "Base")
+    yard.ok("switch", "-q", "-c", "topic")
+    yard.stage("a.py", "mine\n")
+    yard.ok("commit", "-q", "-m", "Mine", agent="bob")
+    yard.ok("switch", "-q", "main")
+    yard.stage("a.py", "theirs\n")
+    yard.stage("b.py", "theirs\n")
+    yard.ok("commit", "-q", "-m", "Theirs", agent="ann")
+    yard.hold("ann", "b.py")
+    yard.ok("switch", "-q", "topic")
+    assert yard.git("merge", "-q", "main", agent="bob").returncode
+    yard.stage("a.py", "both\n")
+
+    yard.ok("commit", "-q", "-m", "Merge", agent="bob")
+
+
+@pytest.mark.parametrize("kind", KINDS)
+def test_the_fence_stands_in_every_workspace(yard: Fenced, kind: str) -> None:
+    opened = yard.open(kind=kind, agent="bob").workspace
+    yard.hold("ann", "a.py")
+    yard.stage("a.py", at=opened.path)
+
+    assert "held by ann" in yard.refused("commit", "-q", "-m", "Work", at=opened.path, agent="bob")
+    yard.ok("reset", "-q", at=opened.path)
+    yard.stage("b.py", at=opened.path)
+    yard.ok("commit", "-q", "-m", "Work", at=opened.path, agent="bob")
+    yard.stage("b.py", "again\n", at=opened.path)
+    yard.ok("commit", "-q", "--amend", "-m", "Work", at=opened.path, agent="bob")
+
+
+def test_a_clone_made_before_gets_the_hooks_and_loses_them_again(repository: Path) -> None:
+    yard = Fenced(repository)
+    yard.hook("post-commit", "exit 0")
+    opened = yard.open(kind="clone").workspace
+    before = yard.ok("config", "core.hooksPath", at=opened.path)
+
+    install_fences(yard.home, [opened.path])
+    assert yard.ok("config", "core.hooksPath", at=opened.path).strip() == hooks_folder(yard.home.common_dir)
+    later = yard.open(kind="clone").workspace
+    remove_fences(yard.home, [opened.path, later.path])
+
+    assert yard.ok("config", "core.hooksPath", at=opened.path) == before
+    assert yard.ok("config", "core.hooksPath", at=later.path) == before
+    yard.end()
+
+
+def test_our_own_commit_passes_and_runs_the_users_hook_once(yard: Fenced) -> None:
+    log = yard.repository / ".git" / "log"
+    yard.hook("pre-commit", f'echo "pre $LANDLANE_PASS" >> "{log}"')
+    yard.guard()
+    log.unlink()
+    yard.hold("ann", "a.py")
+    (yard.repository / "a.py").write_text("text\n", encoding="utf-8")
+    site = yard.site()
+    wish = make_wish(site, ["a.py"], str(yard.repository), message="Work")
+    with pytest.raises(NotAllowed) as refused:
+        commit(site, yard.session("ann"), wish)
+    assert refused.value.code == "TARGET_GUARDED"
+    assert not log.exists()
+
+    yard.ok("switch", "-q", "-c", "topic")
+    commit(site, yard.session("ann"), wish)
+
+    assert log.read_text(encoding="utf-8") == "pre \n"
+
+
+# ------------------------------------------------------------------------------------ the user's own hooks
+
+
+def test_every_hook_of_the_user_still_runs_with_gits_own_input(yard: Fenced) -> None:
+    log = yard.repository / ".git" / "log"
+    for name in ("pre-commit", "prepare-commit-msg", "commit-msg", "post-commit", "post-checkout"):
+        yard.hook(name, f'echo "{name} $# $PWD" >> "{log}"')
+    yard.hook("reference-transaction", f'[ "$1" = prepared ] && sed "s/^/ref /" >> "{log}"; exit 0')
+    yard.hook("pre-push", f'sed "s/^/push $1 /" >> "{log}"')
+    yard.stage("a.py")
+    yard.ok("commit", "-q", "-m", "Work")
+    head, before = yard.tip(), yard.tip("HEAD~1")
+    root = yard.repository
+
+    assert log.read_text(encoding="utf-8").splitlines() == [
+        f"pre-commit 0 {root}",
+        f"prepare-commit-msg 2 {root}",
+        f"commit-msg 1 {root}",
+        f"ref {before} {head} HEAD",
+        f"ref {before} {head} refs/heads/main",
+        f"post-commit 0 {root}",
+    ]
+    log.unlink()
+    remote = add_remote(yard.repository)
+    log.unlink(missing_ok=True)
+    yard.ok("push", "-q", "origin", "HEAD:refs/heads/other")
+    assert f"push origin HEAD {head} refs/heads/other {'0' * 40}" in log.read_text(encoding="utf-8")
+    assert remote.exists()
+
+
+@pytest.mark.parametrize("name", ["pre-commit", "commit-msg", "reference-transaction"])
+def test_a_hook_of_the_user_that_says_no_is_obeyed(yard: Fenced, name: str) -> None:
+    before = yard.tip()
+    yard.hook(name, "echo 'not like this' >&2; exit 7")
+    yard.stage("a.py")
+    done = yard.git("commit", "-q", "-m", "Work")
+    assert done.returncode
+    assert "not like this" in done.stderr
+    assert yard.tip() == before
+
+
+@pytest.mark.parametrize("is_relative", [True, False])
+def test_hooks_of_a_former_hooks_path_go_on_running(repository: Path, is_relative: bool) -> None:
+    yard = Fenced(repository)
+    folder = repository / ".husky"
+    yard.ok("config", "core.hooksPath", ".husky" if is_relative else str(folder))
+    yard.install()
+    yard.hook("pre-commit", f'echo ran >> "{repository / ".git" / "log"}"', folder)  # added later
+    yard.ok("add", ".husky")
+    yard.ok("commit", "-q", "-m", "Hooks")
+    worktree = repository.with_name("tree")
+    yard.ok("worktree", "add", "-q", "-b", "side", str(worktree))
+    yard.stage("b.py", at=worktree)
+    yard.ok("commit", "-q", "-m", "Work", at=worktree)
+
+    assert (repository / ".git" / "log").read_text(encoding="utf-8") == "ran\nran\n"
+    remove_fences(yard.home)
+    assert yard.ok("config", "core.hooksPath").strip() == (".husky" if is_relative else str(folder))
+    yard.end()
+
+
+# -------------------------------------------------------------------------------------------- the override
+
+
+def test_a_person_overrides_with_a_reason_that_is_kept(yard: Fenced) -> None:
+    yard.guard()
+    yard.hold("ann", "a.py")
+    yard.stage("a.py")
+    assert "LANDLANE_OVERRIDE" in yard.refused("commit", "-q", "-m", "Work")
+
+    yard.ok("commit", "-q", "-m", "Work", LANDLANE_OVERRIDE="ann is on leave")
+
+    (entry,) = yard.caught("fence.overridden")
+    assert entry["reason"] == "ann is on leave"
+    assert entry["paths"] == ["a.py"]
+
+
+def test_an_agent_cannot_override(yard: Fenced) -> None:
+    yard.hold("ann", "a.py")
+    yard.stage("a.py")
+    said = yard.refused("commit", "-q", "-m", "Work", agent="bob", LANDLANE_OVERRIDE="I want to")
+    assert "only a person" in said
+    joined = join(yard.house().context, "eve")
+    shown = f"{joined.session.id}:{joined.secret}"
+    said = yard.refused("commit", "-q", "-m", "x", LANDLANE_SESSION=shown, LANDLANE_OVERRIDE="I want to")
+    assert "only a person" in said
+    assert "only a person" in yard.refused("commit", "-q", "-m", "x", CLAUDECODE="1", LANDLANE_OVERRIDE="x")
+    assert not yard.caught("fence.overridden")
+
+
+def test_a_registered_ancestor_is_an_agent_whatever_it_says(yard: Fenced) -> None:
+    yard.hold("ann", "a.py")
+    yard.stage("a.py")
+    script = (
+        "import os, subprocess, sys\n"
+        "from landlane.app.open import open_house\n"
+        "from landlane.sessions.join import join\n"
+        "context = open_house('.').context\n"
+        "join(context, 'bob', process=context.processes.current())\n"
+        "os.environ['LANDLANE_OVERRIDE'] = 'please'\n"
+        "sys.exit(subprocess.run(['git', 'commit', '-q', '-m', 'Work']).returncode)\n"
+    )
+    done = subprocess.run(
+        [sys.executable, "-c", script], cwd=yard.repository, capture_output=True, text=True, timeout=60
+    )
+    assert done.returncode == 1
+    assert "only a person can override that: this is the session of bob" in done.stderr
+
+
+def test_an_agent_known_by_its_process_commits_what_it_holds_and_nothing_else(yard: Fenced) -> None:
+    opened = yard.open(agent="bob").workspace
+    yard.hold("bob", "b.py")
+    yard.hold("ann", "a.py")
+    script = (
+        "import subprocess\n"
+        "from landlane.app.open import open_house\n"
+        "from landlane.sessions.join import join\n"
+        "context = open_house('.').context\n"
+        "join(context, 'bob', process=context.processes.current())\n"
+        "for path in ('b.py', 'b.py', 'b.py', 'a.py'):\n"
+        "    open(path, 'a').write('more')\n"
+        "    subprocess.run(['git', 'add', path], check=True)\n"
+        "    print(subprocess.run(['git', 'commit', '-q', '-m', 'Work']).returncode, flush=True)\n"
+    )
+    command = [sys.executable, "-c", script]
+    done = subprocess.run(command, cwd=opened.path, capture_output=True, text=True, timeout=60)
+    assert done.stdout.split() == ["0", "0", "0", "1"], done.stderr
+    assert "a.py is held by ann" in done.stderr
+
+
+# ----------------------------------------------------------------------------------------- the target branch
+
+
+def test_the_first_landing_settings_are_committed_by_hand(yard: Fenced) -> None:
+    yard.guard()
+    yard.stage("a.py")
+    assert "`landlane land`" in yard.refused("commit", "-q", "-m", "Work")
+
+
+WAYS = {
+    "commit": [("commit", "-q", "--allow-empty", "-m", "x")],
+    "commit without hooks": [("commit", "-q", "--no-verify", "--allow-empty", "-m", "x")],
+    "amend": [("commit", "-q", "--no-verify", "--amend", "-m", "x")],
+    "merge": [("merge", "-q", "topic")],
+    "merge commit": [("merge", "-q", "--no-ff", "-m", "x", "topic")],
+    "pull": [("pull", "-q", "--ff-only", ".", "topic")],
+    "push": [("config", "receive.denyCurrentBranch", "ignore"), ("push", "-q", ".", "topic:main")],
+    "forced push": [("config", "receive.denyCurrentBranch", "ignore"), ("push", "-q", ".", "+main~1:main")],
+    "reset": [("reset", "-q", "--hard", "main~1")],
+    "rebase": [("rebase", "-q", "--onto", "topic", "main~1", "main")],
+    "cherry-pick": [("cherry-pick", "topic")],
+    "revert": [("revert", "--no-edit", "HEAD")],
+    "rename": [("branch", "-m", "main", "other")],
+    "rename over": [("switch", "-q", "--detach"), ("branch", "-M", "topic", "main")],
+    "delete": [("switch", "-q", "--detach"), ("branch", "-q", "-D", "main")],
+    "branch -f": [("switch", "-q", "--detach"), ("branch", "-q", "-f", "main", "topic")],
+    "update-ref": [("update-ref", "refs/heads/main", "topic")],
+    "update-ref -d": [("update-ref", "-d", "refs/heads/main")],
+    "fetch": [("switch", "-q", "--detach"), ("fetch", "-q", ".", "topic:main")],
+    "checkout -B": [("checkout", "-q", "-B", "main", "topic")],
+}
+
+
+@pytest.mark.parametrize("is_packed", [True, False])
+@pytest.mark.parametrize("way", WAYS)
+def test_nothing_but_the_queue_moves_the_target(yard: Fenced, way: str, is_packed: bool) -> None:
+    yard.guard()
+    yard.ok("switch", "-q", "-c", "topic")
+    yard.stage("topic.py")
+    yard.ok("commit", "-q", "-m", "Topic")
+    yard.ok("switch", "-q", "main")
+    if is_packed:
+        yard.ok("pack-refs", "--all")
+    before = yard.tip()
+    *first, last = WAYS[way]
+    for words in first:
+        yard.ok(*words)
+
+    done = yard.git(*last)
+
+    assert yard.tip() == before, (done.stdout, done.stderr)
+    assert done.returncode, (done.stdout, done.stderr)
+    assert "the landing queue, which alone moves main" in done.stderr
+
+
+def test_a_linked_worktree_is_no_way_round(yard: Fenced) -> None:
+    yard.guard()
+    opened = yard.open(agent="bob").workspace
+    yard.stage("b.py", at=opened.path)
+    yard.ok("commit", "-q", "-m", "Work", at=opened.path, agent="bob")
+    before = yard.tip()
+    yard.ok("config", "receive.denyCurrentBranch", "ignore")
+    for words in (("update-ref", "refs/heads/main", "HEAD"), ("push", "-q", ".", "HEAD:main")):
+        assert "landing queue" in yard.refused(*words, at=opened.path, agent="bob", LANDLANE_OVERRIDE="x")
+    assert yard.tip() == before
+
+
+def test_a_clone_cannot_push_into_the_target(yard: Fenced) -> None:
+    yard.guard()
+    yard.ok("switch", "-q", "--detach")
+    opened = yard.open(agent="bob", kind="clone").workspace
+    yard.stage("b.py", at=opened.path)
+    yard.ok("commit", "-q", "-m", "Work", at=opened.path, agent="bob")
+    before = yard.tip()
+    for more in ((), ("--no-verify",)):
+        assert "landing queue" in yard.refused(
+            "push", *more, "home", "HEAD:main", at=opened.path, agent="bob"
+        )
+    assert yard.tip() == before
+
+
+def test_the_branch_here_may_follow_what_landed_at_the_remote(yard: Fenced) -> None:
+    yard.guard()
+    remote = add_remote(yard.repository)
+    clone = yard.repository.with_name("colleague")
+    yard.ok("clone", "-q", str(remote), str(clone), at=yard.repository.parent)
+    yard.stage("a.py", at=clone)
+    yard.ok("commit", "-q", "-m", "Landed", at=clone)
+    yard.ok("push", "-q", "origin", "main", at=clone)
+
+    yard.ok("pull", "-q", "--ff-only")
+    yard.stage("b.py")
+    assert "landing queue" in yard.refused("commit", "-q", "-m", "Work")
+
+
+def test_the_queue_itself_moves_the_target(repository: Path) -> None:
+    landing = LandingYard(repository)
+    install_fences(landing.house.checkout.home_checkout)
+    landing.configure()
+    landing.branch("one", {"b.txt": "b\n"})
+    landing.branch("two", {"c.txt": "c\n"})
+    before = landing.tip
+
+    assert landing.land("one").state == "landed"
+    assert landing.land("two", "bob").state == "landed"
+
+    assert landing.tip != before
+    kinds = [entry.kind for entry in read_entries(landing.house.context)]
+    assert "fence.caught" not in kinds
+    landing.close()
+
+
+# --------------------------------------------------------------------------------------- branches of others
+
+
+@pytest.mark.parametrize("is_packed", [True, False])
+def test_the_branch_of_anothers_workspace_is_neither_deleted_nor_rewound(
+    yard: Fenced, is_packed: bool
+) -> None:
+    opened = yard.open(agent="ann").workspace
+    yard.stage("a.py", at=opened.path)
+    yard.ok("commit", "-q", "-m", "Work", at=opened.path, agent="ann")
+    if is_packed:
+        yard.ok("pack-refs", "--all")
+    ref = f"refs/heads/{opened.branch}"
+    before = yard.tip(ref)
+    for words in (
+        ("update-ref", "-d", ref),
+        ("update-ref", ref, "main"),
+        ("push", "-q", ".", f"+main:{ref}"),
+        ("push", "-q", ".", f":{ref}"),
+    ):
+        assert "ann's workspace" in yard.refused(*words, agent="bob")
+    reset = yard.refused("reset", "-q", "--hard", "HEAD~1", at=opened.path, agent="bob")
+    assert "ann's workspace" in reset
+    assert yard.tip(ref) == before
+    assert {one["rule"] for one in yard.caught()} == {"leave the work of others alone"}
+    yard.ok("reset", "-q", "--hard", "HEAD~1", at=opened.path, agent="ann")
+
+
+def test_a_branch_that_is_checked_out_elsewhere_is_left_alone(yard: Fenced) -> None:
+    worktree = yard.repository.with_name("tree")
+    yard.ok("worktree", "add", "-q", "-b", "side", str(worktree))
+    assert f"checked out at {worktree}" in yard.refused("update-ref", "-d", "refs/heads/side")
+    yard.ok("update-ref", "-d", "refs/heads/side", LANDLANE_OVERRIDE="it is mine")
+    yard.ok("branch", "free")
+    yard.ok("branch", "-q", "-D", "free")
+
+
+def test_pushes_past_the_queue_and_over_others_are_refused(yard: Fenced) -> None:
+    remote = add_remote(yard.repository)
+    yard.guard()
+    yard.ok("push", "-q", "origin", "main")  # with it the remote has the settings
+    opened = yard.open(agent="ann").workspace
+    yard.ok("push", "-q", "origin", f"{opened.branch}:{opened.branch}", agent="ann")
+    yard.ok("switch", "-q", "-c", "topic")
+    yard.stage("a.py")
+    yard.ok("commit", "-q", "-m", "Work")
+
+    assert "`landlane land`" in yard.refused("push", "-q", "origin", "topic:main")
+    assert "ann's workspace" in yard.refused("push", "-q", "origin", f":{opened.branch}", agent="bob")
+    orphan = yard.ok("commit-tree", "-m", "x", "HEAD^{tree}").strip()
+    forced = f"+{orphan}:refs/heads/{opened.branch}"
+    assert "ann's workspace" in yard.refused("push", "-q", "origin", forced, agent="bob")
+    yard.ok("push", "-q", "origin", "topic")
+    assert remote.exists()
+
+
+# ----------------------------------------------------------------------------------- what goes on working
+
+
+@pytest.mark.parametrize("kind", KINDS)
+def test_ordinary_work_on_ones_own_branch_goes_on(yard: Fenced, kind: str) -> None:
+    yard.guard()
+    opened = yard.open(agent="bob", kind=kind).workspace
+
+    def ok(*words: str) -> str:
+        return yard.ok(*words, at=opened.path, agent="bob")
+
+    for number in range(3):
+        yard.stage("b.py", f"{number}\n", at=opened.path)
+        ok("commit", "-q", "-m", f"Work {number}")
+    yard.stage("b.py", "stashed\n", at=opened.path)
+    ok("stash")
+    ok("stash", "pop")
+    ok("checkout", "-q", "HEAD", "--", "b.py")
+    ok("rebase", "-q", "--force-rebase", "HEAD~2")
+    ok("reset", "-q", "--hard", "HEAD~1")
+    ok("bisect", "start", "HEAD", "HEAD~1")
+    ok("bisect", "reset")
+    ok("tag", "mark")
+    ok("tag", "-d", "mark")
+    ok("branch", "mine")
+    ok("branch", "-q", "-D", "mine")
+    ok("pack-refs", "--all")
+    ok("gc", "--quiet")
+    ok("fetch", "-q", "home" if kind == "clone" else ".", "main")
+    assert not yard.caught()
+
+
+def test_packing_is_no_deletion(yard: Fenced) -> None:
+    yard.guard()
+    opened = yard.open(agent="ann").workspace
+    before = (yard.tip(), yard.tip(opened.branch))
+    yard.ok("pack-refs", "--all", "--prune", agent="bob")
+    yard.ok("gc", "--quiet", agent="bob")
+    yard.ok("pack-refs", "--all", agent="bob")
+    assert (yard.tip(), yard.tip(opened.branch)) == before
+    assert "refs/heads/main" in (yard.repository / ".git" / "packed-refs").read_text(encoding="utf-8")
+    assert not yard.caught()
+
+
+def test_workspaces_are_opened_and_closed_by_us_without_being_judged(yard: Fenced) -> None:
+    yard.guard()
+    for kind in KINDS:
+        opened = yard.open(agent="ann", kind=kind).workspace
+        yard.stage("a.py", at=opened.path)
+        yard.ok("commit", "-q", "-m", "Work", at=opened.path, agent="ann")
+        yard.close(opened, agent="ann")
+    assert not yard.caught()
+
+
+# ---------------------------------------------------------------------------------------------- breakage
+
+
+def test_a_missing_interpreter_refuses_and_says_how_to_go_on(yard: Fenced) -> None:
+    script = yard.repository / ".git" / "landlane" / "githooks" / "pre-commit"
+    text = script.read_text(encoding="utf-8")
+    script.write_text(text.replace(sys.executable, "/nowhere/python"), encoding="utf-8")
+    yard.stage("a.py")
+    said = yard.refused("commit", "-q", "-m", "Work")
+    assert "could not be run" in said
+    assert "landlane init" in said
+
+
+def test_a_killed_check_refuses(yard: Fenced) -> None:
+    script = yard.repository / ".git" / "landlane" / "githooks" / "pre-commit"
+    text = script.read_text(encoding="utf-8")
+    assert sys.executable in text
+    killed = f"sh -c 'kill -{signal.SIGKILL.value} $$' "
+    script.write_text(text.replace(f"{sys.executable} -I", f"{killed} -I"), encoding="utf-8")
+    yard.stage("a.py")
+    assert "could not be run" in yard.refused("commit", "-q", "-m", "Work")
+
+
+def test_a_broken_store_refuses(yard: Fenced) -> None:
+    yard.stage("a.py")
+    yard.end()
+    for name in ("store.db", "store.db-wal", "store.db-shm"):
+        path = yard.repository / ".git" / "landlane" / name
+        if name == "store.db":
+            path.write_bytes(b"no store at all" * 100)
+        else:
+            path.unlink(missing_ok=True)
+    assert "refused" in yard.refused("commit", "-q", "-m", "Work")
+
+
+# ------------------------------------------------------------------------------------------ the resident
+
+
+def test_behind_a_fence_the_resident_judges(yard: Fenced, tmp_path: Path) -> None:
+    served = Served(yard.repository, copy_package(tmp_path / "package"))
+    opened = yard.open(agent="bob", kind="clone").workspace
+    shown = served.join("bob")
+    yard.hold("ann", "a.py")
+    variables = {"LANDLANE_SESSION": shown, "LANDLANE_RESIDENT": served.begin()}
+    yard.stage("a.py", at=opened.path)
+
+    said = yard.refused("commit", "-q", "-m", "Work", at=opened.path, **variables, LANDLANE_OVERRIDE="x")
+    assert "a.py is held by ann until" in said
+    yard.ok("reset", "-q", at=opened.path)
+    yard.stage("b.py", at=opened.path)
+    yard.ok("commit", "-q", "-m", "Work", at=opened.path, **variables)
+    yard.guard()
+    yard.ok("config", "receive.denyCurrentBranch", "ignore")
+    said = yard.refused("push", "home", "+HEAD:main", at=opened.path, **variables)
+    assert "landing queue" in said
+
+
+def test_behind_a_fence_without_a_resident_nothing_is_committed(yard: Fenced, tmp_path: Path) -> None:
+    yard.stage("a.py")
+    said = yard.refused("commit", "-q", "-m", "Work", LANDLANE_RESIDENT=str(tmp_path / "nobody"))
+    assert "the resident does not answer" in said
+
+
+# ---------------------------------------------------------------------------------------------- the doctor
+
+
+def test_the_doctor_proves_that_the_fences_refuse(yard: Fenced) -> None:
+    add_remote(yard.repository)
+    yard.guard()
+    yard.ok("push", "-q", "origin", "main")
+    context, checkout = yard.house().context, yard.house().checkout
+    entries = len(yard.caught())
+
+    rows = dict(look_at_fences(context, checkout))
+
+    assert set(rows) == {COMMITS, PUSHES, TARGET}
+    assert all(row.is_ok and row.is_enforced and "was refused" in row.found for row in rows.values()), rows
+    assert len(yard.caught()) == entries
+
+
+def test_the_doctors_commit_is_refused_for_the_path_alone(yard: Fenced) -> None:
+    rows = dict(look_at_fences(yard.house().context, yard.house().checkout))
+    assert "was refused" in rows[COMMITS].found
+    assert not rows[TARGET].is_enforced
+
+
+def test_the_doctor_sees_what_is_not_there(repository: Path) -> None:
+    yard = Fenced(repository)
+    rows = look_at_fences(yard.house().context, yard.house().checkout)
+    assert all(not row.is_enforced and "landlane init" in row.hint for _, row in rows)
+    yard.end()
+
+
+def test_the_doctor_puts_back_what_another_tool_overwrote_and_keeps_its_hooks(yard: Fenced) -> None:
+    log = yard.repository / ".git" / "log"
+    yard.hook("pre-commit", f'echo husky >> "{log}"', yard.repository / ".husky")
+    yard.ok("config", "core.hooksPath", ".husky")
+    context, checkout = yard.house().context, yard.house().checkout
+    assert all(not row.is_ok for _, row in look_at_fences(context, checkout))
+
+    rows = look_at_fences(context, checkout, is_fixing=True)
+
+    assert all(row.is_ok for _, row in rows), rows
+    yard.stage("a.py")
+    yard.ok("commit", "-q", "-m", "Work")
+    assert log.read_text(encoding="utf-8") == "husky\n"
+    remove_fences(yard.home)
+    assert yard.ok("config", "core.hooksPath").strip() == ".husky"
+
+
+def test_the_doctor_sees_a_hook_that_cannot_run(yard: Fenced) -> None:
+    script = yard.repository / ".git" / "landlane" / "githooks" / "pre-commit"
+    script.chmod(0o644)
+    context, checkout = yard.house().context, yard.house().checkout
+    assert not dict(look_at_fences(context, checkout))[COMMITS].is_ok
+    assert dict(look_at_fences(context, checkout, is_fixing=True))[COMMITS].is_enforced
+
+
+# ---------------------------------------------------------------------------------------------------- init
+
+
+def test_init_puts_the_fences_in_and_undo_takes_them_out(repository: Path) -> None:
+    path = repository / ".git" / "config"
+    before = path.read_bytes()
+    chosen = Chosen(has_clients=False)
+    plan = plan_init(str(repository), chosen)
+    assert ("change", str(path)) in [line[:2] for line in plan.lines]
+
+    assert str(path) in carry_out(plan).changed
+    rows = {check.name: check for check in examine(str(repository))}
+    assert rows[COMMITS].is_enforced, rows[COMMITS]
+    assert rows[PUSHES].is_ok, rows[PUSHES]
+    assert plan_init(str(repository), chosen).is_nothing
+    undo = plan_undo(str(repository))
+    assert ("restore", str(path)) in [line[:2] for line in undo.lines]
+    carry_out(undo)
+
+    assert path.read_bytes() == before
+    assert not {check.name: check for check in examine(str(repository))}[COMMITS].is_enforced

@@ -1,0 +1,198 @@
+"""The schema and the hash of handoffs: what must be said, of which type, how long; what is sealed."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+
+from landlane.errors import Malformed, SettingsError
+from landlane.handoffs.model import (
+    Draft,
+    Handoff,
+    check_draft,
+    check_receiver,
+    digest_of,
+    is_addressed,
+    is_same_digest,
+    is_whole,
+    may_take,
+    read_field,
+    summary_of,
+)
+from landlane.handoffs.text import plain, tell_handoff, tell_standing
+from landlane.settings.load import check_settings
+from landlane.settings.model import Settings
+from landlane.values import as_dict, replace
+
+pytestmark = pytest.mark.unit
+
+OWN = Settings(
+    handoffs_required=("product",),
+    handoffs_fields=(
+        ("risk", {"type": "text", "required": True, "longest": 10}),
+        ("tickets", {"type": "list"}),
+        ("points", {"type": "number"}),
+        ("urgent", {"type": "flag"}),
+    ),
+)
+
+
+def made(**said: Any) -> Handoff:
+    who = {"id": "H1", "task": "T1", "lineage": "T1", "sender": "ann", "session": "s", "to": "bob"}
+    texts = {"product": "p", "context": "c", "next": "n", "digest": ""}
+    lists: dict[str, list[str]] = {"constraints": ["k"], "blockers": [], "assumptions": []}
+    numbers = {"attempt": 1, "maximum": 5, "sent_at": 1000, "until": 2000}
+    facts: dict[str, Any] = {**who, **texts, **lists, **numbers, "fields": {}, "taken": {"head": "abc"}}
+    handoff = Handoff(**{**facts, **said})
+    return replace(handoff, digest=digest_of(handoff))
+
+
+def refused(draft: Draft, settings: Settings | None = None) -> Malformed:
+    with pytest.raises(Malformed) as error:
+        check_draft(draft, settings or Settings())
+    return error.value
+
+
+def test_empty_items_go_and_line_ends_at_the_ends_do_not_count() -> None:
+    draft = check_draft(
+        Draft(task="T1", to="bob", context="\ntext\n", constraints=("a", " ", "b ")), Settings()
+    )
+    assert (draft.context, draft.constraints) == ("text", ("a", "b"))
+    assert check_draft(draft, Settings()) == draft
+
+
+@pytest.mark.parametrize(
+    ("said", "code"),
+    [
+        ({}, "HANDOFF_INCOMPLETE"),
+        ({"next": " \n"}, "HANDOFF_INCOMPLETE"),
+        ({"next": "x" * 4001}, "TEXT_TOO_LONG"),
+        ({"context": "x" * 64_001}, "TEXT_TOO_LONG"),
+        ({"context": "a\0b"}, "BAD_TEXT"),
+        ({"next": 7}, "HANDOFF_WRONG_TYPE"),
+        ({"next": "n", "constraints": "abc"}, "HANDOFF_WRONG_TYPE"),
+        ({"next": "n", "constraints": (1,)}, "HANDOFF_WRONG_TYPE"),
+        ({"next": "n", "blockers": ("x",) * 51}, "TOO_MANY"),
+        ({"next": "n", "fields": {"risk": "low"}}, "HANDOFF_UNKNOWN_FIELD"),
+        ({"next": "n", "fields": ["risk"]}, "HANDOFF_WRONG_TYPE"),
+        ({"next": "n", "maximum": 6}, "OUT_OF_RANGE"),
+        ({"next": "n", "maximum": -1}, "OUT_OF_RANGE"),
+        ({"next": "n", "taken": {"x": "y" * 400_001}}, "TEXT_TOO_LONG"),
+        ({"next": "n", "to": ""}, "NO_RECEIVER"),
+        ({"next": "n", "to": "not a name"}, "BAD_NAME"),
+        ({"next": "n", "to": "role:"}, "BAD_ROLE"),
+        ({"next": "n", "task": ""}, "BAD_TASK"),
+    ],
+)
+def test_what_is_not_as_it_should_be_is_refused(said: dict[str, Any], code: str) -> None:
+    assert refused(Draft(**{"task": "T1", "to": "bob", **said})).code == code
+
+
+def test_a_project_says_what_else_is_required_and_of_which_type() -> None:
+    whole = {"product": "p", "next": "n", "fields": {"risk": "low", "tickets": ["a", ""], "points": 2.5}}
+    draft = check_draft(Draft(task="T1", to="bob", **whole), OWN)
+    assert draft.fields == {"points": 2.5, "risk": "low", "tickets": ["a"]}
+    lacking = refused(Draft(task="T1", to="bob", next="n"), OWN)
+    assert lacking.facts["missing"] == ["product", "risk"]
+    assert lacking.hint == "--product FILE; --field risk=VALUE"
+    for fields in (
+        {"risk": "x" * 11},
+        {"risk": 1},
+        {"risk": "l", "points": True},
+        {"risk": "l", "urgent": 1},
+    ):
+        assert refused(Draft(task="T1", to="bob", next="n", product="p", fields=fields), OWN).code in (
+            "TEXT_TOO_LONG",
+            "HANDOFF_WRONG_TYPE",
+        )
+
+
+def test_typed_fields_become_what_the_settings_say() -> None:
+    said = ("risk=a=b", "tickets=a; b", "points=3", "points=2.5", "urgent=yes", "urgent=false")
+    assert [read_field(one, OWN)[1] for one in said] == ["a=b", ["a", "b"], 3, 2.5, True, False]
+    for wrong in ("risk", "=x", "points=many"):
+        with pytest.raises(Malformed):
+            read_field(wrong, OWN)
+
+
+def test_settings_are_checked_key_by_key() -> None:
+    section = {
+        "max": 2,
+        "wait": "1h",
+        "required": ["next"],
+        "fields": {"risk": "text", "n": {"type": "list"}},
+    }
+    read = check_settings({"handoffs": section})
+    assert (read["handoffs_max"], read["handoffs_wait_ms"]) == (2, 3_600_000)
+    assert read["handoffs_fields"] == (("risk", {"type": "text"}), ("n", {"type": "list"}))
+    for wrong in (
+        {"max": 0},
+        {"required": ["nothing"]},
+        {"fields": {"next": "text"}},
+        {"fields": {"a b": "text"}},
+        {"fields": {"a": "date"}},
+        {"fields": {"a": {"kind": "text"}}},
+    ):
+        with pytest.raises(SettingsError):
+            check_settings({"handoffs": wrong})
+
+
+def test_the_hash_is_over_all_that_was_handed_over_and_nothing_that_came_later() -> None:
+    handoff = made()
+    assert is_whole(handoff)
+    for name in ("product", "context", "next", "sender", "to", "task"):
+        assert not is_whole(replace(handoff, **{name: "other"})), name
+    for name, other in (("attempt", 2), ("maximum", 6), ("constraints", []), ("taken", {"head": "abd"})):
+        assert not is_whole(replace(handoff, **{name: other})), name
+    later = replace(handoff, state="accepted", accepted_by="bob", until=0, declined={"x": 1}, holder="s")
+    assert is_whole(later)
+    assert is_whole(Handoff(**as_dict(handoff)))
+    assert "does not fit" in tell_handoff(replace(handoff, next="other"))[1]
+
+
+def test_enough_of_the_hash_will_do() -> None:
+    handoff = made()
+    assert is_same_digest(handoff, handoff.digest.upper())
+    assert is_same_digest(handoff, handoff.digest[:8])
+    assert not is_same_digest(handoff, handoff.digest[:7])
+    assert not is_same_digest(handoff, "")
+
+
+def test_for_whom_it_is() -> None:
+    handoff = made()
+    assert is_addressed(handoff, "bob", "")
+    assert is_addressed(handoff, "bob-T1-x9k2m", "")  # a worker of that kind, at this task
+    for name in ("bobby", "bob-T2-x9k2m", "bob-T12-x9k2m", "ann"):
+        assert not is_addressed(handoff, name, "test")
+    assert is_addressed(made(to="role:test"), "eve", "test")
+    assert not is_addressed(made(to="role:test"), "eve", "")
+    assert is_addressed(made(to="anybody"), "eve", "")
+    assert check_receiver("role:test") == "role:test"
+
+
+def test_when_its_time_is_over_it_is_anybodys_but_not_whose_who_declined() -> None:
+    handoff = made()
+    assert [may_take(handoff, "eve", "", now) for now in (1999, 2000)] == [False, True]
+    declined = replace(handoff, until=1500, declined={"bob": 3000})
+    assert [may_take(declined, "bob", "", now) for now in (1600, 2999, 3000)] == [False, False, True]
+    assert may_take(declined, "eve", "", 1600)
+
+
+def test_it_reads_well_in_few_words_and_in_many() -> None:
+    handoff = made(next="write\nthe test", taken={"branch": "b", "head": "", "dirty": ["a"] * 30})
+    assert summary_of(handoff) == "c\nnext: write\nthe test"
+    told = "\n".join(tell_handoff(handoff))
+    assert "Next step:\n  write\n  the test\n" in told
+    assert "Branch: b, with no commit yet" in told
+    assert "and 10 more" in told
+    assert "… (landlane handoff show H1)" in "\n".join(tell_handoff(made(context="x" * 3000)))
+    assert tell_standing(handoff, "noon", 1000).startswith("waits for bob until noon")
+    assert tell_standing(handoff, "noon", 2000).startswith("waits for anybody (bob did not come)")
+    assert tell_standing(replace(handoff, state="accepted", accepted_by="x"), "", 0).startswith(
+        "accepted by x"
+    )
+
+
+def test_nothing_that_is_said_moves_the_cursor_of_whoever_reads_it() -> None:
+    assert plain("red\x1b[31m\x07\r\u202e\nok\tü") == "red\\x1b[31m\\x07\\r\\u202e\nok\tü"

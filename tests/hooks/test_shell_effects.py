@@ -1,0 +1,899 @@
+"""Shell calls of coding clients: what they really changed, whether it was theirs, and how it is put right."""
+
+from __future__ import annotations
+
+import json
+import os
+import subprocess
+import sys
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+import pytest
+
+from landlane.app.open import House, open_house
+from landlane.claims.read import list_claims
+from landlane.claims.release import release
+from landlane.claims.take import make_request, take
+from landlane.errors import LandlaneError, NotAllowed
+from landlane.files import look_at
+from landlane.hooks.dispatch import handle
+from landlane.hooks.shell import effects
+from landlane.hooks.shell.effects import after_shell, before_shell, settle_open
+from landlane.hooks.shell.ownership import names_file
+from landlane.journal.read import read_entries
+from landlane.protocol.hook_events import DENY, HOLD, NOTHING, TELL, Event
+from landlane.sessions.client_sessions import ClientName, begin_child
+from landlane.sessions.file_versions import last_seen, remember
+from landlane.sessions.join import join
+from landlane.sessions.notices import take_notices
+from landlane.sessions.tool_calls import begin_call
+from landlane.store import records
+from landlane.testing.repositories import git, make_repository
+from landlane.values import as_dict, replace
+from landlane.workspaces.commit import commit, make_wish
+from landlane.workspaces.fix_unauthorized_writes import (
+    accept_breach,
+    move_breach,
+    refuse_breached,
+    standing_breaches,
+    undo_breach,
+)
+from landlane.workspaces.model import Workspace
+from landlane.workspaces.unauthorized_writes import (
+    ACCEPTED,
+    CLEARED,
+    HELD,
+    MOVED,
+    OPEN,
+    STRAY,
+    UNDONE,
+    find_breach,
+    list_breaches,
+)
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+    from landlane.protocol.hook_events import Answer
+    from landlane.sessions.model import Session
+    from landlane.store.interface import Change
+
+pytestmark = pytest.mark.integration
+
+FILES = {"src/a.py": "one\ntwo\n", "src/b.py": "b\n", "docs/n.md": "n\n", ".gitignore": "ignored/\n*.log\n"}
+HELPER = "import sys\nopen(sys.argv[1], 'a').write('x\\n')\n"
+
+
+class Place:
+    """A repository with two sessions: ann, whose shell is watched, and beth, who holds src/a.py."""
+
+    def __init__(self, root: Path) -> None:
+        self.root = root
+        self.house: House = open_house(str(root))
+        self.context = self.house.context
+        self.site = self.house.site()
+        self.ann = join(self.context, "ann").session
+        self.beth = join(self.context, "beth").session
+        self.claim(self.beth, "src/a.py", task="")
+        self._calls = 0
+
+    def claim(self, session: Session, *paths: str, task: str = "") -> None:
+        patterns = tuple(self.context.repository.pattern_of(path, "literal") for path in paths)
+        outcome = take(self.context, session, make_request(self.context, patterns, task=task))
+        assert not outcome.refused
+
+    def event(self, kind: str, command: str, call: str = "c1", cwd: Path | None = None) -> Event:
+        where = str(cwd or self.root)
+        return Event(
+            client="claude", kind=kind, session="x", cwd=where, tool="shell", command=command, call=call
+        )
+
+    def shell(self, command: str, *, session: Session | None = None, cwd: Path | None = None) -> Answer:
+        """What a client does: the hook, the command unless it is denied, the hook again."""
+        self._calls += 1
+        call = f"c{self._calls}"
+        who = session or self.ann
+        house = open_house(str(cwd or self.root))
+        try:
+            before = before_shell(house.site(), who, self.event("before", command, call, cwd))
+            if before.verdict == DENY:
+                return before
+            subprocess.run(
+                command, shell=True, cwd=cwd or self.root, check=False, timeout=30, capture_output=True
+            )
+            return after_shell(house.site(), who, self.event("after", command, call, cwd))
+        finally:
+            house.close()
+
+    def breach(self) -> str:
+        """The only one that is open."""
+        (found,) = list_breaches(self.context)
+        return found.id
+
+    def held_by(self, session: Session) -> set[str]:
+        return {claim.pattern for claim in list_claims(self.context) if claim.session == session.id}
+
+    def workspace(self, session: Session, name: str) -> Path:
+        """Open a workspace for a session, as `workspace open` leaves it."""
+        path = self.root.parent / name
+        git(self.root, "worktree", "add", "--quiet", "-b", name, str(path))
+
+        def work(tx: Change) -> None:
+            made = Workspace(
+                id=records.next_id(tx, "workspace"),
+                task=f"T-{name}",
+                attempt=1,
+                agent=session.agent,
+                session=session.id,
+                machine=session.machine,
+                home=str(self.root / ".git"),
+                kind="worktree",
+                path=str(path),
+                branch=name,
+                state="open",
+                opened_at=0,
+            )
+            records.put(tx, "workspace", as_dict(made), "opened", session)
+
+        self.context.change(work)
+        return path
+
+
+@pytest.fixture
+def place(tmp_path: Path) -> Iterator[Place]:
+    root = make_repository(tmp_path.resolve() / "repository", files=FILES)
+    (root / "helper.py").write_text(HELPER)
+    found = Place(root)
+    yield found
+    found.house.close()
+
+
+@pytest.fixture
+def quick(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Nobody is waited for: in these tests no holder's hook is on its way."""
+    monkeypatch.setattr("landlane.hooks.shell.ownership._WAIT_SECONDS", 0.0)
+
+
+PYTHON = sys.executable
+WRITES = {
+    "redirect": "echo x > src/a.py",
+    "append": "echo x >> src/a.py",
+    "tee": "echo x | tee src/a.py > /dev/null",
+    "sed": "sed -i s/one/1/ src/a.py",
+    "cp": "cp src/b.py src/a.py",
+    "mv": "mv src/b.py src/a.py",
+    "dd": "dd if=src/b.py of=src/a.py",
+    "heredoc to cat": "cat > src/a.py <<'EOF'\nnew\nEOF\n",
+    "heredoc to python": f"{PYTHON} - <<'EOF'\nopen('src/a.py', 'w').write('new')\nEOF\n",
+    "python -c": f"{PYTHON} -c \"open('src/a.py', 'w').write('new')\"",
+    "git checkout": "git checkout -- src/a.py",
+    "helper script": f"{PYTHON} helper.py src/a.py",
+}
+LOOKS = {
+    "grep": "grep '>' src/a.py",
+    "cat": "cat src/a.py",
+    "sed -n": "sed -n 1p src/a.py",
+    "git diff": "git diff -- src/a.py",
+    "diff": "diff src/a.py src/b.py",
+    "wc": "wc -l src/a.py",
+    "python -c": f"{PYTHON} -c \"print(open('src/a.py').read())\"",
+    "tee": "tee /dev/null < src/a.py",
+    "cp": 'cp src/a.py "$(mktemp)"',
+    "git log": "git log -- src/a.py",
+    "git show": "git show HEAD:src/a.py",
+    "echo": 'echo "> src/a.py"',
+    "touch": "touch src/a.py",
+    "git status": "git status --short",
+    "mention": 'echo "git reset --hard"',
+    "search": "grep -rn 'git stash' .",
+}
+
+
+@pytest.mark.usefixtures("quick")
+@pytest.mark.parametrize("way", WRITES)
+def test_every_way_to_write_is_caught_and_undone(place: Place, way: str) -> None:
+    (place.root / "src/a.py").write_bytes(b"one, uncommitted \xff\n")
+
+    answer = place.shell(WRITES[way])
+
+    assert answer.verdict in (TELL, DENY)
+    assert "src/a.py" in answer.text
+    assert "beth" in answer.text
+    if answer.verdict == TELL:
+        undo_breach(place.site, place.ann, place.breach())
+    assert (place.root / "src/a.py").read_bytes() == b"one, uncommitted \xff\n"
+
+
+@pytest.mark.usefixtures("quick")
+@pytest.mark.parametrize("way", LOOKS)
+def test_whoever_only_looks_hears_nothing(place: Place, way: str) -> None:
+    (place.root / "src/a.py").write_text("one\nuncommitted >\n")
+
+    assert place.shell(LOOKS[way]) == NOTHING
+    assert list_breaches(place.context) == []
+    assert place.held_by(place.ann) == set()
+
+
+def test_the_report_names_holder_task_end_and_the_way_back(place: Place) -> None:
+    place.claim(place.beth, "docs/n.md", task="T7")
+
+    answer = place.shell("echo x > docs/n.md")
+
+    assert answer.text.startswith("Your shell command changed docs/n.md, held by beth for task T7 until 20")
+    assert f"landlane stray undo {place.breach()}" in answer.text
+    kinds = [entry.facts() for entry in read_entries(place.context) if entry.kind == "fence.caught"]
+    assert [(one["rule"], one["fence"]) for one in kinds] == [("claim before you change", "shell check")]
+    (notice,) = take_notices(place.context, place.beth.id)
+    assert "ann changed docs/n.md" in notice
+
+
+@pytest.mark.usefixtures("quick")
+def test_deleting_renaming_and_permissions_are_caught_and_undone(place: Place) -> None:
+    place.claim(place.beth, "src/b.py", "docs/n.md", "link", "new.txt")
+    (place.root / "link").symlink_to("src/a.py")
+    (place.root / "new.txt").write_bytes(b"\x00untracked\r\n")
+
+    place.shell("rm src/a.py; mv src/b.py src/c.py; chmod +x docs/n.md; ln -sf docs link; rm new.txt")
+    undo_breach(place.site, None, place.breach())
+
+    assert (place.root / "src/a.py").read_text() == FILES["src/a.py"]
+    assert (place.root / "src/b.py").read_text() == FILES["src/b.py"]
+    assert not os.access(place.root / "docs/n.md", os.X_OK)
+    assert os.readlink(place.root / "link") == "src/a.py"
+    assert (place.root / "new.txt").read_bytes() == b"\x00untracked\r\n"
+    assert place.held_by(place.ann) == {"src/c.py"}
+
+
+@pytest.mark.usefixtures("quick")
+def test_a_held_file_that_git_ignores_is_watched_too(place: Place) -> None:
+    (place.root / "ignored").mkdir()
+    (place.root / "ignored/secret").write_text("kept\n")
+    place.claim(place.beth, "ignored/secret")
+
+    assert "ignored/secret" in place.shell("echo x > ignored/secret").text
+    undo_breach(place.site, None, place.breach())
+
+    assert (place.root / "ignored/secret").read_text() == "kept\n"
+
+
+def test_a_write_by_the_holder_itself_is_nobodys_breach(place: Place) -> None:
+    before_shell(place.site, place.ann, place.event("before", "make"))
+    file = place.root / "src/a.py"
+    file.write_text("by beth\n")
+    remember(place.context, place.beth.id, {str(file): look_at(str(file))})
+
+    assert after_shell(place.site, place.ann, place.event("after", "make")) == NOTHING
+
+
+def test_the_holders_hook_may_come_a_moment_later(place: Place, monkeypatch: pytest.MonkeyPatch) -> None:
+    before_shell(place.site, place.ann, place.event("before", "make"))
+    file = place.root / "src/a.py"
+    file.write_text("by beth\n")
+    slept: list[str] = []
+
+    def pause() -> None:
+        slept.append("a moment")
+        remember(place.context, place.beth.id, {str(file): look_at(str(file))})
+
+    monkeypatch.setattr("landlane.hooks.shell.ownership._pause", pause)
+
+    assert after_shell(place.site, place.ann, place.event("after", "make")) == NOTHING
+    assert len(slept) == 1
+
+
+@pytest.mark.usefixtures("quick")
+def test_with_a_command_of_the_holder_running_nobody_is_accused(place: Place) -> None:
+    begin_call(place.context, place.beth.id, "b1", str(place.root), "")
+
+    answer = place.shell("echo x > src/a.py")
+
+    assert answer.verdict == TELL
+    assert "may not have been you" in answer.text
+    refuse_breached(place.site, place.ann, ["src/a.py"], str(place.root))
+    undo_breach(place.site, None, place.breach())
+    assert (place.root / "src/a.py").read_text() == FILES["src/a.py"]
+
+
+@pytest.mark.usefixtures("quick")
+def test_a_third_command_is_a_doubt_only_where_ours_does_not_name_the_file(place: Place) -> None:
+    carl = join(place.context, "carl").session
+    begin_call(place.context, carl.id, "k1", str(place.root), "")
+
+    assert "Take it back now" in place.shell("echo x > src/a.py").text
+    (place.root / "run.sh").write_text("echo y > src/a.py\n")
+    assert "may not have been you" in place.shell("sh run.sh").text
+
+
+@pytest.mark.usefixtures("quick")
+def test_what_a_parent_holds_is_not_in_its_childs_way(place: Place) -> None:
+    name = ClientName(client="claude", session="x", agent="sub")
+    child = begin_child(place.context, name, place.beth).session
+    other = begin_child(
+        place.context, ClientName(client="claude", session="x", agent="two"), place.ann
+    ).session
+
+    assert place.shell("echo x > src/a.py", session=child) == NOTHING
+    assert "held by beth" in place.shell("echo y > src/a.py", session=other).text
+
+
+# ------------------------------------------------------------------------------------------ what is free
+
+
+def test_a_free_path_is_taken_for_whoever_changed_it(place: Place) -> None:
+    assert place.shell("echo x > src/b.py; echo y > new.py") == NOTHING
+
+    assert place.held_by(place.ann) == {"src/b.py", "new.py"}
+    seen = last_seen(place.context, place.ann.id, str(place.root / "new.py"))
+    assert seen is not None
+    assert seen[0] == look_at(str(place.root / "new.py"))[0]
+
+
+def test_of_two_commands_at_once_each_takes_only_what_it_names(place: Place) -> None:
+    begin_call(place.context, place.beth.id, "b1", str(place.root), "")
+
+    assert place.shell("echo x > mine.py; sh -c 'echo y > their''s.py'") == NOTHING
+
+    assert place.held_by(place.ann) == {"mine.py"}
+    assert last_seen(place.context, place.ann.id, str(place.root / "theirs.py")) is None
+
+
+def test_whoever_is_alone_still_takes_what_it_changes(place: Place) -> None:
+    release(place.context, place.beth, None)
+    from landlane.sessions.join import leave
+
+    leave(place.context, place.beth)
+
+    assert place.shell("echo x > src/b.py") == NOTHING
+    assert place.shell("echo y > src/a.py") == NOTHING
+    assert place.held_by(place.ann) == {"src/b.py", "src/a.py", "helper.py"} - {"helper.py"}
+
+
+def test_what_is_as_committed_is_not_taken(place: Place) -> None:
+    (place.root / "src/b.py").write_text("dirty\n")
+
+    assert place.shell("git checkout -- src/b.py") == NOTHING
+    assert place.held_by(place.ann) == set()
+
+
+def test_strict_reports_what_was_not_claimed(place: Place) -> None:
+    (place.root / "landlane.toml").write_text('[hooks]\npolicy = "strict"\n')
+    place.claim(place.ann, "docs/n.md")
+
+    answer = place.shell("echo x > src/b.py; echo x > docs/n.md")
+
+    assert "src/b.py, which you have not claimed" in answer.text
+    assert "docs/n.md" not in answer.text
+    assert place.held_by(place.ann) == {"docs/n.md"}
+
+
+@pytest.mark.usefixtures("quick")
+def test_watch_tells_and_blocks_nothing(place: Place) -> None:
+    (place.root / "landlane.toml").write_text('[hooks]\npolicy = "watch"\n')
+
+    answer = place.shell("echo x > src/a.py")
+
+    assert answer.verdict == TELL
+    assert "src/a.py, held by beth" in answer.text
+    assert "It was let pass and only noted" in answer.text
+    assert "you cannot commit" not in answer.text
+    refuse_breached(place.site, place.ann, ["src/a.py"], str(place.root))
+    house = open_house(str(place.root))
+    said = before_shell(house.site(), place.ann, place.event("before", "git stash", "s"))
+    house.close()
+    assert said.verdict == TELL
+    assert said.text.startswith("Landlane let this command pass and only noted it")
+    assert "Nothing of the command was run" not in said.text
+
+
+def test_a_role_that_may_not_write_is_told(place: Place, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(effects, "may_write", lambda _site, _session, _path: "reviewers only read")
+
+    answer = place.shell("echo x > src/b.py")
+
+    assert "your role may not: reviewers only read" in answer.text
+    (caught,) = [entry.facts() for entry in read_entries(place.context) if entry.kind == "fence.caught"]
+    assert caught["rule"] == "stay in your role"
+
+
+# ------------------------------------------------------------------------------------------ git verbs
+
+
+@pytest.mark.parametrize(
+    "command",
+    [
+        "git reset --hard",
+        "git clean -fd",
+        "git checkout main",
+        "git switch -c other",
+        "git stash",
+        "git add -A",
+        "git push --force",
+        "cd src && git add .. && git stash",
+        "bash -c 'git reset --hard'",
+    ],
+)
+def test_a_verb_that_hits_everybody_is_refused_with_its_scoped_form(place: Place, command: str) -> None:
+    (place.root / "src/a.py").write_text("uncommitted\n")
+
+    answer = place.shell(command)
+
+    assert answer.verdict == DENY
+    assert "Instead: " in answer.text
+    assert "beth: src/a.py" in answer.text
+    assert (place.root / "src/a.py").read_text() == "uncommitted\n"
+
+
+def test_in_another_repository_such_a_verb_is_nobodys_business(place: Place, tmp_path: Path) -> None:
+    other = make_repository(tmp_path / "other")
+    (other / "README.md").write_text("changed\n")
+
+    assert place.shell(f"cd {other} && git reset --hard") == NOTHING
+    assert (other / "README.md").read_text() != "changed\n"
+
+
+# ------------------------------------------------------------------------------------------ other checkouts
+
+
+@pytest.mark.usefixtures("quick")
+def test_writing_beside_the_own_workspace_is_a_stray_and_can_be_moved(place: Place) -> None:
+    own = place.workspace(place.ann, "ann-work")
+
+    answer = place.shell(f"echo x >> {place.root}/src/b.py", cwd=own)
+
+    assert "outside of your own workspace" in answer.text
+    breach = find_breach(place.context, place.breach())
+    assert (breach.kind, breach.root) == (STRAY, str(place.root))
+    assert f"landlane stray move {breach.id} --to W1" in answer.text
+    move_breach(place.site, place.ann, breach.id)
+    assert (own / "src/b.py").read_text() == "b\nx\n"
+    assert (place.root / "src/b.py").read_text() == "b\n"
+    assert find_breach(place.context, breach.id).state == MOVED
+
+
+@pytest.mark.usefixtures("quick")
+def test_a_shell_that_stands_beside_the_own_workspace_strays(place: Place) -> None:
+    place.workspace(place.ann, "ann-work")
+
+    assert "outside of your own workspace" in place.shell("echo x > src/b.py").text
+    with pytest.raises(NotAllowed) as refused:
+        refuse_breached(place.site, place.ann, ["src/b.py"], str(place.root))
+    assert refused.value.code == "STRAY_WRITE"
+
+
+@pytest.mark.usefixtures("quick")
+def test_a_held_file_in_another_checkout_is_watched_though_nothing_names_it(place: Place) -> None:
+    own = place.workspace(place.ann, "ann-work")
+    (place.root / "src/a.py").write_text("beth, uncommitted\n")
+    (own / "t.py").write_text(f"import os\nopen({str(place.root / 'src/a.py')!r}, 'w').write('x')\n")
+
+    answer = place.shell(f"{PYTHON} t.py", cwd=own)
+
+    assert "src/a.py, held by beth" in answer.text
+    undo_breach(place.site, None, place.breach())
+    assert (place.root / "src/a.py").read_text() == "beth, uncommitted\n"
+
+
+@pytest.mark.usefixtures("quick")
+def test_in_anothers_workspace_nothing_is_ours_to_change(place: Place) -> None:
+    theirs = place.workspace(place.beth, "beth-work")
+
+    answer = place.shell(f"cd {theirs} && echo x > docs/n.md")
+
+    assert "in the workspace of beth" in answer.text
+    undo_breach(place.site, None, place.breach())
+    assert (theirs / "docs/n.md").read_text() == "n\n"
+
+
+@pytest.mark.usefixtures("quick")
+@pytest.mark.parametrize(
+    "command",
+    [
+        "echo q >> ../other/src/a.py",
+        "cd ../other && echo q >> src/a.py",
+        "cd .. && echo q >> other/src/a.py",
+        "sh unseen.sh",
+    ],
+)
+def test_a_held_file_in_a_worktree_made_by_hand_is_watched(place: Place, command: str) -> None:
+    other = place.root.parent / "other"
+    git(place.root, "worktree", "add", "--quiet", "-b", "other", str(other))
+    (place.root / "unseen.sh").write_text('cd ../"oth""er" && echo q >> src/a".py"\n')
+
+    answer = place.shell(command)
+
+    assert "src/a.py, held by beth" in answer.text
+    undo_breach(place.site, None, place.breach())
+    assert (other / "src/a.py").read_text() == FILES["src/a.py"]
+
+
+# ------------------------------------------------------------------------------------------ until it is right
+
+
+@pytest.mark.usefixtures("quick")
+def test_what_was_put_back_by_hand_is_over(place: Place) -> None:
+    place.shell("echo x >> src/a.py")
+    first = place.breach()
+    (place.root / "src/a.py").write_text(FILES["src/a.py"])
+
+    assert standing_breaches(place.site) == []
+    assert find_breach(place.context, first).state == CLEARED
+
+
+@pytest.mark.usefixtures("quick")
+def test_putting_it_back_through_the_shell_is_no_new_write(place: Place) -> None:
+    place.shell("echo x >> src/a.py")
+    first = place.breach()
+
+    assert place.shell("printf 'one\\ntwo\\n' > src/a.py") == NOTHING
+    assert list_breaches(place.context) == []
+    assert find_breach(place.context, first).state == CLEARED
+
+
+@pytest.mark.usefixtures("quick")
+def test_what_was_stray_is_not_committed_before_it_is_right(place: Place) -> None:
+    place.shell("echo x > src/a.py")
+    breach = place.breach()
+
+    with pytest.raises(NotAllowed) as refused:
+        commit(place.site, place.ann, make_wish(place.site, ["src/a.py"], str(place.root), message="Mine"))
+
+    assert refused.value.code == "STRAY_WRITE"
+    assert refused.value.exit_code == 6
+    assert f"landlane stray undo {breach}" in refused.value.hint
+    with pytest.raises(NotAllowed):
+        refuse_breached(place.site, place.ann, ["src/a.py"])  # as for landing
+    refuse_breached(place.site, place.beth, ["src/a.py"], str(place.root))  # beth may
+
+
+@pytest.mark.usefixtures("quick")
+def test_a_branch_with_a_stray_write_does_not_land(place: Place) -> None:
+    from landlane.landing.submit import submit_branch
+
+    (place.root / "landlane.toml").write_text("[landing]\nchecks = []\nresident = false\n")
+    git(place.root, "add", "landlane.toml")
+    git(place.root, "commit", "--quiet", "-m", "Land without checks")
+    place.shell("echo x > src/a.py")
+    git(place.root, "switch", "--quiet", "-c", "topic")
+    git(place.root, "commit", "--quiet", "-am", "Round the fence")
+
+    with pytest.raises(NotAllowed) as refused:
+        submit_branch(place.site, place.ann, place.house.witness(), "topic", "", is_shared=False)
+
+    assert refused.value.code == "STRAY_WRITE"
+
+
+@pytest.mark.usefixtures("quick")
+def test_a_holder_who_lets_go_makes_it_the_writers(place: Place) -> None:
+    place.shell("echo x > src/a.py")
+    breach = place.breach()
+    release(place.context, place.beth, None)
+    with pytest.raises(NotAllowed):
+        refuse_breached(place.site, place.ann, ["src/a.py"], str(place.root))
+
+    place.claim(place.ann, "src/a.py")
+
+    refuse_breached(place.site, place.ann, ["src/a.py"], str(place.root))
+    assert find_breach(place.context, breach).state == CLEARED
+
+
+@pytest.mark.usefixtures("quick")
+def test_the_holder_may_accept_and_the_writer_may_not(place: Place) -> None:
+    place.shell("echo x > src/a.py")
+    breach = place.breach()
+
+    with pytest.raises(NotAllowed):
+        accept_breach(place.site, place.ann, breach)
+    accept_breach(place.site, place.beth, breach)
+
+    assert find_breach(place.context, breach).state == ACCEPTED
+    refuse_breached(place.site, place.ann, ["src/a.py"], str(place.root))
+
+
+@pytest.mark.usefixtures("quick")
+def test_undoing_stops_before_what_somebody_changed_since(place: Place) -> None:
+    place.shell("echo x > src/a.py")
+    first = place.breach()
+    place.shell("echo y > src/a.py")
+
+    with pytest.raises(NotAllowed) as refused:
+        undo_breach(place.site, None, first)
+    assert (refused.value.code, refused.value.hint) == (
+        "STRAY_CONFLICT",
+        "undo the newer write first: landlane stray undo B2",
+    )
+
+    undo_breach(place.site, None, "B2")
+    undo_breach(place.site, None, "B1")
+    assert (place.root / "src/a.py").read_text() == FILES["src/a.py"]
+    with pytest.raises(LandlaneError, match="undone already"):
+        undo_breach(place.site, None, "B1")
+
+
+@pytest.mark.usefixtures("quick")
+def test_what_was_kept_survives_a_gc(place: Place) -> None:
+    (place.root / "src/a.py").write_text("uncommitted\n")
+    place.shell("echo x > src/a.py")
+
+    git(place.root, "gc", "--quiet", "--prune=now")
+    undo_breach(place.site, None, place.breach())
+
+    assert (place.root / "src/a.py").read_text() == "uncommitted\n"
+
+
+@pytest.mark.usefixtures("quick")
+def test_undoing_through_the_shell_is_no_new_write(place: Place) -> None:
+    place.shell("echo x > src/a.py")
+
+    answer = place.shell(f"{PYTHON} -m landlane stray undo {place.breach()}")
+
+    assert answer == NOTHING
+    assert (place.root / "src/a.py").read_text() == FILES["src/a.py"]
+    assert list_breaches(place.context) == []
+
+
+@pytest.mark.usefixtures("quick")
+def test_moving_through_the_shell_is_no_new_write(place: Place) -> None:
+    own = place.workspace(place.ann, "ann-work")
+    place.shell(f"echo x >> {place.root}/src/a.py", cwd=own)
+
+    answer = place.shell(f"{PYTHON} -m landlane stray move {place.breach()}", cwd=own)
+
+    assert answer == NOTHING
+    assert (own / "src/a.py").read_text() == FILES["src/a.py"] + "x\n"
+    assert (place.root / "src/a.py").read_text() == FILES["src/a.py"]
+
+
+@pytest.mark.usefixtures("quick")
+def test_what_comes_with_a_commit_is_no_write(place: Place) -> None:
+    own = place.workspace(place.ann, "ann-work")
+    (place.root / "src/a.py").write_text("landed\n")
+    git(place.root, "commit", "--quiet", "-am", "Land")
+
+    assert place.shell("git -c alias.x=1 merge --quiet --ff-only main", cwd=own) == NOTHING
+    assert (own / "src/a.py").read_text() == "landed\n"
+    assert list_breaches(place.context) == []
+
+
+@pytest.mark.parametrize(
+    ("command", "is_named"),
+    [
+        ("echo > src/a.py", True),
+        ("python -c \"open('a.py')\"", True),
+        ("cat data.py", False),
+        ("cat a.pyc x/a.py", True),
+        ("cat a.pyc", False),
+        ("make", False),
+    ],
+)
+def test_a_command_names_a_file_by_its_whole_name(command: str, is_named: bool) -> None:
+    assert names_file(command, "src/a.py") is is_named
+
+
+# ------------------------------------------------------------------------------------------ patches
+
+PATCH = "*** Begin Patch\n*** Update File: {0}\n@@\n-one\n+1\n*** End Patch"
+PATCHING = {
+    "heredoc": f"apply_patch <<'X'\n{PATCH}\nX\n",
+    "other name": f"applypatch <<'X'\n{PATCH}\nX\n",
+    "argument": f"apply_patch '{PATCH}'",
+    "in a folder": "cd src && apply_patch <<'X'\n" + PATCH.replace("{0}", "a.py") + "\nX\n",
+    "in a shell": f"bash -lc 'apply_patch <<Y\n{PATCH}\nY\n'",
+    "piped": f"cat <<X | apply_patch\n{PATCH}\nX\n",
+}
+
+
+@pytest.mark.parametrize("way", PATCHING)
+def test_a_patch_in_a_line_of_shell_is_judged_like_an_edit(place: Place, way: str) -> None:
+    answer = place.shell(PATCHING[way].format("src/a.py"))
+
+    assert answer.verdict == DENY
+    assert answer.text.startswith("src/a.py is held by beth")
+
+
+def test_a_patch_of_what_is_free_takes_it(place: Place) -> None:
+    event = place.event("before", PATCHING["heredoc"].format("src/b.py"))
+
+    assert before_shell(place.site, place.ann, event) == NOTHING
+    assert place.held_by(place.ann) == {"src/b.py"}
+
+
+def test_a_text_that_only_has_a_patch_in_it_is_no_edit(place: Place) -> None:
+    inner = PATCHING["heredoc"].format("src/a.py")
+
+    assert place.shell(f"cat > how.md <<'DOC'\n{inner}DOC\n") == NOTHING
+
+
+@pytest.mark.usefixtures("quick")
+@pytest.mark.parametrize("is_live", [True, False])
+def test_git_apply_to_a_held_file_is_refused_or_caught(place: Place, is_live: bool) -> None:
+    (place.root / "src/a.py").write_text("1\ntwo\n")
+    (place.root.parent / "p").write_text(git(place.root, "diff") + "\n")
+    (place.root / "src/a.py").write_text(FILES["src/a.py"])
+    if is_live:
+        begin_call(place.context, place.beth.id, "b1", str(place.root), "")
+
+    answer = place.shell("git apply ../p")
+
+    assert "src/a.py" in answer.text
+    assert "beth" in answer.text
+    if answer.verdict != DENY:
+        undo_breach(place.site, None, place.breach())
+    assert (place.root / "src/a.py").read_text() == FILES["src/a.py"]
+
+
+# ------------------------------------------------------------------------------------------ unheard ends
+
+
+@pytest.mark.usefixtures("quick")
+@pytest.mark.parametrize("kind", ["before", "after", "prompt", "stop"])
+def test_a_call_that_never_ends_is_judged_with_the_next_event(place: Place, kind: str) -> None:
+    before_shell(place.site, place.ann, place.event("before", "echo x > src/a.py", "c1"))
+    (place.root / "src/a.py").write_text("x\n")
+    following = replace(place.event(kind, "", "c2"), tool="edit" if kind in ("before", "after") else "other")
+
+    assert "src/a.py, held by beth" in settle_open(place.site, place.ann, following)
+    assert settle_open(place.site, place.ann, following) == ""
+    undo_breach(place.site, None, place.breach())
+    assert (place.root / "src/a.py").read_text() == FILES["src/a.py"]
+
+
+@pytest.mark.usefixtures("quick")
+def test_of_calls_side_by_side_each_change_is_told_once(place: Place) -> None:
+    one, two = (place.event("before", "sh run.sh", call) for call in ("c1", "c2"))
+    before_shell(place.site, place.ann, one)
+    settle_open(place.site, place.ann, two)
+    before_shell(place.site, place.ann, two)
+    (place.root / "src/a.py").write_text("x\n")
+
+    assert "Take it back now" in after_shell(place.site, place.ann, replace(two, kind="after")).text
+    assert after_shell(place.site, place.ann, replace(one, kind="after")) == NOTHING
+
+
+@pytest.mark.usefixtures("quick")
+def test_what_the_unheard_call_wrote_for_itself_is_known_to_its_session(place: Place) -> None:
+    file = place.root / "src/b.py"
+    patch = place.event("before", PATCHING["heredoc"].format("src/b.py"))
+    remember(place.context, place.ann.id, {str(file): look_at(str(file))})
+    before_shell(place.site, place.ann, patch)
+    file.write_text("patched\n")
+
+    assert settle_open(place.site, place.ann, patch) == ""
+    assert before_shell(place.site, place.ann, replace(patch, call="c2")) == NOTHING
+
+
+LATE = "(sleep 1; echo late >> src/a.py) &"
+
+
+@pytest.mark.usefixtures("quick")
+@pytest.mark.parametrize("kind", ["stop", "prompt", "before"])
+def test_a_late_write_of_what_was_left_running_is_found(place: Place, kind: str) -> None:
+    event = place.event("before", LATE)
+    before_shell(place.site, place.ann, event)
+    assert after_shell(place.site, place.ann, replace(event, kind="after")) == NOTHING
+    assert place.shell("true") == NOTHING
+    (place.root / "src/a.py").write_text("late\n")
+
+    following = replace(place.event(kind, "ls", "c9"), tool="shell" if kind == "before" else "other")
+    text = settle_open(place.site, place.ann, following)
+
+    assert text.startswith("Your shell command changed src/a.py, held by beth")
+    assert settle_open(place.site, place.ann, following) == ""
+    undo_breach(place.site, None, place.breach())
+    assert (place.root / "src/a.py").read_text() == FILES["src/a.py"]
+
+
+@pytest.mark.usefixtures("quick")
+def test_a_late_write_of_nobody_knows_whom_is_told_at_the_end_of_a_turn_without_blame(place: Place) -> None:
+    place.shell("sh src/a.py")
+    (place.root / "src/a.py").write_text("late\n")
+
+    assert settle_open(place.site, place.ann, place.event("prompt", "")) == ""
+    assert "may not have been you" in settle_open(place.site, place.ann, place.event("stop", ""))
+    (place.root / "src/a.py").write_text("later\n")
+    assert settle_open(place.site, place.ann, place.event("stop", "")) == ""
+
+
+@pytest.mark.usefixtures("quick")
+def test_the_end_of_a_turn_is_held_once_for_a_late_write(place: Place) -> None:
+    def hook(kind: str, command: str = "", **more: object) -> Answer:
+        tool = "shell" if command else "other"
+        event = replace(place.event(kind, command), tool=tool, **more)
+        return handle(place.context, place.house.site, event, {})
+
+    hook("start")
+    hook("before", LATE)
+    hook("after", LATE)
+    (place.root / "src/a.py").write_text("late\n")
+
+    held = hook("stop")
+
+    assert held.verdict == HOLD
+    assert "src/a.py, held by beth" in held.text
+    assert hook("stop", is_again=True) == NOTHING
+    hook("before", LATE, call="c2")  # of this one no end comes
+    (place.root / "src/a.py").write_text("later\n")
+    assert hook("before", call="c3", tool_name="x") == NOTHING
+    assert "not the first time" in hook("after", call="c3", tool_name="x").text
+
+
+# ------------------------------------------------------------------------------------------ odd calls
+
+
+@pytest.mark.usefixtures("quick")
+def test_a_call_without_an_id_is_the_newest(place: Place) -> None:
+    before_shell(place.site, place.ann, place.event("before", "x", call=""))
+    (place.root / "src/a.py").write_text("x\n")
+
+    assert "Take it back now" in after_shell(place.site, place.ann, place.event("after", "x", call="")).text
+
+
+@pytest.mark.usefixtures("quick")
+def test_an_end_without_a_beginning_accuses_nobody(place: Place) -> None:
+    assert after_shell(place.site, place.ann, place.event("after", "x", call="gone")) == NOTHING
+    place.shell("true")
+    (place.root / "src/a.py").write_text("x\n")
+
+    answer = after_shell(place.site, place.ann, place.event("after", "x", call="gone"))
+
+    assert "may not have been you" in answer.text
+
+
+@pytest.mark.usefixtures("quick")
+def test_what_a_command_in_the_background_does_later_is_told_once(place: Place) -> None:
+    behind = replace(place.event("before", "serve &", call="bg"), is_background=True)
+    before_shell(place.site, place.ann, behind)
+    after_shell(place.site, place.ann, replace(behind, kind="after"))
+    (place.root / "src/a.py").write_text("by the server\n")
+
+    answer = place.shell("true")
+
+    assert "may not have been you" in answer.text
+    assert place.shell("true") == NOTHING
+    undo_breach(place.site, None, place.breach())
+    assert (place.root / "src/a.py").read_text() == FILES["src/a.py"]
+
+
+@pytest.mark.usefixtures("quick")
+def test_odd_names_are_judged_like_any_other(place: Place) -> None:
+    place.claim(place.beth, "odd")
+    folder = place.root / "odd"
+    folder.mkdir()
+    name = os.fsencode(folder) + b"/\xff\n 'x"
+    with open(name, "wb") as file:
+        file.write(b"beth\n")
+
+    answer = place.shell('for f in odd/*; do echo x > "$f"; done')
+
+    assert "held by beth" in answer.text
+    undo_breach(place.site, None, place.breach())
+    with open(name, "rb") as file:
+        assert file.read() == b"beth\n"
+
+
+def test_the_commands_tell_undo_and_accept(place: Place) -> None:
+    (place.root / "src/a.py").write_text("uncommitted\n")
+    place.shell("echo x > src/a.py")
+
+    def run(*words: str) -> dict[str, object]:
+        done = subprocess.run(
+            [PYTHON, "-m", "landlane", *words, "--json"],
+            cwd=place.root,
+            capture_output=True,
+            text=True,
+            timeout=60,
+        )
+        assert done.returncode == 0, done.stdout + done.stderr
+        return json.loads(done.stdout)
+
+    listed = run("stray", "list")["breaches"]
+    assert isinstance(listed, list)
+    assert [(one["id"], one["paths"], one["kind"]) for one in listed] == [("B1", ["src/a.py"], HELD)]
+    assert run("stray", "undo", "B1")["paths"] == ["src/a.py"]
+    assert (place.root / "src/a.py").read_text() == "uncommitted\n"
+    assert find_breach(place.context, "B1").state == UNDONE
+
+    place.shell("echo y > src/a.py")
+    assert find_breach(place.context, "B2").state == OPEN
+    run("stray", "accept", "B2")
+    assert find_breach(place.context, "B2").state == ACCEPTED

@@ -1,0 +1,206 @@
+"""What was approved after its author had gone lands as it was approved, and no other commit does."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+import pytest
+
+from landlane.claims import read as held
+from landlane.errors import NotAllowed
+from landlane.git import pins as git_pins
+from landlane.git.target import find_target
+from landlane.landing.after_landing import settle_here
+from landlane.reviews import give_verdict as reviews
+from landlane.reviews.model import Review
+from landlane.sessions import join as sessions
+from landlane.tasks import attempts, evidence
+from landlane.tasks import pick as picking
+from landlane.tasks import read as tasks_read
+from landlane.tasks.add import add_task
+from landlane.tasks.attempt_model import ENDED
+from landlane.tasks.model import NewTask
+from landlane.workers.submit_abandoned import land_approved
+from landlane.workers.submit_abandoned_proved import submit_proved
+from tests.support.killing import git
+from tests.support.landing import Yard
+
+if TYPE_CHECKING:
+    from pathlib import Path
+
+pytestmark = pytest.mark.integration
+
+BRANCH = "landlane/T1-1/work"
+
+
+@pytest.fixture
+def yard(repository: Path) -> object:
+    made = Yard(repository)
+    made.configure()
+    yield made
+    made.close()
+
+
+@pytest.fixture
+def other(yard: Yard, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> object:
+    """Another clone with the same store and the same remote."""
+    monkeypatch.setenv("LANDLANE_STORE", str(tmp_path / "store.db"))
+    yard.configure(more='remote = "origin"')
+    remote, folder = tmp_path / "remote.git", tmp_path / "other" / "shop"
+    git(yard.folder, "clone", "--quiet", "--bare", str(yard.folder), str(remote))
+    git(yard.folder, "remote", "add", "origin", str(remote))
+    git(yard.folder, "fetch", "--quiet", "origin")
+    git(tmp_path, "clone", "--quiet", str(remote), str(folder))
+    yard.agent("ann")
+    (folder / ".git" / "landlane").mkdir()
+    known = (yard.folder / ".git" / "landlane" / "repository").read_text()
+    (folder / ".git" / "landlane" / "repository").write_text(known)
+    made = Yard(folder)
+    yield made
+    made.close()
+
+
+def pins(yard: Yard) -> list[str]:
+    """What the remote has of ours."""
+    return git(yard.folder, "ls-remote", "origin", "refs/landlane/*").split()[1::2]
+
+
+def begin(yard: Yard, agent: str = "ann") -> str:
+    """A task with a review step, its work committed and handed in; tells the commit."""
+    context, session = yard.house.context, yard.agent(agent)
+    new = NewTask(title="Dates", kind="code", paths=("src/dates.py",), labels=("review:1",))
+    add_task(context, session, new)
+    picked = picking.next_task(context, session, "", yard.house.witness().start)
+    assert isinstance(picked, picking.Picked)
+    head = yard.branch(BRANCH, {"src/dates.py": "1\n"})
+    with pytest.raises(NotAllowed) as caught:
+        yard.enter(BRANCH, agent)
+    assert caught.value.code == "REVIEW_OPEN"
+    return head
+
+
+def approve(yard: Yard, name: str = "V1") -> Review:
+    bob = yard.agent("bob")
+    return reviews.give_verdict(yard.house.context, bob, name, verdict="approve")
+
+
+def test_who_has_gone_still_gets_its_approved_work_landed(yard: Yard) -> None:
+    head = begin(yard)
+    context = yard.house.context
+    sessions.leave(context, yard.agent("ann"))
+    approve(yard)
+
+    (told,) = land_approved(yard.site, yard.house.witness(), is_shared=False)
+
+    assert told == f"T1 was approved at {head[:12]}, and lands as L1"
+    assert yard.run() is None
+    assert (yard.look("L1").state, tasks_read.get_task(context, "T1").state) == ("landed", "done")
+    assert held.list_claims(context) == []
+    assert land_approved(yard.site, yard.house.witness(), is_shared=False) == []
+
+
+def test_a_worker_does_not_stay_for_the_verdict(yard: Yard) -> None:
+    context, ann = yard.house.context, yard.agent("ann")
+    begin(yard)
+    task = tasks_read.get_task(context, "T1")
+    attempt = attempts.begin_attempt(context, ann, task, role="", client="command")
+    attempts.change_attempt(context, attempt, "ended", state=ENDED, outcome="review")
+    approve(yard)
+    assert tasks_read.get_task(context, "T1").state == "review"
+    sessions.leave(context, ann)
+    assert land_approved(yard.site, yard.house.witness(), is_shared=False)[0].endswith("lands as L1")
+
+
+def test_a_commit_behind_the_approved_one_needs_a_review_of_its_own(yard: Yard) -> None:
+    begin(yard)
+    approve(yard)
+    yard.branch(BRANCH, {"src/dates.py": "2\n"}, start=BRANCH)
+    with pytest.raises(NotAllowed) as caught:
+        yard.enter(BRANCH, "ann")
+    assert caught.value.code == "REVIEW_OPEN"
+    assert [one.state for one in reviews.list_reviews(yard.house.context, with_all=True)] == [
+        "approved",
+        "open",
+    ]
+    approve(yard, "V2")
+    assert (
+        evidence.conclude(yard.house.context, yard.house.witness(), yard.agent("ann"), "T1").task.state
+        == "landing"
+    )
+    assert yard.enter(BRANCH, "ann").state == "queued"
+
+
+def test_what_was_proved_in_one_clone_is_landed_from_another_or_left_alone(yard: Yard, other: Yard) -> None:
+    context, ann = yard.house.context, yard.agent("ann")
+    add_task(context, ann, NewTask(title="Dates", kind="code", paths=("src/dates.py",)))
+    picked = picking.next_task(context, ann, "", yard.house.witness().start)
+    assert isinstance(picked, picking.Picked)
+    attempts.begin_attempt(context, ann, picked.task, role="", client="command")
+    head = yard.branch(BRANCH, {"src/dates.py": "1\n"})
+    assert evidence.conclude(context, yard.house.witness(), ann, "T1").task.state == "landing"
+    sessions.leave(context, ann)
+    pin = f"refs/landlane/proved/{head}"
+    assert pins(other) == [pin]
+
+    git(yard.folder, "push", "--quiet", "origin", f":{pin}")
+    (told,) = submit_proved(other.site, other.house.witness(), is_shared=True)
+    assert told.startswith(f"T1 was proved at {head[:12]}, which is not here")
+    assert (tasks_read.get_task(context, "T1").state, tasks_read.get_task(context, "T1").attempt) == (
+        "landing",
+        1,
+    )
+
+    git(yard.folder, "push", "--quiet", "origin", f"{head}:{pin}")
+    (told,) = submit_proved(other.site, other.house.witness(), is_shared=True)
+    assert told == f"T1 was proved at {head[:12]}, and lands as L1"
+    assert other.run() is None
+    assert (other.look("L1").state, tasks_read.get_task(context, "T1").state) == ("landed", "done")
+    assert pins(other) == []
+    settle_here(yard.site)
+    assert git(yard.folder, "for-each-ref", "refs/landlane/proved").strip() == ""
+
+
+def test_what_was_rejected_is_not_shared_any_more(yard: Yard, other: Yard) -> None:
+    head = begin(yard)
+    settle_here(yard.site)
+    assert pins(other) == [f"refs/landlane/proved/{head}"], "it is under review"
+    bob = other.agent("bob")
+    reviews.give_verdict(other.house.context, bob, "V1", verdict="reject", summary="not yet")
+    settle_here(yard.site)
+    assert pins(other) == []
+
+
+@pytest.mark.parametrize("is_tampered", [False, True])
+def test_of_a_role_that_may_not_commit_only_what_was_handed_back_lands(yard: Yard, is_tampered: bool) -> None:
+    """Its keeper was killed before it submitted; what somebody put on top was judged by no role."""
+    context, ann = yard.house.context, yard.agent("ann")
+    add_task(context, ann, NewTask(title="Dates", kind="code", paths=("src/**",), role="explore"))
+    picked = picking.take_task(context, ann, "T1", yard.house.witness().start())
+    assert picked is not None
+    attempt = attempts.begin_attempt(context, ann, picked.task, role="explore", client="command")
+    head = yard.branch(BRANCH, {"src/dates.py": "1\n"})
+    attempts.change_attempt(context, attempt, "handed", head=head)
+    assert evidence.conclude(context, yard.house.witness(), ann, "T1").task.state == "landing"
+    sessions.leave(context, ann)
+    if is_tampered:
+        yard.branch(BRANCH, {"src/more.py": "2\n"}, start=BRANCH)
+        evidence.conclude(context, yard.house.witness(), yard.agent("carl"), "T1")
+
+    (told,) = submit_proved(yard.site, yard.house.witness(), is_shared=False)
+
+    assert ("lands as L1" in told, "WRONG_ROLE" in told) == (not is_tampered, is_tampered), told
+
+
+def test_what_cannot_be_taken_from_the_remote_is_remembered_as_shared(yard: Yard, other: Yard) -> None:
+    target = find_target(yard.site.home, yard.site.settings)
+    head = git(yard.folder, "rev-parse", "main").strip()
+    assert git_pins.share(yard.site.home, target, head)
+    place = git(yard.folder, "remote", "get-url", "origin").strip()
+    git(yard.folder, "remote", "set-url", "origin", f"{place}.away")
+
+    git_pins.unshare(yard.site.home, target, head)
+    assert git_pins.shared(yard.site.home) == [head]
+
+    git(yard.folder, "remote", "set-url", "origin", place)
+    git_pins.unshare(yard.site.home, target, head)
+    assert (git_pins.shared(yard.site.home), pins(yard)) == ([], [])

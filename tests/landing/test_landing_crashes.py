@@ -1,0 +1,319 @@
+"""The queue is killed at every step and at random: the target is always a tested tree, nothing is lost."""
+
+from __future__ import annotations
+
+import functools
+import os
+import random
+import signal
+import time
+from typing import TYPE_CHECKING
+
+import pytest
+
+from landlane.git import pins
+from landlane.journal.read import read_entries
+from landlane.landing import after_landing as settling
+from landlane.landing import submit as submitting
+from landlane.landing.queue_control import eject
+from landlane.landing.records import get_landing, list_landings
+from tests.support.killing import (
+    Saved,
+    Yard,
+    await_,
+    claim,
+    fork,
+    git,
+    hand_in,
+    is_stopped,
+    join,
+    kill_at,
+    run_queue,
+    steps_of,
+    wait_for,
+)
+
+if TYPE_CHECKING:
+    from pathlib import Path
+
+KILLS = int(os.environ.get("LANDLANE_LANDING_KILLS", "8"))  # at random moments; 100 and more in longer runs
+LEASE_MS = 900
+
+pytestmark = [pytest.mark.simulation, pytest.mark.timeout(600)]
+
+
+@pytest.fixture
+def yard(tmp_path: Path, repository: Path) -> Yard:
+    folder = tmp_path / "yard"
+    folder.mkdir()
+    return Yard(repository.rename(folder / "repository"))
+
+
+def fill(yard: Yard) -> dict[str, str]:
+    """Entries of every kind, and how each must end."""
+    house = yard.open()
+    try:
+        return {
+            yard.enter(house, "one", {"one.txt": "one\n"}).id: "landed",
+            yard.enter_task(house, "two", {"two.txt": "two\n"}).id: "landed",
+            yard.enter(house, "red", {"red.txt": "red\n"}).id: "bounced",
+            yard.enter_task(house, "three", {"three.txt": "three\n"}).id: "landed",
+            yard.enter(house, "four", {"four.txt": "four\n"}).id: "landed",
+        }
+    finally:
+        house.close()
+
+
+def test_a_runner_killed_at_any_step_leaves_a_tested_target_and_loses_nothing(
+    yard: Yard, tmp_path: Path
+) -> None:
+    expected = fill(yard)
+    saved = Saved(tmp_path / "yard", tmp_path / "saved")
+    every = list(steps_of(yard.repository))
+    yard.check_end(expected)
+    assert {name for name, _ in every} >= {
+        *("testing", "merged", "checking", "tested", "written", "moved", "forwarded", "landed", "settled"),
+        "bounced",
+    }
+    for step, count in every if KILLS >= 100 else _first_and_last(every):
+        saved.restore()
+        yard.tips.clear()
+        killed = wait_for(fork(lambda at=(step, count): run_queue(yard.repository, kill_at(*at))))
+        assert killed == -signal.SIGKILL, f"{step} {count}: {killed}"
+        yard.check_target()
+        assert run_queue(yard.repository) == "", f"after {step} {count}"
+        yard.check_end(expected)
+
+
+def _first_and_last(every: list[tuple[str, int]]) -> list[tuple[str, int]]:
+    """Of each step the first time and the last."""
+    last = dict(every)
+    return [(name, count) for name, count in every if count in (1, last[name])]
+
+
+def test_a_runner_killed_while_it_recovers_leaves_nothing_between(yard: Yard, tmp_path: Path) -> None:
+    expected = fill(yard)
+    saved = Saved(tmp_path / "yard", tmp_path / "saved")
+    for first in ("written", "moved"):
+        for second in ("forwarded", "recovered"):
+            saved.restore()
+            yard.tips.clear()
+            assert wait_for(fork(lambda at=first: run_queue(yard.repository, kill_at(at, 1)))) < 0
+            wait_for(fork(lambda at=second: run_queue(yard.repository, kill_at(at, 1))))
+            yard.check_target()
+            assert run_queue(yard.repository) == ""
+            yard.check_end(expected)
+
+
+def test_a_runner_killed_at_random_moments_leaves_a_tested_target_and_loses_nothing(
+    yard: Yard, tmp_path: Path
+) -> None:
+    seed = int(os.environ.get("LANDLANE_SEED", "") or random.randrange(10**6))
+    print(f"seed {seed}")
+    chance = random.Random(seed)
+    expected = fill(yard)
+    saved = Saved(tmp_path / "yard", tmp_path / "saved")
+    begun = time.monotonic()
+    assert wait_for(fork(lambda: run_queue(yard.repository))) == 0
+    length = time.monotonic() - begun
+    yard.check_end(expected)
+    kills = 0
+    while kills < KILLS:
+        saved.restore()
+        yard.tips.clear()
+        for _ in range(chance.randint(1, 4)):
+            kills += _kill_at_random(yard, chance, length)
+            yard.check_target()
+        assert run_queue(yard.repository) == "", f"seed {seed}"
+        yard.check_end(expected)
+
+
+def _kill_at_random(yard: Yard, chance: random.Random, length: float) -> int:
+    """Kill a runner, alone or with all it runs, some time after its start; tells whether it still ran."""
+    pid = fork(lambda: run_queue(yard.repository))
+    kill = os.killpg if chance.random() < 0.5 else os.kill
+    await_moment(chance.uniform(0, length * 1.1))
+    try:
+        kill(pid, signal.SIGKILL)
+    except ProcessLookupError:
+        os.kill(pid, signal.SIGKILL)  # it has not made its own group yet; or it has ended, and does not mind
+    return int(wait_for(pid) == -signal.SIGKILL)
+
+
+def test_a_check_that_outlives_its_runner_does_not_meddle_with_the_next(
+    tmp_path: Path, repository: Path
+) -> None:
+    gate, begun = tmp_path / "gate", tmp_path / "begun"
+    os.mkfifo(gate)
+    yard = Yard(repository, first=f"if mkdir {begun}; then read line < {gate}; echo late > README.md; fi")
+    house = yard.open()
+    landing = yard.enter(house, "one", {"one.txt": "one\n"})
+    house.close()
+    pid = fork(lambda: run_queue(yard.repository))
+    await_(begun.exists)
+    os.kill(pid, signal.SIGKILL)
+    wait_for(pid)
+    assert run_queue(yard.repository) == ""
+    yard.check_end({landing.id: "landed"})
+    with pytest.raises(OSError, match="No such device"):  # nobody waits there any more
+        os.close(os.open(gate, os.O_WRONLY | os.O_NONBLOCK))
+
+
+def test_a_stopped_runner_that_wakes_up_writes_nothing(yard: Yard, tmp_path: Path) -> None:
+    expected = fill(yard)
+    saved = Saved(tmp_path / "yard", tmp_path / "saved")
+    for step in ("testing", "tested", "written", "moved", "landed") if KILLS >= 100 else ("tested", "moved"):
+        saved.restore()
+        yard.tips.clear()
+        stop = kill_at(step, 1, signal.SIGSTOP)
+        pid = fork(lambda stop=stop: run_queue(yard.repository, stop, lease_ms=LEASE_MS))
+        try:
+            await_(lambda pid=pid: is_stopped(pid))
+            await_(lambda: run_queue(yard.repository) != "busy")
+            yard.check_end(expected)
+            tip, count = yard.tip, len(_entries(yard))
+        finally:
+            os.kill(pid, signal.SIGCONT)
+        assert wait_for(pid) == 1, step  # overtaken, and it says so
+        assert yard.tip == tip
+        assert len(_entries(yard)) == count
+        yard.check_end(expected)
+
+
+def test_a_stopped_runner_cannot_bring_back_what_was_taken_out(yard: Yard) -> None:
+    yard.branch("one", {"one.txt": "one\n"})
+    house = yard.open()
+    ann = join(house, "ann")
+    claim(house, ann, "one.txt")
+    landing = hand_in(house, ann, "one")
+    house.close()
+    stop = kill_at("written", 1, signal.SIGSTOP)
+    pid = fork(lambda: run_queue(yard.repository, stop, lease_ms=LEASE_MS))
+    try:
+        await_(lambda: is_stopped(pid))
+        # Whoever takes over finds the move, sees that it was not made, and is killed before it begins anew.
+        await_(lambda: wait_for(fork(lambda: run_queue(yard.repository, kill_at("recovered", 1)))) < 0)
+        house = yard.open()
+        eject(house.site(), ann, landing.id, "wrong branch")
+        house.close()
+    finally:
+        os.kill(pid, signal.SIGCONT)
+    assert wait_for(pid) == 1
+    assert yard.tip == yard.start
+    yard.check_end({landing.id: "ejected"})
+
+
+def test_land_killed_around_its_pin_can_be_said_again(yard: Yard) -> None:
+    house = yard.open()
+    session = join(house, "ann")
+    yard.branch("one", {"one.txt": "one\n"})
+    claim(house, session, "one.txt")
+    house.close()
+
+    def die(*_: object) -> None:
+        os.kill(os.getpid(), signal.SIGKILL)
+
+    def killed_in(name: str) -> int:
+        def work() -> None:
+            child = yard.open()
+            setattr(submitting, name, die)
+            hand_in(child, session, "one")
+
+        return wait_for(fork(work))
+
+    assert killed_in("submit") == -signal.SIGKILL
+    assert git(yard.repository, "for-each-ref", "refs/landlane/landing") != ""
+    house = yard.open()
+    assert list_landings(house.context, ()) == []
+    house.close()
+    assert run_queue(yard.repository) == ""
+    assert git(yard.repository, "for-each-ref", "refs/landlane/landing") == ""
+    house = yard.open()
+    landing = hand_in(house, session, "one")
+    house.close()
+    assert run_queue(yard.repository) == ""
+    yard.check_end({landing.id: "landed"})
+
+
+def test_land_killed_at_random_moments_enters_a_branch_once(yard: Yard) -> None:
+    seed = int(os.environ.get("LANDLANE_SEED", "") or random.randrange(10**6))
+    print(f"seed {seed}")
+    chance = random.Random(seed)
+    house = yard.open()
+    ann = join(house, "ann")
+    claim(house, ann, "one.txt")
+    house.close()
+    yard.branch("one", {"one.txt": "one\n"})
+
+    def submit() -> None:
+        child = yard.open()
+        hand_in(child, ann, "one")
+        child.close()
+
+    for _ in range(KILLS):
+        pid = fork(submit)
+        await_moment(chance.uniform(0, 0.15))
+        os.kill(pid, signal.SIGKILL)
+        wait_for(pid)
+    house = yard.open()
+    landing = hand_in(house, ann, "one")
+    house.close()
+    assert run_queue(yard.repository) == ""
+    yard.check_end({landing.id: "landed"})
+
+
+def await_moment(seconds: float) -> None:
+    """Let a child go on for a moment of chance."""
+    end_at = time.monotonic() + seconds
+    while time.monotonic() < end_at:
+        time.sleep(0.001)
+
+
+@pytest.mark.parametrize("name", ["refs/heads/main", "packed-refs", "index"])
+def test_a_lock_that_a_killed_git_left_is_no_obstacle(yard: Yard, name: str) -> None:
+    house = yard.open()
+    landing = yard.enter(house, "one", {"one.txt": "one\n"})
+    house.close()
+    lock = yard.repository / ".git" / f"{name}.lock"
+    lock.touch()
+    os.utime(lock, (0, 0))
+    assert run_queue(yard.repository) == ""
+    yard.check_end({landing.id: "landed"})
+
+
+def test_a_pin_that_was_lost_is_made_again(yard: Yard) -> None:
+    house = yard.open()
+    landing = yard.enter(house, "one", {"one.txt": "one\n"})
+    git(yard.repository, "update-ref", "-d", pins.pin_ref(landing.head))
+    settling.tidy_pins(house.site(), settling.find_target(house.site().home, house.settings))
+    assert pins.pinned(house.site().home) == [landing.head]
+    house.close()
+
+
+@pytest.mark.parametrize(
+    "step", ["closing", "saved", "renamed", "forgotten", "removed", "unpinned", "closed"]
+)
+def test_a_runner_killed_while_it_closes_a_workspace_is_made_up_for(yard: Yard, step: str) -> None:
+    house = yard.open()
+    landing = yard.enter_task(house, "two", {"two.txt": "two\n"})
+    house.close()
+
+    def work() -> None:
+        close = functools.partial(settling.close_workspace, on_step=kill_at(step, 1))
+        setattr(settling, "close_workspace", close)  # noqa: B010 - in a child that is about to die
+        run_queue(yard.repository)
+
+    assert wait_for(fork(work)) == -signal.SIGKILL
+    assert run_queue(yard.repository) == ""
+    house = yard.open()
+    assert get_landing(house.context, landing.id).is_settled
+    house.close()
+    yard.check_end({landing.id: "landed"})
+
+
+def _entries(yard: Yard) -> list[str]:
+    house = yard.open()
+    try:
+        return [entry.hash for entry in read_entries(house.context)]
+    finally:
+        house.close()

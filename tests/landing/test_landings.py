@@ -1,0 +1,270 @@
+"""Landings in the store: submitted, tested, landed, sent back, decided upon; on both stores."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+import pytest
+
+from landlane.claims.model import Refused
+from landlane.errors import Held, Malformed, NotAllowed, Stale
+from landlane.landing import outcomes as landing_ends
+from landlane.landing import records as landings
+from landlane.landing.enqueue import Submission, submit
+from landlane.sessions.notices import take_notices
+from landlane.sessions.runner_lease import RunnerLease, take_runner
+from landlane.setup.rebuild_store import rebuild_store
+from landlane.store import records
+from landlane.tasks.add import add_task
+from landlane.tasks.model import NewTask
+from landlane.tasks.pick import next_task
+from landlane.tasks.read import get_task
+from landlane.values import as_dict, replace
+from tests.support.sites import MINUTE, SQLITE_ONLY, Background, opened
+
+if TYPE_CHECKING:
+    from landlane.landing.model import Landing
+    from tests.support.sites import Agent, Site
+
+pytestmark = pytest.mark.contract
+
+HEAD, COMMIT, WALL = "1" * 40, "2" * 40, 1_700_000_000_000
+
+
+def wish(agent: Agent, *paths: str, branch: str = "one", **more: object) -> Submission:
+    found = Submission(
+        branch=branch,
+        head=HEAD,
+        target="main",
+        paths=paths,
+        hot=frozenset(),
+        subject="Do it",
+        machine=agent.context.processes.machine,
+        home="/home",
+    )
+    return replace(found, **more)
+
+
+def enter(agent: Agent, *paths: str, branch: str = "one", **more: object) -> Landing:
+    return submit(agent.context, agent.session, wish(agent, *paths, branch=branch, **more), WALL)[0]
+
+
+def run_by(agent: Agent) -> RunnerLease:
+    lease = take_runner(agent.context, agent.session, "queue:main", MINUTE)
+    assert isinstance(lease, RunnerLease)
+    return lease
+
+
+def land(agent: Agent, lease: RunnerLease, *ids: str) -> list[Landing]:
+    landings.begin_testing(agent.context, lease, ids)
+    done = [(landing_id, COMMIT, {}) for landing_id in ids]
+    return landing_ends.mark_landed(agent.context, lease, "main", done, COMMIT, WALL)
+
+
+def bounce(agent: Agent, lease: RunnerLease | None, landing_id: str) -> Landing:
+    return landing_ends.bounce(
+        agent.context, lease, landing_id, reason="red", code="CHECK_FAILED", hint="mend it", wall_ms=WALL
+    )
+
+
+def test_an_entry_holds_what_its_author_held(site: Site) -> None:
+    ann, bob = site.agent("ann"), site.agent("bob")
+    ann.take("src/**")
+
+    entry = enter(ann, "src/a", "src/b")
+    ann.leave()
+
+    assert sorted((claim.pattern, claim.agent) for claim in site.claims()) == [
+        ("src/a", "landing-L1"),
+        ("src/b", "landing-L1"),
+    ]
+    assert isinstance(bob.claim("src/a"), Refused)
+    assert not isinstance(bob.claim("src/c"), Refused)
+    site.clock.advance(365 * 86_400_000)
+    assert isinstance(site.agent("bob").claim("src/a"), Refused), "it never lapses"
+    assert entry.state == "queued"
+
+
+def test_landing_ends_claims_and_tells_who_shares_them(site: Site) -> None:
+    ann, bob, carl = site.agent("ann"), site.agent("bob"), site.agent("carl")
+    ann.take("LOG", is_shared=True)
+    bob.take("LOG", is_shared=True)
+    enter(ann, "LOG", hot=frozenset(["LOG"]))
+
+    (landed,) = land(carl, run_by(carl), "L1")
+
+    assert (landed.state, landed.commit) == ("landed", COMMIT)
+    assert [(claim.pattern, claim.agent) for claim in site.claims()] == [("LOG", "bob")]
+    assert take_notices(bob.context, bob.session.id) == [
+        f"L1 of ann landed as {COMMIT[:12]} and changed LOG: read it again"
+    ]
+    assert take_notices(bob.context, bob.session.id) == []
+    assert landings.get_queue(ann.context, "main").tip == COMMIT
+
+
+def test_a_runner_that_was_overtaken_writes_nothing(site: Site) -> None:
+    ann, bob = site.agent("ann"), site.agent("bob")
+    ann.take("a")
+    enter(ann, "a")
+    old = run_by(ann)
+    site.clock.advance(2 * MINUTE)
+    new = run_by(bob)
+
+    for step in (
+        lambda: landings.begin_testing(ann.context, old, ["L1"]),
+        lambda: land(ann, old, "L1"),
+        lambda: bounce(ann, old, "L1"),
+        lambda: landings.put_back(ann.context, old, ["L1"], "again"),
+        lambda: landings.hold(ann.context, old, "L1", "a gate"),
+        lambda: landings.change_queue(ann.context, old, "main", "moving", move={}),
+    ):
+        with pytest.raises(Stale):
+            step()
+    assert landings.get_landing(ann.context, "L1").state == "queued"
+    assert land(bob, new, "L1")[0].state == "landed"
+
+
+def test_an_entry_ends_once(site: Site) -> None:
+    ann = site.agent("ann")
+    ann.take("a")
+    enter(ann, "a")
+    lease = run_by(ann)
+    assert len(land(ann, lease, "L1")) == 1
+
+    assert land(ann, lease, "L1") == []
+    with pytest.raises(NotAllowed, match="L1 is landed already"):
+        bounce(ann, lease, "L1")
+    assert landings.get_queue(ann.context, "main").landed == 1
+
+
+def test_a_bounce_is_a_task_and_gives_the_claims_back(site: Site) -> None:
+    ann = site.agent("ann")
+    ann.take("a")
+    enter(ann, "a")
+
+    ended = bounce(ann, run_by(ann), "L1")
+
+    task = get_task(ann.context, ended.bounce_task)
+    assert (task.state, task.next_action) == ("ready", "mend it")
+    assert ann.holds() == ["a"]
+    assert [claim.agent for claim in site.claims()] == ["ann"]
+
+
+def test_a_bounce_after_the_task_went_another_way_is_a_task_of_its_own(site: Site) -> None:
+    ann = site.agent("ann")
+    add_task(ann.context, None, NewTask(title="Write a"))
+    ann.take("a")
+    enter(ann, "a", task="T1")
+
+    ended = bounce(ann, run_by(ann), "L1")
+
+    assert ended.bounce_task == "T2"
+    assert "It was for T1." in get_task(ann.context, "T2").body
+
+
+def test_a_role_must_be_that_of_the_task(site: Site) -> None:
+    ann, tess = site.agent("ann"), site.agent("tess", role="refactor")
+    add_task(ann.context, None, NewTask(title="Test a", role="refactor"))
+    ann.take("a")
+    tess.take("b")
+
+    with pytest.raises(NotAllowed, match="T1 is for the role refactor, and ann has none"):
+        enter(ann, "a", task="T1")
+    assert enter(tess, "b", task="T1").task == "T1"
+
+
+def test_what_is_submitted_is_judged_again_in_the_store(site: Site) -> None:
+    ann, bob = site.agent("ann"), site.agent("bob")
+    with pytest.raises(NotAllowed, match="ann does not hold: a"):
+        enter(ann, "a")
+    bob.take("a")
+    with pytest.raises(Held, match="which bob holds"):
+        enter(ann, "a")
+    bob.release("a")
+    ann.take("a")
+    enter(ann, "a")
+    ann.release("a")
+    with pytest.raises(Held) as told:
+        enter(bob, "a", branch="two")
+    assert "L1: one of ann" in told.value.hint
+    assert landings.list_landings(ann.context)[0].id == "L1"
+
+
+def test_a_person_decides_once_about_one_head(site: Site) -> None:
+    ann, pat = site.agent("ann"), site.agent("pat")
+    ann.take("a")
+    enter(ann, "a", gate="it changes a")
+    context, session = pat.context, pat.session
+
+    with pytest.raises(Stale, match="L1 is at 111111111111, not at 999"):
+        landing_ends.decide(context, session, "L1", approve=True, wall_ms=WALL, head="999")
+    done = landing_ends.decide(context, session, "L1", approve=True, wall_ms=WALL, head="111")
+    assert (done.state, done.approved_by, done.approved_head) == ("queued", "pat", HEAD)
+    with pytest.raises(NotAllowed, match="it does not wait for a person"):
+        landing_ends.decide(context, session, "L1", approve=False, wall_ms=WALL, why="no")
+
+
+def test_two_who_submit_the_same_branch_at_once_are_one_entry(live_site: Site) -> None:
+    agents = [live_site.agent("ann") for _ in range(4)]
+    agents[0].take("a")
+    running = [Background(lambda one=one: enter(one, "a")) for one in agents]
+
+    assert {one.result().id for one in running} == {"L1"}
+    assert len(landings.list_landings(agents[0].context)) == 1
+
+
+def test_there_is_no_such_entry(site: Site) -> None:
+    ann = site.agent("ann")
+    with pytest.raises(Malformed, match="there is no landing 'L9'"):
+        landings.get_landing(ann.context, "L9")
+    with pytest.raises(Malformed):
+        bounce(ann, None, "L9")
+
+
+@SQLITE_ONLY
+def test_entries_and_queues_are_built_anew_from_the_journal(site: Site) -> None:
+    ann = site.agent("ann")
+    ann.take("a", "b", "c")
+    for name in ("a", "b", "c"):
+        enter(ann, name, branch=name)
+    lease = run_by(ann)
+    land(ann, lease, "L1")
+    bounce(ann, lease, "L2")
+    before = [as_dict(one) for one in landings.list_landings(ann.context, ())]
+    queue = landings.get_queue(ann.context, "main")
+    with opened(site) as house:
+        house.settle(wait_seconds=5.0)
+        folder, repository_id = house.folder, house.store.repository
+    site.close()
+
+    rebuild_store(folder, repository_id, ignore_case=False)
+
+    after = site.context()
+    assert [as_dict(one) for one in landings.list_landings(after, ())] == before
+    assert replace(landings.get_queue(after, "main"), tests=0) == replace(queue, tests=0)
+    assert {claim.agent for claim in site.claims()} == {"ann", "landing-L3"}
+    assert after.store.change(lambda tx: records.next_id(tx, "landing")) == "L4"
+
+
+def test_whose_own_work_landed_with_it_need_not_hear_of_it(site: Site) -> None:
+    ann, bob, carl = site.agent("ann"), site.agent("bob"), site.agent("carl")
+    for agent in (ann, bob):
+        agent.take("LOG", is_shared=True)
+        enter(agent, "LOG", branch=agent.name, hot=frozenset(["LOG"]))
+
+    assert len(land(carl, run_by(carl), "L1", "L2")) == 2
+
+    assert site.claims() == []
+    for agent in (ann, bob):
+        assert take_notices(agent.context, agent.session.id) == []
+
+
+def test_what_was_claimed_for_a_task_with_a_review_does_not_land_under_another_name(site: Site) -> None:
+    ann = site.agent("ann")
+    for title, path, labels in (("Pay", "pay", ("review:1",)), ("Say", "say", ())):
+        add_task(ann.context, ann.session, NewTask(title=title, paths=(path,), labels=labels))
+        next_task(ann.context, ann.session)
+    with pytest.raises(NotAllowed) as refused:
+        enter(ann, "pay", "say")
+    assert (refused.value.code, refused.value.facts["task"]) == ("REVIEW_NEEDED", "T1")
+    assert enter(ann, "say").state == "queued"

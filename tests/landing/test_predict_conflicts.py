@@ -1,0 +1,162 @@
+"""What `queue list --conflicts` foresees: who conflicts, which files are hot, which order is best."""
+
+from __future__ import annotations
+
+import subprocess
+import time
+from typing import TYPE_CHECKING
+
+import pytest
+
+from landlane.landing.predict_conflicts import foresee
+from landlane.tasks.add import Added, add_task
+from landlane.tasks.model import NewTask
+from landlane.tasks.pick import next_task
+from landlane.testing.repositories import git
+from tests.support.landing import Yard
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+    from pathlib import Path
+
+pytestmark = pytest.mark.integration
+
+
+@pytest.fixture
+def yard(repository: Path) -> Iterator[Yard]:
+    found = Yard(repository)
+    yield found
+    found.close()
+
+
+def start(yard: Yard, **files: str) -> None:
+    yard.configure(
+        "[]", "[hot]\n'LOG' = 'union'\n'COUNT' = 'counter'\n", {"LOG": "- a\n", "COUNT": "1\n", **files}
+    )
+
+
+def test_conflicts_are_named_before_anything_lands(yard: Yard) -> None:
+    start(yard, a="a\n", b="b\n")
+    yard.branch("landlane/T1-1/work", {"a": "one\n"})
+    yard.branch("landlane/T2-1/work", {"a": "two\n", "b": "two\n"})
+    yard.branch("landlane/T3-1/work", {"b": "three\n"})
+    yard.branch("private", {"a": "not ours\n"})
+    yard.branch("queued", {"c": "x"})
+    yard.submit("queued")
+    before = git(yard.folder, "for-each-ref"), git(yard.folder, "status", "--porcelain")
+
+    found = foresee(yard.site)
+
+    assert found["conflicts"] == [
+        {"one": "landlane/T1-1/work", "other": "landlane/T2-1/work", "paths": ["a"]},
+        {"one": "landlane/T2-1/work", "other": "landlane/T3-1/work", "paths": ["b"]},
+    ]
+    assert found["order"] == ["queued", "landlane/T1-1/work", "landlane/T3-1/work", "landlane/T2-1/work"]
+    assert [(one["path"], one["branches"], one["conflicts"]) for one in found["hot"]] == [
+        ("a", 2, 1),
+        ("b", 2, 1),
+    ]
+    assert found["branches"][0] | {"head": ""} == {
+        "branch": "queued",
+        "landing": "L1",
+        "agent": "ann",
+        "head": "",
+    }
+    assert (git(yard.folder, "for-each-ref"), git(yard.folder, "status", "--porcelain")) == before
+
+
+def test_what_a_class_joins_is_hot_but_no_conflict(yard: Yard) -> None:
+    start(yard)
+    for number in range(3):
+        yard.branch(
+            f"landlane/T{number}-1/work", {"LOG": f"- a\n- {number}\n", "COUNT": "2\n"}, f"Do {number}"
+        )
+
+    found = foresee(yard.site)
+
+    assert found["conflicts"] == []
+    assert found["hot"] == [
+        {"path": "COUNT", "branches": 3, "conflicts": 0, "class": "counter"},
+        {"path": "LOG", "branches": 3, "conflicts": 0, "class": "union"},
+    ]
+
+
+def test_a_conflict_with_the_target_comes_last(yard: Yard) -> None:
+    start(yard, a="a\n")
+    yard.branch("landlane/T1-1/work", {"a": "one\n"})
+    yard.branch("landlane/T2-1/work", {"b": "two\n"})
+    yard.commit({"a": "person\n"})
+
+    found = foresee(yard.site)
+
+    assert found["conflicts"] == [{"one": "landlane/T1-1/work", "other": "main", "paths": ["a"]}]
+    assert found["order"] == ["landlane/T2-1/work", "landlane/T1-1/work"]
+
+
+def test_what_has_landed_is_not_open(yard: Yard) -> None:
+    yard.configure("[]", 'style = "squash"\n')
+    yard.branch("landlane/T1-1/work", {"a": "one\n"})
+    added = add_task(yard.house.context, None, NewTask(title="Write a"))
+    assert isinstance(added, Added)
+    next_task(yard.house.context, yard.agent("ann"))
+    yard.submit("landlane/T1-1/work")
+    assert yard.run() is None
+    assert git(yard.folder, "branch", "--list", "landlane/*") != ""
+
+    assert foresee(yard.site)["branches"] == []
+
+
+def test_a_folder_against_a_file_and_a_rename_against_a_change_are_seen(yard: Yard) -> None:
+    start(yard, a="text\n" * 30)
+    yard.branch("landlane/T1-1/work", {"d": "file"})
+    yard.branch("landlane/T2-1/work", {"d/x": "in a folder"})
+    yard.branch("landlane/T3-1/work", {"a": None, "moved": "text\n" * 30})
+    yard.branch("landlane/T4-1/work", {"a": "text\n" * 29 + "end\n"})
+
+    found = foresee(yard.site)
+
+    assert [(one["one"][10:12], one["other"][10:12]) for one in found["conflicts"]] == [("T1", "T2")]
+    assert len(found["order"]) == 4
+
+
+def test_the_order_that_is_told_is_the_one_that_lands_most(yard: Yard) -> None:
+    start(yard, **{f"f{number}": "x\n" for number in range(4)})
+    yard.branch("landlane/T1-1/work", {f"f{number}": "all\n" for number in range(4)})
+    for number in range(4):
+        yard.branch(f"landlane/T{number + 2}-1/work", {f"f{number}": f"{number}\n"})
+
+    assert [branch[10:12] for branch in foresee(yard.site)["order"]] == ["T2", "T3", "T4", "T5", "T1"]
+
+
+def test_fifty_branches_on_ten_thousand_files_take_seconds(yard: Yard) -> None:
+    lines = ["blob", "mark :1", "data 5", "text", "", "commit refs/heads/main", "mark :2"]
+    lines += ["committer x <x@x> 1 +0000", "data 5", "first", "from refs/heads/main^0"]
+    lines += [f"M 100644 :1 src/{number % 100}/f{number}" for number in range(10_000)]
+    toml = "[landing]\nchecks = []\n[hot]\n'LOG' = 'union'\n"
+    lines += [f"M 100644 inline landlane.toml\ndata {len(toml)}\n{toml}"]
+    for number in range(50):
+        lines += [
+            "",
+            f"commit refs/heads/landlane/T{number}-1/work",
+            "committer x <x@x> 1 +0000",
+            "data 1",
+            "x",
+        ]
+        lines += [
+            "from :2",
+            f"M 100644 inline src/{number}/f{number}",
+            "data 2",
+            f"{number:02}",
+        ]
+        lines += ["M 100644 inline LOG", "data 5", f"- {number:02}"]
+        lines += [f"M 100644 inline hot{number % 10}", "data 2", f"{number:02}"]
+    script = "\n".join(lines) + "\n"
+    subprocess.run(["git", "fast-import", "--quiet"], cwd=yard.folder, input=script.encode(), check=True)
+    begun = time.monotonic()
+
+    found = foresee(yard.site)
+
+    assert len(found["order"]) == 50
+    assert len(found["conflicts"]) == 10 * (5 * 4 // 2)
+    assert found["hot"][0]["conflicts"] == 10
+    assert time.monotonic() - begun < 30, "a busy machine may be slow; alone it takes about two"

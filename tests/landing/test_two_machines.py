@@ -1,0 +1,300 @@
+"""Two clones of one remote as two machines, their state in PostgreSQL: both take tasks, claim and land."""
+
+from __future__ import annotations
+
+import os
+import random
+import signal
+import sys
+import threading
+import time
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import pytest
+
+from landlane.clock import read_boot_id
+from landlane.landing.records import get_landing, list_landings
+from landlane.platform import process_identity as processes
+from landlane.workspaces.records import list_workspaces
+from tests.support.killing import Yard, await_, fork, git, kill_at, leftover_refs, run_queue, wait_for
+from tests.support.shell import Shell
+
+if TYPE_CHECKING:
+    from landlane.landing.model import Landing
+    from landlane.testing.postgres_server import PostgresServer
+
+pytestmark = [pytest.mark.acceptance, pytest.mark.postgres, pytest.mark.timeout(300), pytest.mark.soak]
+
+ID = "6f3d1b52-0b56-4b0e-9d0e-3f1f5f2f6a10"
+KILLS = int(os.environ.get("LANDLANE_LANDING_KILLS", "2"))  # at random moments; 100 and more in longer runs
+LEASE_MS = 900
+# Python imports this first: on another machine the name and the run of the machine are others.
+ELSEWHERE = """
+import os, landlane.clock as clock
+machine, uname, boot_id = os.environ["MACHINE"], os.uname(), clock.read_boot_id()
+os.uname = lambda: os.uname_result((uname.sysname, machine, *uname[2:]))
+clock.read_boot_id = lambda: f"{boot_id}-{machine}"
+"""
+
+
+class Machine(Yard):
+    """A clone that counts as a machine of its own while it is the one at work."""
+
+    name = ""
+
+    def __init__(self, repository: Path, tested: Path, start: str) -> None:  # what is there is not made anew
+        self.repository = repository
+        self.tested_file = tested
+        self.tips = []
+        self.start = start
+
+
+@pytest.fixture
+def machines(
+    repository: Path, tmp_path: Path, postgres_server: PostgresServer, monkeypatch: pytest.MonkeyPatch
+) -> tuple[Machine, Machine]:
+    monkeypatch.setenv("LANDLANE_STORE", postgres_server.create_database())
+    seed = Yard(repository, remote=tmp_path / "remote.git", more=f'\n[repository]\nid = "{ID}"\n')
+    made: list[Machine] = []
+    for name in ("north", "south"):
+        git(tmp_path, "clone", "--quiet", str(tmp_path / "remote.git"), str(tmp_path / name / "shop"))
+        made.append(Machine(tmp_path / name / "shop", seed.tested_file, seed.start))
+        made[-1].name = name
+    return made[0], made[1]
+
+
+@pytest.fixture
+def stand(monkeypatch: pytest.MonkeyPatch) -> Any:
+    """Be on a machine from now on."""
+    boot_id, uname = read_boot_id(), os.uname()
+
+    def go_to(machine: Machine) -> Machine:
+        named = os.uname_result((uname.sysname, machine.name, *uname[2:]))
+        monkeypatch.setattr(os, "uname", lambda: named)
+        monkeypatch.setattr(processes, "read_boot_id", lambda: f"{boot_id}-{machine.name}")
+        return machine
+
+    return go_to
+
+
+def enter(machine: Machine, name: str) -> Landing:
+    house = machine.open()
+    try:
+        return machine.enter_task(house, name, {f"{name}.txt": name})
+    finally:
+        house.close()
+
+
+def look(machine: Machine, landing: Landing) -> Landing:
+    house = machine.open()
+    try:
+        return get_landing(house.context, landing.id)
+    finally:
+        house.close()
+
+
+def workspaces(machine: Machine) -> list[str]:
+    house = machine.open()
+    try:
+        return [one.branch for one in list_workspaces(house.context)]
+    finally:
+        house.close()
+
+
+def check_history(machine: Machine, remote: Path) -> None:
+    """The remote's branch is exactly what the queue says, in its order."""
+    house = machine.open()
+    landed = [one for one in list_landings(house.context, ()) if one.state == "landed"]
+    house.close()
+    lines = git(remote, "log", "--first-parent", "--reverse", "--format=%H %P", f"{machine.start}..main")
+    merged = [(line.split()[0], line.split()[2]) for line in lines.splitlines()]
+    by_commit = {one.commit: one.head for one in landed}
+    assert merged == [(commit, by_commit[commit]) for commit, _ in merged]
+    assert len(merged) == len(landed)
+    assert git(remote, "rev-parse", "main^{tree}") in machine.tested
+
+
+def test_one_machine_lands_what_was_submitted_on_the_other(
+    machines: tuple[Machine, Machine], stand: Any, tmp_path: Path
+) -> None:
+    north, south = machines
+    ours = enter(stand(north), "ours")
+    theirs = enter(stand(south), "theirs")
+    assert git(tmp_path / "remote.git", "for-each-ref", "refs/landlane/landing").count("\n") == 1
+    assert run_queue(south.repository) == ""
+    assert [look(south, one).state for one in (ours, theirs)] == ["landed", "landed"]
+    check_history(south, tmp_path / "remote.git")
+    # What lies on the other machine is seen to there, when it is at work again.
+    assert [look(south, one).is_settled for one in (ours, theirs)] == [False, True]
+    assert workspaces(south) == [ours.branch]
+    assert Path(str(north.repository) + ".workspaces").joinpath(".").exists()
+    stand(north)
+    assert run_queue(north.repository) == ""
+    assert look(north, ours).is_settled
+    assert workspaces(north) == []
+    for machine in (north, south):
+        assert leftover_refs(machine.repository) == []
+        tip = git(tmp_path / "remote.git", "rev-parse", "main")
+        assert git(machine.repository, "rev-parse", "HEAD") == tip
+        assert git(machine.repository, "status", "--porcelain") == ""
+        branches = git(machine.repository, "branch", "--list", "landlane/*")
+        assert branches == ""
+    assert leftover_refs(tmp_path / "remote.git") == []
+
+
+def test_a_workspace_command_is_enough_to_close_what_landed_elsewhere(
+    machines: tuple[Machine, Machine], stand: Any, tmp_path: Path
+) -> None:
+    north, south = machines
+    ours = enter(stand(north), "ours")
+    stand(south)
+    assert run_queue(south.repository) == ""
+    shell = at(north, tmp_path)
+    assert shell.ask("workspace", "list")["workspaces"] == []
+    assert git(north.repository, "branch", "--list", ours.branch) == ""
+    assert git(north.repository, "rev-parse", "HEAD") == git(tmp_path / "remote.git", "rev-parse", "main")
+
+
+def test_what_bounces_on_one_machine_is_kept_on_the_other(
+    machines: tuple[Machine, Machine], stand: Any, tmp_path: Path
+) -> None:
+    north, south = machines
+    stand(north)
+    house = north.open()
+    red = north.enter(house, "red", {"red.txt": "red"})
+    house.close()
+    git(north.repository, "branch", "-D", "red")
+    stand(south)
+    assert run_queue(south.repository) == ""
+    assert look(south, red).state == "bounced"
+    assert git(south.repository, "branch", "--list", "red") == ""
+    assert leftover_refs(tmp_path / "remote.git") != []  # until its author's clone has it again
+    stand(north)
+    assert run_queue(north.repository) == ""
+    assert git(north.repository, "rev-parse", "red") == red.head
+    assert leftover_refs(tmp_path / "remote.git") == []
+
+
+@pytest.mark.parametrize("step", ["written", "moved"])
+def test_one_machine_goes_on_where_the_other_died(
+    machines: tuple[Machine, Machine], stand: Any, tmp_path: Path, step: str
+) -> None:
+    north, south = machines
+    entries = [enter(stand(north), "ours"), enter(stand(south), "theirs")]
+    stand(north)
+    pid = fork(lambda: run_queue(north.repository, kill_at(step, 1), lease_ms=LEASE_MS))
+    assert wait_for(pid) == -signal.SIGKILL
+    stand(south)
+    await_(lambda: run_queue(south.repository) != "busy")
+    assert [look(south, one).state for one in entries] == ["landed", "landed"]
+    check_history(south, tmp_path / "remote.git")
+    stand(north)
+    assert run_queue(north.repository) == ""
+    assert workspaces(north) == []
+    assert leftover_refs(tmp_path / "remote.git") == leftover_refs(north.repository) == []
+    assert git(north.repository, "rev-parse", "HEAD") == git(tmp_path / "remote.git", "rev-parse", "main")
+
+
+def test_runners_killed_on_both_machines_leave_exactly_what_the_queue_says(
+    machines: tuple[Machine, Machine], stand: Any, tmp_path: Path
+) -> None:
+    seed = int(os.environ.get("LANDLANE_SEED", "") or random.randrange(10**6))
+    print(f"seed {seed}")
+    chance = random.Random(seed)
+    kills = number = 0
+    while kills < KILLS:
+        number += 1
+        entries = [enter(stand(machine), f"{machine.name}{number}") for machine in machines]
+        pids: list[int] = []
+        for machine in machines:
+            folder = stand(machine).repository
+            pids.append(fork(lambda at=folder: run_queue(at, lease_ms=LEASE_MS)))
+        for pid in pids:
+            end_at = time.monotonic() + chance.uniform(0, 0.6)
+            await_(lambda at=end_at: time.monotonic() > at)
+            os.kill(pid, signal.SIGKILL)
+            kills += wait_for(pid) == -signal.SIGKILL
+        stand(machines[number % 2])
+        folder = machines[number % 2].repository
+        await_(lambda at=folder: run_queue(at) != "busy")
+        assert {look(machines[0], one).state for one in entries} == {"landed"}, f"seed {seed}"
+        check_history(machines[0], tmp_path / "remote.git")
+    for machine in machines:
+        assert run_queue(stand(machine).repository) == ""
+        assert leftover_refs(machine.repository) == []
+        tip = git(tmp_path / "remote.git", "rev-parse", "main")
+        assert git(machine.repository, "rev-parse", "HEAD") == tip
+    assert workspaces(machines[0]) == []
+    assert leftover_refs(tmp_path / "remote.git") == []
+
+
+def at(machine: Machine, tmp_path: Path) -> Shell:
+    """A shell on a machine: its name and its run of the system are its own."""
+    folder = tmp_path / "elsewhere"
+    folder.mkdir(exist_ok=True)
+    (folder / "sitecustomize.py").write_text(ELSEWHERE, encoding="utf-8")
+    return Shell(machine.repository, {"PYTHONPATH": str(folder), "MACHINE": machine.name})
+
+
+def test_both_machines_take_tasks_claim_and_land_at_once(
+    machines: tuple[Machine, Machine], tmp_path: Path
+) -> None:
+    shells = {machine.name: at(machine, tmp_path) for machine in machines}
+    for number in range(4):
+        shells["north"].ask("task", "add", f"Write part {number}", "--path", f"part{number}.txt")
+    failures: list[BaseException] = []
+    done: dict[str, list[str]] = {"north": [], "south": []}
+
+    def work(name: str) -> None:
+        try:
+            while (task := _do_next(shells[name], name)) is not None:
+                done[name].append(task)
+        except BaseException as error:  # noqa: BLE001 - told by the test itself
+            failures.append(error)
+
+    threads = [threading.Thread(target=work, args=(name,)) for name in shells]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join()
+    assert not failures, failures
+    assert sorted(done["north"] + done["south"]) == ["T1", "T2", "T3", "T4"]
+    assert all(done.values()), done
+    check_history(machines[0], tmp_path / "remote.git")
+    for machine in machines:
+        assert shells[machine.name].ask("workspace", "list")["workspaces"] == []
+    tasks = shells["south"].ask("task", "list")["tasks"]
+    assert {task["state"] for task in tasks} == {"done"}
+    assert leftover_refs(tmp_path / "remote.git") == []
+
+
+def _do_next(shell: Shell, name: str) -> str | None:
+    """Take a task, do it in a workspace of its own, and land it; nothing when none is left."""
+    ended = shell.run("next", "--as", name, "--json")
+    if ended.exit:
+        return None
+    task = ended.answer()["task"]["id"]
+    place = shell.ask("workspace", "open", task, "--as", name)["workspace"]["path"]
+    inside = shell.at(place)
+    number = int(task[1:]) - 1
+    Path(place, f"part{number}.txt").write_text(name, encoding="utf-8")
+    inside.git("add", ".")
+    inside.git("commit", "--quiet", "-m", f"Part {number}")
+    landed = shell.ask("land", f"landlane/{task}-1/work", "--as", name, "--wait")["landing"]
+    assert landed["state"] == "landed", landed
+    return task
+
+
+def test_a_machine_is_told_apart_by_its_name_and_its_run(
+    machines: tuple[Machine, Machine], tmp_path: Path
+) -> None:
+    script = (
+        "from landlane.platform.process_identity import MachineProcesses as M;"
+        " print(M().machine, M().boot_id)"
+    )
+    said = [at(one, tmp_path).run_program(sys.executable, "-c", script).out.split() for one in machines]
+    assert said[0][0].startswith("north-")
+    assert said[1][0].startswith("south-")
+    assert said[0][1] != said[1][1]
+    assert os.uname().nodename not in ("north", "south")

@@ -1,0 +1,66 @@
+"""What the resident and its callers say to each other: whole requests come through, and nothing else does."""
+
+from __future__ import annotations
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from landlane.resident.messages import HEAD, MAGIC, MOST_BYTES, Garbled, body_length, pack, told_of, unpack
+
+pytestmark = pytest.mark.unit
+
+words = st.lists(st.binary(max_size=20), max_size=5)
+pairs = st.dictionaries(st.binary(max_size=9), st.binary(max_size=9), max_size=4)
+
+
+@given(st.binary(max_size=9), st.binary(max_size=9), words, pairs, st.binary(max_size=50))
+def test_a_request_comes_through_as_it_was(
+    verb: bytes, cwd: bytes, said: list[bytes], told: dict[bytes, bytes], stdin: bytes
+) -> None:
+    request = pack(verb, cwd, said, told, stdin)
+    assert body_length(request[:HEAD]) == len(request) - HEAD
+    assert unpack(request[HEAD:]) == (verb, cwd, said, told, stdin)
+
+
+@given(st.binary(max_size=200))
+def test_noise_is_no_request(noise: bytes) -> None:
+    try:
+        unpack(noise)
+    except Garbled:
+        return
+    assert len(noise) >= 20  # five empty fields at least
+
+
+@given(words, st.integers(0, 60), st.integers(0, 255))
+def test_a_spoiled_request_is_garbled_or_another_one(said: list[bytes], at: int, value: int) -> None:
+    body = bytearray(pack(b"call", b"/", said, {b"A": b"b"}, b"x")[HEAD:])
+    body[at % len(body)] = value
+    try:
+        unpack(bytes(body))
+    except Garbled:
+        return
+
+
+def test_what_is_too_long_is_refused_before_it_is_read() -> None:
+    with pytest.raises(Garbled):
+        body_length(MAGIC + (MOST_BYTES + 1).to_bytes(4, "big"))
+    with pytest.raises(Garbled):
+        pack(b"call", b"", (), {}, bytes(MOST_BYTES))
+
+
+def test_only_what_tells_who_asks_is_told() -> None:
+    told = told_of(
+        {
+            b"LANDLANE_SESSION": b"s:x",
+            b"LANDLANE_STORE": b"/elsewhere",
+            b"LANDLANE_RESIDENT": b"/sock",
+            b"CLAUDE_PROJECT_DIR": b"/p",
+            b"CLAUDE_CODE_OAUTH_TOKEN": b"secret",
+            b"GEMINI_API_KEY": b"secret",
+            b"LD_PRELOAD": b"evil.so",
+            b"PATH": b"/bin",
+            b"TERM": b"dumb",
+        }
+    )
+    assert set(told) == {b"LANDLANE_SESSION", b"CLAUDE_PROJECT_DIR", b"TERM"}

@@ -1,0 +1,233 @@
+"""Roles as operations enforce them: claims, tasks, joining, and who may give which role."""
+
+from __future__ import annotations
+
+import os
+from typing import TYPE_CHECKING
+
+import pytest
+
+from landlane.errors import Malformed, NotAllowed
+from landlane.landing import outcomes as landing_ends
+from landlane.roles.enforce import check_paths, check_verb, may_write, role_of
+from landlane.roles.model import BUILT_IN
+from landlane.rules.violations import STAY_IN_ROLE
+from landlane.sessions import join as sessions
+from landlane.sessions.model import PERSON
+from landlane.settings.model import Settings
+from landlane.tasks import import_checklist as checklists
+from landlane.tasks import pick as picking
+from landlane.tasks.add import add_task
+from landlane.tasks.model import NewTask
+from landlane.values import replace
+from tests.support.work_queue import add, take, take_nothing
+
+if TYPE_CHECKING:
+    from landlane.platform.process_identity import Process
+    from tests.support.sites import Site
+
+pytestmark = pytest.mark.contract
+
+NOT_CLAIMING = [name for name, role in BUILT_IN.items() if "claim" not in role.verbs]
+
+
+def caught(site: Site) -> list[tuple[str, str, str]]:
+    """What was written down as caught: who, at which fence, and under which rule."""
+    found = [entry for entry in site.entries() if entry.kind == "fence.caught"]
+    return [(entry.agent, entry.facts()["fence"], entry.facts()["rule"]) for entry in found]
+
+
+# --------------------------------------------------------------------------------------------- claims
+
+
+@pytest.mark.parametrize("role", NOT_CLAIMING)
+def test_a_role_without_claims_is_refused_each(site: Site, role: str) -> None:
+    ann = site.agent("ann", role=role)
+
+    for pattern in ("src/a.py", "**", "deploy:prod"):
+        with pytest.raises(NotAllowed) as told:
+            ann.claim(pattern)
+        assert (told.value.code, told.value.facts["role"]) == ("ROLE_FORBIDS", role)
+        assert (told.value.facts["verb"], told.value.exit_code) == ("claim", 6)
+    assert ann.holds() == []
+    assert caught(site) == [("ann", "claim", STAY_IN_ROLE)] * 3
+
+
+def test_a_role_claims_what_it_may_write_and_nothing_else(site: Site) -> None:
+    ann, tess, rob = site.agent("ann", role="code"), site.agent("tess", role="test"), site.agent("rob")
+
+    ann.take("src/a.py", "src/**")
+    tess.take("tests/a.py")
+    ann.take("deploy:prod")
+    for agent, path in ((ann, "tests/b.py"), (ann, "tests/**"), (ann, ".gitattributes"), (tess, "src/b.py")):
+        with pytest.raises(NotAllowed) as told:
+            agent.claim(path)
+        assert (told.value.code, told.value.facts["path"]) == ("ROLE_FORBIDS", path)
+        assert told.value.facts["holder"] == agent.name
+    rob.take("tests/b.py", ".gitattributes")
+
+
+def test_nobody_stands_in_line_for_what_its_role_may_not_write(site: Site) -> None:
+    site.agent("bob").take("tests/a.py")
+    with pytest.raises(NotAllowed, match="may not change tests"):
+        site.agent("ann", role="code").claim("tests/a.py", wait_ms=60_000)
+    assert site.line() == []
+
+
+def test_an_orchestrator_claims_names_alone(site: Site) -> None:
+    otto = site.agent("otto", role="orchestrator")
+
+    assert otto.take("deploy:prod").pattern == "deploy:prod"
+    with pytest.raises(NotAllowed, match="changes no file"):
+        otto.claim("src/a.py")
+
+
+def test_a_role_that_is_defined_no_longer_may_nothing(site: Site) -> None:
+    there = Settings(roles=(("gardener", {"like": "code"}),))
+    gil = site.agent("gil", settings=there, role="gardener")
+    gil.take("src/a.py")
+
+    gone = site.context(settings=Settings())
+    assert role_of(gone, gil.session) is not None
+    assert may_write(gone, gil.session, "src/a.py") == "the role gardener changes no file"
+    with pytest.raises(NotAllowed):
+        check_verb(gone, gil.session, "commit", fence="commit")
+
+
+def test_paths_and_verbs_are_judged_for_every_fence(site: Site) -> None:
+    ann, bob = site.agent("ann", role="code"), site.agent("bob")
+
+    assert may_write(ann.context, ann.session, "src/a.py") == ""
+    assert may_write(bob.context, bob.session, "tests/a.py") == ""
+    check_verb(ann.context, ann.session, "land", fence="landing")
+    with pytest.raises(NotAllowed, match="the role code may not deploy"):
+        check_verb(ann.context, ann.session, "deploy", fence="deploy")
+    with pytest.raises(NotAllowed) as told:
+        check_paths(ann.context, ann.session, ["src/a.py", "tests/a.py", "tests/b.py"], fence="commit")
+    assert told.value.facts["paths"] == ["tests/a.py", "tests/b.py"]
+    assert [fence for _, fence, _ in caught(site)] == ["deploy", "commit"]
+
+
+# ---------------------------------------------------------------------------------------------- tasks
+
+
+def test_next_offers_what_the_role_may_write(site: Site) -> None:
+    ann, tess, rita = (
+        site.agent("ann", role="code"),
+        site.agent("tess", role="test"),
+        site.agent("rita", role="review"),
+    )
+    add(ann, "mend the tests", paths=("tests/a.py",), priority=9)
+    add(ann, "mend the source", paths=("src/a.py",))
+    add(ann, "talk about it")
+
+    assert take(rita).task.title == "talk about it"
+    take_nothing(rita)
+    assert take(ann).task.title == "mend the source"
+    assert take_nothing(ann).held_up == ()
+    assert take(tess).task.title == "mend the tests"
+
+
+def test_nobody_takes_the_task_of_another_role(site: Site) -> None:
+    ann, tess = site.agent("ann", role="code"), site.agent("tess", role="test")
+    task = add(ann, "test it", role="test")
+
+    with pytest.raises(NotAllowed) as told:
+        picking.next_task(ann.context, ann.session, "test")
+    assert told.value.code == "ROLE_FORBIDS"
+    with pytest.raises(NotAllowed, match="a task for the role test is not for the role code"):
+        picking.take_task(ann.context, ann.session, task.id, "")
+    take_nothing(ann)
+    assert take(tess).task.id == task.id
+
+
+def test_a_task_for_a_role_that_is_not_there_is_refused(site: Site) -> None:
+    ann = site.agent("ann")
+
+    with pytest.raises(Malformed) as told:
+        add_task(ann.context, ann.session, NewTask(title="Test it", role="tset"))
+    assert (told.value.code, told.value.facts["nearest"]) == ("UNKNOWN_ROLE", "test")
+    with pytest.raises(Malformed, match="there is no role 'ops'"):
+        checklists.import_checklist(ann.context, ann.session, "- [ ] Ship it (role: ops)\n")
+
+
+# --------------------------------------------------------------------------------------------- joining
+
+
+def test_an_unknown_role_cannot_be_joined_in(site: Site) -> None:
+    with pytest.raises(Malformed) as told:
+        site.agent("ann", role="coder")
+
+    assert (told.value.code, told.value.facts["nearest"]) == ("UNKNOWN_ROLE", "code")
+    assert "session.joined" not in site.kinds()
+
+
+def test_an_agent_cannot_give_itself_another_role(site: Site) -> None:
+    ann = site.agent("ann", role="explore")
+
+    with pytest.raises(NotAllowed) as told:
+        sessions.join(ann.context, "ann", role="code")
+    assert (told.value.code, told.value.facts["role"]) == ("ROLE_FORBIDS", "explore")
+    assert sessions.join(ann.context, "ann").session.role == "explore"
+    assert sessions.join(ann.context, "ann", role="code", may_choose_role=True).session.role == "code"
+
+
+def test_an_agent_without_a_role_may_bind_itself_but_not_get_loose_again(site: Site) -> None:
+    ann = site.agent("ann")
+
+    assert sessions.join(ann.context, "ann", role="review").session.role == "review"
+    with pytest.raises(NotAllowed):
+        sessions.join(ann.context, "ann", role="code")
+
+
+def _here(site: Site) -> Process:
+    return site.context().processes.identify(os.getppid())
+
+
+def test_whoever_is_below_an_agent_has_its_role_under_any_name(site: Site) -> None:
+    ann = site.agent("ann", role="explore", process=_here(site))
+
+    assert sessions.join(ann.context, "bob").session.role == "explore"
+    with pytest.raises(NotAllowed) as told:
+        sessions.join(ann.context, "carl", role="code")
+    assert (told.value.code, told.value.facts["wanted"]) == ("ROLE_FORBIDS", "code")
+    assert sessions.join(ann.context, "carl", role="explore").session.role == "explore"
+
+
+def test_leaving_and_joining_again_keeps_the_role(site: Site) -> None:
+    ann = site.agent("ann", role="explore", process=_here(site))
+    ann.leave()
+
+    with pytest.raises(NotAllowed):
+        sessions.join(ann.context, "ann", role="code")
+    again = sessions.join(ann.context, "ann")
+    assert (again.is_new, again.session.role) == (True, "explore")
+
+
+def test_below_an_agent_nobody_gets_into_the_session_of_another(site: Site) -> None:
+    bob = site.agent("bob")
+    ann = site.agent("ann", role="explore", process=_here(site))
+
+    with pytest.raises(NotAllowed) as told:
+        sessions.join(ann.context, "bob", process=ann.context.processes.current())
+    assert told.value.code == "ROLE_FORBIDS"
+    assert bob.session.role == ""
+
+
+def test_a_session_that_is_shown_binds_as_well(site: Site) -> None:
+    ann = site.agent("ann", role="review")
+    shown = f"{ann.session.id}:{ann.joined.secret}"
+
+    with pytest.raises(NotAllowed):
+        sessions.join(ann.context, "bob", role="code", shown=shown)
+    ann.leave()
+    assert sessions.join(ann.context, "bob", shown=shown).session.role == "review"
+
+
+def test_no_role_decides_for_a_person(site: Site) -> None:
+    ann = site.agent("ann", role="orchestrator")
+    posing = replace(ann.session, kind=PERSON)
+
+    with pytest.raises(NotAllowed) as told:
+        landing_ends.decide(ann.context, posing, "L1", approve=True, wall_ms=0)
+    assert told.value.code == "ROLE_FORBIDS"

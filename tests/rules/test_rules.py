@@ -1,0 +1,189 @@
+"""Rules on both stores: versions seen once, read by each session, told once, and counted when broken."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+import pytest
+
+from landlane.errors import Held, RepositoryError
+from landlane.rules import versions as operations
+from landlane.rules.model import read_rules
+from landlane.rules.report import count_catches
+from landlane.rules.versions import COMMAND, HOOK
+from landlane.rules.violations import CLAIM_CODES, CLAIM_FIRST, SYNC_FIRST, Watched, note_catch
+from landlane.sessions.notices_telling import take_untold
+from landlane.setup.rebuild_store import rebuild_store
+from tests.support.sites import MINUTE, SQLITE_ONLY, Background, opened
+
+if TYPE_CHECKING:
+    from landlane.rules.model import Rules
+    from tests.support.sites import Agent, Site
+
+pytestmark = pytest.mark.contract
+
+FILE = "RULES.md"
+ONE = read_rules("## Be kind\nAlways.\n## Be quick\nMostly.\n")
+TWO = read_rules("## Be kind\nEven on Mondays.\n## Be honest\nNever lie.\n")
+
+
+def read(agent: Agent, rules: Rules, how: str = HOOK) -> bool:
+    return operations.acknowledge(agent.context, agent.session, rules, how=how, file=FILE)
+
+
+def versions(agent: Agent, newest: Rules) -> dict[str, tuple[str, bool]]:
+    readers = operations.list_readers(agent.context, newest.version)
+    return {one.session.agent: (one.version, one.is_current) for one in readers}
+
+
+def test_a_version_is_written_down_once_with_who_saw_it_first(site: Site) -> None:
+    ann, bob = site.agent("ann"), site.agent("bob")
+    read(ann, ONE)
+    site.clock.advance(MINUTE)
+    read(bob, ONE)
+    read(bob, TWO)
+
+    known = operations.known_versions(ann.context)
+
+    assert [(one["id"], one["agent"], one["text"]) for one in known] == [
+        (ONE.version, "ann", ONE.text),
+        (TWO.version, "bob", TWO.text),
+    ]
+    assert site.kinds().count("rules.seen") == 2
+
+
+def test_each_session_acknowledges_what_it_read(site: Site) -> None:
+    ann, bob, _ = site.agent("ann"), site.agent("bob"), site.agent("eve")
+
+    assert read(ann, ONE)
+    assert not read(ann, ONE)
+    assert read(bob, TWO, COMMAND)
+
+    assert versions(ann, TWO) == {
+        "ann": (ONE.version, False),
+        "bob": (TWO.version, True),
+        "eve": ("", False),
+    }
+    told = [
+        (entry.agent, entry.facts()["version"], entry.facts()["how"])
+        for entry in site.entries()
+        if entry.kind == "rules.acknowledged"
+    ]
+    assert told == [("ann", ONE.version, HOOK), ("bob", TWO.version, COMMAND)]
+
+
+def test_for_any_instant_it_can_be_told_what_a_session_worked_under(site: Site) -> None:
+    ann = site.agent("ann")
+    wall = ann.context.store.wall_of
+    before = wall(site.now())
+    site.clock.advance(MINUTE)
+    read(ann, ONE)
+    between = wall(site.now())
+    site.clock.advance(MINUTE)
+    read(ann, TWO)
+    after = wall(site.now())
+
+    at = [operations.version_at(ann.context, ann.session.id, when) for when in (before, between, after)]
+
+    assert at == ["", ONE.version, TWO.version]
+
+
+def test_a_session_is_told_of_a_version_once(site: Site) -> None:
+    ann = site.agent("ann")
+    read(ann, ONE)
+
+    first = operations.note_told(ann.context, ann.session, TWO, file=FILE)
+    again = operations.note_told(ann.context, ann.session, TWO, file=FILE)
+
+    found = operations.find_acknowledgement(ann.context, ann.session.id)
+    assert (first, again) == (True, False)
+    assert found is not None
+    assert (found.version, found.told) == (ONE.version, TWO.version)
+
+
+def test_what_changed_is_told_against_what_was_read(site: Site) -> None:
+    ann = site.agent("ann")
+    read(ann, ONE)
+
+    change = operations.change_since(ann.context, ONE.version, TWO)
+
+    assert (change.added, change.changed, change.removed) == (("Be honest",), ("Be kind",), ("Be quick",))
+    assert operations.change_since(ann.context, "f" * 12, TWO).added == ("Be kind", "Be honest")
+
+
+def test_two_who_see_a_version_at_once_write_it_down_once(live_site: Site) -> None:
+    agents = [live_site.agent(name) for name in ("ann", "bob", "eve", "dan")]
+    for work in [Background(lambda agent=agent: read(agent, ONE)) for agent in agents]:
+        assert work.result()
+
+    assert live_site.kinds().count("rules.seen") == 1
+    assert live_site.kinds().count("rules.acknowledged") == 4
+
+
+@SQLITE_ONLY
+def test_a_rebuilt_store_knows_who_has_read_what(site: Site) -> None:
+    ann = site.agent("ann")
+    read(ann, ONE)
+    read(ann, TWO)
+    with opened(site) as house:
+        folder, repository = house.folder, house.store.repository
+    site.close()
+
+    rebuild_store(folder, repository, ignore_case=False)
+
+    bob = site.agent("bob")
+    assert versions(bob, TWO)["ann"] == (TWO.version, True)
+    assert [one["id"] for one in operations.known_versions(bob.context)] == [ONE.version, TWO.version]
+    found = operations.find_acknowledgement(bob.context, ann.session.id)
+    assert found is not None
+    assert [step["version"] for step in found.history] == [ONE.version, TWO.version]
+
+
+def test_the_rule_that_is_broken_most_comes_first(site: Site) -> None:
+    ann, bob = site.agent("ann"), site.agent("bob")
+    for agent, rule in ((ann, SYNC_FIRST), (ann, CLAIM_FIRST), (bob, CLAIM_FIRST), (bob, CLAIM_FIRST)):
+        note_catch(agent.context, agent.session, rule=rule, fence="edit", what="a.py", paths=("a.py",))
+
+    broken = count_catches(ann.context)
+
+    assert [(one.rule, one.count, dict(one.agents)) for one in broken] == [
+        (CLAIM_FIRST, 3, {"bob": 2, "ann": 1}),
+        (SYNC_FIRST, 1, {"ann": 1}),
+    ]
+
+
+def test_a_report_may_be_of_late(site: Site) -> None:
+    ann = site.agent("ann")
+    note_catch(ann.context, ann.session, rule=SYNC_FIRST, fence="deploy", what="old")
+    site.clock.advance(10 * MINUTE)
+    note_catch(ann.context, ann.session, rule=CLAIM_FIRST, fence="edit", what="new")
+
+    assert [one.rule for one in count_catches(ann.context, MINUTE)] == [CLAIM_FIRST]
+
+
+def test_a_refusal_is_noted_under_its_rule_and_goes_on(site: Site) -> None:
+    ann = site.agent("ann")
+    watched = Watched(
+        context=ann.context, session=ann.session, rule=CLAIM_FIRST, fence="commit", codes=CLAIM_CODES
+    )
+    for error in (
+        Held("a is held", code="CLAIM_HELD", path="a\udcff.py"),
+        RepositoryError("offline", code="OFFLINE"),
+    ):
+        with pytest.raises(type(error)) as raised, watched:
+            raise error
+        assert raised.value is error
+
+    (broken,) = count_catches(ann.context)
+    assert (broken.rule, broken.count, broken.last_what) == (CLAIM_FIRST, 1, "CLAIM_HELD: a is held")
+
+
+def test_a_thing_is_told_once(site: Site) -> None:
+    ann = site.agent("ann")
+
+    first = take_untold(ann.context, ann.session.id, "a", ["x", "y", "x"])
+    second = take_untold(ann.context, ann.session.id, "a", ["y", "z"])
+    third = take_untold(ann.context, ann.session.id, "a", ["x", "z"])
+
+    assert (first, second, third) == (["x", "y"], ["z"], [])
+    assert take_untold(ann.context, ann.session.id, "b", ["x"]) == ["x"]

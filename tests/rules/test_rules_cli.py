@@ -1,0 +1,166 @@
+"""The rules as they are typed: shown, acknowledged, changed, and reported when they are broken."""
+
+from __future__ import annotations
+
+import os
+from typing import TYPE_CHECKING
+
+import pytest
+
+from landlane.rules.model import MOST_BYTES, RULES_TEMPLATE, version_of
+
+if TYPE_CHECKING:
+    from pathlib import Path
+
+    from tests.support.shell import Shell
+
+pytestmark = pytest.mark.acceptance
+
+OWN = RULES_TEMPLATE + "\n## 8. Be kind\n\nAlways.\n"
+
+
+def write(shell: Shell, text: str = RULES_TEMPLATE) -> str:
+    (shell.folder / "RULES.md").write_text(text, encoding="utf-8")
+    return version_of(text)
+
+
+def sessions(shell: Shell) -> dict[str, tuple[str | None, bool]]:
+    return {one["agent"]: (one["version"], one["is_current"]) for one in shell.ask("rules")["sessions"]}
+
+
+def test_rules_shows_them_their_version_and_who_has_not_read_the_newest(shell: Shell) -> None:
+    version = write(shell)
+    shell.ask("join", "ann")
+    shell.ask("join", "bob")
+    shell.ask("rules", "ack", "--as", "ann")
+
+    answer = shell.ask("rules")
+    text = shell.tell("rules")
+
+    assert answer["version"] == version
+    assert [rule["name"] for rule in answer["rules"]][:2] == ["Verify before done", "Honest reporting"]
+    assert all(rule["text"] for rule in answer["rules"])
+    assert answer["unread"] == 1
+    assert sessions(shell) == {"bob": (None, False), "ann": (version, True)}
+    assert f"RULES.md, version {version}" in text
+    assert "5. Claim before you change" in text
+    assert "unread in 1 of 2 sessions\nagent  read\nbob    none" in text
+
+
+def test_a_change_makes_everybody_a_stranger_to_it(shell: Shell) -> None:
+    old = write(shell)
+    shell.ask("rules", "ack", old, "--as", "ann")
+    new = write(shell, OWN)
+
+    assert sessions(shell) == {"ann": (old, False)}
+    stale = shell.refuse("RULES_CHANGED", "rules", "ack", old, "--as", "ann", exit=4)
+    assert stale["version"] == new
+    assert shell.ask("rules", "ack", new[:6], "--as", "ann")["version"] == new
+    assert sessions(shell) == {"ann": (new, True)}
+    assert "had read" in shell.tell("rules", "ack", "--as", "ann")
+
+
+def test_the_journal_knows_who_worked_under_which(shell: Shell) -> None:
+    old = write(shell)
+    shell.ask("rules", "ack", "--as", "ann")
+    new = write(shell, OWN)
+    shell.ask("rules", "ack", "--as", "bob")
+
+    entries = [entry for entry in shell.ask("journal")["entries"] if entry["kind"].startswith("rules.")]
+
+    assert [(entry["kind"], entry["agent"], entry["data"]["version"]) for entry in entries] == [
+        ("rules.seen", "ann", old),
+        ("rules.acknowledged", "ann", old),
+        ("rules.seen", "bob", new),
+        ("rules.acknowledged", "bob", new),
+    ]
+    assert entries[2]["data"]["rules"]["text"] == OWN
+
+
+def test_what_was_read_survives_a_rebuild_and_a_move(shell: Shell, tmp_path: Path) -> None:
+    version = write(shell)
+    shell.ask("rules", "ack", "--as", "ann")
+
+    shell.ask("store", "rebuild")
+    rebuilt = sessions(shell)
+    shell.ask("store", "move", str(tmp_path / "elsewhere.db"))
+
+    assert rebuilt == sessions(shell) == {"ann": (version, True)}
+
+
+def test_a_version_that_is_none_is_said_to_be_none(shell: Shell) -> None:
+    write(shell)
+
+    shell.refuse("BAD_VERSION", "rules", "ack", "newest", "--as", "ann")
+    assert "ann" not in sessions(shell)
+
+
+def test_unusable_rules_are_refused_in_words(shell: Shell) -> None:
+    file = shell.folder / "RULES.md"
+    assert "landlane init" in shell.refuse("NO_RULES", "rules", exit=1)["hint"]
+    for content, code in (
+        (b"\x7fELF\x00", "NOT_TEXT"),
+        (b"## caf\xe9", "NOT_TEXT"),
+        (b"a" * (MOST_BYTES + 1), "RULES_TOO_LONG"),
+    ):
+        file.write_bytes(content)
+        shell.refuse(code, "rules", exit=1)
+        shell.refuse(code, "rules", "ack", "--as", "ann", exit=1)
+    file.unlink()
+    file.symlink_to("/etc/hostname")
+    shell.refuse("FILE_OUTSIDE", "rules", exit=1)
+    file.unlink()
+    os.mkfifo(file)
+    shell.refuse("FILE_UNREADABLE", "rules", exit=1)
+
+
+def test_another_file_may_hold_them(shell: Shell) -> None:
+    (shell.folder / "landlane.toml").write_text('[rules]\nfile = "docs/law.md"\n', encoding="utf-8")
+    (shell.folder / "docs").mkdir()
+    (shell.folder / "docs" / "law.md").write_text("1. Be kind. Always.\n", encoding="utf-8")
+
+    answer = shell.ask("rules")
+
+    assert (answer["file"], answer["rules"]) == (
+        "docs/law.md",
+        [{"name": "Be kind", "text": "Be kind. Always."}],
+    )
+
+
+def test_it_works_outside_of_git_and_from_a_folder_below(tmp_path: Path, shell: Shell) -> None:
+    (tmp_path / "plain" / ".landlane").mkdir(parents=True)
+    (tmp_path / "plain" / "sub").mkdir()
+    (tmp_path / "plain" / "RULES.md").write_text(RULES_TEMPLATE, encoding="utf-8")
+
+    assert shell.at(tmp_path / "plain" / "sub").ask("rules")["version"] == version_of(RULES_TEMPLATE)
+
+
+def test_control_characters_in_rules_do_not_steer_the_terminal(shell: Shell) -> None:
+    write(shell, "## Be \x1b[2Jkind\n\nAl\x1b]0;x\x07ways.\n")
+
+    assert "\x1b" not in shell.tell("rules")
+
+
+def test_the_report_counts_what_fences_caught(shell: Shell) -> None:
+    write(shell)
+    assert shell.ask("rules", "report") == {"ok": True, "total": 0, "rules": []}
+    shell.ask("claim", "README.md", "--as", "bob")
+    (shell.folder / "README.md").write_text("of bob\n", encoding="utf-8")
+    for _ in range(2):
+        shell.refuse("CLAIM_HELD", "commit", "-m", "Mine", "README.md", "--as", "ann", exit=3)
+    shell.ask("task", "add", "Nothing was done", "--as", "bob")
+    shell.ask("next", "--as", "bob")
+    for _ in range(2):  # said twice without a commit, and caught once: nothing changed in between
+        assert "MISSING commit" in shell.tell("done", "T1", "--as", "bob")
+
+    answer = shell.ask("rules", "report", "--since", "1h")
+    text = shell.tell("rules", "report")
+
+    first = answer["rules"][0]
+    assert (first["rule"], first["count"]) == ("claim before you change", 2)
+    assert first["agents"] == [{"agent": "ann", "count": 2}]
+    assert first["fences"] == [{"fence": "commit", "count": 2}]
+    assert "README.md is held by bob" in first["last"]
+    assert [(one["rule"], one["count"]) for one in answer["rules"][1:]] == [("verify before done", 1)]
+    assert "times  rule" in text
+    assert shell.refuse("BAD_DURATION", "rules", "report", "--since", "ever")["hint"]

@@ -1,0 +1,335 @@
+"""Ending a command ends everything it started, wherever that went, and nobody else."""
+
+from __future__ import annotations
+
+import ctypes
+import json
+import os
+import signal
+import subprocess
+import sys
+import time
+from typing import TYPE_CHECKING
+
+import pytest
+
+from landlane.platform.file_users_inhabitants import processes_in
+from landlane.platform.process_identity import Process
+from landlane.processes.tree import (
+    Tree,
+    end_tree,
+    find_members,
+    list_processes,
+    look_at,
+    look_at_dead,
+    record_tree,
+)
+from landlane.sandbox.confined_thread import Confined
+from landlane.sandbox.guarantees import ABI_SCOPE
+from landlane.sandbox.model import LANDLOCK, NONE, Backend, Fence
+from landlane.sandbox.start import choose_backend, start_fenced
+from landlane.values import as_dict, replace
+from tests.sandbox.escapes import pick_backend
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterator
+    from pathlib import Path
+
+pytestmark = pytest.mark.integration
+
+WAIT_SECONDS = 30.0  # when a wait takes so long, something hangs
+
+# Three that stay: one in the group; one in a session of its own; one that has also dropped its parents and
+# its environment. Each stands in the workspace and says that it is there.
+SCATTER = """
+sh -c 'touch ready-1; exec sleep 600' &
+setsid sh -c 'touch ready-2; exec sleep 600' &
+(setsid env -i PATH="$PATH" sh -c 'touch ready-3; exec sleep 600' >/dev/null 2>&1 &)
+wait
+"""
+SCATTERED = ("ready-1", "ready-2", "ready-3")
+
+
+@pytest.fixture
+def workspace(tmp_path: Path) -> Path:
+    folder = tmp_path / "workspace"
+    folder.mkdir()
+    return folder
+
+
+@pytest.fixture
+def neighbour(workspace: Path) -> Iterator[subprocess.Popen[bytes]]:
+    """Another program in the same folder, with the same name, that is none of ours."""
+    with subprocess.Popen(["sleep", "600"], cwd=workspace, start_new_session=True) as process:
+        yield process
+        process.kill()
+
+
+def wait_for(is_true: Callable[[], bool]) -> None:
+    give_up_at = time.monotonic() + WAIT_SECONDS
+    while not is_true():
+        assert time.monotonic() < give_up_at, "it did not happen"
+        time.sleep(0.01)
+
+
+def wait_for_files(workspace: Path, names: tuple[str, ...]) -> None:
+    wait_for(lambda: all((workspace / name).exists() for name in names))
+
+
+def living(workspace: Path) -> set[int]:
+    return {pid for pid, _ in processes_in(str(workspace))}
+
+
+def test_ending_reaches_what_left_group_session_parents_and_environment(
+    backend: Backend, make_fence: Callable[..., Fence], workspace: Path, neighbour: subprocess.Popen[bytes]
+) -> None:
+    child = start_fenced(["sh", "-c", SCATTER], make_fence(), cwd=str(workspace), backend=backend)
+    wait_for_files(workspace, SCATTERED)
+
+    count = child.end(grace_seconds=5)
+
+    assert count >= 4
+    assert living(workspace) == {neighbour.pid}
+    child.wait(WAIT_SECONDS)
+
+
+def test_what_a_command_leaves_behind_ends_with_it(
+    backend: Backend, make_fence: Callable[..., Fence], workspace: Path, neighbour: subprocess.Popen[bytes]
+) -> None:
+    gone = SCATTER.replace(
+        "wait\n", "while ! [ -e ready-1 -a -e ready-2 -a -e ready-3 ]; do sleep 0.01; done\n"
+    )
+    child = start_fenced(["sh", "-c", gone + "echo done"], make_fence(), cwd=str(workspace), backend=backend)
+
+    ended = child.wait(WAIT_SECONDS)
+
+    assert (ended.exit_code, ended.output, ended.is_late) == (0, "done\n", False)
+    assert living(workspace) == {neighbour.pid}
+
+
+def test_one_that_takes_too_long_is_ended_with_all_of_it(
+    backend: Backend, make_fence: Callable[..., Fence], workspace: Path
+) -> None:
+    child = start_fenced(["sh", "-c", SCATTER], make_fence(), cwd=str(workspace), backend=backend)
+    wait_for_files(workspace, SCATTERED)
+
+    assert child.wait(0.01).is_late
+    assert living(workspace) == set()
+
+
+def test_each_is_asked_to_end_before_any_is_killed(
+    backend: Backend, make_fence: Callable[..., Fence], workspace: Path
+) -> None:
+    polite = "trap 'touch bye; exit 0' TERM; touch ready; while :; do sleep 0.01; done"
+    script = f'trap "wait; exit 0" TERM; setsid sh -c "{polite}" & wait'
+    child = start_fenced(["sh", "-c", script], make_fence(), cwd=str(workspace), backend=backend)
+    wait_for_files(workspace, ("ready",))
+
+    child.end(grace_seconds=WAIT_SECONDS)
+
+    assert (workspace / "bye").exists()
+    assert living(workspace) == set()
+    child.wait(WAIT_SECONDS)
+
+
+def test_who_will_not_go_is_killed_after_the_grace(
+    backend: Backend, make_fence: Callable[..., Fence], workspace: Path
+) -> None:
+    stubborn = "trap '' TERM; touch ready; while :; do sleep 0.01; done"
+    child = start_fenced(["sh", "-c", stubborn], make_fence(), cwd=str(workspace), backend=backend)
+    wait_for_files(workspace, ("ready",))
+
+    child.end(grace_seconds=0.1)
+
+    assert living(workspace) == set()
+    child.wait(WAIT_SECONDS)
+
+
+STARTER = """
+import json, sys
+from landlane.sandbox.model import Backend, Fence
+from landlane.sandbox.confined_thread import Confined
+from landlane.sandbox.start import start_fenced
+from landlane.values import as_dict
+backend, fence, script, cwd = json.load(sys.stdin)
+fence = {name: tuple(item) if isinstance(item, list) else item for name, item in fence.items()}
+child = start_fenced(["sh", "-c", script], Fence(**fence), cwd=cwd, backend=Backend(**backend))
+print(json.dumps({**as_dict(child.tree), "root": as_dict(child.tree.root)}), flush=True)
+child.wait(600)
+"""
+
+
+def test_a_record_is_enough_to_end_what_a_killed_starter_left(
+    backend: Backend, make_fence: Callable[..., Fence], workspace: Path, neighbour: subprocess.Popen[bytes]
+) -> None:
+    script = SCATTER.replace("env -i", "env")  # its mark is all that is left of the last one
+    starter = subprocess.Popen([sys.executable, "-c", STARTER], stdin=subprocess.PIPE, stdout=subprocess.PIPE)
+    assert starter.stdin is not None
+    assert starter.stdout is not None
+    starter.stdin.write(
+        json.dumps([as_dict(backend), as_dict(make_fence()), script, str(workspace)]).encode()
+    )
+    starter.stdin.close()
+    told = json.loads(starter.stdout.readline())
+    starter.stdout.close()
+    wait_for_files(workspace, SCATTERED)
+
+    starter.kill()
+    starter.wait()
+    if backend.bwrap:  # the kernel ends what must not outlive its starter
+        wait_for(lambda: living(workspace) == {neighbour.pid})
+    else:
+        end_tree(Tree(**{**told, "root": Process(**told["root"])}))
+
+    assert living(workspace) == {neighbour.pid}
+
+
+def test_a_pid_that_was_used_again_is_left_alone(neighbour: subprocess.Popen[bytes]) -> None:
+    tree = record_tree("no-such-mark", neighbour.pid, is_wrapped=False)
+    earlier = replace(tree, root=replace(tree.root, started=tree.root.started - 1))
+    elsewhere = replace(tree, root=replace(tree.root, boot_id="another"))
+
+    assert [one.pid for one in find_members(tree)] == [neighbour.pid]
+    assert end_tree(earlier) == 0
+    assert end_tree(elsewhere) == 0
+    assert neighbour.poll() is None
+
+
+# Each link forks the next and ends, some in a session of their own; the last one also drops its environment.
+CHAIN = """
+import os, sys, time
+def forked(number):
+    if os.fork():
+        os._exit(0)
+    if number % 7 == 0:
+        os.setsid()
+    with open("links", "a") as file:
+        file.write(".")
+    if number == 20:
+        open("up", "w").close()
+    time.sleep(float(sys.argv[1]))
+if sys.argv[2] == "waits" and os.fork():
+    time.sleep(600)
+for number in range(1500):
+    forked(number)
+os.execve("/bin/sleep", ["sleep", "600"], {})
+"""
+
+
+@pytest.fixture(params=["exact", "adopting"])
+def landlock(request: pytest.FixtureRequest) -> Backend:
+    """Landlock alone, as it is here, and as one that cannot tell who is behind it."""
+    found = pick_backend(LANDLOCK)
+    if found is None:
+        pytest.skip(f"no Landlock: {' '.join(choose_backend().reasons)}")
+    if request.param == "exact" and found.landlock_abi < ABI_SCOPE:
+        pytest.skip("this kernel's Landlock does not tell who is behind it")
+    return found if request.param == "exact" else replace(found, landlock_abi=ABI_SCOPE - 1)
+
+
+@pytest.mark.parametrize("pause", ["0.004", "0"])
+@pytest.mark.parametrize("ending", ["by itself", "asked"])
+def test_nothing_outruns_its_end_by_forking(
+    landlock: Backend,
+    make_fence: Callable[..., Fence],
+    workspace: Path,
+    neighbour: subprocess.Popen[bytes],
+    pause: str,
+    ending: str,
+) -> None:
+    for _ in range(3):
+        (workspace / "up").unlink(missing_ok=True)
+        words = [sys.executable, "-c", CHAIN, pause, "waits" if ending == "asked" else "ends"]
+        child = start_fenced(words, make_fence(), cwd=str(workspace), backend=landlock)
+        # One for our own use, started meanwhile: nothing but the fence tells it apart.
+        with subprocess.Popen(["sleep", "600"], start_new_session=True) as own:
+            wait_for_files(workspace, ("up",))
+
+            if ending == "asked":
+                child.end(grace_seconds=0.1)
+            child.wait(WAIT_SECONDS)
+            has_own = own.poll() is None
+            own.kill()
+
+        # A chain that goes on may not be seen at one look either: it is known by what it writes.
+        links = (workspace / "links").stat().st_size
+        time.sleep(0.2)
+        assert (workspace / "links").stat().st_size == links
+        assert living(workspace) == {neighbour.pid}
+        assert has_own
+
+
+def test_orphans_are_adopted_only_while_it_runs(make_fence: Callable[..., Fence], workspace: Path) -> None:
+    leaves = "(sh -c 'echo $$ > orphan; exec sleep 600' &); touch left; while :; do sleep 0.01; done"
+    for backend, is_adopted in ((Backend(name=NONE), True), (pick_backend(LANDLOCK), False)):
+        if backend is None or (backend.name == LANDLOCK and backend.landlock_abi < ABI_SCOPE):
+            continue
+        child = start_fenced(["sh", "-c", leaves], make_fence(), cwd=str(workspace), backend=backend)
+        wait_for_files(workspace, ("left", "orphan"))
+        wait_for(lambda: (workspace / "orphan").read_text().endswith("\n"))
+        orphan = look_at(int((workspace / "orphan").read_text()))
+        assert orphan is not None
+        assert (orphan.parent == os.getpid()) == is_adopted
+
+        child.end(grace_seconds=0)
+        child.wait(WAIT_SECONDS)
+        (workspace / "orphan").unlink()
+        (workspace / "left").unlink()
+
+        assert living(workspace) == set()
+        assert not adopts_orphans()
+
+
+def adopts_orphans() -> bool:
+    told = ctypes.c_int(-1)
+    assert ctypes.CDLL(None).prctl(37, ctypes.byref(told), 0, 0, 0) == 0
+    return bool(told.value)
+
+
+def test_the_dead_that_were_adopted_are_buried(make_fence: Callable[..., Fence], workspace: Path) -> None:
+    words = [sys.executable, "-c", CHAIN.replace("1500", "30").replace("{}", "os.environ"), "0", "waits"]
+    child = start_fenced(words, make_fence(), cwd=str(workspace), backend=Backend(name=NONE))
+    wait_for_files(workspace, ("up",))
+
+    def tick() -> None:
+        dead = [one for one in map(look_at_dead, list_processes()) if one and one.parent == os.getpid()]
+        if len(dead) <= 1:
+            child.end(grace_seconds=0)
+
+    assert not child.wait(WAIT_SECONDS, tick).is_late
+    assert living(workspace) == set()
+
+
+def test_who_reaches_somebody_from_behind_its_fence_kills_nobody(neighbour: subprocess.Popen[bytes]) -> None:
+    thread = Confined(lambda: None, scopes_signals=True)
+
+    assert not thread.is_exact
+    assert not thread.kill_all()
+    assert neighbour.poll() is None
+    thread.close()
+
+
+def test_a_signal_reaches_the_command_through_its_wrapping(
+    backend: Backend, make_fence: Callable[..., Fence], workspace: Path
+) -> None:
+    heard = "trap 'touch heard; exit 3' USR1; touch ready; while :; do sleep 0.01; done"
+    child = start_fenced(["sh", "-c", heard], make_fence(), cwd=str(workspace), backend=backend)
+    wait_for_files(workspace, ("ready",))
+
+    child.signal(signal.SIGUSR1)
+
+    assert child.wait(WAIT_SECONDS).exit_code == 3
+    assert (workspace / "heard").exists()
+
+
+def test_a_fence_that_holds_no_signals_claims_nobody(neighbour: subprocess.Popen[bytes]) -> None:
+    thread = Confined(lambda: None, scopes_signals=True)
+
+    assert thread.members([neighbour.pid, os.getpid()]) is None
+    thread.close()
+
+
+def test_we_ourselves_are_never_part_of_a_tree() -> None:
+    tree = record_tree("no-such-mark", os.getpid(), is_wrapped=False)
+
+    assert os.getpid() not in [one.pid for one in find_members(tree)]

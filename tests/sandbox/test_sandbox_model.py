@@ -1,0 +1,85 @@
+"""Fences as values: where they reach, what they may be required to hold, and how they are told."""
+
+from __future__ import annotations
+
+import pytest
+
+from landlane.errors import Malformed, NotAllowed
+from landlane.sandbox.guarantees import describe
+from landlane.sandbox.model import (
+    BUBBLEWRAP,
+    BUBBLEWRAP_LANDLOCK,
+    LANDLOCK,
+    NONE,
+    OPEN,
+    PROMISES,
+    Backend,
+    Fence,
+    Held,
+    check_promises,
+    require,
+)
+
+pytestmark = pytest.mark.unit
+
+FENCE = Fence(writable=("/w",), scratch="/s")
+BACKENDS = [
+    Backend(name=BUBBLEWRAP_LANDLOCK, bwrap="/bwrap", landlock_abi=7, has_filter=True),
+    Backend(name=BUBBLEWRAP, bwrap="/bwrap"),
+    Backend(name=LANDLOCK, landlock_abi=3),
+    Backend(name=NONE),
+]
+
+
+def test_what_lies_within_another_writable_place_needs_no_word_of_its_own() -> None:
+    fence = Fence(writable=("/w/deep", "/w", "/wide"), scratch="/w/scratch")
+
+    assert fence.may_change() == ("/w", "/wide")
+
+
+@pytest.mark.parametrize("backend", BACKENDS, ids=lambda backend: backend.name)
+def test_every_backend_says_something_of_every_promise(backend: Backend) -> None:
+    held = describe(backend, FENCE)
+
+    assert [one.promise for one in held] == list(PROMISES)
+    assert all(one.by for one in held if one.state == "held")
+    assert all(one.why for one in held if one.state != "held")
+
+
+def test_bubblewrap_without_landlock_leaves_abstract_sockets_open() -> None:
+    fence = Fence(writable=(), scratch="/s", unix_sockets=True)
+
+    held = {one.promise: one.state for one in describe(BACKENDS[1], fence)}
+
+    assert (held["abstract sockets"], held["chmod"]) == (OPEN, "held")
+
+
+def test_landlock_hides_nothing_within_a_place_that_can_be_written() -> None:
+    within = Fence(writable=("/w",), scratch="/s", hidden=("/w/secret",))
+    beside = Fence(writable=("/w",), scratch="/s", hidden=("/secret",))
+
+    states = [describe(BACKENDS[2], fence)[1].state for fence in (within, beside)]
+
+    assert states == [OPEN, "held"]
+    assert describe(BACKENDS[0], within)[1].state == "held"
+
+
+def test_required_fences_that_are_open_are_named_together() -> None:
+    held = describe(BACKENDS[2], FENCE)
+
+    with pytest.raises(NotAllowed) as caught:
+        require(held, ("files", "signals", "chmod"), BACKENDS[2])
+
+    assert caught.value.facts == {"missing": ["chmod", "signals"], "backend": LANDLOCK}
+    require(held, ("files", "tcp"), BACKENDS[2])  # the fence itself leaves TCP free
+
+
+def test_only_promises_can_be_required() -> None:
+    assert check_promises(["files", "abstract sockets"]) == ("files", "abstract sockets")
+    with pytest.raises(Malformed):
+        check_promises(["files", "fire"])
+
+
+def test_a_promise_is_told_in_one_line() -> None:
+    assert Held(promise="chmod", state=OPEN, why="no right for it").text() == "chmod: open: no right for it"
+    assert Held(promise="files", state="held", by="landlock").text() == "files: held by landlock"

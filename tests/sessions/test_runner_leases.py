@@ -1,0 +1,186 @@
+"""What only one process may run: taking, waiting, renewing, and taking over from the dead, on both stores."""
+
+from __future__ import annotations
+
+import signal
+import subprocess
+import sys
+from typing import TYPE_CHECKING
+
+import pytest
+
+from landlane.errors import Stale
+from landlane.sessions.runner_lease import (
+    RunnerBusy,
+    RunnerLease,
+    check_runner,
+    end_runner,
+    renew_runner,
+    take_runner,
+    wait_for_runner,
+)
+from tests.support.sites import MINUTE, SECOND, Background, wait_until
+
+if TYPE_CHECKING:
+    from tests.support.sites import Agent, Site
+
+pytestmark = pytest.mark.contract
+
+NAME = "deploy:prod"
+
+
+def taken(outcome: RunnerLease | RunnerBusy) -> RunnerLease:
+    assert isinstance(outcome, RunnerLease), outcome
+    return outcome
+
+
+def take(agent: Agent, name: str = NAME, lease_ms: int = MINUTE) -> RunnerLease | RunnerBusy:
+    return take_runner(agent.context, agent.session, name, lease_ms)
+
+
+def is_ours(agent: Agent, lease: RunnerLease) -> bool:
+    try:
+        agent.context.change(lambda tx: check_runner(tx, lease))
+    except Stale:
+        return False
+    return True
+
+
+def test_only_one_runs_it_even_within_one_session(site: Site) -> None:
+    ann, bob = site.agent("ann"), site.agent("bob")
+    first = taken(take(ann))
+
+    assert [type(take(agent)) for agent in (ann, bob)] == [RunnerBusy, RunnerBusy]
+    busy = take(bob)
+    assert isinstance(busy, RunnerBusy)
+    assert (busy.agent, busy.until, busy.token) == ("ann", first.until, first.token)
+    assert isinstance(take(bob, "queue:main"), RunnerLease)
+
+
+def test_the_next_one_has_a_higher_token(site: Site) -> None:
+    ann, bob = site.agent("ann"), site.agent("bob")
+    first = taken(take(ann))
+
+    assert end_runner(ann.context, first)
+    second = taken(take(bob))
+
+    assert second.token > first.token
+    assert not second.was_left
+    assert not end_runner(ann.context, first)
+    assert is_ours(bob, second)
+    assert not is_ours(ann, first)
+
+
+def test_who_was_silent_is_overtaken(site: Site) -> None:
+    ann, bob = site.agent("ann"), site.agent("bob")
+    first = taken(take(ann))
+    site.clock.advance(MINUTE - SECOND)
+    assert isinstance(take(bob), RunnerBusy)
+    site.clock.advance(2 * SECOND)
+    assert is_ours(ann, first)
+
+    second = taken(take(bob))
+
+    assert second.was_left
+    assert not is_ours(ann, first)
+    with pytest.raises(Stale) as told:
+        renew_runner(ann.context, first)
+    assert told.value.code == "RUNNER_OVERTAKEN"
+    assert not end_runner(ann.context, first)
+
+
+def test_renewing_puts_the_end_off(site: Site) -> None:
+    ann, bob = site.agent("ann"), site.agent("bob")
+    lease = taken(take(ann))
+    assert renew_runner(ann.context, lease) is lease
+    for _ in range(5):
+        site.clock.advance(MINUTE // 2)
+        lease = renew_runner(ann.context, lease)
+
+    assert isinstance(take(bob), RunnerBusy)
+    assert is_ours(ann, lease)
+
+
+def test_without_a_session_the_name_counts(site: Site) -> None:
+    context = site.context()
+
+    lease = taken(take_runner(context, "queue", "queue:main", MINUTE))
+
+    assert lease.agent == "queue"
+    assert isinstance(take_runner(context, "queue", "queue:main", MINUTE), RunnerBusy)
+
+
+def test_taking_and_ending_are_entries(site: Site) -> None:
+    ann = site.agent("ann")
+    lease = taken(take(ann))
+    end_runner(ann.context, lease)
+
+    told = [(entry.kind, entry.facts()) for entry in site.entries() if entry.kind.startswith("runner.")]
+
+    assert [kind for kind, _ in told] == ["runner.taken", "runner.ended"]
+    assert [facts["token"] for _, facts in told] == [lease.token, lease.token]
+
+
+def test_who_waits_has_it_when_it_is_ended(live_site: Site) -> None:
+    ann, bob = live_site.agent("ann"), live_site.agent("bob")
+    first = taken(take(ann))
+    heard: list[str] = []
+    waiter = Background(
+        lambda: wait_for_runner(
+            bob.context, bob.session, NAME, MINUTE, MINUTE, on_wait=lambda busy: heard.append(busy.agent)
+        )
+    )
+    wait_until(lambda: bool(heard))
+
+    end_runner(ann.context, first)
+
+    assert taken(waiter.result()).token > first.token
+    assert heard == ["ann"]
+
+
+def test_who_waits_too_long_is_told_by_whom(live_site: Site) -> None:
+    ann, bob = live_site.agent("ann"), live_site.agent("bob")
+    take(ann)
+
+    outcome = wait_for_runner(bob.context, bob.session, NAME, MINUTE, 50)
+
+    assert isinstance(outcome, RunnerBusy)
+    assert outcome.agent == "ann"
+
+
+def test_one_of_many_has_it(live_site: Site) -> None:
+    agents = [live_site.agent(f"a{number}") for number in range(6)]
+
+    results = [Background(lambda agent=agent: take(agent)) for agent in agents]
+
+    assert [type(result.result()) for result in results].count(RunnerLease) == 1
+
+
+HOLDER = """
+import sys
+from pathlib import Path
+from landlane.sessions import runner_lease as runners, join as sessions
+from landlane.testing.repositories import open_context
+context = open_context(Path(sys.argv[1]), sys.argv[2])
+ann = sessions.join(context, "ann").session
+print(runners.take_runner(context, ann, "deploy:prod", 3_600_000).token, flush=True)
+sys.stdin.readline()
+"""
+
+
+def test_a_killed_process_is_taken_over_at_once(live_site: Site) -> None:
+    bob = live_site.agent("bob")
+    words = [sys.executable, "-c", HOLDER, str(live_site.repository), live_site.place]
+    with subprocess.Popen(words, stdin=subprocess.PIPE, stdout=subprocess.PIPE) as holder:
+        assert holder.stdout is not None
+        token = int(holder.stdout.readline())
+        assert isinstance(take(bob), RunnerBusy)
+        waiter = Background(lambda: wait_for_runner(bob.context, bob.session, NAME, MINUTE, MINUTE))
+        wait_until(lambda: live_site.listeners() > 0)
+
+        holder.send_signal(signal.SIGKILL)
+        holder.communicate(timeout=30)
+
+        lease = taken(waiter.result(15))
+    assert lease.token > token
+    assert lease.was_left

@@ -1,0 +1,345 @@
+"""Joining, proving, being recognised and leaving, on both stores."""
+
+from __future__ import annotations
+
+import os
+import stat
+import subprocess
+import sys
+from typing import TYPE_CHECKING
+
+import pytest
+
+from landlane.errors import Held, Malformed, NotAllowed, Stale
+from landlane.ids import Credentials, new_uuid
+from landlane.sessions import identify as sessions_identify
+from landlane.sessions import join as sessions
+from landlane.sessions.identify import Caller
+from landlane.settings.model import Settings
+from landlane.values import replace
+from tests.support.sites import MINUTE, Agent, granted
+
+if TYPE_CHECKING:
+    from pathlib import Path
+
+    from landlane.platform.process_identity import Process
+    from tests.support.sites import Site
+
+pytestmark = pytest.mark.contract
+
+# --------------------------------------------------------------------------------------------- joining
+
+
+def test_joining_begins_the_first_generation(site: Site) -> None:
+    ann = site.agent("ann", role="code")
+
+    assert (ann.joined.is_new, ann.session.generation, ann.session.role) == (True, 1, "code")
+    newest = site.entries()[-1]
+    assert (newest.kind, newest.agent, newest.session) == ("session.joined", "ann", ann.session.id)
+    assert newest.facts()["generation"] == 1
+
+
+def test_joining_again_attaches_to_the_live_session(site: Site) -> None:
+    first, second = site.agent("ann"), site.agent("ann")
+
+    assert second.joined.is_new is False
+    assert second.session.id == first.session.id
+    assert second.joined.secret == first.joined.secret
+    assert site.kinds().count("session.joined") == 1
+
+
+def test_each_new_beginning_raises_the_generation(site: Site) -> None:
+    brief = Settings(session_lease_ms=MINUTE)
+    first = site.agent("ann", settings=brief)
+    first.leave()
+    second = site.agent("ann", settings=brief)
+    site.clock.advance(2 * MINUTE)
+    third = site.agent("ann", settings=brief)
+
+    assert [one.session.generation for one in (first, second, third)] == [1, 2, 3]
+    assert len({one.session.id for one in (first, second, third)}) == 3
+    assert len({one.joined.secret for one in (first, second, third)}) == 3
+
+
+def test_a_changed_role_is_recorded_once(site: Site) -> None:
+    ann = site.agent("ann", role="code")
+    for _ in range(2):
+        joined = sessions.join(ann.context, "ann", role="review", may_choose_role=True)
+        assert joined.session.role == "review"
+
+    changes = [entry.facts() for entry in site.entries() if entry.kind == "session.role"]
+    assert changes == [{"before": "code", "role": "review"}]
+
+
+@pytest.mark.parametrize("name", ["", "-ann", ".ann", "an n", "ann/bob", "änn", "a" * 65, "ann\n"])
+def test_a_name_must_be_plain(site: Site, name: str) -> None:
+    with pytest.raises(Malformed) as caught:
+        site.agent(name)
+
+    assert (caught.value.code, caught.value.exit_code) == ("BAD_NAME", 2)
+
+
+def test_names_that_differ_in_case_are_two_agents(site: Site) -> None:
+    assert site.agent("Ann").session.id != site.agent("ann").session.id
+    assert not site.agent("Ann").joined.is_new
+
+
+def test_a_secret_lies_where_only_its_user_can_read_it(site: Site) -> None:
+    site.agent("ann")
+    folder = site.repository / ".git" / "landlane" / "sessions"
+
+    assert stat.S_IMODE(folder.stat().st_mode) == 0o700
+    assert stat.S_IMODE((folder / "ann").stat().st_mode) == 0o600
+
+
+def test_the_store_does_not_know_the_secret(site: Site) -> None:
+    ann = site.agent("ann")
+
+    assert ann.joined.secret not in str(site.rows("sessions_live"))
+    assert ann.joined.secret not in str(site.entries())
+
+
+def test_two_repositories_in_one_store_know_nothing_of_each_other(site: Site) -> None:
+    ann = site.agent("ann")
+    elsewhere = site.context(repository_id=new_uuid(), secrets=site.repository / "elsewhere")
+    namesake = Agent(elsewhere, sessions.join(elsewhere, "ann"))
+    ann.take("src")
+
+    granted(namesake.claim("src"))
+
+    assert namesake.session.generation == 1
+    assert [claim.session for claim in site.claims()] == [ann.session.id]
+    assert [entry.position for entry in site.entries()] == [1, 2, 3]
+    assert {entry.session for entry in site.entries()} == {"", ann.session.id}
+
+
+# --------------------------------------------------------------------------------------------- proving
+
+
+def test_a_wrong_secret_proves_nothing(site: Site) -> None:
+    ann = site.agent("ann")
+
+    for session, secret in ((ann.session.id, "guess"), ("s-nobody", ann.joined.secret)):
+        with pytest.raises(NotAllowed) as caught:
+            sessions_identify.prove(ann.context, Credentials(session=session, secret=secret))
+        assert (caught.value.code, caught.value.exit_code) == ("NOT_YOUR_SESSION", 6)
+
+
+def test_a_name_in_use_cannot_be_had_without_its_secret(site: Site, tmp_path: Path) -> None:
+    ann = site.agent("ann")
+
+    with pytest.raises(Held) as caught:
+        site.agent("ann", secrets=tmp_path / "another-user")
+
+    assert (caught.value.code, caught.value.exit_code) == ("AGENT_IN_USE", 3)
+    assert caught.value.facts == {"holder": "ann", "until_at": ann.session.lapses_at}
+    assert "ann is already at work on this machine" in caught.value.message
+
+
+def test_a_name_in_use_on_another_machine_says_where(site: Site, tmp_path: Path) -> None:
+    ann = site.agent("ann")
+    context = site.context(secrets=tmp_path / "another-user")
+
+    class Elsewhere:
+        machine = "elsewhere-1"
+
+        def ancestry(self) -> list[Process]:
+            return []
+
+        def is_gone(self, process: Process) -> bool:
+            return False
+
+    with pytest.raises(Held) as caught:
+        sessions.join(replace(context, processes=Elsewhere()), "ann")
+
+    assert ann.session.machine in caught.value.message
+
+
+def test_a_name_is_free_again_when_its_session_has_lapsed(site: Site, tmp_path: Path) -> None:
+    site.agent("ann", settings=Settings(session_lease_ms=MINUTE))
+    site.clock.advance(MINUTE)
+
+    assert site.agent("ann", secrets=tmp_path / "another-user").session.generation == 2
+
+
+def test_a_secret_file_that_was_spoilt_proves_nothing(site: Site) -> None:
+    site.agent("ann")
+    path = site.repository / ".git" / "landlane" / "sessions" / "ann"
+
+    for content in ("", "rubbish", "s-x wrong many 1 2 3", "s-x secret not-a-number"):
+        path.write_text(content, encoding="ascii")
+        with pytest.raises(Held):
+            site.agent("ann")
+
+
+# ------------------------------------------------------------------------------------------ recognition
+
+
+def who_acts(agent_or_site: Site, caller: Caller) -> str:
+    return sessions_identify.identify(agent_or_site.context(), caller).session.agent
+
+
+def test_without_a_word_it_is_the_person(site: Site) -> None:
+    joined = sessions_identify.identify(site.context(), Caller(person="pat"))
+
+    assert (joined.session.agent, joined.session.kind) == ("pat", "person")
+
+
+def test_a_name_comes_before_the_variable_and_the_variable_before_the_person(site: Site) -> None:
+    assert who_acts(site, Caller(name="ann", agent_variable="bob", person="pat")) == "ann"
+    assert who_acts(site, Caller(agent_variable="bob", person="pat")) == "bob"
+
+
+def test_a_session_shown_comes_before_any_name_in_the_variable(site: Site) -> None:
+    ann = site.agent("ann")
+    shown = f"{ann.session.id}:{ann.joined.secret}"
+
+    assert who_acts(site, Caller(session_text=shown, agent_variable="bob", person="pat")) == "ann"
+
+
+def test_a_session_shown_cannot_act_under_another_name(site: Site) -> None:
+    ann = site.agent("ann")
+
+    with pytest.raises(NotAllowed) as caught:
+        who_acts(site, Caller(session_text=f"{ann.session.id}:{ann.joined.secret}", name="bob"))
+
+    assert caught.value.code == "NOT_YOUR_SESSION"
+
+
+def test_a_session_shown_that_is_over_is_stale(site: Site) -> None:
+    ann = site.agent("ann")
+    ann.leave()
+
+    with pytest.raises(Stale) as caught:
+        who_acts(site, Caller(session_text=f"{ann.session.id}:{ann.joined.secret}"))
+
+    assert (caught.value.code, caught.value.exit_code) == ("SESSION_OVER", 4)
+
+
+def test_the_nearest_registered_ancestor_comes_before_everything(site: Site) -> None:
+    ancestry = site.context().processes.ancestry()
+    site.agent("bob", process=ancestry[-1])
+    site.agent("ann", process=ancestry[0])
+    cid = site.agent("cid")
+    shown = f"{cid.session.id}:{cid.joined.secret}"
+
+    assert who_acts(site, Caller(session_text=shown, agent_variable="cid", person="pat")) == "ann"
+
+
+def test_a_child_of_a_registered_process_cannot_act_as_somebody_else(site: Site) -> None:
+    site.agent("ann", process=site.context().processes.ancestry()[0])
+
+    with pytest.raises(NotAllowed) as caught:
+        who_acts(site, Caller(name="bob"))
+
+    assert caught.value.code == "NOT_YOUR_SESSION"
+
+
+def test_a_command_belongs_to_the_session_of_the_process_that_started_it(live_site: Site) -> None:
+    ann = live_site.agent("ann", process=live_site.context().processes.current())
+    script = (
+        "import sys; from pathlib import Path\n"
+        "from landlane.sessions.join import Caller, identify\n"
+        "from landlane.testing.repositories import open_context\n"
+        "context = open_context(Path(sys.argv[1]), sys.argv[2])\n"
+        "print(identify(context, Caller(agent_variable='bob', person='pat')).session.id)\n"
+    )
+    child = [sys.executable, "-c", script, str(live_site.repository), live_site.place]
+
+    answer = subprocess.run(child, capture_output=True, text=True, check=True, timeout=60)
+
+    assert answer.stdout.strip() == ann.session.id
+
+
+def test_a_process_with_the_same_pid_but_another_start_is_a_stranger(site: Site) -> None:
+    parent = site.context().processes.ancestry()[0]
+    site.agent("ann", process=replace(parent, started=parent.started + 1))
+
+    assert who_acts(site, Caller(person="pat")) == "pat"
+
+
+@pytest.mark.parametrize("field", ["boot_id", "namespace"])
+def test_a_process_of_another_boot_or_container_is_a_stranger(site: Site, field: str) -> None:
+    parent = site.context().processes.ancestry()[0]
+    site.agent("ann", process=replace(parent, **{field: "elsewhere"}))
+
+    assert who_acts(site, Caller(person="pat")) == "pat"
+
+
+def test_the_process_of_a_session_that_is_over_belongs_to_nobody(site: Site) -> None:
+    site.agent("ann", process=site.context().processes.ancestry()[0]).leave()
+
+    assert who_acts(site, Caller(person="pat")) == "pat"
+
+
+def test_a_process_stands_for_the_session_it_was_registered_for_last(site: Site) -> None:
+    parent = site.context().processes.ancestry()[0]
+    site.agent("ann", process=parent)
+    site.agent("bob", process=parent)
+
+    assert who_acts(site, Caller(person="pat")) == "bob"
+
+
+def test_a_registered_ancestor_without_a_readable_secret_is_refused(site: Site) -> None:
+    ann = site.agent("ann", process=site.context().processes.ancestry()[0])
+    os.unlink(site.repository / ".git" / "landlane" / "sessions" / "ann")
+
+    with pytest.raises(NotAllowed) as caught:
+        sessions_identify.identify(ann.context, Caller(person="pat"))
+
+    assert caught.value.code == "NOT_YOUR_SESSION"
+
+
+def test_asking_for_a_known_session_begins_none(site: Site) -> None:
+    context = site.context()
+
+    assert sessions_identify.known_session(context, Caller(name="ann", person="pat")) is None
+    ann = site.agent("ann")
+    found = sessions_identify.known_session(context, Caller(name="ann", person="pat"))
+
+    assert found is not None
+    assert (found.session.id, found.is_new) == (ann.session.id, False)
+    assert site.kinds().count("session.joined") == 1
+
+
+# --------------------------------------------------------------------------------------------- leaving
+
+
+def test_leaving_frees_everything_and_tells_what(site: Site) -> None:
+    ann = site.agent("ann")
+    ann.take("src", "docs/{a,b}")
+
+    assert ann.leave() == ("src", "docs/{a,b}")
+
+    assert site.claims() == []
+    assert site.kinds()[-3:] == ["claim.released", "claim.released", "session.left"]
+    site.agent("bob").take(".")
+
+
+def test_leaving_twice_is_stale(site: Site) -> None:
+    ann = site.agent("ann")
+    ann.leave()
+
+    with pytest.raises(Stale) as caught:
+        ann.leave()
+
+    assert caught.value.code == "SESSION_OVER"
+
+
+def test_leaving_forgets_the_secret_but_not_that_of_a_successor(site: Site) -> None:
+    ann = site.agent("ann")
+    ann.leave()
+    assert ann.context.secrets.load("ann") is None
+
+    again = site.agent("ann")
+    ann.context.secrets.drop("ann", ann.session.id)
+
+    assert site.agent("ann").session.id == again.session.id
+
+
+def test_everybody_who_is_here_is_listed(site: Site) -> None:
+    site.agent("bob")
+    ann = site.agent("ann")
+    site.agent("cid").leave()
+
+    assert [session.agent for session in sessions.live_sessions(ann.context)] == ["ann", "bob"]

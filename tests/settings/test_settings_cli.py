@@ -1,0 +1,122 @@
+"""Settings that cannot be used: the file is named, the key, the nearest known one; nothing is changed."""
+
+from __future__ import annotations
+
+import os
+from typing import TYPE_CHECKING
+
+import pytest
+
+from tests.support.shell import fingerprint
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+    from pathlib import Path
+
+    from tests.support.shell import Shell
+
+pytestmark = pytest.mark.acceptance
+
+
+def write(text: str) -> Callable[[Path], object]:
+    return lambda path: path.write_text(text, encoding="utf-8")
+
+
+def write_bytes(content: bytes) -> Callable[[Path], object]:
+    return lambda path: path.write_bytes(content)
+
+
+def make_folder(path: Path) -> None:
+    path.mkdir()
+
+
+def make_ring(path: Path) -> None:
+    path.symlink_to(path.name)
+
+
+def make_pipe(path: Path) -> None:
+    os.mkfifo(path)
+
+
+BROKEN = {
+    "not TOML": (write("[claims\nttl = 5"), "SETTINGS_NOT_TOML", "line"),
+    "binary": (write_bytes(bytes(range(256)) * 4), "SETTINGS_NOT_TOML", "landlane.toml"),
+    "nested beyond reason": (write("a = " + "[" * 5000), "SETTINGS_NOT_TOML", "landlane.toml"),
+    "a number without end": (write("[store]\nwait = " + "9" * 5000), "SETTINGS_NOT_TOML", "landlane.toml"),
+    "unknown section": (write("[clams]\n"), "SETTINGS_UNKNOWN_KEY", "clams"),
+    "unknown key": (write('[claims]\ntll = "5m"\n'), "SETTINGS_UNKNOWN_KEY", "claims.tll"),
+    "wrong type": (write("[claims]\nttl = true\n"), "SETTINGS_WRONG_TYPE", "claims.ttl"),
+    "no section": (write("claims = 5\n"), "SETTINGS_WRONG_TYPE", "claims"),
+    "no length": (write('[claims]\nttl = "soon"\n'), "SETTINGS_WRONG_TYPE", "claims.ttl"),
+    "length too great": (write(f'[claims]\nttl = "{"9" * 400}s"\n'), "SETTINGS_WRONG_TYPE", "claims.ttl"),
+    "lease of nothing": (write('[sessions]\nlease = "1ms"\n'), "SETTINGS_WRONG_TYPE", "sessions.lease"),
+    "ttl above the highest": (write('[claims]\nttl = "8d"\n'), "SETTINGS_WRONG_TYPE", "max_ttl"),
+    "no id": (write('[repository]\nid = "mine"\n'), "SETTINGS_WRONG_TYPE", "repository.id"),
+    "no list": (write('[claims]\nhot = "x"\n'), "SETTINGS_WRONG_TYPE", "claims.hot"),
+    "a folder": (make_folder, "SETTINGS_UNREADABLE", "landlane.toml"),
+    "a ring of links": (make_ring, "SETTINGS_UNREADABLE", "landlane.toml"),
+    "a pipe": (make_pipe, "SETTINGS_UNREADABLE", "landlane.toml"),
+}
+
+
+@pytest.mark.parametrize("case", BROKEN)
+def test_settings_that_cannot_be_used_stop_every_command_and_change_nothing(shell: Shell, case: str) -> None:
+    make, code, named = BROKEN[case]
+    make(shell.folder / "landlane.toml")
+    before = fingerprint(shell.folder)
+
+    answer = shell.refuse(code, "claim", "new.py", "--as", "bob")
+
+    assert named in answer["message"]
+    assert "landlane.toml" in answer["message"]
+    assert fingerprint(shell.folder) == before
+
+
+def test_an_unknown_key_is_named_with_its_nearest(shell: Shell) -> None:
+    (shell.folder / "landlane.toml").write_text('[claims]\ntll = "5m"\n', encoding="utf-8")
+
+    answer = shell.refuse("SETTINGS_UNKNOWN_KEY", "claims")
+
+    assert (answer["key"], answer["nearest"]) == ("claims.tll", "ttl")
+    assert "`ttl`" in answer["hint"]
+
+
+def test_a_mended_file_counts_at_once(shell: Shell) -> None:
+    settings = shell.folder / "landlane.toml"
+    settings.write_text('[claims]\nmax_ttl = "10m"\n', encoding="utf-8")
+    shell.refuse("TTL_OUT_OF_RANGE", "claim", "a", "--ttl", "20m", "--as", "ann")
+    short = shell.ask("claim", "a", "--as", "ann")["granted"][0]
+
+    settings.write_text('[claims]\nmax_ttl = "90m"\nttl = "1h"\n', encoding="utf-8")
+    long = shell.ask("claim", "b", "--ttl", "20m", "--as", "ann")["granted"][0]
+
+    assert short["until"] < long["until"]
+
+
+def test_doctor_says_which_setting_is_wrong(shell: Shell) -> None:
+    (shell.folder / "landlane.toml").write_text('[claims]\nrequired = ["../x"]\n', encoding="utf-8")
+
+    checks = shell.ask("doctor", exit=1)["checks"]
+
+    assert [(check["name"], check["ok"]) for check in checks] == [("repository", True), ("settings", False)]
+
+
+def test_required_and_free_paths_are_told_apart_by_check(shell: Shell) -> None:
+    settings = '[claims]\nrequired = ["src/**"]\nfree = ["src/scratch/**"]\n'
+    (shell.folder / "landlane.toml").write_text(settings, encoding="utf-8")
+
+    needed = shell.refuse("CLAIM_REQUIRED", "check", "src/api.py", "--as", "ann", exit=6)
+    free = shell.ask("check", "src/scratch/x", "docs/x", "--as", "ann")
+    shell.ask("claim", "src/api.py", "--as", "ann")
+    held = shell.ask("check", "src/api.py", "--as", "ann")
+
+    assert needed["hint"] == "landlane claim src/api.py"
+    assert [row["state"] for row in free["paths"]] == ["free", "unclaimed"]
+    assert [row["state"] for row in held["paths"]] == ["held"]
+
+
+def test_only_hot_files_can_be_shared_where_hot_files_are_named(shell: Shell) -> None:
+    (shell.folder / "landlane.toml").write_text('[claims]\nhot = ["CHANGELOG.md"]\n', encoding="utf-8")
+
+    shell.ask("claim", "CHANGELOG.md", "--shared", "--as", "ann")
+    shell.refuse("NOT_HOT", "claim", "src/api.py", "--shared", "--as", "ann", exit=6)

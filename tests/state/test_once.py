@@ -1,0 +1,296 @@
+"""What runs once: second callers, failures, crashes, interruptions and running again, on both stores."""
+
+from __future__ import annotations
+
+import os
+import signal
+import subprocess
+import sys
+from typing import TYPE_CHECKING, Any
+
+import pytest
+
+from landlane.errors import Malformed, Stale
+from landlane.processes.child import Ended
+from landlane.setup.rebuild_store import rebuild_store
+from landlane.state import once
+from landlane.state.once import Ran, RunCrashed, StillRunning
+from tests.support.sites import MINUTE, SQLITE_ONLY, Background, opened, wait_until
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+    from landlane.context import Context
+    from tests.support.sites import Agent, Site
+
+pytestmark = pytest.mark.contract
+
+Outcome = Ran | RunCrashed | StillRunning
+
+
+class Command:
+    """Stands for a command: counts its runs and ends as it is told."""
+
+    def __init__(self, exit_code: int = 0, meanwhile: Callable[[], object] = lambda: None) -> None:
+        self.runs = 0
+        self.exit_code = exit_code
+        self._meanwhile = meanwhile
+
+    def __call__(self, on_start: Any, on_tick: Any) -> Ended:
+        self.runs += 1
+        on_start(os.getpid())
+        on_tick()
+        self._meanwhile()
+        return Ended(exit_code=self.exit_code, output="made it", trouble="")
+
+
+def run(agent: Agent, command: Command, *, key: str = "build", **more: Any) -> Outcome:
+    return once.run_once(agent.context, agent.session, key, ["make", "it all"], command, **more)
+
+
+def ran(outcome: Outcome) -> tuple[bool, int | None, str]:
+    assert isinstance(outcome, Ran), outcome
+    return outcome.is_now, outcome.run.exit_code, outcome.run.agent
+
+
+def test_a_command_runs_once_for_each_key(site: Site) -> None:
+    ann, bob, command = site.agent("ann"), site.agent("bob"), Command()
+
+    assert ran(run(ann, command)) == (True, 0, "ann")
+    assert ran(run(bob, command)) == (False, 0, "ann")
+    assert ran(run(bob, command, key="other")) == (True, 0, "bob")
+    assert command.runs == 2
+
+
+def test_the_run_is_remembered_with_its_output(site: Site) -> None:
+    run(site.agent("ann"), Command())
+
+    outcome = run(site.agent("bob"), Command())
+
+    assert outcome.run.output == "made it"
+    assert outcome.run.command == "make 'it all'"
+    assert outcome.run.done_at is not None
+
+
+def test_a_failed_run_is_run_again_only_when_told_to(site: Site) -> None:
+    ann, command = site.agent("ann"), Command(exit_code=3)
+    assert ran(run(ann, command)) == (True, 3, "ann")
+    command.exit_code = 0
+
+    assert ran(run(ann, command)) == (False, 3, "ann")
+    assert ran(run(ann, command, is_again=True)) == (True, 0, "ann")
+    assert ran(run(ann, command)) == (False, 0, "ann")
+    assert command.runs == 2
+
+
+def test_a_signal_is_told_as_a_shell_does(site: Site) -> None:
+    assert ran(run(site.agent("ann"), Command(exit_code=-9)))[1] == 137
+
+
+def test_start_and_end_are_entries(site: Site) -> None:
+    run(site.agent("ann"), Command(exit_code=2))
+
+    told = [(entry.kind, entry.facts()) for entry in site.entries() if entry.kind.startswith("once.")]
+
+    assert [kind for kind, _ in told] == ["once.started", "once.ended"]
+    assert told[0][1]["pid"] == os.getpid()
+    assert told[1][1] == {"key": "build", "run": 1, "exit": 2}
+
+
+def test_a_second_caller_waits_for_the_first(live_site: Site) -> None:
+    ann, bob = live_site.agent("ann"), live_site.agent("bob")
+    told: list[str] = []
+    second: list[Background[Outcome]] = []
+
+    def meanwhile() -> None:
+        waiter = Background(lambda: run(bob, command, on_wait=lambda run: told.append(run.agent)))
+        second.append(waiter)
+        wait_until(lambda: bool(told) or not waiter.is_running)
+
+    command = Command(exit_code=4, meanwhile=meanwhile)
+    run(ann, command)
+
+    assert ran(second[0].result(20)) == (False, 4, "ann")
+    assert told == ["ann"]
+    assert command.runs == 1
+
+
+def test_who_waits_too_long_is_told_that_it_still_runs(live_site: Site) -> None:
+    ann, bob = live_site.agent("ann"), live_site.agent("bob")
+    outcomes: list[Outcome] = []
+
+    def meanwhile() -> None:
+        outcomes.append(run(bob, Command(), wait_ms=0))
+        outcomes.append(run(bob, Command(), wait_ms=200, is_again=True))
+
+    run(ann, Command(meanwhile=meanwhile))
+
+    assert [type(outcome) for outcome in outcomes] == [StillRunning, StillRunning]
+    assert outcomes[0].run.agent == "ann"
+
+
+def test_who_says_again_while_it_runs_runs_it_after_that(live_site: Site) -> None:
+    ann, bob = live_site.agent("ann"), live_site.agent("bob")
+    waiting: list[str] = []
+    second: list[Background[Outcome]] = []
+
+    def meanwhile() -> None:
+        again = Background(
+            lambda: run(bob, command, is_again=True, on_wait=lambda run: waiting.append(run.agent))
+        )
+        second.append(again)
+        wait_until(lambda: bool(waiting))
+
+    command = Command()
+    run(ann, Command(meanwhile=meanwhile))
+
+    assert ran(second[0].result(20)) == (True, 0, "bob")
+
+
+CRASHER = """
+import os, sys
+from pathlib import Path
+from landlane.state import once
+from landlane.sessions import join as sessions
+from landlane.testing.repositories import open_context
+context = open_context(Path(sys.argv[1]), sys.argv[2])
+ann = sessions.join(context, "ann").session
+def runner(on_start, on_tick):
+    if len(sys.argv) > 3:
+        on_start(int(sys.argv[3]))
+    print("started", flush=True)
+    sys.stdin.readline()
+once.run_once(context, ann, "build", ["make"], runner)
+"""
+
+
+def start_and_kill(site: Site, *child: str) -> None:
+    """Let a process begin the run, and kill it."""
+    words = [sys.executable, "-c", CRASHER, str(site.repository), site.place, *child]
+    runner = subprocess.Popen(words, stdin=subprocess.PIPE, stdout=subprocess.PIPE)
+    assert runner.stdout is not None
+    assert runner.stdout.readline() == b"started\n"
+    assert isinstance(run(site.agent("bob"), Command(), wait_ms=0), StillRunning)
+    runner.send_signal(signal.SIGKILL)
+    runner.communicate(timeout=30)
+
+
+def test_a_crash_is_told_apart_from_success_and_failure(live_site: Site) -> None:
+    start_and_kill(live_site)
+    bob, command = live_site.agent("bob"), Command()
+
+    crashed = run(bob, command)
+
+    assert isinstance(crashed, RunCrashed)
+    assert (crashed.run.agent, crashed.run.exit_code, command.runs) == ("ann", None, 0)
+    assert ran(run(bob, command, is_again=True)) == (True, 0, "bob")
+    assert ran(run(bob, command)) == (False, 0, "bob")
+
+
+def test_a_waiter_hears_of_a_crash(live_site: Site) -> None:
+    words = [sys.executable, "-c", CRASHER, str(live_site.repository), live_site.place]
+    runner = subprocess.Popen(words, stdin=subprocess.PIPE, stdout=subprocess.PIPE)
+    assert runner.stdout is not None
+    assert runner.stdout.readline() == b"started\n"
+    bob = live_site.agent("bob")
+    waiter = Background(lambda: run(bob, Command()))
+    wait_until(lambda: live_site.listeners() > 0)
+
+    runner.kill()
+    runner.communicate(timeout=30)
+
+    assert isinstance(waiter.result(15), RunCrashed)
+
+
+def test_a_command_that_outlives_its_runner_still_runs(live_site: Site) -> None:
+    orphan = subprocess.Popen([sys.executable, "-c", "input()"], stdin=subprocess.PIPE)
+    start_and_kill(live_site, str(orphan.pid))
+    bob = live_site.agent("bob")
+
+    still = run(bob, Command(), wait_ms=0, is_again=True)
+    orphan.communicate(timeout=30)
+
+    assert isinstance(still, StillRunning)
+    assert isinstance(run(bob, Command()), RunCrashed)
+
+
+def test_a_run_on_another_machine_has_crashed_when_its_session_is_over(site: Site) -> None:
+    ann, bob = site.agent("ann"), site.agent("bob")
+    columns = {"machine": "far-12345678", "boot_id": "far", "namespace": "far", "pid": 1, "started": 1}
+    more = {"key": "build", "run": 1, "agent": "ann", "session": ann.session.id, "command": "", "begun_at": 1}
+    ann.context.store.change(lambda tx: tx.run("once_begin", **columns, **more))
+
+    running = run(bob, Command(), wait_ms=0)
+    ann.leave()
+
+    assert isinstance(running, StillRunning)
+    assert isinstance(run(bob, Command()), RunCrashed)
+
+
+def test_an_interrupted_run_is_no_success(site: Site) -> None:
+    ann = site.agent("ann")
+
+    def interrupt() -> None:
+        raise KeyboardInterrupt
+
+    with pytest.raises(KeyboardInterrupt):
+        run(ann, Command(meanwhile=interrupt))
+
+    assert ran(run(ann, Command())) == (False, 130, "ann")
+
+
+def test_a_long_run_keeps_its_session_alive(site: Site) -> None:
+    ann = site.agent("ann")
+    ann.take("src")
+
+    def long(on_start: Any, on_tick: Any) -> Ended:
+        for _ in range(5):
+            site.clock.advance(20 * MINUTE)
+            on_tick()
+        return Ended(exit_code=0, output="", trouble="")
+
+    once.run_once(ann.context, ann.session, "build", ["make"], long)
+
+    assert ann.holds() == ["src"]
+
+
+def test_a_session_that_is_over_runs_nothing(site: Site) -> None:
+    ann, command = site.agent("ann"), Command()
+    site.clock.advance(31 * MINUTE)
+
+    with pytest.raises(Stale):
+        run(ann, command)
+    with pytest.raises(Malformed):
+        run(ann, command, key="no key")
+    assert command.runs == 0
+
+
+def test_one_of_many_threads_runs_it(live_site: Site) -> None:
+    agents = [live_site.agent(f"a{number}") for number in range(6)]
+    command = Command()
+
+    results = [Background(lambda agent=agent: run(agent, command)) for agent in agents]
+
+    assert [ran(result.result(30))[0] for result in results].count(True) == 1
+    assert command.runs == 1
+
+
+def _known(context: Context) -> Outcome:
+    found = context.store.view(lambda reading: once._judge(context, reading, "build"))
+    assert found is not None
+    return found
+
+
+@SQLITE_ONLY
+def test_a_rebuilt_store_knows_what_was_run(site: Site) -> None:
+    run(site.agent("ann"), Command(exit_code=5))
+    with opened(site) as house:
+        house.settle()
+        folder, repository_id = house.folder, house.store.repository
+    site.close()
+
+    rebuild_store(folder, repository_id, ignore_case=False)
+
+    known = _known(site.context())
+    assert (known.run.exit_code, known.run.agent, known.run.run) == (5, "ann", 1)
+    assert known.run.done_at is not None

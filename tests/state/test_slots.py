@@ -1,0 +1,509 @@
+"""Slots: distinct and bindable ports, names, amounts that add up, periods, fair lines and dead holders."""
+
+from __future__ import annotations
+
+import random
+import socket
+import subprocess
+import sys
+from contextlib import closing
+from typing import TYPE_CHECKING
+
+import pytest
+
+from landlane.errors import Held, LandlaneError, Malformed, Stale
+from landlane.platform.free_port import is_port_free
+from landlane.sessions import leases
+from landlane.sessions import wait_queue as lines
+from landlane.settings.model import Settings
+from landlane.setup.rebuild_store import rebuild_store
+from landlane.state import slots
+from landlane.state.slot_kinds import Slot, SlotRefused, SlotTaken
+from landlane.testing.repositories import git
+from tests.state.crowd import ask_crowd
+from tests.support.sites import MINUTE, SECOND, SQLITE_ONLY, Background, opened, wait_until
+
+if TYPE_CHECKING:
+    from pathlib import Path
+
+    from tests.support.sites import Agent, Site
+
+pytestmark = pytest.mark.contract
+
+LONG_MS = 60 * SECOND
+KINDS = Settings(
+    slots=(
+        ("gpu", {"capacity": 24}),
+        ("database", {"names": ("a", "b")}),
+        ("api", {"capacity": 60, "per": MINUTE}),
+    )
+)
+WAITER = """
+import sys
+from pathlib import Path
+from landlane.settings.model import Settings
+from landlane.sessions import join as sessions
+from landlane.state import slots
+from landlane.testing.repositories import open_context
+context = open_context(Path(sys.argv[1]), sys.argv[2], settings=Settings(slots=(("gpu", {"capacity": 24}),)))
+bob = sessions.join(context, "bob").session
+slots.take_slot(context, bob, slots.wish_for(context, "gpu"), 60_000)
+"""
+
+
+@pytest.fixture(autouse=True)
+def patient(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Waiters in threads of this process are not passed over because it did not run for a few seconds."""
+    monkeypatch.setattr(lines.Place.__init__, "__kwdefaults__", {"beat_ms": 1000, "alive_ms": 30_000})
+
+
+def ask(
+    agent: Agent, kind: str, *, name: str = "", amount: int = 1, wait_ms: int = 0
+) -> SlotTaken | SlotRefused:
+    wish = slots.wish_for(agent.context, kind, name=name, amount=amount)
+    return slots.take_slot(agent.context, agent.session, wish, wait_ms)
+
+
+def take(agent: Agent, kind: str, *, name: str = "", amount: int = 1, wait_ms: int = 0) -> Slot:
+    outcome = ask(agent, kind, name=name, amount=amount, wait_ms=wait_ms)
+    assert isinstance(outcome, SlotTaken), outcome
+    return outcome.slot
+
+
+def is_refused(agent: Agent, kind: str, *, name: str = "", amount: int = 1) -> SlotRefused:
+    outcome = ask(agent, kind, name=name, amount=amount)
+    assert isinstance(outcome, SlotRefused), outcome
+    return outcome
+
+
+def free(agent: Agent, slot: Slot) -> Slot:
+    return slots.free(agent.context, agent.session, slot.id)
+
+
+def held(site: Site, kind: str = "") -> list[tuple[str, str]]:
+    return [(slot.agent, slot.id) for slot in slots.list_slots(site.context(settings=KINDS), kind)]
+
+
+def stand_in_line(
+    site: Site, agent: Agent, kind: str, amount: int = 1
+) -> Background[SlotTaken | SlotRefused]:
+    waiter = Background(lambda: ask(agent, kind, amount=amount, wait_ms=LONG_MS))
+    wait_until(lambda: agent.name in site.line() or not waiter.is_running)
+    return waiter
+
+
+def four_free_ports() -> int:
+    """The first of four ports in a row that nobody uses now."""
+    dice = random.Random()  # other tests look for theirs at the same time
+    while True:
+        first = dice.randrange(30_000, 32_000)
+        if all(is_port_free(first + step) for step in range(4)):
+            return first
+
+
+def can_listen(port: int) -> bool:
+    with closing(socket.socket()) as server:
+        server.bind(("127.0.0.1", port))
+        server.listen()
+    return True
+
+
+# ------------------------------------------------------------------------------------------------- ports
+
+
+def test_a_port_is_in_the_range_and_can_be_bound(site: Site) -> None:
+    slot = take(site.agent("ann"), "port")
+
+    assert 20_000 <= int(slot.place) <= 29_999
+    assert can_listen(int(slot.place))
+    assert slot.id == f"port:{slot.place}"
+
+
+def test_asking_twice_gives_the_port_one_holds(site: Site) -> None:
+    ann = site.agent("ann")
+
+    first, second = take(ann, "port"), ask(ann, "port")
+
+    assert isinstance(second, SlotTaken)
+    assert (second.slot.token, second.slot.place, second.is_new) == (first.token, first.place, False)
+    assert site.kinds().count("slot.taken") == 1
+
+
+def test_names_and_sessions_get_different_ports(site: Site) -> None:
+    ann, bob = site.agent("ann"), site.agent("bob")
+
+    places = {take(ann, "port").place, take(ann, "port", name="web").place, take(bob, "port").place}
+
+    assert len(places) == 3
+
+
+def test_a_workspace_gets_the_same_port_again(site: Site) -> None:
+    ann = site.agent("ann")
+    before = take(ann, "port", name="web")
+    free(ann, before)
+    take(site.agent("bob"), "port")
+    ann.leave()
+
+    again = take(site.agent("carl"), "port", name="web")
+
+    assert again.place == before.place
+    assert again.token > before.token
+
+
+def test_two_workspaces_have_ports_of_their_own(site: Site, tmp_path: Path) -> None:
+    git(site.repository, "worktree", "add", "--quiet", "-b", "beside", str(tmp_path / "beside"))
+    ann = site.agent("ann")
+    here = take(ann, "port")
+    free(ann, here)
+    from tests.support.sites import Site as Place
+
+    beside = Place(tmp_path / "beside", site.place, site.clock)
+    try:
+        there = take(beside.agent("bob"), "port")
+    finally:
+        beside.close()
+
+    assert there.place != here.place, "a port that another workspace had is left for it"
+    assert take(ann, "port").place == here.place
+
+
+def test_a_port_that_another_program_uses_is_not_given_out(site: Site) -> None:
+    first = four_free_ports()
+    ann = site.agent("ann", settings=Settings(slots=(("port", {"range": (first, first + 3)}),)))
+    with closing(socket.socket()) as server:
+        server.bind(("127.0.0.1", first + 1))
+        server.listen()
+        places = [take(ann, "port", name=name).place for name in ("a", "b", "c")]
+        refused = is_refused(ann, "port", name="d")
+
+    assert sorted(places) == [str(first + step) for step in (0, 2, 3)]
+    assert (refused.left, len(refused.holders)) == (1, 3)
+    assert take(ann, "port", name="d").place == str(first + 1)
+
+
+def test_a_crowd_gets_distinct_ports_that_can_be_bound(live_site: Site) -> None:
+    got = ask_crowd(live_site, "port", processes=32, turns=2)
+
+    places = [place for turns in got for place in turns]
+    assert len(set(places)) == 64
+    assert all(can_listen(int(place)) for place in places)
+
+
+def test_ports_stay_distinct_when_some_are_freed_and_others_made(site: Site) -> None:
+    agents = [site.agent(f"a{number}") for number in range(17)]
+    first = {agent.name: take(agent, "port") for agent in agents}
+    for agent in agents[:8]:
+        free(agent, first[agent.name])
+
+    for agent in agents[:8]:
+        take(agent, "port", name="second")
+
+    places = [slot_id for _, slot_id in held(site)]
+    assert len(places) == len(set(places)) == 17
+
+
+# --------------------------------------------------------------------------------------- names and amounts
+
+
+def test_a_name_is_held_by_one(site: Site) -> None:
+    ann, bob, carl = (site.agent(name, settings=KINDS) for name in ("ann", "bob", "carl"))
+
+    assert {take(ann, "database").place, take(bob, "database").place} == {"a", "b"}
+    refused = is_refused(carl, "database")
+
+    assert {slot.agent for slot in refused.holders} == {"ann", "bob"}
+    assert refused.left == 0
+    assert "--wait" in refused.hint
+
+
+def test_a_certain_name_can_be_asked_for(site: Site) -> None:
+    ann, bob = site.agent("ann", settings=KINDS), site.agent("bob", settings=KINDS)
+    slot = take(ann, "database", name="b")
+
+    refused = is_refused(bob, "database", name="b")
+
+    assert slot.place == "b"
+    assert [one.agent for one in refused.holders] == ["ann"]
+    assert take(ann, "database", name="b").token == slot.token
+    assert take(bob, "database").place == "a"
+
+
+def test_amounts_add_up_to_the_capacity(site: Site) -> None:
+    ann, bob = site.agent("ann", settings=KINDS), site.agent("bob", settings=KINDS)
+    parts = [take(ann, "gpu", amount=8), take(bob, "gpu", amount=8), take(ann, "gpu", amount=7)]
+
+    refused = is_refused(bob, "gpu", amount=2)
+    take(bob, "gpu", amount=1)
+    free(ann, parts[0])
+
+    assert (refused.left, refused.size) == (1, 24)
+    assert take(bob, "gpu", amount=8).amount == 8
+
+
+def test_an_amount_with_a_name_is_the_same_when_asked_for_again(site: Site) -> None:
+    ann = site.agent("ann", settings=KINDS)
+
+    assert take(ann, "gpu", name="train", amount=8).token == take(ann, "gpu", name="train", amount=8).token
+
+
+def test_what_was_used_comes_back_after_the_period_and_not_before(site: Site) -> None:
+    ann, bob = site.agent("ann", settings=KINDS), site.agent("bob", settings=KINDS)
+    free(ann, take(ann, "api", amount=40))
+    site.clock.advance(30 * SECOND)
+    take(ann, "api", amount=20)
+    ann.leave()
+
+    refused = is_refused(bob, "api")
+    site.clock.advance(30 * SECOND)
+
+    assert refused.left == 0
+    assert "30s" in refused.hint
+    assert take(bob, "api", amount=40).until == site.now() + MINUTE
+    is_refused(bob, "api")
+
+
+def test_what_was_taken_and_not_used_is_there_again_at_once(site: Site) -> None:
+    ann, bob = site.agent("ann", settings=KINDS), site.agent("bob", settings=KINDS)
+    slots.put_back(ann.context, ann.session, [take(ann, "api", amount=40), take(ann, "gpu", amount=8)])
+
+    assert slots.in_use(bob.context) == {}
+    free(bob, take(bob, "api", amount=60))
+    assert slots.in_use(ann.context) == {"api": 60}
+
+
+@pytest.mark.parametrize(
+    ("kind", "name", "amount", "code"),
+    [
+        ("gpus", "", 1, "UNKNOWN_KIND"),
+        ("gpu", "", 25, "AMOUNT_OUT_OF_RANGE"),
+        ("gpu", "", 0, "AMOUNT_OUT_OF_RANGE"),
+        ("port", "", 2, "AMOUNT_OUT_OF_RANGE"),
+        ("database", "c", 1, "UNKNOWN_SLOT"),
+        ("port", "x\n", 1, "BAD_SLOT_NAME"),
+    ],
+)
+def test_what_can_never_be_had_is_refused_at_once(
+    site: Site, kind: str, name: str, amount: int, code: str
+) -> None:
+    ann = site.agent("ann", settings=KINDS)
+    with pytest.raises(Malformed) as told:
+        ask(ann, kind, name=name, amount=amount)
+    assert told.value.code == code
+    assert held(site) == []
+
+
+def test_an_unknown_kind_is_answered_with_the_known_ones(site: Site) -> None:
+    with pytest.raises(Malformed) as told:
+        ask(site.agent("ann", settings=KINDS), "gpus")
+    assert told.value.facts["known"] == ["api", "database", "gpu", "port"]
+
+
+# ------------------------------------------------------------------------------------------------ freeing
+
+
+def test_a_slot_is_freed_by_its_holder_alone(site: Site) -> None:
+    ann, bob = site.agent("ann", settings=KINDS), site.agent("bob", settings=KINDS)
+    slot = take(ann, "gpu")
+
+    with pytest.raises(Held) as told:
+        free(bob, slot)
+    freed = free(ann, slot)
+    with pytest.raises(LandlaneError) as again:
+        free(ann, slot)
+
+    assert (told.value.facts["holder"], again.value.code) == ("ann", "NOT_HELD")
+    assert freed.token == slot.token
+
+
+def test_slots_end_with_their_session(site: Site) -> None:
+    ann, bob = site.agent("ann", settings=KINDS), site.agent("bob", settings=KINDS)
+    take(ann, "gpu", amount=24)
+    ann.leave()
+    take(bob, "gpu", amount=24)
+    site.clock.advance(31 * MINUTE)
+
+    assert held(site) == []
+    take(site.agent("carl", settings=KINDS), "gpu", amount=24)
+    with pytest.raises(Stale):
+        take(bob, "gpu")
+
+
+def test_a_slot_lives_as_long_as_its_session_shows_signs_of_life(site: Site) -> None:
+    ann = site.agent("ann", settings=KINDS)
+    take(ann, "gpu")
+    for _ in range(4):
+        site.clock.advance(20 * MINUTE)
+        ann.shows_life()
+
+    assert held(site, "gpu") != []
+
+
+def test_taking_and_freeing_are_entries_with_the_same_token(site: Site) -> None:
+    ann = site.agent("ann", settings=KINDS)
+    slot = take(ann, "gpu", amount=3)
+    take(ann, "database")
+    free(ann, slot)
+    ann.leave()
+
+    told = {kind: site.tokens_of(kind) for kind in ("slot.taken", "slot.freed")}
+
+    assert told["slot.taken"][0] == told["slot.freed"][0] == slot.token
+    assert sorted(told["slot.taken"]) == sorted(told["slot.freed"])
+
+
+def test_a_killed_holder_loses_its_slot(live_site: Site, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(leases, "_GRACE_MS", 0)
+    child = subprocess.Popen([sys.executable, "-c", "input()"], stdin=subprocess.PIPE)
+    process = live_site.context().processes.identify(child.pid)
+    ann = live_site.agent("ann", settings=KINDS, process=process)
+    bob = live_site.agent("bob", settings=KINDS)
+    take(ann, "gpu", amount=24)
+    is_refused(bob, "gpu")
+    waiter = stand_in_line(live_site, bob, "gpu", 24)
+
+    child.kill()
+    child.communicate(timeout=30)
+
+    assert isinstance(waiter.result(20), SlotTaken)
+    assert "session.gone" in live_site.kinds()
+
+
+# ---------------------------------------------------------------------------------------------- the line
+
+
+def test_a_waiter_is_woken_when_a_slot_is_freed(live_site: Site, monkeypatch: pytest.MonkeyPatch) -> None:
+    # Waiters look by themselves only every 40 seconds: who is quicker was woken.
+    monkeypatch.setattr(lines.Place.__init__, "__kwdefaults__", {"beat_ms": 40_000, "alive_ms": 120_000})
+    ann, bob = live_site.agent("ann", settings=KINDS), live_site.agent("bob", settings=KINDS)
+    slot = take(ann, "gpu", amount=24)
+    waiter = stand_in_line(live_site, bob, "gpu", 24)
+
+    free(ann, slot)
+
+    assert isinstance(waiter.result(20), SlotTaken)
+    assert live_site.line() == []
+
+
+def test_a_large_wish_at_the_head_is_not_starved_by_small_ones(live_site: Site) -> None:
+    ann, bob, carl = (live_site.agent(name, settings=KINDS) for name in ("ann", "bob", "carl"))
+    first, second = take(ann, "gpu", amount=12), take(ann, "gpu", amount=8)
+    waiter = stand_in_line(live_site, bob, "gpu", 20)
+
+    refused = is_refused(carl, "gpu", amount=1)
+    free(ann, first)
+    is_refused(carl, "gpu", amount=1)
+    free(ann, second)
+
+    assert refused.waiters == ("bob",)
+    assert "has waited longer" in refused.hint
+    assert isinstance(waiter.result(20), SlotTaken)
+    take(carl, "gpu", amount=4)
+
+
+def test_who_came_first_is_served_first(live_site: Site) -> None:
+    ann = live_site.agent("ann", settings=KINDS)
+    slot = take(ann, "gpu", amount=24)
+    served: list[str] = []
+
+    def wait_and_pass_on(agent: Agent) -> int:
+        mine = take(agent, "gpu", amount=20, wait_ms=LONG_MS)
+        served.append(agent.name)
+        free(agent, mine)
+        return mine.token
+
+    waiters: list[Background[int]] = []
+    names = [f"w{number}" for number in range(5)]
+    for name in names:
+        agent = live_site.agent(name, settings=KINDS)
+        waiters.append(Background(lambda agent=agent: wait_and_pass_on(agent)))
+        wait_until(lambda name=name: name in live_site.line())
+
+    free(ann, slot)
+
+    tokens = [waiter.result(30) for waiter in waiters]
+    assert served == names
+    assert tokens == sorted(tokens)
+
+
+def test_a_dead_waiter_is_passed_over(live_site: Site) -> None:
+    ann, carl = live_site.agent("ann", settings=KINDS), live_site.agent("carl", settings=KINDS)
+    slot = take(ann, "gpu", amount=24)
+    words = [sys.executable, "-c", WAITER, str(live_site.repository), live_site.place]
+    bob = subprocess.Popen(words)
+    wait_until(lambda: "bob" in live_site.line())
+    waiter = stand_in_line(live_site, carl, "gpu", 24)
+    bob.kill()
+    bob.wait(30)
+
+    free(ann, slot)
+
+    assert isinstance(waiter.result(15), SlotTaken)
+
+
+def test_waiting_for_one_name_does_not_keep_others_from_another(live_site: Site) -> None:
+    ann, bob, carl = (live_site.agent(name, settings=KINDS) for name in ("ann", "bob", "carl"))
+    slot = take(ann, "database", name="a")
+    waiter = Background(lambda: ask(bob, "database", name="a", wait_ms=LONG_MS))
+    wait_until(lambda: "bob" in live_site.line())
+
+    assert take(carl, "database").place == "b"
+    free(ann, slot)
+
+    outcome = waiter.result(20)
+    assert isinstance(outcome, SlotTaken)
+    assert outcome.slot.place == "a"
+
+
+def test_waiting_ends_when_the_time_is_up(live_site: Site) -> None:
+    ann, bob = live_site.agent("ann", settings=KINDS), live_site.agent("bob", settings=KINDS)
+    take(ann, "gpu", amount=24)
+
+    outcome = ask(bob, "gpu", wait_ms=300)
+
+    assert isinstance(outcome, SlotRefused)
+    assert outcome.code == "WAIT_TIMED_OUT"
+    assert live_site.line() == []
+
+
+def test_a_waiter_gets_what_comes_back_with_time(live_site: Site) -> None:
+    quick = Settings(slots=(("api", {"capacity": 2, "per": SECOND}),))
+    ann, bob = live_site.agent("ann", settings=quick), live_site.agent("bob", settings=quick)
+    take(ann, "api", amount=2)
+
+    assert take(bob, "api", amount=2, wait_ms=20 * SECOND).amount == 2
+
+
+def test_waiting_for_a_slot_is_in_nobodys_way_who_claims(live_site: Site) -> None:
+    ann, bob, carl = (live_site.agent(name, settings=KINDS) for name in ("ann", "bob", "carl"))
+    slot = take(ann, "gpu", amount=24)
+    waiter = stand_in_line(live_site, bob, "gpu")
+
+    carl.take(".")
+    carl.take("slot:gpu")
+    free(ann, slot)
+
+    assert isinstance(waiter.result(20), SlotTaken)
+
+
+# -------------------------------------------------------------------------------------------- rebuilding
+
+
+@SQLITE_ONLY
+def test_a_rebuilt_store_knows_who_holds_what(site: Site) -> None:
+    ann = site.agent("ann", settings=KINDS)
+    port = take(ann, "port", name="web")
+    free(ann, take(ann, "gpu", amount=20))
+    take(ann, "gpu", amount=4)
+    with opened(site) as house:
+        house.settle()
+        folder, repository_id = house.folder, house.store.repository
+    before = held(site)
+    site.close()
+
+    rebuild_store(folder, repository_id, ignore_case=False)
+
+    assert held(site) == before
+    ann = site.agent("ann", settings=KINDS)
+    assert take(ann, "port", name="web").token == port.token
+    take(ann, "gpu", amount=20)
+    is_refused(ann, "gpu")

@@ -1,0 +1,344 @@
+"""Slots, numbers and running once as they are typed, with many processes and with killed ones."""
+
+from __future__ import annotations
+
+import json
+import os
+import signal
+import socket
+from contextlib import closing
+from typing import TYPE_CHECKING
+
+import pytest
+
+from tests.support.shell import eventually, fingerprint
+
+if TYPE_CHECKING:
+    from pathlib import Path
+
+    from tests.support.shell import Shell
+
+pytestmark = pytest.mark.acceptance
+
+SETTINGS = """
+[slots.gpu]
+capacity = 24
+
+[slots.database]
+names = ["a", "b"]
+
+[slots.api]
+capacity = 60
+per = "1m"
+
+[numbers.migration]
+path = "migrations/{n}_*.sql"
+width = 4
+"""
+
+
+@pytest.fixture
+def furnished(shell: Shell) -> Shell:
+    """A shell in a repository whose settings know slots and numbers."""
+    (shell.folder / "landlane.toml").write_text(SETTINGS, encoding="utf-8")
+    return shell
+
+
+def answers(out: str) -> list[dict[str, object]]:
+    return [json.loads(line) for line in out.splitlines()]
+
+
+# ------------------------------------------------------------------------------------------------- slots
+
+
+def test_sixty_four_processes_get_sixty_four_ports(shell: Shell) -> None:
+    shell.ask("slot", "list")
+    words = " ".join(str(number) for number in range(64))
+
+    ended = shell.sh(f"for n in {words}; do landlane slot take port --as a$n --json & done; wait")
+
+    ports = [answer["slot"]["port"] for answer in answers(ended.out)]  # type: ignore[index]
+    assert len(set(ports)) == 64, ended
+    for port in ports:
+        with closing(socket.socket()) as server:
+            server.bind(("127.0.0.1", port))
+
+
+def test_seventeen_made_eight_freed_eight_made_are_all_distinct(shell: Shell) -> None:
+    taken = [shell.ask("slot", "take", "port", "--as", f"a{number}")["slot"] for number in range(17)]
+    for number in range(8):
+        shell.ask("slot", "free", taken[number]["id"], "--as", f"a{number}")
+    for number in range(8):
+        shell.ask("slot", "take", "port", "--name", "new", "--as", f"a{number}")
+
+    ports = [slot["port"] for slot in shell.ask("slot", "list", "port")["slots"]]
+
+    assert len(ports) == len(set(ports)) == 17
+
+
+def test_the_same_checkout_gets_the_same_port_again(shell: Shell) -> None:
+    first = shell.ask("slot", "take", "port", "--as", "ann")
+    again = shell.ask("slot", "take", "port", "--as", "ann")
+    shell.ask("leave", "--as", "ann")
+    later = shell.ask("slot", "take", "port", "--as", "bob")
+
+    assert (first["new"], again["new"]) == (True, False)
+    assert first["slot"]["token"] == again["slot"]["token"] < later["slot"]["token"]
+    assert first["slot"]["port"] == later["slot"]["port"]
+
+
+def test_a_full_kind_names_its_holders_and_what_to_do(furnished: Shell) -> None:
+    furnished.ask("slot", "take", "gpu", "--amount", "20", "--as", "ann")
+
+    refused = furnished.refuse("SLOT_TAKEN", "slot", "take", "gpu", "--amount", "8", "--as", "bob", exit=3)
+    text = furnished.run("slot", "take", "gpu", "--amount", "8", "--as", "bob")
+
+    assert (refused["holder"], refused["left"], refused["amount"]) == ("ann", 4, 8)
+    assert refused["until"].endswith("Z")
+    assert "--wait" in refused["hint"]
+    assert (text.exit, text.out) == (3, "")
+    assert "ann holds gpu:" in text.err
+
+
+def test_a_waiter_is_served_when_the_holder_leaves(furnished: Shell) -> None:
+    furnished.ask("slot", "take", "gpu", "--amount", "24", "--as", "ann")
+    with furnished.start("slot", "take", "gpu", "--wait", "40s", "--as", "bob", "--json") as waiter:
+        furnished.await_waiter()
+        refused = furnished.refuse("SLOT_TAKEN", "slot", "take", "gpu", "--as", "carl", exit=3)
+        furnished.ask("leave", "--as", "ann")
+        answer = waiter.end(20).answer()
+
+    assert answer["slot"]["holder"] == "bob"
+    assert refused["waiters"] == ["bob"]
+
+
+def test_waiting_too_long_ends_with_five(furnished: Shell) -> None:
+    furnished.ask("slot", "take", "gpu", "--amount", "24", "--as", "ann")
+
+    furnished.refuse("WAIT_TIMED_OUT", "slot", "take", "gpu", "--wait", "300ms", "--as", "bob", exit=5)
+
+
+def test_a_killed_waiter_is_passed_over(furnished: Shell) -> None:
+    slot = furnished.ask("slot", "take", "gpu", "--amount", "24", "--as", "ann")["slot"]
+    with furnished.start("slot", "take", "gpu", "--wait", "60s", "--as", "bob") as dead:
+        furnished.await_waiter()
+        dead.signal(signal.SIGKILL)
+        dead.end(20)
+    furnished.ask("slot", "free", slot["id"], "--as", "ann")
+
+    assert furnished.ask("slot", "take", "gpu", "--wait", "20s", "--as", "carl")["slot"]["holder"] == "carl"
+
+
+def test_names_and_used_up_amounts_are_told_apart(furnished: Shell) -> None:
+    places = {
+        furnished.ask("slot", "take", "database", "--as", who)["slot"]["place"] for who in ("ann", "bob")
+    }
+    furnished.ask("slot", "take", "api", "--amount", "60", "--as", "ann")
+
+    assert places == {"a", "b"}
+    refused = furnished.refuse("SLOT_TAKEN", "slot", "take", "api", "--as", "ann", exit=3)
+    assert "comes back in" in refused["hint"]
+
+
+@pytest.mark.parametrize(
+    ("code", "words"),
+    [
+        ("UNKNOWN_KIND", ("slot", "take", "gpus")),
+        ("AMOUNT_OUT_OF_RANGE", ("slot", "take", "gpu", "--amount", "25")),
+        ("AMOUNT_OUT_OF_RANGE", ("slot", "take", "port", "--amount", "2")),
+        ("BAD_NUMBER", ("slot", "take", "gpu", "--amount", "some")),
+        ("BAD_DURATION", ("slot", "take", "gpu", "--wait", "long")),
+        ("UNKNOWN_SLOT", ("slot", "take", "database", "--name", "z")),
+        ("BAD_KIND", ("number", "A B")),
+        ("TEXT_TOO_LONG", ("number", "m", "--for", "x" * 201)),
+        ("BAD_CALL", ("number", "list")),
+        ("NO_PROGRAM", ("once", "k", "--", "no-such-program-anywhere")),
+        ("BAD_KEY", ("once", "a b", "--", "true")),
+        ("BAD_CALL", ("once", "k")),
+        ("BAD_CALL", ("once", "k", "--")),
+    ],
+)
+def test_bad_input_is_explained_and_changes_nothing(
+    furnished: Shell, code: str, words: tuple[str, ...]
+) -> None:
+    furnished.ask("join", "ann")
+    before = fingerprint(furnished.state)
+
+    answer = furnished.where(LANDLANE_AGENT="ann").refuse(code, *words)
+
+    assert answer["hint"]
+    assert fingerprint(furnished.state) == before
+
+
+def test_an_unknown_kind_names_the_known_ones(furnished: Shell) -> None:
+    answer = furnished.refuse("UNKNOWN_KIND", "slot", "take", "gpus", "--as", "ann")
+    assert answer["known"] == ["api", "database", "gpu", "port"]
+
+
+def test_freeing_what_another_holds_is_refused(furnished: Shell) -> None:
+    slot = furnished.ask("slot", "take", "gpu", "--as", "ann")["slot"]
+
+    refused = furnished.refuse("SLOT_TAKEN", "slot", "free", slot["id"], "--as", "bob", exit=3)
+    furnished.refuse("NOT_HELD", "slot", "free", "gpu:0", "--as", "bob", exit=1)
+
+    assert refused["holder"] == "ann"
+    assert furnished.ask("slot", "free", slot["id"], "--as", "ann")["freed"] == slot["id"]
+
+
+# ----------------------------------------------------------------------------------------------- numbers
+
+
+def test_thirty_two_worktrees_get_thirty_two_numbers(furnished: Shell, tmp_path: Path) -> None:
+    (furnished.folder / "migrations").mkdir()
+    (furnished.folder / "migrations" / "0041_begin.sql").write_text("--\n", encoding="utf-8")
+    furnished.git("add", "--all")
+    furnished.git("commit", "--quiet", "-m", "Begin to migrate")
+    trees = [tmp_path / f"tree{number}" for number in range(32)]
+    for tree in trees:
+        furnished.git("worktree", "add", "--quiet", "--detach", str(tree))
+
+    words = " ".join(str(tree) for tree in trees)
+    ended = furnished.sh(
+        f"for tree in {words}; do "
+        "(cd $tree && landlane number migration --as $(basename $tree) --json) & done; wait"
+    )
+
+    told = answers(ended.out)
+    assert sorted(int(str(answer["number"])) for answer in told) == list(range(42, 74)), ended
+    assert {answer["state"] for answer in told} == {"pending"}
+
+
+def test_a_number_has_its_width_and_its_place(furnished: Shell) -> None:
+    answer = furnished.ask("number", "migration", "--for", "add users", "--as", "ann")
+
+    assert (answer["number"], answer["text"], answer["path"]) == (1, "0001", "migrations/0001_*.sql")
+    assert furnished.tell("number", "migration", "--as", "ann") == "0002\n"
+    listed = furnished.ask("number", "list", "migration")["numbers"]
+    assert [(one["number"], one["for"], one["state"]) for one in listed] == [
+        (1, "add users", "pending"),
+        (2, None, "pending"),
+    ]
+
+
+def test_a_number_that_was_not_used_is_reported_and_not_given_again(furnished: Shell) -> None:
+    furnished.ask("number", "migration", "--as", "ann")
+    furnished.ask("leave", "--as", "ann")
+
+    assert furnished.ask("number", "migration", "--as", "bob")["number"] == 2
+    listed = furnished.ask("number", "list", "migration")["numbers"]
+    assert [one["state"] for one in listed] == ["abandoned", "pending"]
+
+
+def test_number_is_a_command_and_a_noun(shell: Shell) -> None:
+    assert "list" in shell.tell("number", "--help")
+    assert shell.ask("number", "--for", "x", "adr", "--as", "ann")["number"] == 1
+    assert shell.ask("--as", "ann", "number", "adr")["number"] == 2
+    assert len(shell.ask("number", "list", "adr")["numbers"]) == 2
+
+
+# -------------------------------------------------------------------------------------------------- once
+
+
+def test_a_command_runs_once_and_its_output_passes_through(shell: Shell) -> None:
+    script = "echo out; echo err >&2; echo x >> runs"
+    first = shell.run("once", "build", "--as", "ann", "--", "sh", "-c", script)
+    second = shell.run("once", "build", "--as", "bob", "--", "sh", "-c", script)
+
+    assert (first.exit, first.out, first.err) == (0, "out\n", "err\n")
+    assert (second.exit, second.out) == (0, "")
+    assert "was run before, by ann" in second.err
+    assert (shell.folder / "runs").read_text() == "x\n"
+
+
+def test_with_json_the_output_goes_to_stderr_and_the_exit_into_the_answer(shell: Shell) -> None:
+    ended = shell.run("once", "t", "--json", "--", "sh", "-c", "echo out; exit 7")
+    remembered = shell.ask("once", "t", "--", "true", exit=7)
+
+    answer = ended.answer()
+    assert (ended.exit, ended.err) == (7, "out\n")
+    assert (answer["ran"], answer["exit"], answer["output"], answer["code"]) == (
+        True,
+        7,
+        "out\n",
+        "ONCE_FAILED",
+    )
+    assert (remembered["ran"], remembered["exit"], remembered["output"]) == (False, 7, "out\n")
+
+
+def test_the_words_behind_the_dashes_belong_to_the_command(shell: Shell) -> None:
+    ended = shell.run("once", "words", "--", "echo", "--json", "--", "--as", "x")
+
+    assert (ended.exit, ended.out) == (0, "--json -- --as x\n")
+
+
+def test_a_failed_run_is_run_again_only_with_again(shell: Shell) -> None:
+    shell.ask("once", "t", "--", "false", exit=1)
+    shell.ask("once", "t", "--", "true", exit=1)
+
+    assert shell.ask("once", "t", "--again", "--", "true")["run"] == 2
+    assert shell.ask("once", "t", "--", "false")["ran"] is False
+
+
+def test_many_at_once_run_it_once(shell: Shell) -> None:
+    shell.ask("status")
+    words = " ".join(str(number) for number in range(16))
+    ended = shell.sh(
+        f"for n in {words}; do landlane once build --as a$n --json -- "
+        "sh -c 'echo x >> runs; sleep 0.3; exit 3' 2>/dev/null & done; wait"
+    )
+
+    told = answers(ended.out)
+    assert [answer["ran"] for answer in told].count(True) == 1
+    assert {answer["exit"] for answer in told} == {3}
+    assert (shell.folder / "runs").read_text() == "x\n"
+
+
+def test_a_killed_runner_has_crashed(shell: Shell) -> None:
+    with shell.start("once", "build", "--as", "ann", "--", "sh", "-c", "echo $$; exec sleep 60") as runner:
+        child = int(runner.line())
+        shell.refuse("ONCE_RUNNING", "once", "build", "--wait", "200ms", "--as", "bob", "--", "true", exit=5)
+        runner.signal(signal.SIGKILL)
+        os.kill(child, signal.SIGKILL)
+        runner.end(20)
+
+    crashed = shell.refuse("ONCE_CRASHED", "once", "build", "--as", "bob", "--", "true", exit=1)
+    again = shell.ask("once", "build", "--again", "--as", "bob", "--", "true")
+
+    assert "--again" in crashed["hint"]
+    assert (crashed["agent"], crashed["exit"], again["exit"], again["run"]) == ("ann", None, 0, 2)
+
+
+def test_a_stopped_runner_takes_the_whole_command_with_it(shell: Shell) -> None:
+    script = "sleep 60 & echo $!; wait"
+    with shell.start("once", "build", "--as", "ann", "--", "sh", "-c", script) as runner:
+        grandchild = int(runner.line())
+        runner.signal(signal.SIGTERM)
+        ended = runner.end(30)
+
+    assert ended.exit == 128 + signal.SIGTERM
+
+    def is_gone() -> bool:
+        try:
+            with open(f"/proc/{grandchild}/stat", encoding="ascii") as file:
+                return file.read().rpartition(")")[2].split()[0] in "ZX"
+        except FileNotFoundError:
+            return True
+
+    eventually(is_gone)
+    assert shell.ask("once", "build", "--as", "bob", "--", "true", exit=130)["ran"] is False
+
+
+def test_a_background_child_that_keeps_the_output_open_is_not_waited_for(shell: Shell) -> None:
+    ended = shell.run("once", "serve", "--", "sh", "-c", "sleep 30 & echo started", limit_seconds=20)
+
+    assert (ended.exit, ended.out) == (0, "started\n")
+
+
+def test_only_the_end_of_a_long_output_is_kept(shell: Shell) -> None:
+    ended = shell.run("once", "long", "--", "sh", "-c", "yes 0123456 | head -n 20000; echo end")
+
+    answer = shell.ask("once", "long", "--", "true")
+
+    assert len(ended.out) == 160_004
+    assert len(answer["output"]) == 65_536
+    assert answer["output"].endswith("end\n")

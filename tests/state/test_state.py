@@ -1,0 +1,433 @@
+"""Versioned state: versions, reducers, owners, steps, history and watching, on both stores."""
+
+from __future__ import annotations
+
+import json
+from typing import TYPE_CHECKING, Any
+
+import pytest
+
+from landlane.errors import Malformed, NotAllowed, Stale
+from landlane.processes.child import Ended
+from landlane.settings.model import Settings
+from landlane.setup.move_store import move_store
+from landlane.setup.rebuild_store import rebuild_store
+from landlane.state import keys as state
+from landlane.state import numbers, once, slots
+from landlane.state.key_rules import VERSIONS_KEPT, State, StateStale
+from landlane.state.slot_kinds import SlotTaken
+from landlane.values import replace
+from tests.state.crowd import ask_crowd
+from tests.support.sites import MINUTE, SECOND, SQLITE_ONLY, Background, opened, wait_until
+
+if TYPE_CHECKING:
+    from pathlib import Path
+
+    from landlane.context import Context
+    from tests.support.sites import Agent, Site
+
+pytestmark = pytest.mark.contract
+
+
+def put(agent: Agent, key: str, content: Any, **more: Any) -> State:
+    outcome = state.set_state(agent.context, agent.session, key, content, **more)
+    assert isinstance(outcome, State), outcome
+    return outcome
+
+
+def is_stale(agent: Agent, key: str, content: Any, **more: Any) -> StateStale:
+    outcome = state.set_state(agent.context, agent.session, key, content, **more)
+    assert isinstance(outcome, StateStale), outcome
+    return outcome
+
+
+def add(agent: Agent, key: str, content: Any, reducer: str = "") -> Any:
+    return state.append_state(agent.context, agent.session, key, content, reducer=reducer).value
+
+
+def value_of(agent: Agent, key: str) -> Any:
+    found = state.get_state(agent.context, key)
+    return found.value if found else None
+
+
+# ----------------------------------------------------------------------------------------------- versions
+
+
+def test_the_version_starts_at_one_and_grows_by_one(site: Site) -> None:
+    ann = site.agent("ann")
+
+    assert put(ann, "a", 1).version == 1
+    assert put(ann, "a", 2, expect=1).version == 2
+    assert put(ann, "a", 2, expect=2).version == 3
+    assert put(ann, "a", 3, is_any=True).version == 4
+    assert state.append_state(ann.context, ann.session, "a", 3, reducer="sum").version == 5
+    assert value_of(ann, "a") == 6
+
+
+def test_an_existing_key_is_not_overwritten_by_accident(site: Site) -> None:
+    ann, bob = site.agent("ann"), site.agent("bob")
+    put(ann, "phase", "freeze")
+
+    stale = is_stale(bob, "phase", "ship")
+
+    assert (stale.version, stale.value, stale.agent, stale.expected) == (1, "freeze", "ann", None)
+    assert "--expect 1" in stale.hint
+    assert value_of(bob, "phase") == "freeze"
+
+
+def test_who_saw_an_older_version_is_told_what_stands_there_now(site: Site) -> None:
+    ann, bob = site.agent("ann"), site.agent("bob")
+    put(ann, "a", 1)
+    put(bob, "a", 2, expect=1)
+
+    stale = is_stale(ann, "a", 3, expect=1)
+
+    assert (stale.version, stale.value, stale.agent, stale.expected) == (2, 2, "bob", 1)
+
+
+def test_expecting_nothing_needs_a_new_key_and_expecting_something_an_old_one(site: Site) -> None:
+    ann = site.agent("ann")
+
+    assert is_stale(ann, "a", 1, expect=3).version == 0
+    put(ann, "a", 1, expect=0)
+    assert is_stale(ann, "a", 1, expect=0).version == 1
+
+
+def test_a_refused_write_leaves_no_entry(site: Site) -> None:
+    ann = site.agent("ann")
+    put(ann, "a", 1)
+    before = site.kinds()
+
+    is_stale(ann, "a", 2)
+
+    assert site.kinds() == before
+
+
+def test_each_change_is_an_entry_that_tells_all(site: Site) -> None:
+    ann = site.agent("ann")
+    put(ann, "a", {"b": [1, None, "ü"]})
+    add(ann, "l", "x")
+
+    entries = [entry for entry in site.entries() if entry.kind == "state.set"]
+
+    assert [entry.facts() for entry in entries] == [
+        {"key": "a", "version": 1, "value": {"b": [1, None, "ü"]}, "reducer": ""},
+        {"key": "l", "version": 1, "value": ["x"], "reducer": "append"},
+    ]
+    assert {entry.agent for entry in entries} == {"ann"}
+
+
+def test_a_session_that_is_over_writes_nothing(site: Site) -> None:
+    ann = site.agent("ann")
+    site.clock.advance(31 * MINUTE)
+
+    with pytest.raises(Stale):
+        put(ann, "a", 1)
+    with pytest.raises(Stale):
+        add(ann, "a", 1)
+    assert value_of(ann, "a") is None
+
+
+@pytest.mark.parametrize("key", ["", "ä", "a b", "a\n", "x" * 201, "a*", "a\0"])
+def test_a_key_that_is_none_changes_nothing(site: Site, key: str) -> None:
+    ann = site.agent("ann")
+    with pytest.raises(Malformed) as told:
+        put(ann, key, 1)
+    assert told.value.code == "BAD_KEY"
+    assert "state.set" not in site.kinds()
+
+
+@pytest.mark.parametrize(
+    "content", [float("nan"), float("inf"), {1, 2}, "\ud800", ["x" * 70_000]], ids=lambda one: repr(one)[:12]
+)
+def test_a_value_that_cannot_be_kept_changes_nothing(site: Site, content: Any) -> None:
+    ann = site.agent("ann")
+    with pytest.raises(Malformed):
+        put(ann, "a", content)
+    with pytest.raises(Malformed):
+        add(ann, "a", content)
+    assert "state.set" not in site.kinds()
+
+
+def test_an_update_that_grows_too_large_is_refused_and_the_value_stays(site: Site) -> None:
+    ann = site.agent("ann", settings=Settings(state_max_bytes=20))
+    add(ann, "l", "123456789")
+
+    with pytest.raises(Malformed) as told:
+        add(ann, "l", "123456789")
+
+    assert told.value.code == "STATE_TOO_LARGE"
+    assert value_of(ann, "l") == ["123456789"]
+
+
+# ----------------------------------------------------------------------------------------------- reading
+
+
+def test_keys_are_listed_in_order_and_by_their_beginning(site: Site) -> None:
+    ann = site.agent("ann")
+    for key in ("b/x", "a", "b/", "bb", "b:1", "B"):
+        put(ann, key, key)
+
+    assert [one.key for one in state.list_state(ann.context)] == ["B", "a", "b/", "b/x", "b:1", "bb"]
+    assert [one.key for one in state.list_state(ann.context, "b/")] == ["b/", "b/x"]
+    assert state.list_state(ann.context, "zz") == []
+
+
+def test_the_history_tells_who_wrote_what_when(site: Site) -> None:
+    ann, bob = site.agent("ann"), site.agent("bob")
+    put(ann, "a", 1)
+    site.clock.advance(5 * SECOND)
+    put(bob, "a", 2, expect=1)
+
+    first, second = state.state_history(ann.context, "a")
+
+    assert [(one.version, one.value, one.agent) for one in (first, second)] == [(1, 1, "ann"), (2, 2, "bob")]
+    assert second.at - first.at == 5 * SECOND
+
+
+def test_only_the_newest_versions_are_kept(site: Site) -> None:
+    ann = site.agent("ann")
+    for _ in range(VERSIONS_KEPT + 5):
+        add(ann, "n", 1, "sum")
+
+    versions = [one.version for one in state.state_history(ann.context, "n")]
+
+    assert versions == list(range(6, VERSIONS_KEPT + 6))
+    assert site.kinds().count("state.set") == VERSIONS_KEPT + 5
+
+
+# ---------------------------------------------------------------------------------------------- reducers
+
+
+def test_a_reducer_combines_with_what_stands_there(site: Site) -> None:
+    ann = site.agent("ann")
+
+    assert [add(ann, "l", one) for one in (1, [2])] == [[1], [1, [2]]]
+    assert [add(ann, "u", one, "union") for one in ("b", ["a", "b"], {"x": 1})][-1] == ["b", "a", {"x": 1}]
+    assert [add(ann, "s", one, "sum") for one in (1, 2.5, -1)] == [1, 3.5, 2.5]
+    assert [add(ann, "x", one, "max") for one in (3, 9, 1)] == [3, 9, 9]
+    assert [add(ann, "i", one, "min") for one in ("b", "a", "c")] == ["b", "a", "a"]
+    assert add(ann, "m", {"a": {"x": 1, "y": 1}}, "merge") == {"a": {"x": 1, "y": 1}}
+    assert add(ann, "m", {"a": {"y": 2}, "b": [1]}, "merge") == {"a": {"x": 1, "y": 2}, "b": [1]}
+
+
+@pytest.mark.parametrize(
+    ("stands", "new", "reducer"),
+    [
+        (1, 2, "append"),
+        ("a", 1, "sum"),
+        (1, "a", "max"),
+        ([1], {}, "merge"),
+        (1, True, "sum"),
+        ({}, 1, "union"),
+    ],
+)
+def test_what_cannot_be_combined_changes_nothing(site: Site, stands: Any, new: Any, reducer: str) -> None:
+    ann = site.agent("ann")
+    put(ann, "a", stands)
+
+    with pytest.raises(Malformed) as told:
+        add(ann, "a", new, reducer)
+
+    assert told.value.code == "STATE_SHAPE"
+    assert value_of(ann, "a") == stands
+
+
+def test_an_unknown_reducer_is_named(site: Site) -> None:
+    with pytest.raises(Malformed) as told:
+        add(site.agent("ann"), "a", 1, "average")
+    assert told.value.code == "BAD_REDUCER"
+    assert "union" in told.value.hint
+
+
+def test_no_append_of_a_crowd_is_lost(live_site: Site) -> None:
+    versions = ask_crowd(live_site, "append", processes=32, turns=3)
+
+    found = state.get_state(live_site.context(), "crowd/list")
+
+    assert found is not None
+    assert sorted(found.value) == sorted(f"{who}.{turn}" for who in range(32) for turn in range(3))
+    assert sorted(version for turns in versions for version in turns) == list(range(1, 97))
+
+
+def test_no_addition_of_a_crowd_is_lost(live_site: Site) -> None:
+    ask_crowd(live_site, "add", processes=16, turns=6)
+
+    found = state.get_state(live_site.context(), "crowd/sum")
+
+    assert found is not None
+    assert (found.value, found.version) == (sum(range(16)) * 6, 96)
+
+
+def test_one_of_a_crowd_creates_a_key(live_site: Site) -> None:
+    got = ask_crowd(live_site, "create", processes=24, turns=4)
+
+    for turn in range(4):
+        assert [turns[turn] for turns in got].count("State") == 1
+
+
+# ------------------------------------------------------------------------------------------------- rules
+
+RULES = Settings(
+    state_owned=(("release/**", "ann"), ("build/*", "role:release")),
+    state_reducers=(("count/*", "sum"), ("found", "union")),
+    state_monotonic=(("phase", ("plan", "build", "ship")),),
+)
+
+
+def test_only_the_owner_writes_what_is_owned(site: Site) -> None:
+    ann, bob = site.agent("ann", settings=RULES), site.agent("bob", settings=RULES)
+
+    put(ann, "release/notes/v1", "x")
+    with pytest.raises(NotAllowed) as told:
+        put(bob, "release/notes/v1", "y", is_any=True)
+    with pytest.raises(NotAllowed):
+        add(bob, "release/list", "y")
+
+    assert (told.value.code, told.value.facts["owner"]) == ("STATE_OWNED", "ann")
+    assert value_of(bob, "release/notes/v1") == "x"
+
+
+def test_a_role_owns_what_the_settings_say(site: Site) -> None:
+    carl, bob = site.agent("carl", settings=RULES, role="release"), site.agent("bob", settings=RULES)
+
+    put(carl, "build/last", 7)
+    with pytest.raises(NotAllowed):
+        put(bob, "build/last", 8, is_any=True)
+
+
+def test_a_key_with_a_reducer_keeps_to_it(site: Site) -> None:
+    ann = site.agent("ann", settings=RULES)
+
+    assert [add(ann, "count/a", 2), add(ann, "count/a", 3, "sum")] == [2, 5]
+    with pytest.raises(NotAllowed) as told:
+        add(ann, "count/a", 3, "max")
+    with pytest.raises(NotAllowed):
+        put(ann, "count/a", "many", is_any=True)
+    put(ann, "count/a", 0, expect=2)
+
+    assert told.value.code == "STATE_REDUCER"
+
+
+def test_steps_are_never_taken_back(site: Site) -> None:
+    ann = site.agent("ann", settings=RULES)
+    put(ann, "phase", "plan")
+    put(ann, "phase", "ship", expect=1)
+    put(ann, "phase", "ship", expect=2)
+
+    with pytest.raises(NotAllowed) as back:
+        put(ann, "phase", "build", is_any=True)
+    with pytest.raises(NotAllowed) as unknown:
+        put(ann, "phase", "party", is_any=True)
+
+    assert (back.value.code, unknown.value.code) == ("STATE_GOES_BACK", "STATE_NO_STEP")
+    assert value_of(ann, "phase") == "ship"
+
+
+# ---------------------------------------------------------------------------------------------- watching
+
+
+def test_a_watcher_sees_a_newer_version_at_once(live_site: Site) -> None:
+    ann = live_site.agent("ann")
+    put(ann, "a", 1)
+
+    found = state.watch_state(live_site.context(), "a", since=0, timeout_ms=0)
+
+    assert found is not None
+    assert found.version == 1
+
+
+def test_a_watcher_is_woken_by_the_change(live_site: Site, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(state, "_LOOK_SECONDS", 60.0)  # who is quicker was woken
+    ann = live_site.agent("ann")
+    context = live_site.context()
+    watcher = Background(lambda: state.watch_state(context, "a", timeout_ms=50 * SECOND))
+    wait_until(lambda: live_site.listeners() > 0)
+
+    put(ann, "other", 1)
+    put(ann, "a", 5)
+
+    found = watcher.result(20)
+    assert found is not None
+    assert found.value == 5
+
+
+def test_watching_ends_when_the_time_is_up(live_site: Site) -> None:
+    put(live_site.agent("ann"), "a", 1)
+
+    assert state.watch_state(live_site.context(), "a", timeout_ms=300) is None
+    assert state.watch_state(live_site.context(), "b", since=4, timeout_ms=0) is None
+
+
+# -------------------------------------------------------------------------------------------- rebuilding
+
+
+@SQLITE_ONLY
+def test_a_rebuilt_store_knows_every_version(site: Site) -> None:
+    ann = site.agent("ann")
+    put(ann, "a", {"z": 1, "a": [1.5, "ü"]})
+    put(ann, "a", 2, expect=1)
+    add(ann, "l", "x")
+    with opened(site) as house:
+        house.settle()
+        before = [state.state_history(house.context, key) for key in ("a", "l")]
+        folder, repository_id = house.folder, house.store.repository
+    site.close()
+
+    rebuild_store(folder, repository_id, ignore_case=False)
+
+    context = site.context()
+    assert [state.state_history(context, key) for key in ("a", "l")] == before
+    assert json.dumps(state.list_state(context)[0].value) == "2"
+
+
+def test_everything_moves_to_the_other_kind_of_store(
+    live_site: Site, request: pytest.FixtureRequest, tmp_path: Path
+) -> None:
+    ann = live_site.agent("ann", settings=EVERYTHING)
+    put(ann, "a", {"z": [1]})
+    put(ann, "a", 2, expect=1)
+    numbers.give_number(ann.context, ann.session, "adr", purpose="why")
+    slot = slots.take_slot(ann.context, ann.session, slots.wish_for(ann.context, "gpu", amount=4))
+    port = slots.take_slot(ann.context, ann.session, slots.wish_for(ann.context, "port"))
+    used = slots.take_slot(ann.context, ann.session, slots.wish_for(ann.context, "api"))
+    assert isinstance(slot, SlotTaken)
+    assert isinstance(port, SlotTaken)
+    assert isinstance(used, SlotTaken)
+    slots.free(ann.context, ann.session, used.slot.id)
+    once.run_once(ann.context, ann.session, "k", ["true"], lambda *_: THREE)
+    live_site.close()
+    if live_site.is_postgres:
+        target = str(tmp_path / "other.db")
+    else:
+        target = request.getfixturevalue("postgres_server").create_database()
+
+    with opened(live_site) as house:
+        before = _everything(house.context)
+        left = used.slot.until - house.store.view(lambda reading: reading.now)
+        move_store(house, target)
+    with opened(live_site) as house:
+        after = _everything(house.context)
+        (counted,), now = house.store.view(lambda reading: (reading.all("slots_in", kind="api"), reading.now))
+        again = numbers.give_number(house.context, ann.session, "adr")
+
+    assert after[:3] == before[:3]
+    assert [replace(one, taken_at=0, until=0) for one in after[3]] == [
+        replace(one, taken_at=0, until=0) for one in before[3]
+    ]
+    assert 0 <= left - (counted[10] - now) < 30 * SECOND, "its time goes on by the other store's clock"
+    assert again.number == 2
+
+
+THREE = Ended(exit_code=3, output="o", trouble="")
+EVERYTHING = Settings(slots=(("gpu", {"capacity": 24}), ("api", {"capacity": 6, "per": MINUTE})))
+
+
+def _everything(context: Context) -> tuple[Any, ...]:
+    run = context.store.view(lambda reading: reading.one("once_get", key="k"))
+    return (
+        state.state_history(context, "a"),
+        numbers.list_numbers(context, "adr"),
+        run,
+        slots.list_slots(context),
+    )

@@ -1,0 +1,74 @@
+"""Steps on both stores: done once by key, in the transaction of what they tell of, and rebuilt."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+import pytest
+
+from landlane.errors import Malformed
+from landlane.handoffs import accept as handoffs
+from landlane.handoffs.model import Draft
+from landlane.setup.rebuild_store import rebuild_store
+from landlane.state import steps
+from landlane.tasks import read
+from tests.support.sites import SQLITE_ONLY, opened
+from tests.support.work_queue import add, take
+
+if TYPE_CHECKING:
+    from landlane.handoffs.model import Handoff
+    from landlane.store.interface import Change
+    from tests.support.sites import Site
+
+pytestmark = pytest.mark.contract
+
+
+def test_a_step_is_there_with_what_it_tells_of_or_neither_is(site: Site) -> None:
+    ann = site.agent("ann")
+    add(ann, "Parse dates")
+    take(ann)
+    draft = Draft(task="T1", to="bob", next="test it")
+
+    def dies(tx: Change, made: Handoff) -> None:
+        steps.put_step_in(tx, ann.context, ann.session, "one", task="T1", about=made.id)
+        raise ZeroDivisionError
+
+    def lives(tx: Change, made: Handoff) -> None:
+        steps.put_step_in(tx, ann.context, ann.session, "one", task="T1", about=made.id, memo="go on")
+
+    with pytest.raises(ZeroDivisionError):
+        handoffs.send_handoff(ann.context, ann.session, draft, also=dies)
+    assert steps.find_step(ann.context, "one") is None
+    assert read.get_task(ann.context, "T1").owner == "ann"
+
+    sent = handoffs.send_handoff(ann.context, ann.session, draft, also=lives)
+    step = steps.find_step(ann.context, "one")
+    assert step is not None
+    assert (step.about, step.memo, step.agent) == (sent.id, "go on", "ann")
+
+
+def test_the_first_of_a_key_counts(site: Site) -> None:
+    ann = site.agent("ann")
+
+    first = steps.keep_step(ann.context, ann.session, "graph/1", memo="first")
+
+    assert steps.keep_step(ann.context, ann.session, "graph/1", memo="second") == first
+    with pytest.raises(Malformed):
+        steps.keep_step(ann.context, ann.session, "no key at all")
+    with pytest.raises(Malformed):
+        steps.keep_step(ann.context, ann.session, "big", memo="x" * (steps.LONGEST_MEMO + 1))
+
+
+@SQLITE_ONLY
+def test_steps_are_rebuilt_from_the_journal(site: Site) -> None:
+    ann = site.agent("ann")
+    kept = steps.keep_step(ann.context, ann.session, "graph/1", about="H1", memo="go on")
+    with opened(site) as house:
+        house.settle()
+        folder = house.checkout.state_folder
+    site.close()
+    identity = (site.repository / ".git" / "landlane" / "repository").read_text().strip()
+
+    rebuild_store(folder, identity, ignore_case=False)
+
+    assert steps.find_step(site.context(), "graph/1") == kept

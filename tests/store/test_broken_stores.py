@@ -1,0 +1,265 @@
+"""Stores that cannot be used: each says what is wrong and what to do, and is left as it is."""
+
+from __future__ import annotations
+
+import contextlib
+import os
+import sqlite3
+import time
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+import pytest
+
+from landlane import Landlane
+from landlane.app.store_location import POINTER
+from tests.support.shell import LANDLANE, Shell, fingerprint
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+pytestmark = pytest.mark.acceptance
+
+
+@pytest.fixture
+def used(shell: Shell) -> Shell:
+    """A repository in which ann holds something; its store is closed and all in one file."""
+    with Landlane(shell.folder, agent="ann") as ann:
+        ann.claim("held.py")
+    return shell
+
+
+def store_of(shell: Shell) -> Path:
+    return shell.folder / ".git" / "landlane" / "store.db"
+
+
+# ------------------------------------------------------------------------------ what the environment names
+
+
+def test_a_folder_gets_a_store_of_its_own_inside(used: Shell, tmp_path: Path) -> None:
+    elsewhere = used.where(LANDLANE_STORE=str(tmp_path))
+
+    elsewhere.ask("claim", "held.py", "--as", "bob")
+
+    assert elsewhere.ask("store", "info")["store"]["place"] == str(tmp_path / "store.db")
+    assert elsewhere.holders() == {"held.py": "bob"}
+
+
+def test_a_relative_place_is_the_same_from_every_folder_and_worktree(used: Shell) -> None:
+    (used.folder / "src").mkdir()
+    used.git("worktree", "add", "--quiet", "../linked")
+    elsewhere = used.where(LANDLANE_STORE="state.db")
+
+    places = {
+        shell.ask("store", "info")["store"]["place"]
+        for shell in (elsewhere, elsewhere.at("src"), elsewhere.at("../linked"))
+    }
+
+    assert places == {str(used.folder / "state.db")}
+
+
+def test_a_text_file_is_no_store_and_is_left_alone(used: Shell, tmp_path: Path) -> None:
+    text = tmp_path / "notes.txt"
+    text.write_text("a shopping list, long enough to be read as pages\n" * 100, encoding="utf-8")
+    before = text.read_bytes()
+
+    used.where(LANDLANE_STORE=str(text)).refuse("STORE_CORRUPT", "claims", exit=1)
+
+    assert text.read_bytes() == before
+
+
+def test_the_database_of_another_program_is_left_alone(used: Shell, tmp_path: Path) -> None:
+    path = tmp_path / "cookies.db"
+    with contextlib.closing(sqlite3.connect(path)) as db:
+        db.execute("CREATE TABLE cookies (name)")
+        db.commit()
+    before = path.read_bytes()
+
+    used.where(LANDLANE_STORE=str(path)).refuse("NOT_A_STORE", "claim", "a", "--as", "bob", exit=1)
+    used.where(LANDLANE_STORE=str(path)).ask("doctor", "--fix", exit=1)
+
+    assert path.read_bytes() == before
+    assert sorted(os.listdir(tmp_path)) == ["cookies.db", "cookies.db.lock", "repository"]
+
+
+def test_an_unknown_kind_of_store_is_told(used: Shell) -> None:
+    answer = used.where(LANDLANE_STORE="mysql://db/landlane").refuse("STORE_UNKNOWN_KIND", "claims", exit=1)
+
+    assert "mysql" in answer["message"]
+
+
+def test_a_server_that_does_not_answer_is_told_at_once_and_without_the_password(used: Shell) -> None:
+    pytest.importorskip("psycopg")
+    url = "postgresql://ann:hunter2@127.0.0.1:1/landlane"
+    began = time.monotonic()
+
+    answer = used.where(LANDLANE_STORE=url).refuse("STORE_UNREACHABLE", "claims", exit=1)
+
+    assert time.monotonic() - began < 10
+    assert "127.0.0.1:1" in answer["message"]
+    assert "hunter2" not in str(answer)
+    unreadable = used.where(LANDLANE_STORE="postgresql://ann:hunter2@[::x/landlane")
+    assert "hunter2" not in str(unreadable.refuse("STORE_UNREACHABLE", "claims", exit=1))
+
+
+@pytest.mark.parametrize("place", ["/proc/store.db", "/dev/null/store.db", "/not/there/store.db"])
+def test_a_place_where_nothing_can_be_written_is_told(used: Shell, place: str) -> None:
+    answer = used.where(LANDLANE_STORE=place).ask("claims", exit=1)
+
+    assert answer["code"] in ("STORE_UNOPENABLE", "STORE_READONLY")
+    assert place in answer["message"]
+
+
+# --------------------------------------------------------------------------------- damage to the file itself
+
+
+def _truncate(path: Path) -> None:
+    os.truncate(path, 5000)
+
+
+def _empty(path: Path) -> None:
+    os.truncate(path, 0)
+
+
+def _scribble(path: Path) -> None:
+    path.write_bytes(os.urandom(20_000))
+
+
+def _spoil_a_page(path: Path) -> None:
+    with path.open("r+b") as file:
+        for page in range(1, 6):
+            file.seek(page * 4096)
+            file.write(b"\xa5" * 4096)
+
+
+@pytest.mark.parametrize(
+    ("damage", "code"),
+    [
+        (_truncate, "STORE_CORRUPT"),
+        (_empty, "STORE_LOST"),
+        (_scribble, "STORE_CORRUPT"),
+        (Path.unlink, "STORE_LOST"),
+        (_spoil_a_page, "STORE_CORRUPT"),
+    ],
+)
+def test_a_damaged_store_stops_every_command_and_is_kept_as_it_is(used: Shell, damage, code: str) -> None:
+    damage(store_of(used))
+    before = fingerprint(used.folder)
+
+    claim = used.refuse(code, "claim", "new.py", "--as", "bob", exit=1)
+    status = used.refuse(code, "status", exit=1)
+    checks = used.ask("doctor", exit=1)["checks"]
+
+    assert "doctor --fix" in claim["hint"]
+    assert "doctor --fix" in status["hint"]
+    assert [check["name"] for check in checks if not check["ok"]] == ["store"]
+    assert fingerprint(used.folder) == before
+
+
+def test_a_newer_store_is_refused_politely_and_not_touched(used: Shell) -> None:
+    with contextlib.closing(sqlite3.connect(store_of(used))) as db:
+        db.execute("UPDATE meta SET value = '99' WHERE key IN ('schema', 'readable_by')")
+        db.commit()
+    before = fingerprint(used.folder)
+
+    for words in (["claim", "new.py", "--as", "bob"], ["claims"], ["store", "rebuild"]):
+        answer = used.refuse("STORE_NEWER", *words, exit=1)
+    used.ask("doctor", "--fix", exit=1)
+
+    assert "99" in answer["message"]
+    assert fingerprint(used.folder) == before
+
+
+def test_an_id_that_was_lost_is_told_and_never_made_up(used: Shell) -> None:
+    (used.folder / ".git" / "landlane" / "repository").write_bytes(b"")
+
+    used.refuse("REPOSITORY_ID_BROKEN", "claims", exit=1)
+
+
+def test_a_pointer_to_the_store_that_says_nothing_stops_every_command(used: Shell) -> None:
+    for text in ("", "\n", "relative/path"):
+        (used.folder / ".git" / "landlane" / POINTER).write_text(text, encoding="utf-8")
+
+        used.refuse("STORE_POINTER_BROKEN", "claims", exit=1)
+
+
+# ------------------------------------------------------------------------------------------------ locked
+
+
+@contextlib.contextmanager
+def locked(path: Path) -> Iterator[None]:
+    with contextlib.closing(sqlite3.connect(path, isolation_level=None)) as db:
+        db.execute("BEGIN IMMEDIATE")
+        yield
+
+
+def test_a_store_that_stays_locked_is_given_up_after_the_wait_that_the_settings_allow(used: Shell) -> None:
+    (used.folder / "landlane.toml").write_text('[store]\nwait = "1s"\n', encoding="utf-8")
+    began = time.monotonic()
+
+    with locked(store_of(used)):
+        used.refuse("STORE_BUSY", "claim", "new.py", "--as", "ann", exit=5)
+        assert used.holders() == {"held.py": "ann"}  # readers do not wait
+
+    assert 1 < time.monotonic() - began < 20
+    assert used.ask("claim", "new.py", "--as", "ann")["ok"]
+
+
+# --------------------------------------------------------------------------------------------- forbidden
+
+
+@pytest.fixture
+def commoner(shell: Shell) -> Shell:
+    """A shell whose user may do only what the files' modes say."""
+    (shell.folder / "forbidden").touch(mode=0o444)
+    humble = shell.humble()
+    if humble.run_program("sh", "-c", "exec 2>/dev/null; : >> forbidden").exit == 0:
+        pytest.skip("nothing is forbidden to this user")
+    return humble
+
+
+def test_a_store_that_may_not_be_written_is_told(commoner: Shell) -> None:
+    commoner.ask("claim", "a", "--as", "ann")
+    state = commoner.folder / ".git" / "landlane"
+    for path in (*state.rglob("*"), state):
+        path.chmod(0o555 if path.is_dir() else 0o444)
+
+    answer = commoner.refuse("STORE_READONLY", "claim", "b", "--as", "ann", exit=1)
+
+    assert "writable" in answer["hint"]
+
+
+def test_a_git_directory_that_may_not_be_written_is_told(commoner: Shell) -> None:
+    (commoner.folder / ".git").chmod(0o555)
+
+    answer = commoner.refuse("STORE_READONLY", "claim", "b", "--as", "ann", exit=1)
+
+    assert ".git/landlane" in answer["message"]
+
+
+def test_settings_that_may_not_be_read_are_told(commoner: Shell) -> None:
+    settings = commoner.folder / "landlane.toml"
+    settings.write_text("", encoding="utf-8")
+    settings.chmod(0)
+
+    commoner.refuse("SETTINGS_UNREADABLE", "claims")
+
+
+def test_a_pointer_to_the_store_that_may_not_be_read_never_parts_the_state_in_two(commoner: Shell) -> None:
+    commoner.ask("claim", "a", "--as", "ann")
+    pointer = commoner.folder / ".git" / "landlane" / POINTER
+    pointer.write_text("/elsewhere/store.db\n", encoding="utf-8")
+    pointer.chmod(0)
+
+    commoner.refuse("STORE_FORBIDDEN", "claims", exit=1)
+
+
+def test_a_secret_that_another_user_keeps_is_not_guessed(commoner: Shell) -> None:
+    commoner.ask("claim", "a", "--as", "ann")
+    (commoner.folder / ".git" / "landlane" / "sessions" / "ann").chmod(0)
+
+    commoner.refuse("AGENT_IN_USE", "claim", "a", "--as", "ann", exit=3)
+
+
+def test_the_command_is_where_the_tests_believe() -> None:
+    assert os.access(LANDLANE, os.X_OK), "make setup"

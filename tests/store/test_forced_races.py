@@ -1,0 +1,223 @@
+"""Races that the rough traffic once won, each forced to happen again: nobody is told what is not so."""
+
+from __future__ import annotations
+
+import os
+import threading
+import time
+from typing import TYPE_CHECKING, Any, cast
+
+import pytest
+
+from landlane.app.open import open_house
+from landlane.claims import read as held
+from landlane.claims import renew
+from landlane.claims import take as claims
+from landlane.claims.model import Taken
+from landlane.errors import StoreTransient
+from landlane.sessions import join as sessions
+from landlane.sessions.secrets import SecretFiles
+from landlane.store.mirror import Mirror, read_journal
+from landlane.testing.store_stress import Replay, all_entries
+from tests.support.sites import Background, Site, wait_until
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterator
+    from pathlib import Path
+
+    from landlane.context import Context
+    from landlane.ids import Credentials
+
+pytestmark = [pytest.mark.simulation, pytest.mark.timeout(60)]
+
+
+@pytest.fixture
+def site(repository: Path, store: str) -> Iterator[Site]:
+    made = Site(repository, store)
+    yield made
+    made.close()
+
+
+def assert_journal_makes_sense(site: Site) -> None:
+    context = site.context()
+    replay = Replay().walk(all_entries(context.store))
+    assert replay.trouble == []
+    stored = context.store.view(lambda reading: reading.all("claims_all"))
+    assert {row[2] for row in stored} == set(replay.standing)
+
+
+def test_two_first_commands_under_one_name_share_its_session(
+    site: Site, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    first, second = site.context(), site.context()
+    load = SecretFiles.load
+    joined: list[sessions.Joined] = []
+
+    def load_too_early(files: SecretFiles, agent: str) -> Credentials | None:
+        """The second one looks for the secret just before the first one has it."""
+        found = load(files, agent)
+        if not joined:
+            monkeypatch.setattr(SecretFiles, "load", load)
+            joined.append(sessions.join(first, agent))
+        return found
+
+    monkeypatch.setattr(SecretFiles, "load", load_too_early)
+    late = sessions.join(second, "ann")
+    assert late.session.id == joined[0].session.id
+    assert late.secret == joined[0].secret
+    assert (joined[0].is_new, late.is_new) == (True, False)
+
+
+def test_forgetting_the_secret_of_a_session_spares_that_of_its_successor(
+    site: Site, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    leaving, joining = site.context(), site.context()
+    ann = sessions.join(leaving, "ann").session
+    unlink = os.unlink
+    successor: list[Background[sessions.Joined]] = []
+
+    def unlink_late(path: str) -> None:
+        """The name is joined anew between the look at the secret and its removal, if that is possible."""
+        if os.path.basename(path) == "ann" and not successor:
+            successor.append(Background(lambda: sessions.join(joining, "ann")))
+            successor[0]._thread.join(0.5)
+        unlink(path)
+
+    monkeypatch.setattr(os, "unlink", unlink_late)
+    sessions.leave(leaving, ann)
+    begun = successor[0].result()
+    assert begun.session.generation == 2
+    assert sessions.join(site.context(), "ann").session.id == begun.session.id
+
+
+class Pause:
+    """Stops whoever comes by, once, until told to go on."""
+
+    def __init__(self, function: Callable[..., object]) -> None:
+        self._function = function
+        self._is_first = True
+        self.reached = threading.Event()
+        self._go_on = threading.Event()
+
+    def __call__(self, *arguments: object, **options: object) -> object:
+        if self._is_first:
+            self._is_first = False
+            self.reached.set()
+            assert self._go_on.wait(30)
+        return self._function(*arguments, **options)
+
+    def go_on(self) -> None:
+        self._go_on.set()
+
+
+def take(context: Context, session: sessions.Session, text: str, ttl_ms: int = 600_000) -> object:
+    request = claims.make_request(context, (context.repository.pattern_of(text, "glob"),), ttl_ms=ttl_ms)
+    return claims.take(context, session, request)
+
+
+def test_a_session_cannot_end_while_it_is_being_given_something(
+    site: Site, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    taking, leaving = site.context(), site.context()
+    ann = sessions.join(taking, "ann").session
+    pause = Pause(claims.judge)
+    monkeypatch.setattr(claims, "judge", pause)
+    granting = Background(lambda: take(taking, ann, "src/*.py"))
+    assert pause.reached.wait(30)
+    left = Background(lambda: sessions.leave(leaving, ann))
+    left._thread.join(0.5)
+    assert left.is_running
+    pause.go_on()
+    assert isinstance(granting.result(), Taken)
+    assert left.result() == ("src/*.py",)
+    assert_journal_makes_sense(site)
+
+
+def test_what_is_being_renewed_cannot_lapse_meanwhile(site: Site, monkeypatch: pytest.MonkeyPatch) -> None:
+    renewing, sweeping, looking = site.context(), site.context(), site.context()
+    ann = sessions.join(renewing, "ann").session
+    bob = sessions.join(sweeping, "bob").session
+    path = renewing.repository.pattern_of("src/a.py", "glob")
+    taken = take(renewing, ann, "src/a.py", 9000)
+    assert isinstance(taken, Taken)
+    rewind(renewing, 3000)
+    pause = Pause(held.held_by)
+    monkeypatch.setattr(held, "held_by", pause)
+    renewed = Background(lambda: renew.renew(renewing, ann, (path,)))
+    assert pause.reached.wait(30)
+    wait_until(lambda: looking.store.view(lambda reading: reading.now) > taken.granted[0].until - 3000)
+    other = Background(lambda: take(sweeping, bob, "elsewhere/*.py"))  # which sweeps what has lapsed
+    other._thread.join(0.5)
+    pause.go_on()
+    (again,) = renewed.result().granted
+    assert isinstance(other.result(), Taken)
+    assert again.token in {claim.token for claim in held.list_claims(looking)}
+    assert_journal_makes_sense(site)
+
+
+def test_a_short_lease_taken_late_in_a_long_session_goes_to_the_next_agent(site: Site) -> None:
+    holder, other = site.context(), site.context()
+    ann = sessions.join(holder, "ann").session
+    rewind(holder, ann.lease_ms - 60_000)  # it was last heard of long ago: its session has a minute left
+    assert isinstance(take(holder, ann, "src/a.py", 90_000), Taken)
+    rewind(holder, 91_000)  # the lease is over, the session is not
+    bob = sessions.join(other, "bob").session
+    outcome = Background(lambda: take(other, bob, "src/a.py")).result(20)
+    assert isinstance(outcome, Taken)
+    assert_journal_makes_sense(site)
+
+
+def rewind(context: Context, milliseconds: int) -> None:
+    """Let time pass for all that is in the repository, without waiting for it."""
+    store = cast("Any", context.store)
+    instants = {"sessions": ("started_at", "seen_at", "lapses_at"), "claims": ("granted_at",)}
+
+    def work(_: object) -> None:
+        database = store.db if hasattr(store, "db") else store._reach()
+        for table, columns in instants.items():
+            changes = ", ".join(f"{column} = {column} - {milliseconds}" for column in columns)
+            database.execute(f"UPDATE {table} SET {changes} WHERE repository = '{store.repository}'")
+
+    store.change(work)
+
+
+def test_a_store_that_fails_after_the_commit_does_not_fail_the_claim(
+    repository: Path, store: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    house = open_house(str(repository))
+    ann = sessions.join(house.context, "ann").session
+    assert isinstance(take(house.context, ann, "src/a.py"), Taken)
+
+    def fail(*_: object) -> None:
+        raise StoreTransient("the server went away", code="STORE_UNREACHABLE")
+
+    with monkeypatch.context() as patch:
+        patch.setattr(Mirror, "_append_new", fail)
+        house.settle()
+    house.settle()
+    assert list(read_journal(house.mirror.journal_path)) == all_entries(house.store)
+    house.close()
+
+
+def test_whoever_copies_the_journal_is_not_kept_for_ever_by_those_who_write_on(
+    repository: Path, store: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Others write faster than one process can copy; the copy is complete when the next one is through."""
+    house, writer = open_house(str(repository)), open_house(str(repository))
+    ann = sessions.join(writer.context, "ann").session
+    entries = house.store.entries
+    numbers = iter(range(10**6))
+
+    def entries_and_more(*arguments: int) -> object:
+        take(writer.context, ann, f"src/{next(numbers)}.py")
+        return entries(*arguments)
+
+    with monkeypatch.context() as patch:
+        patch.setattr(house.store, "entries", entries_and_more)
+        began = time.monotonic()
+        house.settle()
+        assert time.monotonic() - began < 10
+    house.settle()
+    assert list(read_journal(house.mirror.journal_path)) == all_entries(house.store)
+    house.close()
+    writer.close()

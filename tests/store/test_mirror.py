@@ -1,0 +1,377 @@
+"""The plain files beside the store, and the journal's ref in git: complete, mended, and never ahead of it."""
+
+from __future__ import annotations
+
+import json
+import os
+from typing import TYPE_CHECKING
+
+import pytest
+
+from landlane.claims.to_json import claim_json
+from landlane.journal.git_copy import REF
+from landlane.sessions import join as sessions
+from landlane.store.journal_chain import as_line, from_line
+from landlane.testing.repositories import git
+from tests.support.sites import Agent, Background, granted, opened
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+    from pathlib import Path
+
+    from landlane.app.open import House
+    from landlane.store.interface import Change
+    from landlane.store.journal_chain import Entry
+    from tests.support.sites import Site
+
+pytestmark = pytest.mark.contract
+
+
+@pytest.fixture
+def house(site: Site) -> Iterator[House]:
+    with opened(site) as made:
+        yield made
+
+
+@pytest.fixture
+def ann(house: House) -> Agent:
+    return Agent(house.context, sessions.join(house.context, "ann"))
+
+
+def journal_file(site: Site) -> Path:
+    return site.repository / ".git" / "landlane" / "journal.jsonl"
+
+
+def lines(site: Site) -> list[str]:
+    return journal_file(site).read_text(encoding="utf-8").split("\n")[:-1]
+
+
+def in_file(site: Site) -> list[Entry]:
+    return [from_line(line) for line in lines(site)]
+
+
+def claims_in_file(site: Site) -> dict[str, object]:
+    return json.loads((site.repository / ".git" / "landlane" / "claims.json").read_text(encoding="utf-8"))
+
+
+def shows(house: House, *words: str) -> bool:
+    """Whether checking the journal tells of this trouble."""
+    return any(all(word in told for word in words) for told in house.verify().trouble)
+
+
+# ----------------------------------------------------------------------------------------- the journal
+
+
+def test_the_file_holds_every_entry_in_order(site: Site, house: House, ann: Agent) -> None:
+    ann.take("src", "docs")
+    ann.release()
+
+    house.settle()
+
+    assert in_file(site) == site.entries()
+    assert lines(site) == [as_line(entry) for entry in site.entries()]
+    assert house.verify().trouble == ()
+
+
+def test_a_line_can_be_read_by_any_program(site: Site, house: House, ann: Agent) -> None:
+    claim = ann.take("src")
+
+    house.settle()
+
+    found = json.loads(lines(site)[-1])
+    assert (found["kind"], found["agent"], found["data"]["pattern"]) == ("claim.taken", "ann", "src")
+    assert (found["position"], found["data"]["token"]) == (3, claim.token)
+    assert found["at"].startswith("2026-01-02T")
+
+
+@pytest.mark.parametrize(
+    "note", ['"quoted" \\ \n\t\r', "日本 𝔘 é", "\u2028\u2029\x85\x0b\x0c\x1c", "\x7f\ufeff"]
+)
+def test_any_text_survives_the_way_through_the_file(site: Site, house: House, ann: Agent, note: str) -> None:
+    granted(ann.claim("src", note=note))
+
+    house.settle()
+
+    assert in_file(site)[-1].facts()["note"] == note
+    assert house.verify().trouble == ()
+
+
+def test_what_was_rolled_back_never_appears_in_the_file(site: Site, house: House, ann: Agent) -> None:
+    ann.take("src")
+    house.settle()
+    before = lines(site)
+
+    def work(tx: Change) -> None:
+        tx.record("claim.taken", "ann", ann.session.id, {"pattern": "ghost"})
+        house.settle()  # whoever copies in the middle of it sees nothing of it
+        raise LookupError("at the last moment")
+
+    with pytest.raises(LookupError):
+        site.context().store.change(work)
+    house.settle()
+
+    assert lines(site) == before
+    ann.take("docs")
+    house.settle()
+    assert in_file(site) == site.entries()
+
+
+@pytest.mark.parametrize("torn", [b'{"agent":"ann","at":"2026-', b"\xe6\x97", b"{}", b'{"position":'])
+def test_a_torn_last_line_is_cut_off_and_written_again(
+    site: Site, house: House, ann: Agent, torn: bytes
+) -> None:
+    ann.take("src")
+    house.settle()
+    whole = lines(site)
+    with journal_file(site).open("ab") as file:
+        file.write(torn)
+
+    ann.take("docs")
+    house.settle()
+
+    assert lines(site)[:-1] == whole
+    assert in_file(site) == site.entries()
+
+
+def test_a_last_line_that_lost_its_end_is_written_again(site: Site, house: House, ann: Agent) -> None:
+    ann.take("src")
+    house.settle()
+    size = journal_file(site).stat().st_size
+    os.truncate(journal_file(site), size - 5)
+
+    house.settle()
+
+    assert in_file(site) == site.entries()
+
+
+@pytest.mark.parametrize("keep", [0, 1, 2])
+def test_missing_lines_are_caught_up(site: Site, house: House, ann: Agent, keep: int) -> None:
+    ann.take("src", "docs")
+    house.settle()
+    whole = lines(site)
+    journal_file(site).write_text("".join(line + "\n" for line in whole[:keep]), encoding="utf-8")
+
+    house.settle()
+
+    assert lines(site) == whole
+
+
+def test_a_file_that_was_removed_is_written_anew(site: Site, house: House, ann: Agent) -> None:
+    ann.take("src")
+    house.settle()
+    journal_file(site).unlink()
+
+    house.settle()
+
+    assert in_file(site) == site.entries()
+
+
+def test_a_file_that_cannot_be_written_fails_no_command(site: Site, house: House, ann: Agent) -> None:
+    house.settle()
+    journal_file(site).unlink()
+    journal_file(site).mkdir()
+
+    ann.take("src")
+    house.settle()
+
+    assert ann.holds() == ["src"]
+    journal_file(site).rmdir()
+    house.settle()
+    assert in_file(site) == site.entries()
+
+
+def test_an_edit_of_the_file_shows(site: Site, house: House, ann: Agent) -> None:
+    ann.take("src")
+    house.settle()
+    text = journal_file(site).read_text(encoding="utf-8")
+    forged = text.replace(site.entries()[1].hash, "0" * 64)
+    journal_file(site).write_text(forged, encoding="utf-8")
+
+    assert shows(house, "entry 2", "journal.jsonl")
+
+
+def test_rubbish_in_the_middle_of_the_file_shows(site: Site, house: House, ann: Agent) -> None:
+    ann.take("src", "docs")
+    house.settle()
+    whole = lines(site)
+    journal_file(site).write_text("\n".join([whole[0], "rubbish", *whole[2:]]) + "\n", encoding="utf-8")
+
+    assert shows(house, "journal.jsonl holds something else after entry 1")
+
+
+def test_many_who_copy_at_once_write_each_line_once(live_site: Site) -> None:
+    def work(name: str) -> None:
+        with opened(live_site) as house:
+            agent = Agent(house.context, sessions.join(house.context, name))
+            for number in range(15):
+                agent.take(f"{name}/{number}")
+                house.settle()
+
+    workers = [Background(lambda name=name: work(name)) for name in ("ann", "bob", "cid", "dan")]
+    for worker in workers:
+        worker.result(60)
+    with opened(live_site) as house:
+        house.settle(wait_seconds=10)
+
+        assert in_file(live_site) == live_site.entries()
+        assert house.verify().trouble == ()
+
+
+def test_threads_that_share_a_house_write_each_line_once(live_site: Site) -> None:
+    with opened(live_site) as house:
+
+        def work(name: str) -> None:
+            agent = Agent(house.context, sessions.join(house.context, name))
+            for number in range(25):
+                agent.take(f"{name}/{number}")
+                house.settle()
+
+        workers = [Background(lambda name=name: work(name)) for name in ("ann", "bob", "cid", "dan")]
+        for worker in workers:
+            worker.result(60)
+        house.settle(wait_seconds=10)
+
+        assert in_file(live_site) == live_site.entries()
+
+
+# ------------------------------------------------------------------------------------------ what is held
+
+
+def test_the_file_of_claims_equals_what_is_held(site: Site, house: House, ann: Agent) -> None:
+    bob = site.agent("bob")
+    ann.take("src", "docs")
+    bob.take("lib", is_shared=True)
+    ann.release("docs")
+
+    house.settle()
+
+    assert claims_in_file(site) == {
+        "position": site.entries()[-1].position,
+        "claims": [claim_json(claim, house.store) for claim in site.claims()],
+    }
+
+
+def test_the_file_of_claims_is_empty_when_nothing_is_held(site: Site, house: House, ann: Agent) -> None:
+    ann.take("src")
+    ann.release()
+
+    house.settle()
+
+    assert claims_in_file(site)["claims"] == []
+
+
+def test_no_scratch_file_is_left_behind(site: Site, house: House, ann: Agent) -> None:
+    ann.take("src")
+    house.settle()
+
+    left = {path.name for path in (site.repository / ".git" / "landlane").iterdir()}
+
+    assert not {name for name in left if name.endswith(".new")}
+
+
+# ---------------------------------------------------------------------------------------------- in git
+
+
+@pytest.fixture
+def versioned(site: Site) -> Iterator[House]:
+    """A repository whose settings want the journal in git."""
+    (site.repository / "landlane.toml").write_text("[journal]\ngit = true\n", encoding="utf-8")
+    with opened(site) as made:
+        yield made
+
+
+def committed(site: Site) -> str:
+    names = git(site.repository, "ls-tree", "--name-only", REF, "journal/").split()
+    return "".join(git(site.repository, "show", f"{REF}:{name}") for name in names)
+
+
+def test_the_journal_is_committed_to_a_ref_of_its_own(site: Site, versioned: House) -> None:
+    head = git(site.repository, "rev-parse", "HEAD")
+    ann = Agent(versioned.context, sessions.join(versioned.context, "ann"))
+    ann.take("src")
+    versioned.settle()
+    ann.release()
+    versioned.settle()
+
+    assert committed(site) == journal_file(site).read_text(encoding="utf-8")
+    assert git(site.repository, "log", "--format=%s", REF).splitlines() == [
+        f"journal: up to entry {number}" for number in (4, 3)
+    ]
+    assert versioned.verify().trouble == ()
+    assert git(site.repository, "rev-parse", "HEAD") == head
+    assert git(site.repository, "status", "--porcelain", "--untracked-files=no") == ""
+
+
+def test_nothing_new_makes_no_commit(site: Site, versioned: House) -> None:
+    sessions.join(versioned.context, "ann")
+    versioned.settle()
+    tip = git(site.repository, "rev-parse", REF)
+
+    versioned.settle()
+
+    assert git(site.repository, "rev-parse", REF) == tip
+
+
+def test_any_text_survives_the_way_through_git(site: Site, versioned: House) -> None:
+    ann = Agent(versioned.context, sessions.join(versioned.context, "ann"))
+    for number, note in enumerate(("\u2028 \x85 \x0c", "日本 𝔘")):
+        granted(ann.claim(f"src/{number}", note=note))
+        versioned.settle()
+
+    assert committed(site) == journal_file(site).read_text(encoding="utf-8")
+    assert versioned.verify().trouble == ()
+
+
+def test_a_long_journal_is_kept_in_several_files(site: Site, versioned: House) -> None:
+    ann = Agent(versioned.context, sessions.join(versioned.context, "ann"))
+    ann.take(*(f"a/{number}" for number in range(1000)))
+    versioned.settle()
+    ann.take("b")
+    versioned.settle()
+
+    names = git(site.repository, "ls-tree", "--name-only", REF, "journal/").split()
+
+    assert names == ["journal/000000001.jsonl", "journal/000001001.jsonl"]
+    assert committed(site) == journal_file(site).read_text(encoding="utf-8")
+    assert versioned.verify().trouble == ()
+
+
+def test_a_ref_that_differs_from_the_store_shows(site: Site, versioned: House) -> None:
+    ann = Agent(versioned.context, sessions.join(versioned.context, "ann"))
+    ann.take("src")
+    versioned.settle()
+    forged = committed(site).replace(site.entries()[1].hash, "f" * 64)
+    scratch = site.repository / "forged"
+    scratch.write_text(forged, encoding="utf-8")
+    blob = git(site.repository, "hash-object", "-w", "forged").strip()
+    index = site.repository / ".git" / "forged-index"
+    os.environ["GIT_INDEX_FILE"] = str(index)
+    try:
+        git(site.repository, "update-index", "--add", "--cacheinfo", f"100644,{blob},journal/000000001.jsonl")
+        tree = git(site.repository, "write-tree").strip()
+    finally:
+        del os.environ["GIT_INDEX_FILE"]
+    git(site.repository, "update-ref", REF, git(site.repository, "commit-tree", "-m", "x", tree).strip())
+
+    assert shows(versioned, "entry 2", REF)
+
+
+def test_two_who_commit_the_journal_at_once_lose_nothing(live_site: Site) -> None:
+    (live_site.repository / "landlane.toml").write_text("[journal]\ngit = true\n", encoding="utf-8")
+
+    def work(name: str) -> None:
+        with opened(live_site) as house:
+            agent = Agent(house.context, sessions.join(house.context, name))
+            for number in range(6):
+                agent.take(f"{name}/{number}")
+                house.settle()
+
+    workers = [Background(lambda name=name: work(name)) for name in ("ann", "bob", "cid")]
+    for worker in workers:
+        worker.result(60)
+    with opened(live_site) as house:
+        Agent(house.context, sessions.join(house.context, "dan")).take("last")
+        house.settle(wait_seconds=10)
+
+        assert house.verify().trouble == ()
+        assert committed(live_site) == journal_file(live_site).read_text(encoding="utf-8")

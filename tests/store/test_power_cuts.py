@@ -1,0 +1,501 @@
+"""Power cuts under SQLite: whatever was acknowledged is there afterwards, and nothing is there by halves.
+
+The real store runs over a simulated disk: a VFS that passes everything on, and remembers for each file what
+was written and what was synced. A cut lays out, in another repository, what the disk could hold at that
+moment: all that was synced, and of the rest nothing, a part, or everything. There the ordinary store opens it
+after a "reboot".
+"""
+
+from __future__ import annotations
+
+import contextlib
+import itertools
+import os
+import random
+import shutil
+import sqlite3
+import subprocess
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import pytest
+
+from landlane.api import Landlane
+from landlane.app.open import open_house
+from landlane.claims.model import Refused, Taken
+from landlane.errors import LandlaneError, StoreError
+from landlane.store.journal_chain import Entry
+from landlane.store.tokens import epoch_of
+from landlane.testing.fake_clock import FakeClock
+from landlane.testing.store_stress import Replay, all_entries
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterator
+
+    from landlane.app.open import House
+
+apsw = pytest.importorskip("apsw", reason="no apsw here: it comes with requirements/faults.txt")
+
+pytestmark = [pytest.mark.simulation, pytest.mark.faults, pytest.mark.timeout(120)]
+
+SEED = int(os.environ.get("LANDLANE_FAULT_SEED", "0")) or random.SystemRandom().randrange(2**32)
+ROUNDS = 100 * max(1, int(float(os.environ.get("LANDLANE_FAULT_SECONDS", "20")) / 20))
+SECTOR = 512
+CODES = {apsw.IOError: apsw.SQLITE_IOERR}  # of what this VFS raises itself
+CHECKPOINT_PAGES = 12  # so that the log is emptied into the file again and again
+_numbers = itertools.count()
+
+
+# ------------------------------------------------------------------------------- the simulated disk
+
+
+class DiskFile:
+    """One file: what is safe, and what was written since the last sync, in order."""
+
+    def __init__(self) -> None:
+        self.safe = b""
+        self.is_named = False  # whether its name would survive
+        self.unsynced: list[tuple[int, bytes | None]] = []  # (offset, data), or (size, None) for a truncation
+
+    def sync(self) -> None:
+        self.safe, self.unsynced, self.is_named = patched(self.safe, self.unsynced), [], True
+
+    def copy(self) -> DiskFile:
+        other = DiskFile()
+        other.safe, other.is_named, other.unsynced = self.safe, self.is_named, list(self.unsynced)
+        return other
+
+
+def patched(content: bytes, writes: list[tuple[int, bytes | None]]) -> bytes:
+    if not writes:
+        return content
+    new = bytearray(content)
+    for offset, data in writes:
+        if data is None:
+            del new[offset:]
+            new.extend(bytes(offset - len(new)))
+        else:
+            new.extend(bytes(max(0, offset + len(data) - len(new))))
+            new[offset : offset + len(data)] = data
+    return bytes(new)
+
+
+class Disk:
+    """All files of one folder, as a power cut would leave them."""
+
+    def __init__(self, files: dict[str, DiskFile] | None = None) -> None:
+        self.files: dict[str, DiskFile] = files or {}
+        self.on_write: Callable[[], None] = lambda: None
+        self.fails_to_sync = False
+
+    def file(self, path: str) -> DiskFile:
+        return self.files.setdefault(path, DiskFile())
+
+    def picture(self) -> Disk:
+        """The disk as it is now, to be cut later."""
+        return Disk({path: file.copy() for path, file in self.files.items()})
+
+    def lay_out(self, folder: Path, dice: random.Random | None = None) -> None:
+        """Write what is left after a cut: only what was synced, or with dice also some of the rest."""
+        for path, file in self.files.items():
+            content = patched(file.safe, chosen(file.unsynced, dice) if dice else [])
+            if file.is_named or content:
+                (folder / os.path.basename(path)).write_bytes(content)
+
+
+def chosen(writes: list[tuple[int, bytes | None]], dice: random.Random) -> list[tuple[int, bytes | None]]:
+    """What the disk may have got done of some writes: the first few, or any, the last of them torn."""
+    if dice.random() < 0.5:
+        picked = writes[: dice.randint(0, len(writes))]
+    else:
+        picked = [write for write in writes if dice.random() < 0.6]
+    if picked and dice.random() < 0.5:
+        offset, data = picked[-1]
+        if data is not None and len(data) > SECTOR:
+            picked[-1] = (offset, data[: dice.randrange(0, len(data), SECTOR)])
+    return picked
+
+
+class DiskVFS(apsw.VFS):  # type: ignore[misc, name-defined]
+    """Passes every call on to the real files, and tells the simulated disk."""
+
+    def __init__(self, disk: Disk) -> None:
+        self.name = f"power-cut-{next(_numbers)}"
+        self.disk = disk
+        super().__init__(self.name, "")
+
+    def xOpen(self, name: Any, flags: list[int]) -> Any:
+        return DiskVFSFile(self.disk, name, flags)
+
+    def xDelete(self, filename: str, syncdir: bool) -> None:
+        super().xDelete(filename, syncdir)
+        self.disk.files.pop(filename, None)
+
+
+class DiskVFSFile(apsw.VFSFile):  # type: ignore[misc, name-defined]
+    def __init__(self, disk: Disk, name: Any, flags: list[int]) -> None:
+        self._disk = disk
+        self._path = name.filename() if isinstance(name, apsw.URIFilename) else name
+        super().__init__("", name, flags)
+
+    def xWrite(self, data: bytes, offset: int) -> None:
+        self._disk.on_write()
+        super().xWrite(data, offset)
+        self._disk.file(self._path).unsynced.append((offset, bytes(data)))
+
+    def xTruncate(self, newsize: int) -> None:
+        self._disk.on_write()
+        super().xTruncate(newsize)
+        self._disk.file(self._path).unsynced.append((newsize, None))
+
+    def xSync(self, flags: int) -> None:
+        self._disk.on_write()
+        if self._disk.fails_to_sync:
+            raise apsw.IOError("the disk could not write")
+        super().xSync(flags)
+        self._disk.file(self._path).sync()
+
+
+class Rows:
+    """What `sqlite3` calls a cursor."""
+
+    def __init__(self, rows: list[tuple[Any, ...]], count: int) -> None:
+        self._rows = iter(rows)
+        self.rowcount = count
+
+    def fetchone(self) -> tuple[Any, ...] | None:
+        return next(self._rows, None)
+
+    def fetchall(self) -> list[tuple[Any, ...]]:
+        return list(self._rows)
+
+    def __iter__(self) -> Iterator[tuple[Any, ...]]:
+        return self._rows
+
+
+class ApswConnection:
+    """As much of `sqlite3.Connection` as the store uses, over apsw and so over the simulated disk."""
+
+    forced_sync = ""  # to see what a more careless store would lose
+
+    def __init__(self, path: str, vfs: str) -> None:
+        self._db = apsw.Connection(path, vfs=vfs)
+
+    @property
+    def in_transaction(self) -> bool:
+        return self._db.in_transaction
+
+    def execute(self, statement: str, parameters: Any = ()) -> Rows:
+        if statement.startswith("PRAGMA wal_autocheckpoint"):
+            statement = f"PRAGMA wal_autocheckpoint={CHECKPOINT_PAGES}"
+        if self.forced_sync and statement.startswith("PRAGMA synchronous"):
+            statement = f"PRAGMA synchronous={self.forced_sync}"
+        try:
+            rows = list(self._db.execute(statement, parameters))
+        except apsw.Error as problem:
+            error = sqlite3.OperationalError(str(problem))
+            error.sqlite_errorcode = getattr(problem, "extendedresult", 0) or CODES.get(type(problem), 1)
+            raise error from problem
+        return Rows(rows, self._db.changes())
+
+    def close(self) -> None:
+        self._db.close()
+
+
+# ------------------------------------------------------------------------------------ the test bench
+
+
+class Bench:
+    """A repository on the simulated disk, and another one in which its wrecks are opened."""
+
+    def __init__(self, live: Path, wreck: Path, dice: random.Random) -> None:
+        self.live = live
+        self.dice = dice
+        self.disk = Disk()
+        self.clock = FakeClock()
+        self._wreck = wreck
+        self.pictures: list[Disk] = []
+        self.disk.on_write = self._maybe_take_picture
+
+    @property
+    def state(self) -> Path:
+        return self.live / ".git/landlane"
+
+    def _maybe_take_picture(self) -> None:
+        if self.dice.random() < 0.2:
+            self.pictures.append(self.disk.picture())
+
+    @contextlib.contextmanager
+    def after_cut(self, disk: Disk, dice: random.Random | None, journal_text: bytes) -> Iterator[House]:
+        """The repository as found when the machine is up again."""
+        state = self._wreck / ".git/landlane"
+        shutil.rmtree(state, ignore_errors=True)
+        state.mkdir()
+        for name in ("repository", "sessions"):  # plain files that are older than what this is about
+            source = self.state / name
+            if source.is_dir():
+                shutil.copytree(source, state / name)
+            elif source.exists():
+                shutil.copy(source, state / name)
+        disk.lay_out(state, dice)
+        if journal_text:
+            (state / "journal.jsonl").write_bytes(journal_text)
+        clock = FakeClock(boot_ms=30_000, wall_ms=self.clock.wall_ms() + 90_000)  # of another boot
+        house = open_house(str(self._wreck), clock=clock)
+        try:
+            yield house
+        finally:
+            house.close()
+
+    def journal_text(self) -> bytes:
+        path = self.state / "journal.jsonl"
+        return path.read_bytes() if path.exists() else b""
+
+    def damaged(self, text: bytes) -> bytes:
+        """The journal's copy, which nobody syncs, after a cut: whole, torn, padded, behind, or gone."""
+        ends = [index + 1 for index, byte in enumerate(text) if byte == 10]
+        choice = self.dice.randrange(5)
+        if choice == 0 or not ends:
+            return text
+        if choice == 1:
+            return text[: self.dice.randrange(len(text))]
+        if choice == 2:
+            return text[: self.dice.choice(ends)] + bytes(self.dice.randrange(1, 5000))
+        return text[: self.dice.choice(ends)] if choice == 3 else b""
+
+
+@pytest.fixture
+def bench(repository: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Bench]:
+    print(f"seed {SEED}")
+    wreck = tmp_path / "wreck"
+    subprocess.run(["git", "init", "--quiet", "--template=", str(wreck)], check=True, timeout=30)
+    made = Bench(repository, wreck, random.Random(SEED))
+    vfs = DiskVFS(made.disk)
+    ordinary = sqlite3.connect
+
+    def connect(path: str, **options: Any) -> Any:
+        # Two copies of SQLite must never open one file in one process: each would drop the other's locks.
+        if Path(path).is_relative_to(made.live):
+            return ApswConnection(path, vfs.name)
+        return ordinary(path, **options)
+
+    monkeypatch.setattr(sqlite3, "connect", connect)
+    yield made
+    vfs.unregister()
+
+
+def entries_of(house: House) -> list[Entry]:
+    return all_entries(house.store)
+
+
+def stored_tokens(house: House) -> set[int]:
+    return {row[2] for row in house.store.view(lambda reading: reading.all("claims_all"))}
+
+
+def assert_sound(house: House) -> None:
+    assert house.store.find_damage() == ""
+    assert house.verify().trouble == ()
+
+
+class Crew:
+    """Three agents on the live repository, who do something at random."""
+
+    def __init__(self, bench: Bench) -> None:
+        self._bench = bench
+        self._dice = bench.dice
+        self.agents = {
+            name: Landlane(bench.live, agent=name, clock=bench.clock) for name in ("ann", "bob", "cy")
+        }
+        self.acknowledged: set[int] = set()
+
+    def act(self) -> str:
+        name = self._dice.choice(sorted(self.agents))
+        agent = self.agents[name]
+        action = self._dice.choices(
+            (self._claim, self._renew, self._release, self._leave, self._pause), (10, 3, 4, 1, 2)
+        )[0]
+        with contextlib.suppress(LandlaneError):  # stale or held: an answer as good as any other
+            action(agent, name)
+        return f"{name} {action.__name__}"
+
+    def _claim(self, agent: Landlane, _: str) -> None:
+        text = self._dice.choice(
+            ("src/a.py", "src/b.py", "src/*.py", "docs/**", "{src,lib}/c.py", "x/y/z.txt")
+        )
+        text = text if self._dice.random() < 0.5 else f"many/{self._dice.randrange(10**6)}.txt"
+        ttl = self._dice.choice(("5s", "60s", "10m"))
+        outcome = agent.claim(text, ttl=ttl, shared=self._dice.random() < 0.2)
+        if isinstance(outcome, Taken):
+            self.acknowledged.update(claim.token for claim in outcome.granted)
+
+    def _renew(self, agent: Landlane, _: str) -> None:
+        self.acknowledged.update(claim.token for claim in agent.renew())
+
+    def _release(self, agent: Landlane, _: str) -> None:
+        mine = [claim for claim in agent.claims() if claim.session == agent.session.id]
+        if mine:
+            chosen_claim = self._dice.choice(mine)
+            agent.release(chosen_claim.pattern, literal=chosen_claim.kind == "literal")
+
+    def _leave(self, agent: Landlane, name: str) -> None:
+        agent.leave()
+        agent.close()
+        self.agents[name] = Landlane(self._bench.live, agent=name, clock=self._bench.clock)
+
+    def _pause(self, agent: Landlane, _: str) -> None:
+        self._bench.clock.advance(self._dice.choice((1000, 20_000, 120_000)))
+        agent.check("src/a.py")  # a sign of life, which is not forced to the disk
+
+    def close(self) -> None:
+        for agent in self.agents.values():
+            agent.close()
+
+
+# ------------------------------------------------------------------------------------------- the tests
+
+
+def test_whatever_was_acknowledged_is_there_after_a_power_cut(bench: Bench) -> None:
+    crew = Crew(bench)
+    live = open_house(str(bench.live), clock=bench.clock)
+    for _ in range(ROUNDS):
+        did = crew.act()
+        live.settle()
+        with bench.after_cut(bench.disk, None, bench.damaged(bench.journal_text())) as house:
+            assert stored_tokens(house) == stored_tokens(live), did
+            assert entries_of(house)[: len(entries_of(live))] == entries_of(live), did
+            assert_sound(house)
+            assert_tokens_rise(house, crew.acknowledged)
+    crew.close()
+    live.close()
+
+
+def test_the_simulated_disk_forgets_what_a_careless_store_would_lose(
+    bench: Bench, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Without this, the tests here could not fail."""
+    monkeypatch.setattr(ApswConnection, "forced_sync", "NORMAL")
+    crew = Crew(bench)
+    live = open_house(str(bench.live), clock=bench.clock)
+    losses = 0
+    for _ in range(20):
+        crew.act()
+        with bench.after_cut(bench.disk, None, b"") as house:
+            losses += len(entries_of(house)) < len(entries_of(live))
+    assert losses
+    crew.close()
+    live.close()
+
+
+def assert_tokens_rise(house: House, before: set[int]) -> None:
+    newcomer = Landlane(house.checkout.root, agent="newcomer", clock=house.store.clock)
+    outcome = newcomer.claim("after/the/cut.txt")
+    assert isinstance(outcome, Taken)
+    token = outcome.granted[0].token
+    assert token > max(before, default=0)
+    assert epoch_of(token) > epoch_of(max(before, default=0))
+    newcomer.close()
+
+
+def test_a_power_cut_in_the_middle_leaves_before_or_after_and_never_between(bench: Bench) -> None:
+    crew = Crew(bench)
+    live = open_house(str(bench.live), clock=bench.clock)
+    cuts = 0
+    for _ in range(ROUNDS):
+        before = entries_of(live)
+        journal_before = bench.journal_text()
+        bench.pictures.clear()
+        did = crew.act()
+        live.settle()
+        after = entries_of(live)
+        for picture in bench.dice.sample(bench.pictures, min(3, len(bench.pictures))):
+            cuts += 1
+            with bench.after_cut(picture, bench.dice, bench.damaged(journal_before)) as house:
+                assert_before_or_after(house, before, after, did)
+    print(f"{cuts} cuts")
+    assert cuts > ROUNDS / 2
+    crew.close()
+    live.close()
+
+
+def assert_before_or_after(house: House, before: list[Entry], after: list[Entry], did: str) -> None:
+    found = entries_of(house)
+    assert len(before) <= len(found) <= len(after), did
+    assert found == after[: len(found)], did
+    assert stored_tokens(house) == set(Replay().walk(found).standing), did
+    assert_sound(house)
+
+
+def test_a_power_cut_while_the_store_is_made_leaves_none_or_a_whole_one(bench: Bench) -> None:
+    bench.disk.on_write = lambda: bench.pictures.append(bench.disk.picture())
+    live = open_house(str(bench.live), clock=bench.clock)
+    whole = entries_of(live)
+    cuts = [(picture, dice) for picture in bench.pictures for dice in (None, bench.dice, bench.dice)]
+    for picture, dice in bench.dice.sample(cuts, min(60, len(cuts))):
+        with bench.after_cut(picture, dice, b"") as house:
+            assert [entry.kind for entry in entries_of(house)] == [entry.kind for entry in whole]
+            assert_sound(house)
+            assert_tokens_rise(house, set())
+    live.close()
+
+
+def test_a_store_older_than_its_journal_begins_an_epoch_above_all_that_the_journal_knows(
+    bench: Bench,
+) -> None:
+    """A disk that promised more than it kept, or a backup: the plain file beside the store knows more."""
+    crew = Crew(bench)
+    live = open_house(str(bench.live), clock=bench.clock)
+    for _ in range(10):
+        crew.act()
+    old = bench.disk.picture()
+    head = len(entries_of(live))
+    while len(entries_of(live)) < head + 5:
+        crew.act()
+        live.settle()
+    for text in (bench.journal_text(), bench.journal_text()[:-7]):
+        with bench.after_cut(old, None, text) as house:
+            assert [entry.kind for entry in entries_of(house)[head:]] == ["store.restored"]
+            assert_sound(house)
+            assert_tokens_rise(house, crew.acknowledged)
+            assert len(list((Path(house.folder)).glob("journal.before-*.jsonl"))) == 1
+    crew.close()
+    live.close()
+
+
+def test_a_lease_found_after_a_power_cut_is_still_held_against_others(bench: Bench) -> None:
+    ann = Landlane(bench.live, agent="ann", clock=bench.clock)
+    assert isinstance(ann.claim("src/**", ttl="10m"), Taken)
+    with bench.after_cut(bench.disk, None, bench.journal_text()) as house:
+        bob = Landlane(house.checkout.root, agent="bob", clock=house.store.clock)
+        outcome = bob.claim("src/a.py")
+        assert isinstance(outcome, Refused)
+        assert outcome.refused[0].holder == "ann"
+        again = Landlane(house.checkout.root, agent="ann", clock=house.store.clock)
+        assert again.session.id == ann.session.id
+        assert again.check("src/a.py").state == "held"
+        bob.close()
+        again.close()
+    ann.close()
+
+
+def test_a_disk_that_cannot_sync_fails_the_call_and_harms_nothing_acknowledged(bench: Bench) -> None:
+    ann = Landlane(bench.live, agent="ann", clock=bench.clock)
+    acknowledged: set[int] = set()
+    failed = 0
+    codes: set[str] = set()
+    for number in range(40):
+        bench.disk.fails_to_sync = bench.dice.random() < 0.4
+        try:
+            outcome = ann.claim(f"src/{number}.py")
+            assert isinstance(outcome, Taken)
+            acknowledged.update(claim.token for claim in outcome.granted)
+        except StoreError as error:
+            codes.add(error.code)
+            failed += 1
+        bench.disk.fails_to_sync = False
+        with bench.after_cut(bench.disk, None, b"") as house:
+            assert acknowledged <= stored_tokens(house)
+            assert_sound(house)
+    assert failed > 3
+    assert codes == {"STORE_IO"}
+    assert acknowledged <= {claim.token for claim in ann.claims()}
+    ann.close()

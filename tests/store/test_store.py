@@ -1,0 +1,483 @@
+"""Opening, refusing and sharing a store: newer, foreign, damaged, lost, locked, forked and threaded."""
+
+from __future__ import annotations
+
+import hashlib
+import os
+import sqlite3
+import subprocess
+import sys
+import threading
+import time
+from contextlib import contextmanager
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+import psycopg
+import pytest
+
+from landlane.errors import LandlaneError, StoreCorrupt, StoreError, StoreTransient
+from landlane.journal import verify
+from landlane.sessions import join as sessions
+from landlane.settings.model import Settings
+from landlane.store.file_lock import FairLock
+from landlane.store.lock_areas import areas_of
+from landlane.store.postgres import schema as postgres_schema
+from landlane.store.sqlite import schema as sqlite_schema
+from landlane.store.sqlite.schema import APPLICATION_ID, READABLE_BY, SCHEMA
+from landlane.store.statements import read_migrations
+from landlane.testing.repositories import open_context
+from tests.support.sites import POSTGRES_ONLY, SQLITE_ONLY, Agent, Background, opened, wait_until
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+    from landlane.store.interface import Change
+    from tests.support.sites import Site
+
+pytestmark = pytest.mark.contract
+
+
+def run_sql(site: Site, *commands: str) -> None:
+    """What another program may do to the database."""
+    if site.is_postgres:
+        with psycopg.connect(site.place, options="-c search_path=landlane") as connection:
+            for command in commands:
+                connection.execute(command.encode())
+    else:
+        database = sqlite3.connect(site.place)
+        with database:
+            for command in commands:
+                database.execute(command)
+        database.close()
+
+
+def facts_of(site: Site) -> dict[str, str]:
+    """What the store says of itself."""
+    return {str(key): str(fact) for key, fact in site.rows("meta_all")}
+
+
+def refusal(site: Site) -> LandlaneError:
+    """What opening the store says."""
+    with pytest.raises(LandlaneError) as caught:
+        site.context()
+    return caught.value
+
+
+def fingerprint(path: str) -> str:
+    return hashlib.sha256(Path(path).read_bytes()).hexdigest()
+
+
+# --------------------------------------------------------------------------------------------- schema
+
+
+def test_the_schemas_version_is_recorded(site: Site) -> None:
+    site.context()
+
+    facts = facts_of(site)
+
+    assert (facts["schema"], facts["readable_by"]) == (str(SCHEMA), str(READABLE_BY))
+    assert len(facts["store_id"]) == 36
+    if not site.is_postgres:
+        database = sqlite3.connect(site.place)
+        assert database.execute("PRAGMA application_id").fetchone() == (APPLICATION_ID,)
+        assert database.execute("PRAGMA user_version").fetchone() == (SCHEMA,)
+        assert database.execute("PRAGMA journal_mode").fetchone() == ("wal",)
+        database.close()
+
+
+def test_the_program_knows_the_newest_migration() -> None:
+    for database, known in (("sqlite", sqlite_schema.SCHEMA), ("postgres", postgres_schema.SCHEMA)):
+        versions = [version for version, _ in read_migrations(database)]
+        assert versions == sorted(set(versions))
+        assert versions[-1] == known
+
+
+@pytest.mark.own_database
+def test_a_store_of_a_newer_program_is_refused_politely_and_left_as_it_is(site: Site) -> None:
+    site.agent("ann").take("src")
+    site.close()
+    run_sql(
+        site,
+        "UPDATE meta SET value = '9007' WHERE key = 'schema'",
+        "UPDATE meta SET value = '9006' WHERE key = 'readable_by'",
+    )
+    before = "" if site.is_postgres else fingerprint(site.place)
+
+    error = refusal(site)
+
+    assert (error.code, error.exit_code) == ("STORE_NEWER", 1)
+    assert "upgrade landlane" in error.hint
+    assert "9007" in error.message
+    if not site.is_postgres:
+        assert fingerprint(site.place) == before
+    run_sql(
+        site,
+        f"UPDATE meta SET value = '{SCHEMA}' WHERE key = 'schema'",
+        f"UPDATE meta SET value = '{READABLE_BY}' WHERE key = 'readable_by'",
+    )
+    assert [claim.pattern for claim in site.claims()] == ["src"]
+
+
+@pytest.mark.own_database
+def test_a_store_of_a_newer_program_that_older_ones_may_use_is_used(site: Site) -> None:
+    site.agent("ann").take("src")
+    site.close()
+    run_sql(site, "UPDATE meta SET value = '9007' WHERE key = 'schema'")
+
+    for _ in range(2):
+        assert site.agent("bob").is_refused("src").holder == "ann"
+    assert facts_of(site)["schema"] == "9007"
+
+
+@pytest.mark.own_database
+def test_a_store_is_made_once_however_many_open_it_first(live_site: Site) -> None:
+    openers = [Background(live_site.context) for _ in range(8)]
+    for opener in openers:
+        opener.result()
+
+    assert live_site.kinds() == ["repository.begun"]
+    assert len({row for row in live_site.rows("meta_all") if row[0] == "store_id"}) == 1
+
+
+# ------------------------------------------------------------------------------------- what is no store
+
+
+@SQLITE_ONLY
+def test_a_database_of_another_program_is_left_alone(site: Site) -> None:
+    run_sql(site, "CREATE TABLE theirs (x)", "INSERT INTO theirs VALUES (1)")
+    before = fingerprint(site.place)
+
+    error = refusal(site)
+
+    assert (type(error), error.code, error.exit_code) == (StoreCorrupt, "NOT_A_STORE", 1)
+    assert fingerprint(site.place) == before
+
+
+@SQLITE_ONLY
+@pytest.mark.parametrize(
+    "content",
+    [b"this is not a database, however long one looks at it\n" * 100, b"SQLite format 3\0" + b"\xff" * 4096],
+    ids=["text", "header"],
+)
+def test_a_file_of_rubbish_is_called_damaged_and_left_alone(site: Site, content: bytes) -> None:
+    Path(site.place).write_bytes(content)
+
+    error = refusal(site)
+
+    assert (type(error), error.code) == (StoreCorrupt, "STORE_CORRUPT")
+    assert Path(site.place).read_bytes() == content
+
+
+@SQLITE_ONLY
+@pytest.mark.parametrize("part", [0.02, 0.3, 0.6, 0.9])
+def test_a_truncated_file_is_called_damaged_at_the_latest_when_it_is_used(site: Site, part: float) -> None:
+    ann = site.agent("ann")
+    for number in range(200):
+        ann.take(f"src/{number}")
+    site.close()
+    size = os.path.getsize(site.place)
+    os.truncate(site.place, int(size * part))
+
+    def use() -> None:
+        again = site.agent("ann")
+        again.take("docs")
+        again.release()
+        verify.verify(again.context, [])
+
+    with pytest.raises(StoreCorrupt) as caught:
+        use()
+
+    assert caught.value.code == "STORE_CORRUPT"
+
+
+@SQLITE_ONLY
+@pytest.mark.parametrize("is_removed", [True, False], ids=["removed", "emptied"])
+def test_a_store_that_is_lost_while_its_journal_is_there_is_not_begun_anew(
+    site: Site, is_removed: bool
+) -> None:
+    with opened(site) as house:
+        sessions.join(house.context, "ann")
+    for left in ("", "-wal", "-shm"):
+        Path(site.place + left).unlink(missing_ok=True)
+    if not is_removed:
+        Path(site.place).touch()
+
+    error = refusal(site)
+
+    assert (type(error), error.code) == (StoreCorrupt, "STORE_LOST")
+    assert "journal" in error.message
+
+
+@SQLITE_ONLY
+def test_a_store_that_never_was_may_be_an_empty_file(site: Site) -> None:
+    Path(site.place).touch()
+
+    site.agent("ann").take("src")
+
+
+@SQLITE_ONLY
+def test_a_folder_that_is_not_there_is_named(site: Site) -> None:
+    with pytest.raises(StoreError) as caught:
+        open_context(site.repository, str(site.repository / "no" / "such" / "store.db"))
+
+    assert caught.value.code == "STORE_UNOPENABLE"
+
+
+@SQLITE_ONLY
+def test_a_folder_stands_for_the_store_in_it(site: Site) -> None:
+    folder = site.repository / ".git" / "landlane" / "other"
+    folder.mkdir()
+
+    open_context(site.repository, str(folder)).store.close()
+
+    assert (folder / "store.db").exists()
+
+
+@SQLITE_ONLY
+def test_a_kind_of_store_that_nobody_knows_is_refused(site: Site) -> None:
+    with pytest.raises(StoreError) as caught:
+        open_context(site.repository, "mysql://root@localhost/agents")
+
+    assert caught.value.code == "STORE_UNKNOWN_KIND"
+
+
+@POSTGRES_ONLY
+def test_a_server_that_cannot_be_reached_is_named_without_its_password(site: Site) -> None:
+    with pytest.raises(StoreTransient) as caught:
+        open_context(
+            site.repository,
+            "postgresql://ann:hunter2@/agents?host=/no/such/folder&password=hunter3",
+            settings=Settings(store_wait_ms=100),
+        )
+
+    assert caught.value.code == "STORE_UNREACHABLE"
+    assert "hunter" not in caught.value.message + caught.value.hint
+
+
+@POSTGRES_ONLY
+def test_a_database_that_does_not_exist_is_named(site: Site) -> None:
+    server, _, query = site.place.partition("?")
+    with pytest.raises(StoreError) as caught:
+        open_context(site.repository, f"{server.rpartition('/')[0]}/no_such_database?{query}")
+
+    assert caught.value.code == "STORE_UNOPENABLE"
+
+
+@POSTGRES_ONLY
+def test_a_broken_connection_is_made_anew(live_site: Site) -> None:
+    ann = live_site.agent("ann")
+    first = ann.take("src")
+
+    with psycopg.connect(live_site.place, autocommit=True) as connection:
+        connection.execute(
+            "SELECT pg_terminate_backend(pid) FROM pg_stat_activity"
+            " WHERE datname = current_database() AND pid <> pg_backend_pid()"
+        )
+
+    assert ann.take("docs").token > first.token
+    assert ann.holds() == ["src", "docs"]
+
+
+# ----------------------------------------------------------------------------------------------- locked
+
+
+@contextmanager
+def locked_by_another_program(site: Site) -> Iterator[None]:
+    """Somebody holds the database for the length of a `with` block."""
+    if site.is_postgres:
+        with psycopg.connect(site.place, options="-c search_path=landlane") as server:
+            server.execute("LOCK TABLE claims, sessions, journal IN ACCESS EXCLUSIVE MODE")
+            yield
+    else:
+        database = sqlite3.connect(site.place, isolation_level=None)
+        database.execute("BEGIN EXCLUSIVE")
+        yield
+        database.close()
+
+
+@pytest.mark.own_database
+def test_a_store_that_stays_locked_is_given_up_after_the_wait_of_the_settings(site: Site) -> None:
+    ann = site.agent("ann", settings=Settings(store_wait_ms=300))
+
+    with locked_by_another_program(site):
+        before = time.monotonic()
+        with pytest.raises(StoreTransient) as caught:
+            ann.claim("src")
+
+    assert (caught.value.code, caught.value.exit_code) == ("STORE_BUSY", 5)
+    assert 0.25 < time.monotonic() - before < 10
+    ann.take("src")
+
+
+@pytest.mark.own_database
+def test_a_store_that_is_locked_for_a_moment_is_waited_for(site: Site) -> None:
+    ann = site.agent("ann")
+
+    with locked_by_another_program(site):
+        taking = Background(lambda: ann.take("src"))
+        taking.join(0.2)
+        assert taking.is_running
+
+    assert taking.result().pattern == "src"
+
+
+def test_a_reader_does_not_wait_for_a_writer(live_site: Site) -> None:
+    ann = live_site.agent("ann")
+    ann.take("src")
+    is_writing, may_end = threading.Event(), threading.Event()
+
+    def write(tx: Change) -> None:
+        tx.record("test.slow", "ann", ann.session.id, {})
+        is_writing.set()
+        assert may_end.wait(30)
+
+    writer = Background(lambda: live_site.context().store.change(write))
+    assert is_writing.wait(30)
+
+    assert ann.holds() == ["src"]
+    assert "test.slow" not in live_site.kinds()
+
+    may_end.set()
+    writer.result()
+    assert live_site.kinds()[-1] == "test.slow"
+
+
+@POSTGRES_ONLY
+def test_work_that_cannot_meet_does_not_wait_for_each_other(live_site: Site) -> None:
+    ann, bob = live_site.agent("ann"), live_site.agent("bob")
+    is_judging, may_end = threading.Event(), threading.Event()
+
+    def judge(_: Change) -> None:
+        is_judging.set()
+        assert may_end.wait(30)
+
+    areas = areas_of((ann.pattern("src/api"),))
+    judging = Background(lambda: live_site.context().store.change(judge, areas=areas))
+    assert is_judging.wait(30)
+
+    bob.take("src/web/*.py", "docs")
+    meeting = Background(lambda: ann.take("src/api/users.py"))
+    wait_until(lambda: waiting_for_locks(live_site) == 1)
+
+    may_end.set()
+    judging.result()
+    assert meeting.result().pattern == "src/api/users.py"
+
+
+def waiting_for_locks(site: Site) -> int:
+    with psycopg.connect(site.place) as connection:
+        query = "SELECT count(*) FROM pg_locks WHERE locktype = 'advisory' AND NOT granted"
+        (count,) = connection.execute(query).fetchone() or (0,)
+    return count
+
+
+# ------------------------------------------------------------------------------------ forks and threads
+
+FORKING_PROCESS = """
+import os, sys
+from pathlib import Path
+from landlane.claims import take as claims
+from landlane.sessions import join as sessions
+from landlane.testing.repositories import open_context
+context = open_context(Path(sys.argv[1]), sys.argv[2])
+session = sessions.join(context, "ann").session
+
+def take(name):
+    pattern = context.repository.pattern_of(name, "literal")
+    claims.take(context, session, claims.make_request(context, (pattern,)))
+
+take("before")
+child = os.fork()
+for number in range(30):
+    take(f"{'parent' if child else 'child'}/{number}")
+if not child:
+    os._exit(0)
+sys.exit(os.waitpid(child, 0)[1])
+"""
+
+
+def test_a_forked_child_and_its_parent_may_both_use_the_store(live_site: Site) -> None:
+    command = [sys.executable, "-c", FORKING_PROCESS, str(live_site.repository), live_site.place]
+
+    subprocess.run(command, check=True, timeout=60)
+
+    expected = {"before", *(f"{who}/{number}" for who in ("parent", "child") for number in range(30))}
+    assert {claim.pattern for claim in live_site.claims()} == expected
+    assert verify.verify(live_site.context(), []).trouble == ()
+
+
+FORKING_WHILE_LOCKED = """
+import os, sys, threading
+from landlane.store.file_lock import FairLock
+first, second = FairLock(sys.argv[1]), FairLock(sys.argv[1])
+assert first.try_acquire()
+open_files = len(os.listdir("/proc/self/fd"))
+waiting = threading.Thread(target=second.acquire, args=(30,))
+waiting.start()
+while len(os.listdir("/proc/self/fd")) == open_files:  # it waits in line with a file of its own
+    pass
+first.release()
+waiting.join()
+read_end, write_end = os.pipe()
+if not os.fork():
+    os.close(write_end)
+    os.read(read_end, 1)
+    os._exit(0)
+second.release()
+print(first.try_acquire(), flush=True)
+"""
+
+
+@SQLITE_ONLY
+def test_a_child_forked_in_the_middle_of_a_change_does_not_keep_the_lock(site: Site) -> None:
+    command = [sys.executable, "-c", FORKING_WHILE_LOCKED, site.place + ".lock"]
+
+    answer = subprocess.run(command, check=True, timeout=60, capture_output=True, text=True)
+
+    assert answer.stdout == "True\n"
+
+
+@SQLITE_ONLY
+def test_a_wait_for_the_lock_that_was_given_up_takes_it_from_nobody(site: Site) -> None:
+    holder, waiter = FairLock(site.place + ".lock"), FairLock(site.place + ".lock")
+    assert holder.try_acquire()
+    assert not waiter.acquire(0.05)
+    holder.release()
+
+    assert waiter.acquire(10)
+
+    waiter.close()
+    holder.close()
+
+
+def test_threads_may_share_one_store(live_site: Site) -> None:
+    context = live_site.context()
+    agents = [Agent(context, sessions.join(context, f"a{number}")) for number in range(8)]
+    together = threading.Barrier(len(agents))
+
+    def work(agent: Agent) -> list[int]:
+        together.wait(30)
+        return [agent.take(f"{agent.name}/{number}").token for number in range(15)]
+
+    workers = [Background(lambda agent=agent: work(agent)) for agent in agents]
+    tokens = [token for worker in workers for token in worker.result(60)]
+
+    assert len(set(tokens)) == 8 * 15
+    assert sorted(tokens) == [claim.token for claim in live_site.claims()]
+    assert verify.verify(context, []).trouble == ()
+
+
+def test_closing_lets_go_of_every_file(live_site: Site) -> None:
+    def use() -> None:
+        with opened(live_site) as house:
+            agent = Agent(house.context, sessions.join(house.context, "ann"))
+            agent.take("src")
+            agent.claim("docs", wait_ms=1000)
+
+    use()
+    before = len(os.listdir("/proc/self/fd"))
+    for _ in range(5):
+        use()
+
+    assert len(os.listdir("/proc/self/fd")) <= before

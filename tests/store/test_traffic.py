@@ -1,0 +1,207 @@
+"""Thirty-two processes at work while they, and the database, are killed: nothing acknowledged is lost."""
+
+from __future__ import annotations
+
+import os
+import random
+import sqlite3
+import time
+from collections import Counter
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import pytest
+
+from landlane.app.open import open_house
+from landlane.store.journal_chain import Entry, check_chain
+from landlane.store.mirror import read_journal
+from landlane.testing.postgres_server import PostgresServer, PostgresUnavailable
+from landlane.testing.store_stress import (
+    Replay,
+    Swarm,
+    all_entries,
+    find_trouble,
+    run_follower,
+    run_reader,
+    run_verifier,
+)
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+    from landlane.app.open import House
+
+PROCESSES = 32
+STEPS = 40  # of each process, where they are to come to an end by themselves
+# A few names that several processes share, and many that are left alone until they lapse.
+NAMES = ("ann", "bob", "cy", "dot") * 6 + tuple(f"agent-{number}" for number in range(40))
+SECONDS = float(os.environ.get("LANDLANE_FAULT_SECONDS", "20"))
+SEED = int(os.environ.get("LANDLANE_FAULT_SEED", "0")) or random.SystemRandom().randrange(2**32)
+LONGEST_READ_SECONDS = 5.0
+LONGEST_CALL_SECONDS = 20.0
+WHILE_THE_SERVER_IS_AWAY = {"STORE_UNREACHABLE", "STORE_AMBIGUOUS"}
+
+# Sessions that end while others use them, so that the traffic meets every kind of end.
+SETTINGS = '[sessions]\nlease = "4s"\n'
+
+pytestmark = [pytest.mark.simulation, pytest.mark.slow, pytest.mark.timeout(SECONDS * 3 + 100)]
+
+
+@pytest.fixture(scope="module")
+def server() -> Iterator[PostgresServer]:
+    try:
+        with PostgresServer.start(fsync=False) as running:
+            yield running
+    except PostgresUnavailable as problem:
+        pytest.skip(f"no PostgreSQL here: {problem.reason}")
+
+
+@pytest.fixture
+def busy_repository(repository: Path) -> Path:
+    (repository / "landlane.toml").write_text(SETTINGS, encoding="utf-8")
+    open_house(str(repository)).close()
+    return repository
+
+
+def stir(swarm: Swarm, dice: random.Random, seconds: float) -> None:
+    """Kill somebody every now and then, and start somebody else."""
+    until = time.monotonic() + seconds
+    while len(swarm.agents) < PROCESSES:
+        swarm.start(names=NAMES)
+    while time.monotonic() < until:
+        swarm.listen(dice.uniform(0.02, 0.25))
+        swarm.kill(dice.choice(swarm.agents))
+        swarm.start(names=NAMES)
+
+
+def examine(house: House, swarm: Swarm) -> Replay:
+    """What must hold after any traffic on any store; gives the replay for more questions."""
+    entries = all_entries(house.store)
+    replay = Replay().walk(entries)
+    assert find_trouble(replay, swarm.reports) == []
+    assert [report for report in swarm.reports if report["what"] == "broke"] == []
+    assert [report for report in swarm.reports if report.get("code") == "AGENT_IN_USE"] == []
+    assert [entry for entry in entries if entry.kind == "store.restored"] == []
+    stored = house.store.view(lambda reading: reading.all("claims_all"))
+    assert {row[2] for row in stored} == set(replay.standing)
+    assert house.verify().trouble == ()
+    house.settle(wait_seconds=10)  # verifying has ended what lapsed meanwhile
+    assert list(read_journal(house.mirror.journal_path)) == all_entries(house.store)
+    return replay
+
+
+def assert_readers_never_waited(swarm: Swarm) -> None:
+    reads = [report for report in swarm.reports if report["what"] == "read"]
+    assert len(reads) > SECONDS
+    assert [report for report in reads if report["failure"]] == []
+    assert max(report["ended"] - report["began"] for report in reads) / 1e9 < LONGEST_READ_SECONDS
+
+
+def assert_calls_came_back(swarm: Swarm) -> None:
+    calls = [report for report in swarm.reports if "did" in report]
+    assert [call for call in calls if call["ended"] - call["began"] > LONGEST_CALL_SECONDS * 1e9] == []
+
+
+def tell(swarm: Swarm, replay: Replay, house: House) -> None:
+    """What the run was like, for whoever reads the test's output."""
+    counts = Counter(report["what"] for report in swarm.reports)
+    calls = [report for report in swarm.reports if "did" in report]
+    longest = max(calls, key=lambda report: report["ended"] - report["began"])
+    reads = [report["ended"] - report["began"] for report in swarm.reports if report["what"] == "read"]
+    print(f"seed {SEED}: {swarm.kills} kills, {dict(counts)}, {len(replay.taken)} grants in the journal")
+    print("declined:", dict(Counter(r["code"] for r in calls if r["what"] in ("declined", "failed"))))
+    took = (longest["ended"] - longest["began"]) / 1e6
+    print(f"longest call: {took:.0f} ms {longest['what']} {longest['did']}")
+    print(f"longest read: {max(reads, default=0) / 1e6:.0f} ms of {len(reads)}")
+    print("ends:", dict(Counter(entry.kind for entry in all_entries(house.store))))
+
+
+def test_killed_processes_take_nothing_acknowledged_with_them_on_sqlite(busy_repository: Path) -> None:
+    print(f"seed {SEED}")
+    with Swarm(busy_repository, seed=SEED, environment=os.environ) as swarm:
+        swarm.start(run_reader)
+        swarm.start(run_verifier)
+        stir(swarm, random.Random(SEED), SECONDS)
+    house = open_house(str(busy_repository))
+    replay = examine(house, swarm)
+    tell(swarm, replay, house)
+    tokens = list(replay.taken)
+    assert tokens == sorted(set(tokens))
+    assert [report for report in swarm.reports if report["what"] == "failed"] == []
+    assert_readers_never_waited(swarm)
+    assert_calls_came_back(swarm)
+    assert {tuple(report["trouble"]) for report in swarm.reports if report["what"] == "verified"} == {()}
+    house.close()
+    with sqlite3.connect(busy_repository / ".git/landlane/store.db") as db:
+        assert db.execute("PRAGMA integrity_check").fetchall() == [("ok",)]
+    db.close()
+
+
+@pytest.mark.postgres
+def test_a_crash_of_the_server_and_killed_processes_lose_nothing_acknowledged_on_postgres(
+    repository: Path, server: PostgresServer, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    print(f"seed {SEED}")
+    monkeypatch.setenv("LANDLANE_STORE", server.create_database())
+    (repository / "landlane.toml").write_text(SETTINGS, encoding="utf-8")
+    open_house(str(repository)).close()
+    with Swarm(repository, seed=SEED, environment=os.environ) as swarm:
+        reader = swarm.start(run_reader)
+        stir(swarm, random.Random(SEED), SECONDS / 2)
+        swarm.kill(reader)  # without a server nobody can read
+        crashed_at = time.monotonic_ns()
+        server.crash()
+        swarm.listen(0.5)
+        server.restart()
+        back_at = time.monotonic_ns()
+        reader = swarm.start(run_reader)
+        swarm.listen(1.0)
+        stir(swarm, random.Random(SEED + 1), SECONDS / 2)
+    house = open_house(str(repository))
+    replay = examine(house, swarm)
+    tell(swarm, replay, house)
+    failed = [report for report in swarm.reports if report["what"] == "failed"]
+    print("failed:", Counter((report["code"], report["did"], report["message"][:100]) for report in failed))
+    assert {report["code"] for report in failed} <= WHILE_THE_SERVER_IS_AWAY
+    assert [r for r in failed if not crashed_at - 5e9 < r["ended"] < back_at + 5e9] == []
+    assert_readers_never_waited(swarm)
+    assert_calls_came_back(swarm)
+    house.close()
+
+
+@pytest.mark.postgres
+def test_a_follower_sees_every_acknowledged_entry_once_and_in_order_on_postgres(
+    repository: Path, server: PostgresServer, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    print(f"seed {SEED}")
+    monkeypatch.setenv("LANDLANE_STORE", server.create_database())
+    house = open_house(str(repository))
+    with Swarm(repository, seed=SEED, environment=os.environ) as swarm:
+        follower = swarm.start(run_follower)
+        for number in range(PROCESSES):
+            swarm.start(names=(f"agent-{number}",), steps=STEPS, waits=False)
+        until = time.monotonic() + 60
+        while any(agent.is_alive() for agent in swarm.agents) and time.monotonic() < until:
+            swarm.listen(0.1)
+        assert not any(agent.is_alive() for agent in swarm.agents)
+        newest = all_entries(house.store)[-1].position
+        while last_seen(swarm) < newest and time.monotonic() < until:
+            swarm.listen(0.1)
+        swarm.kill(follower)
+    seen = [entry_of(report) for report in swarm.reports if report["what"] == "entry"]
+    print(f"{len(seen)} entries")
+    assert seen == all_entries(house.store)
+    assert [entry.position for entry in seen] == list(range(1, newest + 1))
+    assert check_chain(seen).trouble == ()
+    assert [report for report in swarm.reports if report["what"] in ("failed", "broke")] == []
+    assert find_trouble(Replay().walk(seen), swarm.reports) == []
+    assert house.verify().trouble == ()
+    house.close()
+
+
+def last_seen(swarm: Swarm) -> int:
+    return max((report["position"] for report in swarm.reports if report["what"] == "entry"), default=0)
+
+
+def entry_of(report: dict[str, Any]) -> Entry:
+    return Entry(**{name: text for name, text in report.items() if name != "what"})

@@ -1,0 +1,91 @@
+"""What tests of commits share: agents that write and commit in one repository."""
+
+from __future__ import annotations
+
+import subprocess
+from pathlib import Path
+
+import pytest
+
+from landlane.app.store_location import STORE_NAME
+from landlane.context import Site
+from landlane.errors import LandlaneError
+from landlane.git.discovery import find_checkout
+from landlane.settings.model import Settings
+from landlane.testing.fake_clock import FakeClock
+from landlane.workspaces.commit import Made, commit, make_wish
+from tests.support import sites
+
+
+class Crew:
+    """Agents that commit in one repository; `told` is what a watching person was told."""
+
+    def __init__(self, repository: Path) -> None:
+        self.root = repository
+        state = repository / ".git" / "landlane"
+        state.mkdir()
+        self.site = sites.Site(repository, str(state / STORE_NAME), FakeClock())
+        self.told: list[str] = []
+
+    def agent(
+        self, name: str, *claimed: str, settings: Settings | None = None, task: str = ""
+    ) -> sites.Agent:
+        agent = self.site.agent(name, settings=settings)
+        for pattern in claimed:
+            agent.take(pattern, task=task)
+        return agent
+
+    def commit(
+        self,
+        agent: sites.Agent,
+        *paths: str,
+        message: str = "Work",
+        at: Path | None = None,
+        task: str = "",
+        may_undo: bool = False,
+    ) -> Made:
+        here = find_checkout(str(at or self.root))
+        site = Site(context=agent.context, here=here, home=here.home_checkout, tell=self.told.append)
+        wish = make_wish(site, paths, str(at or self.root), message=message, task=task, may_undo=may_undo)
+        return commit(site, agent.session, wish)
+
+    def write(self, path: str, text: str = "text\n", at: Path | None = None) -> None:
+        file = (at or self.root) / path
+        file.parent.mkdir(parents=True, exist_ok=True)
+        file.write_text(text, encoding="utf-8")
+
+    def git(self, *words: str, at: Path | None = None) -> str:
+        done = subprocess.run(
+            ["git", *words], cwd=at or self.root, capture_output=True, timeout=30, check=True, text=True
+        )
+        return done.stdout
+
+    def land(self, path: str, text: str, message: str = "Theirs") -> str:
+        """A commit by somebody else, with plain git."""
+        self.write(path, text)
+        self.git("add", path)
+        self.git("commit", "--quiet", "-m", message, "--", path)
+        return self.head()
+
+    def head(self) -> str:
+        return self.git("rev-parse", "HEAD").strip()
+
+    def paths_of(self, commit_id: str = "HEAD") -> list[str]:
+        words = ("show", "--format=", "--name-only", "--no-renames", "-z", commit_id)
+        return [path for path in self.git(*words).split("\0") if path]
+
+    def status(self) -> str:
+        return self.git("status", "--porcelain", "--untracked-files=all")
+
+    def hook(self, name: str, script: str) -> None:
+        file = self.root / ".git" / "hooks" / name
+        file.parent.mkdir(exist_ok=True)
+        file.write_text(f"#!/bin/sh\n{script}\n", encoding="utf-8")
+        file.chmod(0o755)
+
+    def message(self, commit_id: str = "HEAD") -> str:
+        return self.git("show", "--no-patch", "--format=%B", commit_id)
+
+
+def refuse(kind: type[LandlaneError], code: str) -> pytest.RaisesExc[LandlaneError]:
+    return pytest.RaisesExc(kind, check=lambda error: error.code == code)

@@ -1,0 +1,172 @@
+"""What tests of workspaces share: a yard with a repository, agents that open and close, and what is left."""
+
+from __future__ import annotations
+
+import subprocess
+import sys
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from landlane.app.open import open_house
+from landlane.sessions import join as sessions
+from landlane.state.slots import list_slots
+from landlane.tasks.add import Added, add_task
+from landlane.tasks.model import NewTask
+from landlane.workspaces import close as closing
+from landlane.workspaces import open as workspaces
+from landlane.workspaces import records
+from tests.support.rescue import git
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+    from landlane.app.open import House
+    from landlane.context import Site
+    from landlane.platform.process_identity import Process
+    from landlane.sessions.model import Session
+    from landlane.workspaces.model import Workspace
+
+KINDS = ("worktree", "clone")
+
+
+class Yard:
+    """A repository in which agents open and close workspaces; each has its own connection to the store."""
+
+    def __init__(self, repository: Path) -> None:
+        self.repository = repository
+        self.told: list[str] = []
+        self._houses: dict[str, House] = {}
+        self._sessions: dict[str, Session] = {}
+
+    @property
+    def folder(self) -> Path:
+        return self.repository.with_name(f"{self.repository.name}.workspaces")
+
+    def settings(self, text: str) -> None:
+        """Write the settings, and commit them."""
+        (self.repository / "landlane.toml").write_text(text, encoding="utf-8")
+        git(self.repository, "add", "landlane.toml")
+        git(self.repository, "commit", "--quiet", "-m", "Settings")
+
+    def house(self, agent: str = "ann", at: Path | None = None) -> House:
+        key = f"{agent}@{at or ''}"
+        if key not in self._houses:
+            self._houses[key] = open_house(str(at or self.repository))
+        return self._houses[key]
+
+    def site(self, agent: str = "ann", at: Path | str | None = None) -> Site:
+        return self.house(agent, Path(at) if at else None).site(self.told.append)
+
+    def session(self, agent: str = "ann", process: Process | None = None) -> Session:
+        if agent not in self._sessions:
+            context = self.house(agent).context
+            self._sessions[agent] = sessions.join(context, agent, process=process).session
+        return self._sessions[agent]
+
+    def task(self, title: str = "work", **fields: Any) -> str:
+        added = add_task(self.house().context, None, NewTask(title=title, **fields), force=True)
+        assert isinstance(added, Added)
+        return added.task.id
+
+    def open(
+        self, task: str = "", *, agent: str = "ann", kind: str = "worktree", **more: Any
+    ) -> workspaces.Opened:
+        site, session = self.site(agent), self.session(agent)
+        return workspaces.open_workspace(site, session, task or self.task(), kind=kind, **more)
+
+    def close(self, workspace: Workspace, *, agent: str = "ann", **more: Any) -> closing.Closed:
+        return closing.close_workspace(self.site(agent), self.session(agent), workspace, **more)
+
+    def known(self, *, with_closed: bool = False) -> list[Workspace]:
+        return records.list_workspaces(self.house().context, with_closed=with_closed)
+
+    def leave(self, agent: str) -> None:
+        sessions.leave(self.house(agent).context, self._sessions.pop(agent))
+
+    def refs(self) -> list[str]:
+        """Every ref of the repository, without the journal's."""
+        return git(self.repository, "for-each-ref", "--format=%(refname)").split()
+
+    def leftovers(self) -> list[str]:
+        """What is on the disk, in git or leased beside what a repository without workspaces has."""
+        found = [str(path) for path in self.folder.iterdir()] if self.folder.exists() else []
+        found += [ref for ref in self.refs() if ref.startswith(("refs/heads/landlane/", "refs/landlane/"))]
+        entries = self.repository / ".git" / "worktrees"
+        found += [str(path) for path in entries.iterdir()] if entries.exists() else []
+        found += [slot.id for slot in list_slots(self.house().context)]
+        return found
+
+    def gc(self) -> None:
+        """Collect every object at home that nothing there leads to."""
+        git(self.repository, "reflog", "expire", "--expire=now", "--all")
+        git(self.repository, "gc", "--quiet", "--prune=now")
+        git(self.repository, "prune", "--expire=now")
+        git(self.repository, "worktree", "prune", "--expire=now")
+
+    def end(self) -> None:
+        for house in self._houses.values():
+            house.close()
+
+
+def commit_file(folder: Path | str, name: str, text: str, message: str = "") -> str:
+    """Commit one file, and tell the commit."""
+    path = Path(folder) / name
+    path.parent.mkdir(parents=True, exist_ok=True)
+    path.write_text(text, encoding="utf-8")
+    git(folder, "add", "--", name)
+    git(folder, "commit", "--quiet", "-m", message or f"Write {name}")
+    return git(folder, "rev-parse", "HEAD").strip()
+
+
+def add_remote(repository: Path) -> Path:
+    """A bare remote `origin` beside the repository, with its main branch."""
+    remote = repository.with_name("remote.git")
+    git(repository.parent, "clone", "--quiet", "--bare", str(repository), str(remote))
+    git(repository, "remote", "add", "origin", str(remote))
+    git(repository, "fetch", "--quiet", "origin")
+    git(repository, "branch", "--quiet", "--set-upstream-to=origin/main", "main")
+    return remote
+
+
+def advance(remote: Path, name: str = "landed.txt", text: str = "landed\n") -> str:
+    """Land a commit on the remote's main branch, as a colleague would."""
+    clone = remote.with_name(f"colleague-{name.replace('/', '-')}")
+    git(remote.parent, "clone", "--quiet", str(remote), str(clone))
+    commit = commit_file(clone, name, text)
+    git(clone, "push", "--quiet", "origin", "main")
+    return commit
+
+
+def is_whole(folder: Path | str) -> bool:
+    """Whether git finds every object that a checkout's refs and index lead to."""
+    done = subprocess.run(
+        ["git", "fsck", "--connectivity-only", "--no-dangling"], cwd=folder, capture_output=True, text=True
+    )
+    return done.returncode == 0 and not done.stderr.strip()
+
+
+def steps_of(run: Callable[[Callable[[str], None]], object]) -> list[str]:
+    """The names of the steps that something goes through."""
+    names: list[str] = []
+    run(names.append)
+    return names
+
+
+class Squatter:
+    """A process that stands in a folder."""
+
+    def __init__(
+        self, folder: str, script: str = "import sys; print('here', flush=True); sys.stdin.read()"
+    ) -> None:
+        self.process = subprocess.Popen(
+            [sys.executable, "-c", script], cwd=folder, stdin=subprocess.PIPE, stdout=subprocess.PIPE
+        )
+        assert self.process.stdout is not None
+        self.process.stdout.readline()
+
+    def __enter__(self) -> Squatter:
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self.process.kill()
+        self.process.communicate()

@@ -1,0 +1,416 @@
+"""Done is what was seen: commits on the task's branch, paths inside its claims, checks run by us."""
+
+from __future__ import annotations
+
+import os
+import resource
+import time
+from typing import TYPE_CHECKING
+
+import pytest
+
+from landlane.errors import NotAllowed, SettingsError, Stale
+from landlane.sessions import join as sessions
+from landlane.settings.load import read_settings
+from landlane.tasks import add as task_adding
+from landlane.tasks import change as tasks
+from landlane.tasks import evidence, read
+from landlane.tasks import pick as picking
+from landlane.tasks.model import NewTask
+from landlane.testing.repositories import git
+from landlane.values import replace
+from tests.support.sites import Agent, Background, Site, opened, wait_until
+from tests.support.work_queue import add
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+    from pathlib import Path
+
+    from landlane.app.open import House
+
+pytestmark = pytest.mark.contract
+
+BRANCH = "landlane/T1-1/work"
+
+
+class Bench:
+    """One agent at work in the repository, with a witness."""
+
+    def __init__(self, house: House, folder: Path) -> None:
+        self.house = house
+        self.folder = folder
+        self.agent = Agent(house.context, sessions.join(house.context, "ann"))
+
+    def settle(self, text: str) -> None:
+        """Use these settings from now on."""
+        (self.folder / "landlane.toml").write_text(text, encoding="utf-8")
+        settings = read_settings(str(self.folder))
+        self.agent.context = replace(self.house.context, settings=settings)
+
+    def begin(self, **facts: object) -> None:
+        """Add a task and take it."""
+        add(self.agent, "Parse dates", **{"kind": "code", **facts})  # type: ignore[arg-type]
+        picked = picking.next_task(self.agent.context, self.agent.session, "", self.house.witness().start)
+        assert isinstance(picked, picking.Picked)
+
+    def write(self, **files: str) -> None:
+        for name, text in files.items():
+            path = self.folder / name.replace("__", "/").replace("_", ".")
+            path.parent.mkdir(parents=True, exist_ok=True)
+            path.write_text(text, encoding="utf-8")
+
+    def commit(self, branch: str = BRANCH, **files: str) -> str:
+        """Commit these files on a branch, and go back to main; gives the commit."""
+        if git(self.folder, "branch", "--list", branch).strip():
+            git(self.folder, "switch", "--quiet", branch)
+        else:
+            git(self.folder, "switch", "--quiet", "-c", branch)
+        self.write(**files)
+        git(self.folder, "add", "--all", *[name.replace("__", "/").replace("_", ".") for name in files])
+        git(self.folder, "commit", "--quiet", "-m", "Work")
+        head = git(self.folder, "rev-parse", "HEAD").strip()
+        git(self.folder, "switch", "--quiet", "main")
+        return head
+
+    def land(self, branch: str = BRANCH, *how: str) -> None:
+        git(self.folder, "merge", "--quiet", *(how or ("--ff-only",)), branch)
+
+    def done(self, task: str = "T1") -> tuple[str, dict[str, bool], str]:
+        """How far it is, what was looked at and seen, and the first thing that is missing."""
+        concluded = evidence.conclude(self.agent.context, self.house.witness(), self.agent.session, task)
+        missing = [proof.found for proof in concluded.proofs if not proof.is_seen]
+        seen = {proof.name: proof.is_seen for proof in concluded.proofs}
+        return concluded.task.state, seen, missing[0] if missing else ""
+
+
+@pytest.fixture
+def bench(live_site: Site) -> Iterator[Bench]:
+    with opened(live_site) as house:
+        yield Bench(house, live_site.repository)
+
+
+def test_without_a_branch_it_is_only_reported_and_dependants_stay_blocked(bench: Bench) -> None:
+    bench.begin()
+    add(bench.agent, "Release", after=["T1"])
+    assert bench.done() == ("reported", {"commit": False}, f"there is no branch {BRANCH}")
+    stored = read.get_task(bench.agent.context, "T1")
+    assert (stored.why, stored.owner) == (f"there is no branch {BRANCH}", "ann")
+    assert stored.next_action == f"commit the work there: git switch -c {BRANCH}"
+    assert read.get_task(bench.agent.context, "T2").state == "blocked"
+
+
+def test_a_branch_without_a_commit_of_its_own_is_no_work(bench: Bench) -> None:
+    bench.begin()
+    git(bench.folder, "branch", BRANCH)
+    assert bench.done() == ("reported", {"commit": False}, f"{BRANCH} has no commit of its own")
+    # Nor is what others have landed meanwhile.
+    bench.commit("other", b_py="1")
+    bench.land("other")
+    git(bench.folder, "branch", "--force", BRANCH, "main")
+    assert bench.done() == ("reported", {"commit": False}, f"{BRANCH} has no commit of its own")
+
+
+def test_proved_work_waits_for_its_landing_and_unblocks_with_it(bench: Bench) -> None:
+    bench.begin(paths=["src/**"], check="test -f src/a.py")
+    add(bench.agent, "Release", after=["T1"])
+    head = bench.commit(src__a_py="1")
+    assert bench.done() == ("landing", {"commit": True, "paths": True, "check": True}, "")
+    stored = read.get_task(bench.agent.context, "T1")
+    assert (stored.head, stored.why) == (head, "proved; not landed yet")
+    assert BRANCH in stored.next_action
+    assert read.get_task(bench.agent.context, "T2").state == "blocked"
+    assert bench.agent.holds() == ["src/**"]
+    bench.land()
+    git(bench.folder, "branch", "--delete", BRANCH)
+    assert bench.done()[0] == "done"
+    assert read.get_task(bench.agent.context, "T2").state == "ready"
+    assert bench.agent.holds() == []
+    kinds = [entry.kind for entry in read.task_history(bench.agent.context, "T1")]
+    assert kinds == ["task.added", "task.taken", "task.reported", "task.proved", "task.done"]
+    facts = read.task_history(bench.agent.context, "T1")[-1].facts()
+    assert facts["head"] == head
+    assert [proof["name"] for proof in facts["evidence"]] == ["commit", "paths", "check"]
+
+
+@pytest.mark.parametrize("how", ["--ff-only", "--no-ff"])
+def test_work_that_has_landed_before_it_was_reported_is_done_at_once(bench: Bench, how: str) -> None:
+    bench.begin(paths=["src/**"])
+    bench.commit(src__a_py="1")
+    bench.land(BRANCH, how, "-m", "Land") if how == "--no-ff" else bench.land()
+    assert bench.done()[0] == "done"
+
+
+def test_landed_work_outside_the_claims_is_not_believed_either(bench: Bench) -> None:
+    bench.begin(paths=["src/**"])
+    bench.commit(src__a_py="1", docs__b_md="2")
+    bench.land()
+    assert bench.done() == (
+        "reported",
+        {"commit": True, "paths": False},
+        "changed outside its claims: docs/b.md",
+    )
+
+
+def test_a_change_outside_the_claims_is_named_until_it_is_claimed(bench: Bench) -> None:
+    bench.begin(paths=["src/a.py"])
+    bench.commit(src__a_py="1", src__b_py="2")
+    assert bench.done()[2] == "changed outside its claims: src/b.py"
+    bench.agent.take("src/b.py", task="T1")
+    assert bench.done()[0] == "landing"
+
+
+def test_both_ends_of_a_rename_count(bench: Bench) -> None:
+    bench.begin(paths=["src/**"])
+    git(bench.folder, "switch", "--quiet", "-c", BRANCH)
+    (bench.folder / "src").mkdir()
+    git(bench.folder, "mv", "README.md", "src/README.md")
+    git(bench.folder, "commit", "--quiet", "-m", "Move")
+    git(bench.folder, "switch", "--quiet", "main")
+    assert bench.done()[2] == "changed outside its claims: README.md"
+
+
+def test_what_others_landed_meanwhile_is_not_held_against_the_task(bench: Bench) -> None:
+    bench.begin(paths=["src/**"])
+    bench.commit("other", docs__b_md="2")
+    bench.land("other")
+    bench.commit(src__a_py="1")  # from main as it is now
+    assert bench.done()[0] == "landing"
+
+
+def test_names_that_look_like_patterns_are_compared_as_they_are(bench: Bench) -> None:
+    bench.begin(paths=["app/\\[id\\]/*"])
+    git(bench.folder, "switch", "--quiet", "-c", BRANCH)
+    (bench.folder / "app" / "[id]").mkdir(parents=True)
+    (bench.folder / "app" / "[id]" / "pä ge.tsx").write_text("x")
+    git(bench.folder, "add", "--all")
+    git(bench.folder, "commit", "--quiet", "-m", "Page")
+    git(bench.folder, "switch", "--quiet", "main")
+    assert bench.done()[0] == "landing"
+
+
+# -------------------------------------------------------------------------------------------- checks
+
+
+def test_an_uncommitted_fix_does_not_pass_the_check(bench: Bench) -> None:
+    bench.begin(check="grep -q good src/a.py")
+    bench.commit(src__a_py="bad")
+    git(bench.folder, "switch", "--quiet", BRANCH)
+    bench.write(src__a_py="good")  # in the author's checkout it passes now
+    state, seen, missing = bench.done()
+    assert (state, seen["check"]) == ("reported", False)
+    assert missing.startswith("`grep -q good src/a.py` ended with 1 on ")
+    git(bench.folder, "commit", "--quiet", "--all", "-m", "Fix")
+    assert bench.done()[0] == "landing"
+
+
+def test_what_lies_about_in_the_checkout_does_not_help(bench: Bench) -> None:
+    bench.begin(check="test -f untracked.txt || test -f ignored.txt || test -f staged.txt")
+    bench.commit(_gitignore="ignored.txt\n")
+    bench.write(untracked_txt="1", ignored_txt="1", staged_txt="1")
+    git(bench.folder, "add", "staged.txt")
+    assert bench.done()[0] == "reported"
+
+
+def test_the_check_cannot_spoil_the_repository(bench: Bench) -> None:
+    bench.begin(check="git rm -rq . && git commit -qm gone --no-verify; rm -rf .git; false")
+    head = bench.commit(src__a_py="1")
+    assert bench.done()[0] == "reported"
+    assert git(bench.folder, "rev-parse", BRANCH).strip() == head
+    assert git(bench.folder, "status", "--porcelain") == ""
+
+
+def test_the_check_stands_in_a_repository_of_its_own_and_acts_for_nobody(
+    bench: Bench, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("LANDLANE_SESSION", "s-x:y")
+    monkeypatch.setenv("GIT_INDEX_FILE", "/nowhere/index")
+    check = 'test -z "$LANDLANE_SESSION$LANDLANE_AGENT$GIT_INDEX_FILE" && test "$(git rev-parse HEAD)" = '
+    bench.begin(check="true")
+    monkeypatch.delenv("GIT_INDEX_FILE")
+    head = bench.commit(src__a_py="1")
+    monkeypatch.setenv("GIT_INDEX_FILE", "/nowhere/index")
+    run = bench.house.witness().run_check(check + head, head, 20.0, lambda: None)
+    assert run.exit_code == 0, run.output
+
+
+def test_a_check_that_hangs_is_killed_with_all_its_children(bench: Bench) -> None:
+    bench.settle('[tasks]\ncheck_limit = "1s"\n')
+    mark = f"5{os.getpid()}{time.monotonic_ns() % 1000}"
+    bench.begin(check=f"sleep {mark} & sleep {mark}")
+    bench.commit(src__a_py="1")
+    began = time.monotonic()
+    state, _, missing = bench.done()
+    assert state == "reported"
+    assert "took longer than 1s and was killed" in missing
+    assert time.monotonic() - began < 15
+    wait_until(lambda: not running(mark), 30)
+
+
+def test_a_check_that_leaves_something_running_ends_all_the_same(bench: Bench) -> None:
+    mark = f"6{os.getpid()}{time.monotonic_ns() % 1000}"
+    bench.begin(check=f"sleep {mark} & echo ok")
+    bench.commit(src__a_py="1")
+    began = time.monotonic()
+    assert bench.done()[0] == "landing"
+    assert time.monotonic() - began < 15
+    wait_until(lambda: not running(mark), 30)
+
+
+def running(mark: str) -> list[str]:
+    found: list[str] = []
+    for pid in filter(str.isdigit, os.listdir("/proc")):
+        try:
+            with open(f"/proc/{pid}/cmdline", "rb") as file:
+                words = file.read().split(b"\0")
+        except OSError:
+            continue
+        if words[:2] == [b"sleep", mark.encode()]:
+            found.append(pid)
+    return found
+
+
+def test_a_check_may_say_very_much_and_only_its_end_is_kept(bench: Bench) -> None:
+    bench.begin(check="head -c 200000000 /dev/zero | tr '\\0' x; echo; echo the end; exit 3")
+    bench.commit(src__a_py="1")
+    before = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
+    _, _, missing = bench.done()
+    assert (
+        resource.getrusage(resource.RUSAGE_SELF).ru_maxrss - before < 50_000
+    )  # KiB: it is never all in memory
+    assert missing.endswith("the end")
+    assert len(missing) < 5000
+
+
+def test_a_long_check_is_a_sign_of_life(bench: Bench) -> None:
+    bench.settle('[sessions]\nlease = "5s"\n')
+    bench.agent.leave()
+    bench.agent = Agent(bench.agent.context, sessions.join(bench.agent.context, "bob"))
+    bench.begin(check="sleep 6")
+    bench.commit(src__a_py="1")
+    assert bench.done()[0] == "landing"
+
+
+def test_work_that_was_taken_away_during_the_check_is_not_believed(bench: Bench, live_site: Site) -> None:
+    bench.begin(check='while ! test -f /proc/self/fd/0/nothing && ! test -e "$0.go"; do sleep 0.02; done')
+    go = bench.folder.parent / "go"
+    tasks.drop_task(bench.agent.context, bench.agent.session, "T1", "another check is needed")
+    add(bench.agent, "Parse dates", kind="code", check=f"while ! test -e {go}; do sleep 0.02; done")
+    picking.next_task(bench.agent.context, bench.agent.session)
+    bench.commit("landlane/T2-1/work", src__a_py="1")
+    checking = Background(lambda: bench.done("T2"))
+    other = live_site.context()
+    wait_until(lambda: read.get_task(other, "T2").state == "reported")
+    tasks.drop_task(other, None, "T2", "cancelled")
+    go.write_text("")
+    assert checking.result()[0] == "dropped"
+
+
+def test_more_commits_after_the_proof_are_proved_anew(bench: Bench) -> None:
+    bench.begin(check="! grep -q bad src/a.py")
+    first = bench.commit(src__a_py="good")
+    assert bench.done()[0] == "landing"
+    bench.commit(src__a_py="bad")
+    state, seen, _ = bench.done()
+    assert (state, seen["check"]) == ("reported", False)
+    third = bench.commit(src__a_py="better")
+    assert bench.done()[0] == "landing"
+    assert read.get_task(bench.agent.context, "T1").head == third != first
+    assert bench.commit(src__a_py="best")
+    assert bench.done()[0] == "landing"
+    assert read.get_task(bench.agent.context, "T1").head != third
+
+
+# -------------------------------------------------------------------------- other kinds, other people
+
+
+def test_an_output_and_its_check_are_the_evidence_of_a_task_without_git(bench: Bench) -> None:
+    bench.begin(kind="", output="out/intro.wav", check="grep -q RIFF out/intro.wav")
+    assert bench.done() == ("reported", {"output": False}, "out/intro.wav is not there")
+    bench.write(out__intro_wav="")
+    assert bench.done()[2] == "out/intro.wav is empty"
+    bench.write(out__intro_wav="MIDI")
+    assert bench.done()[1] == {"output": True, "check": False}
+    bench.write(out__intro_wav="RIFF")
+    assert bench.done() == ("done", {"output": True, "check": True}, "")
+
+
+def test_a_chore_without_a_check_is_done_on_its_owners_word(bench: Bench) -> None:
+    bench.begin(kind="chore")
+    assert bench.done() == ("done", {}, "")
+
+
+def test_a_chore_with_a_check_is_not(bench: Bench) -> None:
+    bench.begin(kind="chore", check="test -f told.txt")
+    assert bench.done()[0] == "reported"
+    bench.write(told_txt="1")
+    assert bench.done()[0] == "done"
+
+
+def test_the_settings_say_what_counts(bench: Bench) -> None:
+    bench.settle('[tasks.evidence]\ncode = ["commit"]\nspike = []\n')
+    bench.begin(paths=["src/**"], check="false")
+    bench.commit(docs__b_md="outside, and its check would fail")
+    assert bench.done() == ("landing", {"commit": True}, "")
+    add(bench.agent, "Try it out", kind="spike")
+    picking.next_task(bench.agent.context, bench.agent.session)
+    assert bench.done("T2") == ("done", {}, "")
+
+
+def test_a_kind_that_nobody_described_is_an_error_and_changes_nothing(bench: Bench) -> None:
+    with pytest.raises(SettingsError):
+        bench.begin(kind="video")
+    assert read.list_tasks(bench.agent.context) == []
+
+
+def test_a_kind_that_is_described_no_more_is_an_error_and_changes_nothing(bench: Bench) -> None:
+    context = bench.agent.context
+    settings = replace(context.settings, tasks_evidence={"video": ("check",)})
+    described = replace(context, settings=settings)
+    task_adding.add_task(described, bench.agent.session, NewTask(title="Cut the film", kind="video"))
+    picking.next_task(described, bench.agent.session)
+    with pytest.raises(SettingsError):
+        bench.done()
+    assert read.get_task(context, "T1").state == "active"
+
+
+def test_anybody_may_ask_again_for_what_was_reported_but_not_report_it(bench: Bench, live_site: Site) -> None:
+    bench.begin()
+    bob = live_site.agent("bob")
+    with pytest.raises(Stale) as stale:
+        evidence.conclude(bob.context, bench.house.witness(), bob.session, "T1")
+    assert stale.value.facts["holder"] == "ann"
+    with pytest.raises(NotAllowed):
+        evidence.conclude(bob.context, bench.house.witness(), None, "T1")
+    bench.done()
+    bench.commit(src__a_py="1")
+    concluded = evidence.conclude(bob.context, bench.house.witness(), bob.session, "T1")
+    assert (concluded.task.state, concluded.task.owner) == ("landing", "ann")
+
+
+def test_done_again_says_the_same(bench: Bench) -> None:
+    bench.begin(kind="chore")
+    bench.done()
+    before = len(read.task_history(bench.agent.context, "T1"))
+    assert bench.done() == ("done", {}, "")
+    assert len(read.task_history(bench.agent.context, "T1")) == before
+
+
+def test_the_same_doubt_is_told_once(bench: Bench) -> None:
+    bench.begin()
+    bench.done()
+    bench.done()
+    kinds = [entry.kind for entry in read.task_history(bench.agent.context, "T1")]
+    assert kinds.count("task.doubted") == 1
+
+
+def test_the_second_attempt_has_its_own_branch_and_sees_the_first(bench: Bench) -> None:
+    bench.begin()
+    bench.commit(src__a_py="1")
+    tasks.fail_task(bench.agent.context, bench.agent.session, "T1", "half done; see my branch")
+    picked = picking.next_task(bench.agent.context, bench.agent.session)
+    assert isinstance(picked, picking.Picked)
+    assert picked.task.branch == "landlane/T1-2/work"
+    assert picked.lessons[0].why == "half done; see my branch"
+    assert bench.done()[2] == "there is no branch landlane/T1-2/work"
+    names = [BRANCH, "landlane/T1-2/work"]
+    assert bench.house.witness().branches_among(names) == [BRANCH]

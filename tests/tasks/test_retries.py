@@ -1,0 +1,617 @@
+"""Bounded retries on both stores: lineages, stops, pauses, dead letters, and the pool that pauses itself."""
+
+from __future__ import annotations
+
+import threading
+
+import pytest
+
+from landlane.errors import NotAllowed, Stale
+from landlane.gates import ask as gates
+from landlane.gates import decide
+from landlane.landing import outcomes as landing_ends
+from landlane.sessions import join as sessions
+from landlane.settings.model import Settings
+from landlane.setup.rebuild_store import rebuild_store
+from landlane.tasks import change as tasks
+from landlane.tasks import change_task_handing as task_handing
+from landlane.tasks import finish, read
+from landlane.tasks import lineage as lineages
+from landlane.tasks import pick as picking
+from landlane.tasks import retry as retries
+from landlane.tasks import worker_pool as pools
+from landlane.tasks.retry_rules import AttemptEnd, Decision, Lineage
+from landlane.values import replace
+from tests.landing.test_landings import enter, run_by
+from tests.support.sites import MINUTE, SECOND, SQLITE_ONLY, Agent, Background, Site, opened
+from tests.support.work_queue import add, end, state, take, take_nothing, try_to_add
+
+pytestmark = [pytest.mark.contract, pytest.mark.on_disk]
+
+HOUR = 60 * MINUTE
+LONG = Settings(session_lease_ms=6 * 24 * HOUR)
+
+
+def ends(agent: Agent, task_id: str, feedback: str, code: str = "failed", **more: object) -> Decision:
+    """The attempt in hand ended so."""
+    attempt = read.get_task(agent.context, task_id).attempt
+    how = AttemptEnd(task=task_id, attempt=attempt, code=code, feedback=feedback, **more)  # type: ignore[arg-type]
+    return retries.end_attempt(agent.context, agent.session, task_id, how, chance=1.0)
+
+
+def person(site: Site) -> Agent:
+    context = site.context()
+    return Agent(context, sessions.join(context, "pat", kind="person"))
+
+
+def lineage(agent: Agent, task_id: str) -> Lineage:
+    return retries.lineage_of(agent.context, read.get_task(agent.context, task_id))
+
+
+def try_to_take(agent: Agent) -> str:
+    outcome = picking.next_task(agent.context, agent.session)
+    return outcome.task.id if isinstance(outcome, picking.Picked) else ""
+
+
+# ------------------------------------------------------------------------------------ what was seen elsewhere
+
+
+def test_t24_what_always_fails_to_start_is_started_a_few_times_in_70_hours(site: Site) -> None:
+    ann = site.agent("ann", settings=LONG)
+    add(ann, "a")
+    starts = 0
+    for _ in range(70 * 6):
+        if try_to_take(ann):
+            starts += 1
+            ends(
+                ann, "T1", f"spawn failed: pid {starts} has no socket", "not_started", is_infrastructure=True
+            )
+        site.clock.advance(10 * MINUTE)
+    assert starts == Settings().retries_max_starts
+    parked = read.get_task(ann.context, "T1")
+    assert (parked.state, parked.failures) == ("waiting_for_person", 0)
+    assert "could not be started 5 times in a row" in parked.why
+    assert lineage(ann, "T1").attempts == 0
+    (gate,) = gates.list_gates(ann.context)
+    assert gate.task == "T1"
+    assert "spawn failed" in str(gate.evidence["history"])
+
+
+def test_t25_what_ends_well_and_changes_nothing_is_parked_after_k_runs(site: Site) -> None:
+    settings = Settings(retries_max_idle=3, session_lease_ms=LONG.session_lease_ms)
+    ann = site.agent("ann", settings=settings)
+    add(ann, "a", max_attempts=100)
+    runs = 0
+    for _ in range(81):
+        if try_to_take(ann):
+            runs += 1
+            ends(ann, "T1", f"all {runs} of it is done", "no_change")
+        site.clock.advance(HOUR)
+    assert runs == 3
+    assert state(site, "T1") == "waiting_for_person"
+    assert "changed nothing" in read.get_task(ann.context, "T1").why
+
+
+@pytest.mark.parametrize("same", [True, False], ids=["same feedback", "new feedback each time"])
+def test_t26_five_steps_never_become_97_records(site: Site, same: bool) -> None:
+    """Each failure gives birth to a new task instead of another attempt at the old one."""
+    ann = site.agent("ann", settings=LONG)
+    for number in range(5):
+        add(ann, f"step {number}", max_attempts=1)
+    refused: list[str] = []
+    for round_ in range(200):
+        task_id = try_to_take(ann)
+        if not task_id:
+            break
+        word = "no such endpoint" if same else f"trouble {'x' * round_}"
+        ends(ann, task_id, word)
+        try:
+            add(ann, f"again: {task_id}", parent=task_id, max_attempts=1)
+        except NotAllowed as error:
+            refused.append(error.code)
+    found = read.list_tasks(ann.context)
+    assert refused == ["LINEAGE_STOPPED"] * 5
+    assert len(found) <= 5 * Settings().retries_max_attempts
+    assert {task.lineage for task in found} == {"T1", "T2", "T3", "T4", "T5"}
+    assert {task.state for task in found} == {"dead"}
+
+
+def test_t26_children_that_only_ever_succeed_are_bounded_too(site: Site) -> None:
+    ann = site.agent("ann", settings=Settings(retries_max_tasks=8))
+    add(ann, "first")
+    for _ in range(8):
+        task_id = take(ann).task.id
+        add(ann, f"one more after {task_id}", parent=task_id)
+        end(ann, task_id)
+    with pytest.raises(NotAllowed) as full:
+        add(ann, "one too many", parent="T9")
+    assert full.value.code == "LINEAGE_FULL"
+    assert len(read.list_tasks(ann.context)) == 9
+
+
+def test_t27_one_broken_environment_pauses_the_pool_and_charges_nobody(site: Site) -> None:
+    ann = site.agent("ann", settings=LONG)
+    for number in range(40):
+        add(ann, f"n{number}")
+    started = 0
+    for number in range(400):
+        if pools.pool_of(ann.context).paused:
+            break
+        task_id = try_to_take(ann)
+        started += 1
+        where = f"/tmp/run-{number}/sock"
+        ends(ann, task_id, f"bwrap: {where}: no user namespaces", "not_started", is_infrastructure=True)
+    assert started == 3
+    found = read.list_tasks(ann.context)
+    assert {(task.state, task.failures, task.lapses) for task in found} == {("ready", 0, 0)}
+    assert all(lineage(ann, task.id).attempts == 0 for task in found)
+    assert all(not lineage(ann, task.id).uncharged for task in found), "nobody is nearer to being put aside"
+    pool = pools.pool_of(ann.context)
+    assert "no user namespaces" in pool.paused
+    assert pools.resume_pool(ann.context, ann.session).paused == ""
+    assert not pools.pool_of(ann.context).infra
+
+
+def test_those_that_were_put_aside_before_the_third_one_failed_are_taken_up_again(site: Site) -> None:
+    ann = site.agent("ann", settings=replace(LONG, retries_max_starts=2))
+    for name in ("one", "two", "three"):
+        add(ann, name)
+    for _ in range(5):
+        task_id = try_to_take(ann)
+        ends(ann, task_id, "spawn failed: no socket", "not_started", is_infrastructure=True)
+        site.clock.advance(10 * MINUTE if task_id != "T3" else 0)
+        if pools.pool_of(ann.context).paused:
+            break
+    assert pools.pool_of(ann.context).paused
+    assert {state(site, name) for name in ("T1", "T2", "T3")} == {"ready"}
+    assert gates.list_gates(ann.context) == []
+
+
+def test_different_failures_or_one_task_do_not_pause_the_pool(site: Site) -> None:
+    ann = site.agent("ann")
+    for number in range(3):
+        add(ann, f"n{number}")
+        pools.note_infrastructure(
+            ann.context, f"T{number + 1}", ("no disk", "no memory", "no network")[number]
+        )
+        pools.note_infrastructure(ann.context, "T1", "no disk")
+    assert not pools.pool_of(ann.context).paused
+    site.clock.advance(2 * HOUR)
+    for number in range(2):
+        pools.note_infrastructure(ann.context, f"T{number + 2}", "no disk")
+    assert not pools.pool_of(ann.context).paused, "what was long ago has nothing to do with it"
+    assert pools.note_infrastructure(ann.context, "T1", "no disk").paused
+
+
+def test_what_others_of_the_kind_get_through_is_no_broken_environment(site: Site) -> None:
+    """Three starts in an hour that failed alike, among many that did not, are no reason to stop them all."""
+    ann = site.agent("ann")
+    for number in range(6):
+        add(ann, f"n{number}")
+    for number in range(1, 7):
+        assert not pools.note_infrastructure(ann.context, f"T{number}", "it died at once", "claude").paused
+        pools.note_success(ann.context, "claude")
+    for number in range(1, 3):
+        pools.note_infrastructure(ann.context, f"T{number}", "it died at once", "claude")
+        pools.note_success(ann.context, "codex")  # another one, and so it tells nothing
+    assert pools.note_infrastructure(ann.context, "T3", "it died at once", "claude").paused
+    pools.note_success(ann.context, "claude")
+    assert pools.pool_of(ann.context).paused, "what was paused a person looks at"
+
+
+# -------------------------------------------------------------------------------------------- never agreeing
+
+
+def never_agree(site: Site, feedback: list[str]) -> list[str]:
+    """A writer hands in, a reviewer rejects with the next feedback; the outcomes until it stops."""
+    writer, reviewer = site.agent("writer"), site.agent("reviewer")
+    add(writer, "a", max_attempts=4)
+    outcomes: list[str] = []
+    for number, words in enumerate(feedback):
+        take(writer)
+        change = f"diff {number}"
+        outcomes.append(
+            ends(writer, "T1", f"reviewer: {words}", "rejected", change=change, is_progress=True).outcome
+        )
+        if outcomes[-1] != "retry":
+            break
+        site.clock.advance(10 * MINUTE)
+        writer.shows_life()
+        reviewer.shows_life()
+    return outcomes
+
+
+def test_a_writer_and_a_reviewer_that_never_agree_stop_at_the_bound_with_all_feedback(site: Site) -> None:
+    said = ["no tests", "bad name", "too slow", "too long", "and so on"]
+    assert never_agree(site, said) == ["retry", "retry", "retry", "abort"]
+    task = read.get_task(site.context(), "T1")
+    assert (task.state, task.failures) == ("dead", 4)
+    told = [lesson.why for lesson in read.lessons_of(site.context(), "T1")]
+    assert told == [f"reviewer: {words}" for words in said[:4]]
+
+
+def test_one_that_repeats_itself_stops_a_round_earlier(site: Site) -> None:
+    said = ["a.py:12: bad name (10:02:11)", "too slow", "a.py:40: bad name (11:30:00)"]
+    assert never_agree(site, said) == ["retry", "retry", "escalate"]
+    task = read.get_task(site.context(), "T1")
+    assert task.state == "waiting_for_person"
+    assert "the same feedback came twice" in task.why
+    told = [lesson.why for lesson in read.lessons_of(site.context(), "T1")]
+    assert told == [f"reviewer: {words}" for words in said]
+
+
+# ------------------------------------------------------------------------------------------------ the bounds
+
+
+def test_two_changes_in_turn_are_stopped(site: Site) -> None:
+    ann = site.agent("ann", settings=LONG)
+    add(ann, "a", max_attempts=50)
+    outcomes: list[str] = []
+    for number, change in enumerate("ABAB"):
+        take(ann)
+        words = ("first", "second", "third", "fourth")[number]
+        outcomes.append(ends(ann, "T1", words, change=change).outcome)
+        site.clock.advance(HOUR)
+    assert outcomes == ["retry", "retry", "retry", "escalate"]
+    assert "to and fro" in read.get_task(ann.context, "T1").why
+
+
+@pytest.mark.parametrize(
+    ("settings", "words"),
+    [
+        ({"retries_max_time_ms": 3 * HOUR}, "180 minutes, of 180"),
+        ({"retries_max_cost": 2_500_000}, "cost $3.00, of $2.50"),
+        ({"retries_max_attempts": 3}, "all 3 attempts of its lineage"),
+    ],
+)
+def test_time_money_and_attempts_are_counted_over_the_lineage(
+    site: Site, settings: dict[str, int], words: str
+) -> None:
+    ann = site.agent("ann", settings=replace(LONG, **settings))
+    add(ann, "parent")
+    for title in ("child", "other child"):
+        add(ann, title, parent="T1")
+    outcomes: list[str] = []
+    for word in ("red", "green", "blue"):
+        picked = take(ann).task.id
+        decision = ends(ann, picked, word, took_ms=HOUR, cost_micros=1_000_000)
+        outcomes.append(decision.outcome)
+    assert outcomes == ["retry", "retry", "escalate"]
+    assert words in decision.why
+    with pytest.raises(NotAllowed) as refused:
+        add(ann, "follow-up", parent="T2")
+    assert refused.value.code == "LINEAGE_STOPPED"
+    assert "task retry T3" in refused.value.hint
+
+
+def test_a_planned_split_has_room_but_splitting_again_gives_no_more(site: Site) -> None:
+    ann = site.agent("ann", settings=Settings(retries_max_tasks=2))
+    add(ann, "parent")
+    for width in (5, 3, 5):
+        ann.context.change(lambda tx, width=width: retries.widen_in(tx, "T1", width))
+    for number in range(7):
+        add(ann, f"n{number}", parent="T1")
+    with pytest.raises(NotAllowed):
+        add(ann, "one more", parent="T1")
+
+
+def test_money_of_unknown_amount_is_counted_as_unknown(site: Site) -> None:
+    ann = site.agent("ann")
+    add(ann, "a")
+    take(ann)
+    ends(ann, "T1", "x", took_ms=SECOND, cost_micros=None)
+    used = lineage(ann, "T1")
+    assert (used.cost_micros, used.unknown_costs, used.took_ms) == (0, 1, SECOND)
+
+
+def test_a_vanished_owner_counts_in_the_lineage(site: Site) -> None:
+    ann = site.agent("ann")
+    add(ann, "a")
+    take(ann)
+    site.clock.advance(31 * MINUTE)
+    bob = site.agent("bob")
+    assert take(bob).task.lapses == 1
+    assert (lineage(bob, "T1").attempts, lineage(bob, "T1").lapses) == (1, 1)
+
+
+def test_a_task_that_owner_after_owner_leaves_is_put_aside(site: Site) -> None:
+    ann = site.agent("ann")
+    add(ann, "a")
+    for _ in range(11):
+        bob = site.agent("bob")
+        assert take(bob).task.id == "T1"
+        bob.leave()
+    dead = read.get_task(ann.context, "T1")
+    assert (dead.state, dead.failures, lineage(ann, "T1").attempts) == ("dead", 0, 0)
+    assert "11 owners in a row went away" in dead.why
+    tasks.retry_task(ann.context, ann.session, "T1")
+    assert lineage(ann, "T1").uncharged == {}
+
+
+def test_handing_a_task_to_and_fro_has_an_end(site: Site) -> None:
+    ann = site.agent("ann")
+    add(ann, "a")
+    handed = 0
+    while try_to_take(ann):
+        task_handing.hand_back(ann.context, ann.session, "T1", "yours")
+        handed += 1
+        assert handed <= 10
+    assert (handed, state(site, "T1")) == (10, "waiting_for_person")
+
+
+def test_a_bounce_is_judged_like_any_failure(site: Site) -> None:
+    ann = site.agent("ann")
+    add(ann, "a", kind="code", max_attempts=9)
+    take(ann)
+    lease = run_by(site.agent("runner"))
+    states: list[str] = []
+    for number in range(2):
+        finish.report_done(ann.context, ann.session, "T1")
+        one = enter(ann, branch=f"b{number}", task="T1")
+        landing_ends.bounce(
+            ann.context,
+            lease,
+            one.id,
+            reason="check failed",
+            code="CHECK_FAILED",
+            hint="mend it",
+            wall_ms=1,
+            output=f"FAILED tests/test_a.py::test_b in {number}.3s\n",
+        )
+        states.append(state(site, "T1"))
+    assert states == ["reported", "waiting_for_person"]
+    assert lineage(ann, "T1").attempts == 2
+    assert [one.task for one in gates.list_gates(ann.context)] == ["T1"]
+
+
+# ------------------------------------------------------------------------------------------------- back-off
+
+
+def test_a_branch_without_a_task_that_bounces_again_and_again_is_one_lineage_and_has_an_end(
+    site: Site,
+) -> None:
+    ann, carl = site.agent("ann", settings=LONG), site.agent("carl", settings=LONG)
+    ann.take("a")
+    lease = run_by(carl)
+
+    def bounces(number: int, reason: str, branch: str = "one") -> str:
+        entry = enter(ann, "a", branch=branch, head=f"{number:040d}")
+        how = {"reason": reason, "code": "CHECK_FAILED", "hint": "mend it", "wall_ms": number}
+        return landing_ends.bounce(carl.context, lease, entry.id, **how).bounce_task  # type: ignore[arg-type]
+
+    assert [bounces(1, "red: a is missing"), bounces(2, "red: b is missing")] == ["T1", "T1"]
+    assert bounces(3, "red: other branches are other work", branch="two") == "T2"
+    assert (state(site, "T1"), lineage(ann, "T1").attempts) == ("ready", 2)
+    assert bounces(4, "red: a is missing") == "T1", "the same twice"
+    assert state(site, "T1") == "waiting_for_person"
+    (gate,) = gates.list_gates(ann.context)
+    assert "b is missing" in str(gate.evidence["history"])
+    with pytest.raises(NotAllowed, match="bounced too often") as refused:
+        enter(ann, "a", head="5" * 40)
+    assert refused.value.code == "LINEAGE_STOPPED"
+
+    tasks.retry_task(ann.context, person(site).session, "T1", "the check was wrong")
+    entry = enter(ann, "a", head="6" * 40)
+    landing_ends.mark_landed(carl.context, lease, "main", [(entry.id, "6" * 40, {})], "6" * 40, 6)
+    assert read.get_task(ann.context, "T1").why == f"its branch has landed as {entry.id}"
+    ann.take("a")
+    assert bounces(7, "red: a is missing") == "T3", "another story"
+
+
+def test_what_failed_is_offered_again_only_in_time_and_next_says_so(site: Site) -> None:
+    settings = Settings(retries_backoff_ms=10 * SECOND, retries_backoff_cap_ms=15 * SECOND)
+    ann = site.agent("ann", settings=settings)
+    add(ann, "a", max_attempts=9)
+    for seconds, words in ((10, "x"), (15, "y"), (15, "z")):
+        take(ann)
+        decision = ends(ann, "T1", words)
+        now = ann.context.store.wall_of(site.now())
+        assert decision.not_before == now + seconds * SECOND
+        nothing = take_nothing(ann)
+        assert nothing.held_back == (("T1", decision.not_before),)
+        assert picking.take_task(ann.context, ann.session, "T1", "") is None
+        held = ann.context.store.view(lambda reading: retries.held_back(reading, ["T1", "T9"]))
+        assert held == {"T1": decision.not_before}
+        site.clock.advance(seconds * SECOND)
+    assert take(ann).task.attempt == 4
+    assert ann.context.store.view(lineages.held_in) == {}
+
+
+def test_a_rate_limit_charges_nobody_and_waits_as_long_as_the_provider_wants(site: Site) -> None:
+    ann = site.agent("ann", settings=LONG)
+    add(ann, "a")
+    take(ann)
+    decision = ends(ann, "T1", "429", "rate_limited", retry_after_ms=HOUR)
+    assert (decision.outcome, decision.task.state, decision.task.failures) == ("returned", "ready", 0)
+    site.clock.advance(59 * MINUTE)
+    take_nothing(ann)
+    site.clock.advance(MINUTE)
+    take(ann)
+    assert lineage(ann, "T1").attempts == 0
+
+
+def test_one_that_was_stopped_goes_back_at_once_and_uncharged(site: Site) -> None:
+    ann = site.agent("ann")
+    add(ann, "a")
+    for _ in range(30):
+        take(ann)
+        assert ends(ann, "T1", "told to end", "stopped").outcome == "returned"
+    assert (lineage(ann, "T1").attempts, state(site, "T1")) == (0, "ready")
+
+
+def test_admission_halves_once_for_one_signal_and_grows_back(site: Site) -> None:
+    ann = site.agent("ann")
+    # All that run together are told together.
+    pool = [pools.note_rate_limit(ann.context, "claude", 20, 60 * SECOND) for _ in range(5)][-1]
+    assert pool.admission["claude"]["limit"] == 10
+    assert pools.note_success(ann.context, "claude").admission["claude"]["limit"] == 10, "not yet"
+    site.clock.advance(61 * SECOND)
+    assert pools.note_rate_limit(ann.context, "claude", 10, 0).admission["claude"]["limit"] == 5
+    site.clock.advance(MINUTE)
+    limits = []
+    while "claude" in pools.note_success(ann.context, "claude").admission:
+        limits.append(pools.pool_of(ann.context).admission["claude"]["limit"])
+    assert limits == list(range(6, 21)), "then there is no limit any more"
+
+
+# ------------------------------------------------------------------------------------------------ going on
+
+
+def stopped(site: Site, agent: Agent) -> None:
+    add(agent, "a", max_attempts=9)
+    for _ in range(2):
+        take(agent)
+        tasks.fail_task(agent.context, agent.session, "T1", "no such endpoint")
+    assert state(site, "T1") == "waiting_for_person"
+
+
+def test_only_a_person_lets_what_was_stopped_go_on_with_a_fresh_budget_and_all_history(site: Site) -> None:
+    ann, pat = site.agent("ann"), person(site)
+    stopped(site, ann)
+    with pytest.raises(NotAllowed) as refused:
+        tasks.retry_task(ann.context, ann.session, "T1")
+    assert refused.value.code == "NOT_A_PERSON"
+    back = tasks.retry_task(pat.context, pat.session, "T1", "the endpoint is there now")
+    assert (back.state, back.failures) == ("ready", 0)
+    assert gates.list_gates(pat.context) == []
+    used = lineage(pat, "T1")
+    assert (used.attempts, used.rounds, used.parked, list(used.feedback)) == (0, 1, {}, [])
+    picked = take(ann)
+    assert picked.task.attempt == 3
+    assert [one.why for one in picked.lessons if one.kind == "task.failed"] == ["no such endpoint"] * 2
+    assert picked.lessons[-1].why == "the endpoint is there now"
+
+
+@pytest.mark.parametrize(("approve", "then"), [(True, "ready"), (False, "dead")])
+def test_the_question_in_the_inbox_can_be_answered_instead(site: Site, approve: bool, then: str) -> None:
+    ann, pat = site.agent("ann"), person(site)
+    stopped(site, ann)
+    (gate,) = gates.list_gates(ann.context)
+    decide.answer(pat.context, pat.session, gate.id, approve=approve, why="as you like")
+    task = read.get_task(ann.context, "T1")
+    assert (task.state, task.failures) == (then, 0 if approve else 2)
+    assert lineage(ann, "T1").rounds == (1 if approve else 0)
+    if not approve:
+        assert tasks.retry_task(pat.context, pat.session, "T1").state == "ready"
+
+
+def test_an_agent_may_try_a_dead_letter_again_but_not_beyond_the_lineages_budget(site: Site) -> None:
+    ann = site.agent("ann", settings=Settings(retries_max_attempts=3))
+    add(ann, "a", max_attempts=1)
+    for word in ("x", "y", "z"):
+        take(ann)
+        tasks.fail_task(ann.context, ann.session, "T1", word)
+        assert state(site, "T1") == "dead"
+        if word != "z":
+            tasks.retry_task(ann.context, ann.session, "T1")
+    with pytest.raises(NotAllowed) as refused:
+        tasks.retry_task(ann.context, ann.session, "T1")
+    assert refused.value.code == "NOT_A_PERSON"
+    assert tasks.retry_task(person(site).context, None, "T1").state == "ready"
+
+
+def test_what_was_stopped_is_not_blocked_and_unblocked_instead(site: Site) -> None:
+    ann = site.agent("ann", settings=LONG)
+    add(ann, "a", max_attempts=9)
+    for _ in range(2):
+        take(ann)
+        ends(ann, "T1", "no disk")
+        site.clock.advance(HOUR)
+    with pytest.raises(NotAllowed, match="waits for a person's answer"):
+        tasks.block_task(ann.context, ann.session, "T1", "I know better")
+    assert len(gates.list_gates(ann.context)) == 1
+
+
+def test_what_waits_for_another_answer_is_not_retried(site: Site) -> None:
+    ann, pat = site.agent("ann"), person(site)
+    add(ann, "a")
+    take(ann)
+    gates.ask(ann.context, ann.session, "T1", "credentials", "may I have the key?", {"key": "k"})
+    with pytest.raises(NotAllowed) as refused:
+        tasks.retry_task(pat.context, pat.session, "T1")
+    assert refused.value.code == "TASK_WRONG_STATE"
+    assert len(gates.list_gates(ann.context)) == 1
+
+
+def test_dropping_what_was_stopped_ends_the_question_too(site: Site) -> None:
+    ann = site.agent("ann")
+    stopped(site, ann)
+    tasks.drop_task(ann.context, ann.session, "T1", "not needed")
+    assert gates.list_gates(ann.context) == []
+    assert lineage(ann, "T1").parked == {}
+
+
+def test_a_follow_up_hears_what_those_before_it_were_told(site: Site) -> None:
+    ann = site.agent("ann")
+    add(ann, "a", max_attempts=1)
+    take(ann)
+    ends(ann, "T1", "no such endpoint")
+    add(ann, "b", parent="T1")
+    assert [one.why for one in take(ann).lessons] == ["T1: no such endpoint"]
+
+
+def test_long_feedback_is_kept_whole(site: Site) -> None:
+    ann = site.agent("ann")
+    add(ann, "a")
+    take(ann)
+    words = "finding " * 3000
+    ends(ann, "T1", f"\0\ud800{words}")
+    assert [one.why for one in read.lessons_of(ann.context, "T1")] == [f"?{words}"]
+
+
+def test_only_the_owner_ends_an_attempt(site: Site) -> None:
+    ann, bob = site.agent("ann"), site.agent("bob")
+    add(ann, "a")
+    take(ann)
+    with pytest.raises(Stale):
+        ends(bob, "T1", "x")
+    assert lineage(ann, "T1").attempts == 0
+
+
+def test_a_task_is_pointed_out_even_in_a_stopped_lineage(site: Site) -> None:
+    ann = site.agent("ann")
+    stopped(site, ann)
+    assert not hasattr(try_to_add(ann, "a"), "task"), "a duplicate is found before anything else"
+
+
+@SQLITE_ONLY
+def test_lineages_and_what_waits_are_rebuilt_from_the_journal(site: Site) -> None:
+    ann, pat = site.agent("ann"), person(site)
+    stopped(site, ann)
+    add(ann, "b", max_attempts=9)
+    for words in ("x", "y"):
+        take(ann)
+        ends(ann, "T2", words)
+        site.clock.advance(MINUTE)
+    pools.pause_pool(pat.context, pat.session, "a test")
+    before = [lineage(ann, task) for task in ("T1", "T2")]
+    rows = [(one.state, one.failures, one.lapses, one.why) for one in read.list_tasks(ann.context)]
+    with opened(site) as house:
+        house.settle(wait_seconds=5.0)
+        folder, repository_id = house.folder, house.store.repository
+    site.close()
+    rebuild_store(folder, repository_id, ignore_case=False)
+    context = site.context()
+    found = [retries.lineage_of(context, task) for task in read.list_tasks(context)]
+    assert found == before
+    assert [(one.state, one.failures, one.lapses, one.why) for one in read.list_tasks(context)] == rows
+    assert pools.pool_of(context).paused == "a test"
+
+
+def test_siblings_that_fail_at_once_are_all_counted(live_site: Site) -> None:
+    ann = live_site.agent("ann", settings=Settings(retries_max_attempts=50))
+    add(ann, "parent")
+    workers = [live_site.agent(f"w{number}") for number in range(8)]
+    for number in range(8):
+        add(ann, f"n{number}", parent="T1", priority=1)
+    theirs = [(worker, take(worker).task.id) for worker in workers]
+    barrier = threading.Barrier(len(theirs))
+
+    def fail(worker: Agent, task_id: str) -> str:
+        barrier.wait(30)
+        return ends(worker, task_id, f"only in {'x' * int(task_id[1:])}").outcome
+
+    failing = [Background(lambda one=one: fail(*one)) for one in theirs]
+    assert [one.result() for one in failing] == ["retry"] * 8
+    used = lineage(ann, "T1")
+    assert (used.attempts, len(used.feedback), len(used.held)) == (8, 8, 8)

@@ -1,0 +1,181 @@
+"""Sixty-four processes ask for the next task at once: never one task to two, never two on one path."""
+
+from __future__ import annotations
+
+import json
+import os
+import random
+import subprocess
+import sys
+import threading
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+import pytest
+
+from landlane.errors import Malformed
+from landlane.tasks import add as task_adding
+from landlane.tasks import change as tasks
+from landlane.tasks import dependencies, return_lapsed
+from landlane.tasks.model import NewTask
+from tests.support.sites import Background, Site
+from tests.support.work_queue import add, end, state, take, take_nothing
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+ROOT = Path(__file__).resolve().parents[2]
+PROCESSES = 64
+ROUNDS = int(os.environ.get("LANDLANE_TASK_ROUNDS", "6"))
+SEED = int(os.environ.get("LANDLANE_TASK_SEED", "0")) or random.SystemRandom().randrange(2**32)
+
+pytestmark = [pytest.mark.contract, pytest.mark.timeout(120 + 2 * ROUNDS), pytest.mark.soak]
+
+
+def race(repository: Path, store: str, count: int, paths: str) -> int:
+    """Rounds of racing for so many tasks; tells how often somebody won."""
+    print(f"seed {SEED}")
+    words = [str(repository), store, str(PROCESSES), str(ROUNDS), str(count), paths, str(SEED)]
+    done = subprocess.run(
+        [sys.executable, "-m", "tests.tasks.task_racing", *words],
+        cwd=ROOT,
+        capture_output=True,
+        text=True,
+        timeout=100 + 2 * ROUNDS,
+    )
+    assert done.returncode == 0, done.stdout + done.stderr
+    return json.loads(done.stdout)["won"]
+
+
+def test_one_task_goes_to_one_of_sixty_four(repository: Path, store: str) -> None:
+    assert race(repository, store, 1, "none") == ROUNDS
+
+
+def test_fifty_tasks_go_to_fifty_of_sixty_four(repository: Path, store: str) -> None:
+    assert race(repository, store, 50, "none") == 50 * ROUNDS
+
+
+def test_no_two_active_tasks_ever_have_overlapping_paths(repository: Path, store: str) -> None:
+    assert race(repository, store, 50, "paths") >= ROUNDS
+
+
+# ------------------------------------------------------------------------------ forced interleavings
+
+
+class Pause:
+    """Stops the first who comes by until told to go on."""
+
+    def __init__(self, function: Callable[..., object]) -> None:
+        self._function = function
+        self._is_first = True
+        self.reached = threading.Event()
+        self.go_on = threading.Event()
+
+    def __call__(self, *arguments: object, **options: object) -> object:
+        if self._is_first:
+            self._is_first = False
+            self.reached.set()
+            assert self.go_on.wait(30)
+        return self._function(*arguments, **options)
+
+
+def test_who_begins_to_wait_for_a_task_that_ends_just_now_is_not_left_waiting(
+    live_site: Site, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    ann, bob = live_site.agent("ann"), live_site.agent("bob")
+    add(ann, "a")
+    take(ann)
+    pause = Pause(dependencies.unblock_dependents)
+    monkeypatch.setattr(dependencies, "unblock_dependents", pause)
+    ending = Background(lambda: end(ann, "T1"))
+    assert pause.reached.wait(30)
+    adding = Background(lambda: add(bob, "b", after=["T1"]))
+    adding.join(0.3)
+    pause.go_on.set()
+    assert ending.result().state == "done"
+    adding.result()
+    assert state(live_site, "T2") == "ready"
+
+
+def test_what_is_dropped_while_its_owner_vanishes_stays_dropped(
+    live_site: Site, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    ann, bob = live_site.agent("ann"), live_site.agent("bob")
+    add(ann, "a")
+    take(ann)
+    pause = Pause(return_lapsed.return_tasks)
+    monkeypatch.setattr(return_lapsed, "return_tasks", pause)
+    leaving = Background(ann.leave)
+    assert pause.reached.wait(30)
+    dropping = Background(lambda: tasks.drop_task(bob.context, bob.session, "T1", "no"))
+    dropping.join(0.3)
+    pause.go_on.set()
+    leaving.result()
+    dropping.result()
+    assert state(live_site, "T1") == "dropped"
+
+
+def test_two_who_add_the_same_work_at_once_see_each_other(live_site: Site) -> None:
+    agents = [live_site.agent(f"a{number}") for number in range(8)]
+    start = threading.Barrier(len(agents))
+
+    def add_it(number: int) -> object:
+        start.wait(30)
+        new = NewTask(title="Parse the dates", kind="chore")
+        return task_adding.add_task(agents[number].context, agents[number].session, new)
+
+    outcomes = [one.result() for one in [Background(lambda n=n: add_it(n)) for n in range(len(agents))]]
+    assert sum(isinstance(one, task_adding.Added) for one in outcomes) == 1
+
+
+def test_one_key_added_by_many_at_once_is_one_task(live_site: Site) -> None:
+    agents = [live_site.agent(f"a{number}") for number in range(8)]
+    start = threading.Barrier(len(agents))
+
+    def add_it(number: int) -> str:
+        start.wait(30)
+        return add(agents[number], f"n{number}", key="one").id
+
+    assert {one.result() for one in [Background(lambda n=n: add_it(n)) for n in range(len(agents))]} == {"T1"}
+
+
+def test_two_dependencies_that_would_close_a_ring_together_cannot_both_be_added(live_site: Site) -> None:
+    ann, bob = live_site.agent("ann"), live_site.agent("bob")
+    for number in range(20):
+        one, other = add(ann, f"a{number}").id, add(ann, f"b{number}").id
+        start = threading.Barrier(2)
+
+        def let_wait(agent: object, task: str, before: str, start: threading.Barrier = start) -> bool:
+            start.wait(30)
+            try:
+                dependencies.add_dependency(agent.context, agent.session, task, before)  # type: ignore[attr-defined]
+            except Malformed:
+                return False
+            return True
+
+        here = Background(lambda let=let_wait, a=one, b=other: let(ann, a, b))
+        there = Background(lambda let=let_wait, a=one, b=other: let(bob, b, a))
+        assert sorted([here.result(), there.result()]) == [False, True]
+
+
+def test_the_last_two_dependencies_may_end_at_once(live_site: Site) -> None:
+    ann, bob = live_site.agent("ann"), live_site.agent("bob")
+    for number in range(15):
+        first, second = add(ann, f"a{number}").id, add(ann, f"b{number}").id
+        third = add(ann, f"c{number}", after=[first, second]).id
+        assert {take(ann).task.id, take(bob).task.id} == {first, second}
+        start = threading.Barrier(2)
+
+        def end_it(agent: object, task: str, start: threading.Barrier = start) -> None:
+            start.wait(30)
+            end(agent, task)  # type: ignore[arg-type]
+
+        both = [
+            Background(lambda finish=end_it, task=first: finish(ann, task)),
+            Background(lambda finish=end_it, task=second: finish(bob, task)),
+        ]
+        for one in both:
+            one.result()
+        assert take(ann).task.id == third
+        end(ann, third)
+    take_nothing(ann)

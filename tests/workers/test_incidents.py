@@ -1,0 +1,271 @@
+"""Incidents that were reported of other tools, each as a test with its numbers."""
+
+from __future__ import annotations
+
+import json
+import os
+import signal
+import socket
+import subprocess
+import sys
+import time
+from typing import TYPE_CHECKING
+
+import pytest
+
+from landlane.protocol.worker.conversation import Conversation, Limits
+from landlane.protocol.worker.messages import Heartbeat, WorkAssignment
+from landlane.sessions.join import join, leave, live_sessions
+from landlane.sessions.leases import renew_session
+from landlane.state.slot_kinds import SlotTaken
+from landlane.state.slots import take_slot, wish_for
+from landlane.tasks.attempt_model import Attempt
+from landlane.testing.fake_clock import FakeClock
+from landlane.testing.repositories import open_context
+from landlane.values import as_dict, replace
+from landlane.workers.recover_attempts import is_orphaned
+from tests.support.killing import stop_outside_the_store
+from tests.support.shell import eventually
+from tests.workers.running import Works
+
+if TYPE_CHECKING:
+    from pathlib import Path
+
+pytestmark = [pytest.mark.acceptance, pytest.mark.soak]
+
+MINUTE = 60_000
+
+# Kills itself before or after one of the steps of a keeper.
+DYING = """
+import json, os, signal, sys
+import landlane.cli.supervisor_server as keepers, landlane.workers.supervisor as keeping
+import landlane.workers.attempt_resources as attending, landlane.workers.finish_attempt as ends
+name, when, order = sys.argv[1], sys.argv[2], json.loads(sys.argv[3])
+module = next(one for one in (keeping, ends, attending) if hasattr(one, name))
+original = getattr(module, name)
+def step(*words, **more):
+    if when == "before":
+        os.kill(os.getpid(), signal.SIGKILL)
+    done = original(*words, **more)
+    os.kill(os.getpid(), signal.SIGKILL)
+    return done
+setattr(module, name, step)
+os.setsid()
+keepers._work(order, lambda told: None)
+"""
+STEPS = (
+    *("join", "begin_in", "take_task", "begin_run", "open_workspace", "furnish", "start_fenced"),
+    *("run_worker", "bring_back", "hand_in", "conclude", "submit_branch"),
+    *("leave", "remove_scratch"),
+)
+
+
+def test_t23_ports_stay_distinct_while_checkouts_come_and_go(repository: Path) -> None:
+    """17 are made, 8 removed, 8 made again, and on to 35: no two share a port, and each can be bound."""
+    context = open_context(repository, str(repository.parent / "store.db"))
+    held: dict[str, int] = {}
+
+    def make(name: str) -> None:
+        session = join(context, name).session
+        taken = take_slot(context, session, wish_for(context, "port", name=name))
+        assert isinstance(taken, SlotTaken)
+        held[name] = int(taken.slot.place)
+
+    for number in range(17):
+        make(f"tree{number}")
+    for number in range(8):
+        leave(context, join(context, f"tree{number}").session)
+        del held[f"tree{number}"]
+    for number in range(17, 44):
+        make(f"tree{number}")
+
+    assert len(held) == len(set(held.values())) == 36
+    for port in held.values():
+        with socket.socket() as one:
+            one.bind(("127.0.0.1", port))
+
+
+def test_t28_a_worker_that_shows_life_is_never_ended(repository: Path) -> None:
+    """48 minutes of work, then 90 in one silent command while heartbeats flow."""
+    assignment = WorkAssignment(
+        assignment="T1-1", task="T1", attempt=1, title="Long", folder="/", heartbeat_seconds=60
+    )
+    talk = Conversation().hear(assignment, 0)
+    clock = FakeClock()
+    context = open_context(repository, str(repository.parent / "store.db"), clock=clock)
+    session = join(context, "ann").session
+    for second in range(0, (48 + 90) * 60, 50):
+        assert isinstance(talk, Conversation)
+        now = second * 1000
+        assert talk.judge(now, Limits()) is None
+        talk = talk.hear(Heartbeat(assignment="T1-1", doing="one long command"), now)
+        clock.advance(50_000)
+        renew_session(context.store, session)
+
+    assert [one.id for one in live_sessions(context)] == [session.id]
+    assert isinstance(talk, Conversation)
+    silent = talk.judge((48 + 90) * MINUTE + 61_000, Limits())
+    assert silent is not None
+    assert silent.code == "silent"
+
+
+def test_t29_what_a_killed_owner_had_is_taken_up_by_an_idle_pool(works: Works) -> None:
+    task = works.add(
+        "Be left",
+        "a.txt",
+        script={"seconds": 60},
+        later={2: {"append": {"a.txt": "by another\n"}}},
+    )
+    first = works.begin("--workers", "1")
+    eventually(lambda: bool(works.workers_running()))
+    idle = works.begin("--until-empty", command="worker")
+
+    for pid in [*works.keepers(first), first.pid]:
+        os.kill(pid, signal.SIGKILL)
+    first.communicate(timeout=30)
+    idle.communicate(timeout=60)
+
+    assert works.states()[task] == "done"
+    assert works.text("a.txt") == "by another"
+    works.check_clean()
+
+
+def test_t30_a_sleeper_that_wakes_up_writes_nothing(repository: Path) -> None:
+    """A is stopped until its lease is over; B takes the task and lands it; A goes on, and is refused."""
+    works = Works(repository, more='[sessions]\nlease = "10s"\n')
+    task = works.add(
+        "Sleep over it",
+        "a.txt",
+        script={"seconds": 5, "append": {"a.txt": "of the sleeper\n"}},
+        later={2: {"append": {"a.txt": "of the other\n"}}},
+    )
+    first = works.begin("--workers", "1")
+    eventually(lambda: bool(works.workers_running()))
+    asleep = [*works.keepers(first), *works.workers_running(), first.pid]
+    stop_outside_the_store(str(works.root / ".git" / "landlane" / "store.db"), asleep)
+    try:
+        eventually(lambda: works.states()[task] == "ready", seconds=60)
+        works.run()
+        tip = works.git("rev-parse", "main")
+    finally:
+        for pid in asleep:
+            os.kill(pid, signal.SIGCONT)
+    first.communicate(timeout=60)
+
+    assert works.text("a.txt") == "of the other"
+    assert works.git("rev-parse", "main") == tip
+    assert works.task(task)["attempt"] == 2
+    works.check_clean()
+
+
+def test_t31_a_pid_that_went_to_another_process_is_no_keeper(repository: Path) -> None:
+    context = open_context(repository, str(repository.parent / "store.db"))
+    here = context.processes.current()
+    attempt = Attempt(
+        id="A1",
+        task="T1",
+        attempt=1,
+        lineage="T1",
+        agent="a",
+        role="",
+        client="command",
+        session=join(context, "a").session.id,
+        machine=context.processes.machine,
+        keeper=as_dict(here),
+        started_at=0,
+    )
+
+    assert not is_orphaned(context, attempt)
+    assert is_orphaned(context, replace(attempt, keeper={**as_dict(here), "started": here.started - 1}))
+    before = replace(attempt, keeper={**as_dict(here), "boot_id": "before"})
+    assert is_orphaned(context, before)
+    now = context.store.wall_of(context.store.view(lambda reading: reading.now))
+    assert not is_orphaned(context, replace(before, seen_at=now)), "a machine of the same image is at work"
+    assert not is_orphaned(context, replace(attempt, machine="another"))
+
+
+@pytest.mark.timeout(240)
+def test_t36_killed_between_any_two_steps_the_next_run_converges(works: Works) -> None:
+    tasks: dict[str, str] = {}
+    dying: list[subprocess.Popen[bytes]] = []
+    for number, name in enumerate(STEPS):
+        when = "before" if number % 2 else "after"
+        task = works.edit(f"Die {when} {name}", f"{name}.txt")
+        tasks[task] = name
+        order = {
+            "kind": "keep",
+            "folder": str(works.root),
+            "is_json": True,
+            "task": task,
+            "agent": "scripted",
+            "role": "code",
+            "orchestrator": "test",
+            "is_offline": False,
+        }
+        command = [sys.executable, "-c", DYING, name, when, json.dumps(order)]
+        environment = {**os.environ, **works.shell.environment}
+        dying.append(subprocess.Popen(command, cwd=works.root, env=environment))
+        if len(dying) % 4 == 0:
+            for one in dying:
+                one.wait(timeout=60)
+    for one, name in zip(dying, STEPS, strict=True):
+        assert one.wait(timeout=60) == -signal.SIGKILL, name
+
+    ended = works.shell.run("run", "--json", limit_seconds=200)
+
+    assert ended.exit == 0, ended
+    assert set(works.states().values()) == {"done"}
+    for name in STEPS:
+        assert works.text(f"{name}.txt").count(name) == 1, name
+    works.check_clean()
+
+
+def test_t43_a_kill_by_pattern_reaches_no_sibling(works: Works) -> None:
+    hunted = f"sleep 1.{os.getpid() % 1000:03}1"
+    sibling = works.add("Be hunted", "a.txt", script={"run": f"{hunted}; echo a > a.txt"})
+    # The pattern does not match the hunter's own line.
+    hunt = f"for i in 1 2 3; do pkill -9 -f '[s]{hunted[1:]}'; sleep 0.2; done; echo b > b.txt"
+    works.add("Hunt", "b.txt", script={"run": hunt})
+    daemon = subprocess.Popen(["sleep", "60"])
+    try:
+        works.run()
+        assert daemon.poll() is None
+    finally:
+        daemon.kill()
+        daemon.wait()
+
+    assert works.task(sibling)["attempt"] == 1
+    assert works.text("a.txt") == "a"
+    assert works.text("b.txt") == "b"
+
+
+def test_work_is_never_begun_twice_by_a_crowd(works: Works) -> None:
+    """Eight keepers ask for one task in the same instant."""
+    task = works.edit("Only once", "a.txt", seconds=0.5)
+    order = {
+        "kind": "keep",
+        "folder": str(works.root),
+        "is_json": True,
+        "task": task,
+        "agent": "scripted",
+        "role": "code",
+        "orchestrator": "test",
+        "is_offline": False,
+    }
+    code = (
+        "import json, sys, landlane.cli.supervisor_server as k;"
+        " k._work(json.loads(sys.argv[1]), lambda told: None)"
+    )
+    environment = {**os.environ, **works.shell.environment}
+    crowd = [
+        subprocess.Popen([sys.executable, "-c", code, json.dumps(order)], cwd=works.root, env=environment)
+        for _ in range(8)
+    ]
+    deadline = time.monotonic() + 60
+    for one in crowd:
+        assert one.wait(timeout=deadline - time.monotonic()) == 0
+
+    assert works.task(task)["attempt"] == 1
+    works.run()
+    assert works.text("a.txt") == "Only once"
+    works.check_clean()

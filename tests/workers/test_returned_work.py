@@ -1,0 +1,580 @@
+"""What workers return becomes one commit on the branch of their task, or is refused and leaves nothing."""
+
+from __future__ import annotations
+
+import base64
+import os
+import subprocess
+import zlib
+from typing import TYPE_CHECKING, Any
+
+import pytest
+
+from landlane.context import Site
+from landlane.errors import Held, NotAllowed, RepositoryError, Stale
+from landlane.gates import ask as gates
+from landlane.git.discovery import find_checkout
+from landlane.git.trailers import read_trailers
+from landlane.handoffs.accept import accept_handoff, send_handoff
+from landlane.handoffs.hand_over import context_for
+from landlane.handoffs.model import Draft
+from landlane.protocol.worker.messages import WorkComplete
+from landlane.roles.model import find_role
+from landlane.settings.model import Settings
+from landlane.tasks import change as tasks
+from landlane.tasks import pick as picking
+from landlane.tasks import read as tasks_read
+from landlane.tasks.model import returned_branch_of
+from landlane.values import replace
+from landlane.workers.returned.commit import hand_in, keep_returned
+from tests.support.committing import Crew, refuse
+from tests.support.sites import Background, granted
+from tests.support.work_queue import add
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+    from pathlib import Path
+
+    from landlane.tasks.model import Task
+
+pytestmark = pytest.mark.integration
+
+ROLE = "explore"  # it may not commit
+BRANCH = "landlane/T1-1/work"
+
+
+class Returning:
+    """A task in hand, and a worker's throw-away checkout in which changes are made."""
+
+    def __init__(self, crew: Crew, folder: Path) -> None:
+        self.crew = crew
+        for path, text in {
+            "src/a.py": "one\ntwo\nthree\n",
+            "src/run.sh": "true\n",
+            "docs/a.md": "#\n",
+        }.items():
+            crew.write(path, text)
+        crew.git("add", "--all")
+        crew.git("commit", "--quiet", "-m", "Begin")
+        self.base = crew.head()
+        self.keeper = crew.agent("ann")
+        self.scratch = folder / "scratch"
+        self.scratch.mkdir()
+        self.clone = folder / "clone"
+        crew.git("clone", "--quiet", ".", str(self.clone))
+        self.task = self._take(paths=("src/**",))
+
+    def _take(self, paths: tuple[str, ...]) -> Task:
+        add(self.keeper, "Parse dates", paths=paths)
+        picked = picking.next_task(self.keeper.context, self.keeper.session, "", lambda: self.base)
+        assert isinstance(picked, picking.Picked)
+        return picked.task
+
+    def write(self, path: str, content: str | bytes) -> None:
+        file = self.clone / path
+        file.parent.mkdir(parents=True, exist_ok=True)
+        file.write_bytes(content if isinstance(content, bytes) else content.encode())
+
+    def diff(self) -> str:
+        """All that was changed in the checkout, as a patch."""
+        self.crew.git("add", "--all", at=self.clone)
+        return self.crew.git("diff", "--cached", "--binary", "--find-copies-harder", at=self.clone)
+
+    def hand_in(self, role: str = ROLE, task: Task | None = None, base: str = "", **returned: Any) -> str:
+        complete = WorkComplete(assignment="W1", **{"summary": "dates are parsed", **returned})
+        return hand_in(
+            self.site(),
+            self.keeper.session,
+            task or self.task,
+            find_role(self.keeper.context.settings, role),
+            base or self.base,
+            complete,
+            str(self.scratch),
+        )
+
+    def keep(self, branch: str, **returned: Any) -> str:
+        """What is done with what comes while nobody can hand it in."""
+        complete = WorkComplete(assignment="W1", **{"summary": "dates are parsed", **returned})
+        role = find_role(self.keeper.context.settings, ROLE)
+        session, scratch = self.keeper.session, str(self.scratch)
+        return keep_returned(
+            self.site(), session, self.task, role, self.base, complete, scratch, branch=branch
+        )
+
+    def site(self) -> Site:
+        here = find_checkout(str(self.crew.root))
+        context = self.keeper.context
+        return Site(context=context, here=here, home=here.home_checkout, tell=self.crew.told.append)
+
+    def files(self, **contents: str) -> tuple[str, ...]:
+        """Lay files into scratch; `__` stands for a slash, `_` for a dot."""
+        names = {name.replace("__", "/").replace("_", "."): text for name, text in contents.items()}
+        for name, text in names.items():
+            file = self.scratch / name
+            file.parent.mkdir(parents=True, exist_ok=True)
+            file.write_text(text, encoding="utf-8")
+        return tuple(names)
+
+    def heads(self) -> str:
+        return self.crew.git("for-each-ref", "--format=%(refname) %(objectname)")
+
+    def objects(self) -> str:
+        return self.crew.git("count-objects")
+
+    def caught(self) -> list[str]:
+        facts = [entry.facts() for entry in self.crew.site.entries() if entry.kind == "fence.caught"]
+        return [f"{one['rule']}: {one['what']}" for one in facts if one["fence"] == "hand-in"]
+
+    def show(self, commit: str, form: str) -> str:
+        return self.crew.git("show", "--no-patch", f"--format={form}", commit).strip()
+
+
+@pytest.fixture
+def work(crew: Crew, tmp_path: Path) -> Returning:
+    return Returning(crew, tmp_path)
+
+
+def test_a_patch_becomes_one_commit_with_the_identity_of_its_task(work: Returning) -> None:
+    work.write("src/a.py", "one\n2\nthree\n")
+    before = work.crew.status()
+
+    head = work.hand_in(patch=work.diff(), summary="dates\n\nLandlane-Agent: bob\n\x1b[31mred")
+
+    assert work.crew.git("rev-parse", BRANCH).strip() == head
+    assert work.show(head, "%P") == work.base
+    assert work.show(head, "%an <%ae>") == "Ada Example <ada@example.invalid>"
+    said = read_trailers(work.crew.message(head))
+    assert (said.agent, said.session, said.task) == ("ann", work.keeper.session.id, "T1")
+    assert said.tokens == tuple(claim.token for claim in work.crew.site.claims())
+    assert work.crew.message(head).startswith("Parse dates\n\ndates\n\n[31mred\n\nLandlane-Agent: ann\n")
+    assert work.crew.git("show", f"{head}:src/a.py") == "one\n2\nthree\n"
+    assert work.crew.status() == before, "no working tree and no index was touched"
+    made = [entry.facts() for entry in work.crew.site.entries() if entry.kind == "commit.made"]
+    assert [(one["commit"], one["paths"], one["task"]) for one in made] == [(head, ["src/a.py"], "T1")]
+
+
+def test_a_plain_unified_diff_that_lost_its_last_line_end_is_taken(work: Returning) -> None:
+    patch = "--- a/src/a.py\n+++ b/src/a.py\n@@ -1,3 +1,3 @@\n one\n-two\n+2\n three"
+
+    head = work.hand_in(patch=patch)
+
+    assert work.crew.git("show", f"{head}:src/a.py") == "one\n2\nthree\n"
+
+
+def test_renames_modes_binaries_new_and_deleted_files_come_through_a_patch(work: Returning) -> None:
+    work.crew.git("mv", "src/a.py", "src/b.py", at=work.clone)
+    (work.clone / "src" / "run.sh").chmod(0o755)
+    work.write("src/new/ü.py", "new\n")
+    work.write("src/data.bin", bytes(range(256)) * 40)
+
+    head = work.hand_in(patch=work.diff())
+
+    listed = work.crew.git("-c", "core.quotePath=false", "ls-tree", "-r", head, "src/").splitlines()
+    assert [line.split(" ")[0] + line.partition("\t")[2] for line in listed] == [
+        "100644src/b.py",
+        "100644src/data.bin",
+        "100644src/new/ü.py",
+        "100755src/run.sh",
+    ]
+    work.crew.git("fsck", "--strict")
+    data = subprocess.run(
+        ["git", "show", f"{head}:src/data.bin"],
+        cwd=work.crew.root,
+        capture_output=True,
+        check=True,
+        timeout=30,
+    )
+    assert data.stdout == bytes(range(256)) * 40
+
+
+def test_a_delta_of_a_binary_file_comes_through(work: Returning, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("landlane.workers.returned.apply.MOST_BYTES", 100_000)
+    first = os.urandom(60_000)
+    work.write("src/data.bin", first)
+    base = work.hand_in(patch=work.diff())
+    work.crew.git("commit", "--quiet", "-m", "first", at=work.clone)
+    work.write("src/data.bin", first + b"more")
+    patch = work.diff()
+    assert "\ndelta " in patch
+
+    head = work.hand_in(patch=patch, base=base)
+
+    assert work.show(head, "%P") == base
+    assert work.crew.git("cat-file", "-s", f"{head}:src/data.bin").strip() == "60004"
+
+
+def test_files_of_the_scratch_folder_replace_those_of_the_repository(work: Returning) -> None:
+    work.crew.git("config", "core.fileMode", "false")
+    work.crew.git("config", "core.autocrlf", "true")
+    files = work.files(src__a_py="1\r\n", src__new_sh="#!/bin/sh\n")
+    (work.scratch / "src" / "new.sh").chmod(0o755)
+    (work.scratch / "src" / "unlisted.py").write_text("x\n", encoding="utf-8")
+    os.symlink("a.py", work.scratch / "src" / "link.py")
+
+    head = work.hand_in(files=(*files, "src/link.py"))
+
+    modes = [line.partition(" ")[0] for line in work.crew.git("ls-tree", "-r", head, "src/").splitlines()]
+    assert work.crew.paths_of(head) == ["src/a.py", "src/link.py", "src/new.sh"]
+    assert modes == ["100644", "120000", "100755", "100644"]
+    assert work.crew.git("show", f"{head}:src/a.py") == "1\n"
+
+
+def test_what_changes_nothing_is_no_commit(work: Returning) -> None:
+    before = work.heads()
+
+    assert work.hand_in(patch=" \n") == ""
+    assert work.hand_in(files=()) == ""
+    assert work.hand_in(files=work.files(src__a_py="one\ntwo\nthree\n")) == ""
+    assert work.hand_in() == ""
+    assert work.hand_in(role="code") == ""
+    assert work.heads() == before
+
+
+def _outside(work: Returning) -> dict[str, Any]:
+    work.write("docs/a.md", "else\n")
+    return {"patch": work.diff()}
+
+
+def _moved_out(work: Returning) -> dict[str, Any]:
+    work.crew.git("mv", "src/a.py", "docs/b.py", at=work.clone)
+    return {"patch": work.diff()}
+
+
+def _moved_in(work: Returning) -> dict[str, Any]:
+    work.crew.git("mv", "docs/a.md", "src/a.md", at=work.clone)
+    return {"patch": work.diff()}
+
+
+@pytest.mark.parametrize(
+    ("make", "path"), [(_outside, "docs/a.md"), (_moved_out, "docs/b.py"), (_moved_in, "docs/a.md")]
+)
+def test_a_path_outside_the_claims_of_the_task_is_refused(
+    work: Returning, make: Callable[[Returning], dict[str, Any]], path: str
+) -> None:
+    returned = make(work)
+    heads, objects = work.heads(), work.objects()
+
+    with refuse(NotAllowed, "NOT_CLAIMED") as caught:
+        work.hand_in(**returned)
+
+    assert caught.value.facts["paths"] == [path]
+    assert (work.heads(), work.objects()) == (heads, objects)
+    assert work.caught()[-1].startswith("claim before you change: NOT_CLAIMED")
+
+
+def test_a_claim_that_is_over_or_for_another_task_does_not_count(work: Returning) -> None:
+    work.keeper.take("docs/**", task="T9")
+    with refuse(NotAllowed, "NOT_CLAIMED"):
+        work.hand_in(files=work.files(docs__a_md="x\n"))
+    work.keeper.release("src/**")
+    work.crew.agent("bob", "src/**")
+
+    with refuse(Held, "CLAIM_HELD") as caught:
+        work.hand_in(files=work.files(src__a_py="x\n"))
+    assert caught.value.facts["holder"] == "bob"
+
+
+def test_a_task_that_names_no_paths_gets_claims_on_what_it_changed(work: Returning) -> None:
+    work.crew.agent("bob", "docs/**")
+    tasks.drop_task(work.keeper.context, work.keeper.session, "T1", "another one")
+    task = work._take(paths=())
+
+    with refuse(Held, "CLAIM_HELD") as caught:
+        work.hand_in(task=task, files=work.files(src__a_py="x\n", docs__a_md="x\n"))
+    assert (caught.value.facts["holder"], caught.value.facts["paths"]) == ("bob", ["docs/a.md"])
+    assert work.keeper.holds() == []
+
+    head = work.hand_in(task=task, files=("src/a.py",))
+
+    assert work.keeper.holds() == ["src/a.py"]
+    assert read_trailers(work.crew.message(head)).tokens == (granted(work.keeper.claim("src/a.py"))[0].token,)
+
+
+@pytest.mark.parametrize(
+    "path", ["AGENTS.md", "src/.gitattributes", "src/.Claude/settings.json", ".github/workflows/x.yml"]
+)
+def test_a_role_that_only_reads_hands_in_no_protected_file(work: Returning, path: str) -> None:
+    work.keeper.take("**", task="T1")
+    work.write(path, "x\n")
+
+    with refuse(NotAllowed, "ROLE_FORBIDS") as caught:
+        work.hand_in(patch=work.diff())
+
+    assert caught.value.facts["paths"] == [path]
+    assert work.caught()[-1].startswith("stay in your role: ")
+
+
+def test_a_role_that_writes_hands_in_only_what_it_may_write(work: Returning) -> None:
+    settings = Settings(
+        roles=(("notes", {"tools": ["read"], "writes": ("src/**",), "denies": ("src/a.*",)}),)
+    )
+    work.keeper.context = replace(work.keeper.context, settings=settings)
+
+    with refuse(NotAllowed, "ROLE_FORBIDS"):
+        work.hand_in(role="notes", files=work.files(src__a_py="x\n"))
+    assert work.hand_in(role="notes", files=work.files(src__b_py="x\n"))
+
+
+def _link(work: Returning, end: str) -> dict[str, Any]:
+    (work.scratch / "src").mkdir()
+    os.symlink(end, work.scratch / "src" / "link")
+    return {"files": ("src/link",)}
+
+
+@pytest.mark.parametrize("end", ["/etc/passwd", "../../outside", "../.git/config", "../AGENTS.md"])
+def test_a_link_that_leads_out_or_to_what_is_protected_is_refused(work: Returning, end: str) -> None:
+    with refuse(NotAllowed, "ROLE_FORBIDS") as caught:
+        work.hand_in(**_link(work, end))
+    assert caught.value.facts["paths"] == ["src/link"]
+
+
+def test_a_submodule_is_not_handed_in(work: Returning) -> None:
+    patch = (
+        "diff --git a/src/sub b/src/sub\nnew file mode 160000\nindex 0000000..1111111\n--- /dev/null\n"
+        f"+++ b/src/sub\n@@ -0,0 +1 @@\n+Subproject commit {'1' * 40}\n"
+    )
+
+    with refuse(NotAllowed, "CHANGE_UNSAFE") as caught:
+        work.hand_in(patch=patch)
+    assert caught.value.facts["paths"] == ["src/sub"]
+    assert "submodules are not handed in" in work.caught()[-1]
+
+
+def _patch_of(path: str) -> str:
+    head = f"diff --git a/{path} b/{path}\nnew file mode 100644\n"
+    return f"{head}--- /dev/null\n+++ b/{path}\n@@ -0,0 +1 @@\n+x\n"
+
+
+@pytest.mark.parametrize(
+    "path",
+    [
+        "../x",
+        "src/../../x",
+        ".git/hooks/post-checkout",
+        "src/.GIT/config",
+        "src/git~1/x",
+        "src/.g\u200cit/config",
+    ],
+)
+@pytest.mark.parametrize("is_patch", [True, False])
+def test_a_path_that_leaves_the_tree_is_refused(work: Returning, path: str, is_patch: bool) -> None:
+    work.keeper.take("**", task="T1")
+    before = work.heads()
+    (work.scratch / "src").mkdir()
+    target = work.scratch / path
+    target.parent.mkdir(parents=True, exist_ok=True)
+    target.write_text("x\n", encoding="utf-8")
+
+    with refuse(NotAllowed, "CHANGE_UNSAFE"):
+        work.hand_in(patch=_patch_of(path)) if is_patch else work.hand_in(files=(path,))
+    assert work.heads() == before
+    assert work.caught()
+
+
+@pytest.mark.parametrize("path", ["SRC/b.py", "src/A.py", "README.MD"])
+def test_a_name_that_some_disks_take_for_another_is_refused(work: Returning, path: str) -> None:
+    work.keeper.take("**", task="T1")
+
+    with refuse(NotAllowed, "CHANGE_UNSAFE") as caught:
+        work.hand_in(patch=_patch_of(path))
+    assert caught.value.facts["paths"] == [path]
+
+
+def test_a_name_may_change_its_case_and_a_file_become_a_folder(work: Returning) -> None:
+    work.crew.git("mv", "src/run.sh", "src/Run.sh", at=work.clone)
+    (work.clone / "src" / "a.py").unlink()
+    work.write("src/a.py/b.py", "x\n")
+
+    head = work.hand_in(patch=work.diff())
+
+    assert work.crew.paths_of(head) == ["src/Run.sh", "src/a.py", "src/a.py/b.py", "src/run.sh"]
+
+
+def test_a_patch_that_does_not_fit_says_so_in_the_words_of_git(work: Returning) -> None:
+    work.write("src/a.py", "one\n2\nthree\n")
+    patch = work.diff().replace("two", "tow")
+
+    with refuse(NotAllowed, "CHANGE_UNFIT") as caught:
+        work.hand_in(patch=patch)
+    assert "src/a.py: patch does not apply" in caught.value.message
+    for text in ("just words\n", _patch_of("src/a.py")):
+        with refuse(NotAllowed, "CHANGE_UNFIT"):
+            work.hand_in(patch=text)
+    assert work.caught() == [], "a mistake is no broken rule"
+
+
+@pytest.mark.parametrize("what", ["missing", "folder", "fifo", "behind a link"])
+def test_what_is_listed_must_be_a_file_in_the_scratch_folder(work: Returning, what: str) -> None:
+    (work.scratch / "src").mkdir()
+    path = "src/x"
+    if what == "folder":
+        (work.scratch / path).mkdir()
+    elif what == "fifo":
+        os.mkfifo(work.scratch / path)
+    elif what == "behind a link":
+        os.symlink("/etc", work.scratch / "src" / "etc")
+        path = "src/etc/passwd"
+
+    with refuse(NotAllowed, "CHANGE_UNFIT") as caught:
+        work.hand_in(files=(path,))
+    assert caught.value.facts["paths"] == [path]
+
+
+def _bomb(size: int, kind: str) -> str:
+    """A patch of a few lines that unfolds to many bytes."""
+    data = (
+        zlib.compress(bytes(size), 9) if kind == "literal" else zlib.compress(b"\x00\x80\x80\x80\x80\x10\x00")
+    )
+    declared = size if kind == "literal" else 7
+    lines: list[str] = []
+    for at in range(0, len(data), 52):
+        piece = data[at : at + 52]
+        length = len(piece)
+        letter = chr(ord("A") + length - 1) if length <= 26 else chr(ord("a") + length - 27)
+        lines.append(letter + base64.b85encode(piece + bytes(-length % 4)).decode())
+    body = "\n".join(lines)
+    return (
+        "diff --git a/src/big b/src/big\nnew file mode 100644\n"
+        f"index {'0' * 40}..{'1' * 40}\nGIT binary patch\n{kind} {declared}\n{body}\n\n"
+        "literal 0\nHcmV?d00001\n\n"
+    )
+
+
+@pytest.mark.parametrize("kind", ["literal", "delta"])
+def test_a_patch_that_unfolds_to_too_much_is_refused_before_git_sees_it(
+    work: Returning, kind: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("landlane.workers.returned.apply.MOST_BYTES", 1000)
+    objects = work.objects()
+
+    with refuse(NotAllowed, "CHANGE_TOO_BIG"):
+        work.hand_in(patch=_bomb(5000, kind))
+    assert work.objects() == objects
+    assert work.caught()
+
+
+def test_files_that_are_too_big_together_are_refused(
+    work: Returning, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("landlane.workers.returned.apply.MOST_BYTES", 1000)
+    files = work.files(src__a_py="x" * 600, src__b_py="x" * 600)
+
+    with refuse(NotAllowed, "CHANGE_TOO_BIG"):
+        work.hand_in(files=files)
+    work.write("src/c.py", "y" * 1500)
+    with refuse(NotAllowed, "CHANGE_TOO_BIG"):
+        work.hand_in(patch=work.diff())
+    assert work.hand_in(files=files[:1])
+
+
+def test_handing_in_the_same_again_gives_the_same_head(
+    work: Returning, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    work.write("src/a.py", "one\n2\nthree\n")
+    patch = work.diff()
+    head = work.hand_in(patch=patch)
+    monkeypatch.setenv("GIT_COMMITTER_DATE", "2026-01-03T00:00:00+00:00")
+
+    assert work.hand_in(patch=patch, summary="in other words") == head
+    with refuse(Stale, "BRANCH_MOVED"):
+        work.hand_in(files=work.files(src__a_py="else\n"))
+    assert work.crew.git("rev-parse", BRANCH).strip() == head
+    assert [entry.kind for entry in work.crew.site.entries()].count("commit.made") == 1
+
+
+def test_two_at_once_make_one_commit(work: Returning) -> None:
+    files = work.files(src__a_py="x\n")
+
+    both = [Background(lambda: work.hand_in(files=files)) for _ in range(2)]
+    heads = {one.result() for one in both}
+
+    assert len(heads) == 1
+    assert work.crew.git("rev-list", "--count", f"{work.base}..{BRANCH}").strip() == "1"
+
+
+def test_a_task_that_went_to_somebody_else_takes_nothing(work: Returning) -> None:
+    files = work.files(src__a_py="x\n")
+    with refuse(Stale, "TASK_NOT_YOURS"):
+        work.hand_in(task=replace(work.task, attempt=2), files=files)
+    tasks.fail_task(work.keeper.context, work.keeper.session, "T1", "cannot")
+    before = work.heads()
+
+    with refuse(Stale, "TASK_NOT_YOURS"):
+        work.hand_in(files=files)
+    assert work.heads() == before
+
+
+def test_what_comes_while_a_person_is_asked_is_kept_and_no_more(work: Returning) -> None:
+    gates.ask(work.keeper.context, work.keeper.session, "T1", "approval", "May I?", {})
+    work.write("src/a.py", "one\n2\nthree\n")
+    patch = work.diff()
+    with refuse(Stale, "TASK_NOT_YOURS"):
+        work.hand_in(patch=patch)
+
+    head = work.keep(BRANCH, patch=patch)
+
+    assert work.keep(BRANCH, patch=patch) == head
+    assert work.crew.git("show", f"{BRANCH}:src/a.py") == "one\n2\nthree\n"
+    said = read_trailers(work.crew.message(head))
+    assert (said.agent, said.task, said.tokens) == ("ann", "T1", ())
+    assert tasks_read.get_task(work.keeper.context, "T1").state == "waiting_for_person"
+    with refuse(Stale, "BRANCH_MOVED"):
+        work.keep(BRANCH, files=work.files(src__b_py="other\n"))
+    with refuse(NotAllowed, "ROLE_FORBIDS"):
+        work.keep("landlane/T1-1/x", files=work.files(landlane_toml=""))
+
+
+def test_what_comes_after_a_handoff_is_kept_beside_the_work_and_the_next_owner_is_told(
+    work: Returning,
+) -> None:
+    ann, bob = work.keeper, work.crew.agent("bob")
+    send_handoff(ann.context, ann.session, Draft(task="T1", to="bob", next="go on"))
+    accept_handoff(bob.context, bob.session, "T1")
+    branch = returned_branch_of("T1", 1)
+
+    head = work.keep(branch, files=work.files(src__b_py="half of it"))
+
+    told = context_for(work.site(), tasks_read.get_task(bob.context, "T1"))
+    assert f"{branch} at {head[:12]}" in told
+    assert BRANCH not in work.heads()
+
+
+def test_a_branch_that_somebody_stands_on_is_left_alone(work: Returning, tmp_path: Path) -> None:
+    work.crew.git("worktree", "add", "--quiet", "-b", BRANCH, str(tmp_path / "tree"))
+
+    with refuse(RepositoryError, "BRANCH_IN_USE"):
+        work.hand_in(files=work.files(src__a_py="x\n"))
+
+
+def test_a_base_that_is_not_here_is_refused(work: Returning) -> None:
+    with refuse(RepositoryError, "UNKNOWN_BASE"):
+        work.hand_in(base="1" * 40, files=work.files(src__a_py="x\n"))
+
+
+def test_hooks_and_settings_of_the_user_have_no_say(work: Returning) -> None:
+    for name in ("post-index-change", "pre-commit", "commit-msg"):
+        work.crew.hook(name, 'echo ran >> "$0.ran"; exit 1')
+    work.crew.git("config", "apply.whitespace", "fix")
+    work.write("src/a.py", "one  \ntwo\nthree\n")
+
+    head = work.hand_in(patch=work.diff())
+
+    assert work.crew.git("show", f"{head}:src/a.py") == "one  \ntwo\nthree\n"
+    assert not list((work.crew.root / ".git" / "hooks").glob("*.ran"))
+
+
+def test_a_commit_of_a_worker_that_may_commit_must_be_on_its_branch(work: Returning) -> None:
+    with refuse(NotAllowed, "CHANGE_UNFIT"):
+        work.hand_in(role="code", commit=work.base)
+    work.crew.git("branch", BRANCH)
+    assert work.hand_in(role="code", commit=work.base) == ""
+    work.write("src/a.py", "x\n")
+    work.crew.git("commit", "--quiet", "--all", "-m", "x", at=work.clone)
+    head = work.crew.git("rev-parse", "HEAD", at=work.clone).strip()
+    work.crew.git("fetch", "--quiet", str(work.clone), f"+HEAD:refs/heads/{BRANCH}")
+
+    assert work.hand_in(role="code", commit=head) == head
+    assert work.hand_in(role="code") == head
+    with refuse(NotAllowed, "ROLE_FORBIDS"):
+        work.hand_in(role=ROLE, commit=head)
+    assert work.hand_in(role=ROLE) == ""

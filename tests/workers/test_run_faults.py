@@ -1,0 +1,418 @@
+"""What goes wrong around a run: each fault is told, bounded, and loses nothing."""
+
+from __future__ import annotations
+
+import io
+import json
+import os
+import subprocess
+import sys
+import time
+from types import SimpleNamespace
+from typing import TYPE_CHECKING, Any, cast
+
+import pytest
+
+import landlane.workers.admit as admitting
+import landlane.workers.orchestrator as orchestrating
+import landlane.workers.supervisor_processes as crew
+from landlane.app.open import open_house
+from landlane.cli.run_progress import LiveView, RunView
+from landlane.cli.terminal import Terminal
+from landlane.errors import StoreTransient
+from landlane.processes.fork_server import Forked, Foundry, _teller  # pyright: ignore[reportPrivateUsage]
+from landlane.processes.tree import look_at
+from landlane.protocol.worker.messages import Heartbeat, Progress
+from landlane.settings.model import Settings
+from landlane.tasks.read import list_tasks
+from landlane.workers.model import Glance, RunWish
+from landlane.workers.orchestrator import Orchestrator
+from landlane.workers.supervisor import Keeper
+from tests.support.shell import eventually
+from tests.workers.running import Works, kill_all, stop
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+    from pathlib import Path
+
+pytestmark = [pytest.mark.acceptance, pytest.mark.soak]
+
+# A keeper in which one step raises what nobody expects, or refuses.
+FAULTY = """
+import json, sys
+import landlane.cli.supervisor_server as keepers, landlane.workers.finish_attempt as ends
+from landlane.errors import NotAllowed
+name, what, order = sys.argv[1], sys.argv[2], json.loads(sys.argv[3])
+def step(*words, **more):
+    refused = NotAllowed("not so", code="NOT_SO", hint="otherwise")
+    raise refused if what == "refuse" else KeyError("nobody expects")
+setattr(ends, name, step)
+keepers._work(order, lambda told: print(json.dumps(told), flush=True))
+"""
+
+
+def keep(works: Works, task: str, step: str, what: str) -> dict[str, Any]:
+    """Run one keeper in which a step fails; what it tells last."""
+    return keep_with(works, FAULTY, step, what, task=task)
+
+
+def keep_with(works: Works, program: str, *words: str, task: str, role: str = "code") -> dict[str, Any]:
+    """Run one keeper by a program that spoils something of it; what it tells last."""
+    order = {"kind": "keep", "folder": str(works.root), "is_json": True, "task": task, "agent": "scripted"}
+    order |= {"role": role, "orchestrator": "test", "is_offline": False}
+    done = subprocess.run(
+        [sys.executable, "-c", program, *words, json.dumps(order)],
+        cwd=works.root,
+        env={**os.environ, **works.shell.environment},
+        stdout=subprocess.PIPE,
+        text=True,
+        timeout=60,
+        check=True,
+    )
+    return json.loads(done.stdout.splitlines()[-1])
+
+
+def test_what_fails_in_a_keeper_is_told_and_done_again(works: Works) -> None:
+    """A mistake of ours, a proved change that is not taken, and one whose keeper was gone before that."""
+    broken = works.edit("Meet a mistake", "a.txt")
+    refused = works.edit("Be refused", "b.txt")
+    left = works.edit("Be left", "c.txt")
+
+    told = keep(works, broken, "hand_in", "raise")
+    assert told["outcome"] == "returned"
+    assert "UNEXPECTED: 'nobody expects'" in told["why"]
+    assert "nobody expects" in str(works.shell.ask("task", "show", broken))
+
+    told = keep(works, refused, "submit_branch", "refuse")
+    assert (told["outcome"], told["code"]) == ("retry", "not_submitted")
+
+    keep(works, left, "submit_branch", "raise")
+    assert works.states() == {broken: "ready", refused: "ready", left: "landing"}
+    works.git("branch", "--delete", "--force", f"landlane/{left}-1/work")
+    works.run()
+
+    assert [works.text(f"{name}.txt") for name in "abc"] == ["Meet a mistake", "Be refused", "Be left"]
+    works.check_clean()
+
+
+# A keeper whose store is away for each that asks it first after the worker's last word: before it
+# does what it is asked, after that, or for good.
+FORSAKEN = """
+import json, sys
+import landlane.cli.supervisor_server as keepers, landlane.workers.supervisor as keeping
+import landlane.workers.store_outage as outlasting
+from landlane.errors import StoreTransient
+from landlane.store.sqlite.store import SqliteStore
+how, order = sys.argv[1], json.loads(sys.argv[2])
+outlasting.AGAIN_SECONDS = 0.01
+outlasting.MOST_AWAY_SECONDS = 0.1 if how == "always" else 60.0
+run_worker, is_over, met = keeping.run_worker, [], set()
+def last_word(*words, **more):
+    end = run_worker(*words, **more)
+    is_over.append(True)
+    return end
+keeping.run_worker = last_word
+def faulty(real):
+    def call(*words, **more):
+        code = sys._getframe(1).f_code
+        if code.co_name == "change" and "context" in code.co_filename:
+            code = sys._getframe(2).f_code
+        who = (code.co_filename, code.co_name)
+        is_away = bool(is_over) and (how == "always" or who not in met)
+        met.update([who] if is_over else [])
+        if is_away and how != "after":
+            raise StoreTransient("it is away", code="STORE_UNREACHABLE", hint="")
+        result = real(*words, **more)
+        if is_away:
+            raise StoreTransient("it may have happened", code="STORE_AMBIGUOUS", hint="")
+        return result
+    return call
+SqliteStore.change, SqliteStore.view = faulty(SqliteStore.change), faulty(SqliteStore.view)
+keepers._work(order, lambda told: print(json.dumps(told), flush=True))
+assert len(met) > 5
+"""
+
+
+def keep_without_store(works: Works, task: str, role: str, how: str) -> dict[str, Any]:
+    """Run one keeper whose store is away after the worker's last word; what it tells last."""
+    return keep_with(works, FORSAKEN, how, task=task, role=role)
+
+
+@pytest.mark.parametrize("how", ["before", "after"])
+def test_what_was_done_outlasts_a_store_that_is_away_for_a_moment(works: Works, how: str) -> None:
+    """Every step behind the last word fails once; whether it was done all the same changes nothing."""
+    committed = works.edit("Commit it", "a.txt")
+    returned = works.edit("Hand it back", "b.txt")
+    for task, role in ((committed, "code"), (returned, "explore")):
+        told = keep_without_store(works, task, role, how)
+        assert told["outcome"] == "landing", told
+
+    works.run()
+
+    for task in (committed, returned):
+        found = works.task(task)
+        assert (found["state"], found["attempt"], found["lapses"]) == ("done", 1, 0)
+    assert [works.text(f"{name}.txt") for name in "ab"] == ["Commit it", "Hand it back"]
+    works.check_clean()
+
+
+def test_what_was_returned_is_kept_when_the_store_stays_away(works: Works) -> None:
+    task = works.edit("Hand it back", "a.txt")
+
+    told = keep_without_store(works, task, "explore", "always")
+
+    kept = works.root / ".git" / "landlane" / "returned" / f"{task}-1"
+    assert told["outcome"] == "lost"
+    assert "it is away" in told["why"]
+    assert str(kept) in told["why"]
+    works.run()
+    assert works.task(task)["state"] == "done"
+    assert "+Hand it back" in (kept / "change.patch").read_text()
+    works.check_clean()
+
+
+def test_a_killed_worker_is_a_lapse_and_an_empty_change_is_none(works: Works) -> None:
+    killed = works.add("Be killed", "a.txt", script={"write": {"a.txt": "a"}}, later={1: {"die": 9}})
+    empty = works.add(
+        "Commit nothing", "b.txt", script={"run": "git commit -q --allow-empty -m x"}, max_attempts=1
+    )
+
+    answer = works.run(exit=1)
+
+    found = works.task(killed)
+    assert (found["state"], found["attempt"], found["failures"], found["lapses"]) == ("done", 2, 0, 1)
+    assert "changed nothing" in str(answer["summary"]["failed"])
+    assert works.states()[empty] in ("dead", "waiting_for_person")
+    works.check_clean()
+
+
+def test_what_cannot_begin_is_told_and_left(works: Works, monkeypatch: pytest.MonkeyPatch) -> None:
+    """A remote that is not there, and settings that are broken while it runs: neither is tried for ever."""
+    monkeypatch.setattr(crew, "AGAIN_SECONDS", 0.05)
+    works.git("remote", "add", "origin", str(works.root.parent / "nowhere.git"))
+    task = works.edit("Not to be begun", "a.txt")
+    said: list[str] = []
+    site = open_house(str(works.root)).site(said.append)
+    common = {"folder": str(works.root), "is_json": True}
+
+    def run(before: Callable[[], object] = lambda: None) -> str:
+        foundry = Foundry([sys.executable, "-m", "landlane.cli.supervisor_server"], str(works.root), common)
+        orchestrator = Orchestrator(site, RunWish(workers=1), foundry, lambda *_: None)
+        before()
+        return dict(orchestrator.run().left)[task]
+
+    monkeypatch.chdir(works.root)
+    assert "origin cannot be asked" in run()
+    assert "--offline" in run()
+    settings = works.root / "landlane.toml"
+    text = settings.read_text()
+    assert "not valid TOML" in run(lambda: settings.write_text(text + "[[["))
+    settings.write_text(text)
+
+
+def test_a_run_waits_for_its_store(works: Works, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(orchestrating, "AGAIN_SECONDS", 0.05)
+    task = works.edit("Wait for the store", "a.txt")
+    calls = [0]
+
+    def away_for_a_while(*words: Any, **more: Any) -> Any:
+        calls[0] += 1
+        if calls[0] in (2, 3, 9):
+            raise StoreTransient("it is away", code="STORE_AWAY", hint="")
+        return list_tasks(*words, **more)
+
+    monkeypatch.setattr(orchestrating, "list_tasks", away_for_a_while)
+    monkeypatch.chdir(works.root)
+    common = {"folder": str(works.root), "is_json": True}
+    foundry = Foundry([sys.executable, "-m", "landlane.cli.supervisor_server"], str(works.root), common)
+    seen: list[Glance] = []
+
+    site = open_house(str(works.root)).site(lambda _: None)
+    summary = Orchestrator(site, RunWish(workers=1), foundry, lambda *_: None).run(seen.append)
+
+    assert summary.done == (task,)
+    assert sum("it is away" in one.trouble for one in seen) >= 2
+    works.check_clean()
+
+
+def test_what_others_set_free_between_two_looks_is_begun(
+    works: Works, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The tasks were read before; whether all is over is judged after."""
+    task = works.edit("Held back", "a.txt")
+    works.shell.ask("task", "block", task, "--why", "not yet")
+
+    class Slow(Orchestrator):
+        def _is_over(self) -> bool:
+            if works.states()[task] == "blocked":
+                works.shell.ask("task", "unblock", task)
+            return super()._is_over()
+
+    monkeypatch.chdir(works.root)
+    common = {"folder": str(works.root), "is_json": True}
+    foundry = Foundry([sys.executable, "-m", "landlane.cli.supervisor_server"], str(works.root), common)
+    site = open_house(str(works.root)).site(lambda _: None)
+
+    assert Slow(site, RunWish(workers=1), foundry, lambda *_: None).run().done == (task,)
+
+
+def test_a_keeper_never_waits_for_whoever_should_listen() -> None:
+    ours, theirs = os.pipe()
+    tell = _teller(theirs)
+    for number in range(20_000):
+        tell({"event": "says", "doing": f"{number} {'x' * 80}"})
+    os.set_blocking(ours, False)
+    fork = Forked(ours)
+
+    heard = fork.read()
+    tell({"event": "ended"})
+    heard += fork.read()
+
+    assert [told["doing"].split()[0] for told in heard[:3]] == ["0", "1", "2"]
+    os.close(theirs)
+    fork.read()
+    assert fork.has_ended()
+
+
+def test_a_keeper_has_ended_when_its_process_has_and_not_when_it_falls_silent() -> None:
+    """What is killed closes its pipe first; taken for ended then, its task would be looked for too early."""
+    ours, theirs = os.pipe()
+    os.set_blocking(ours, False)
+    silent = "import json, os, sys; from landlane.processes.tree import look_at; me = look_at(os.getpid());"
+    silent += "told = {'event': 'pid', 'pid': me.pid, 'started': me.started};"
+    silent += "os.write(1, json.dumps(told).encode() + b'\\n');"
+    silent += "sys.stdin.readline(); os.close(1); sys.stderr.write('closed\\n'); sys.stdin.readline()"
+    pipe = subprocess.PIPE
+    with subprocess.Popen([sys.executable, "-c", silent], stdin=pipe, stdout=theirs, stderr=pipe) as child:
+        os.close(theirs)
+        assert child.stdin is not None
+        assert child.stderr is not None
+        fork = Forked(ours)
+        eventually(lambda: fork.read() == [] and fork.pid == child.pid)
+
+        child.stdin.write(b"\n")
+        child.stdin.flush()
+        assert child.stderr.readline() == b"closed\n"
+
+        assert not fork.has_ended()
+        assert fork.signs
+        assert not fork.wait(0.05)
+        child.kill()
+        assert fork.wait(30)
+        assert fork.has_ended()
+        assert not fork.signs
+
+
+def test_a_keeper_that_was_not_heard_before_it_fell_silent_is_waited_for_and_a_stranger_is_not() -> None:
+    with subprocess.Popen([sys.executable, "-c", "input()"], stdin=subprocess.PIPE) as child:
+        here = look_at(child.pid)
+        assert here is not None
+        for started, is_it in ((here.started, True), (here.started - 1, False)):
+            ours, theirs = os.pipe()
+            told = {"event": "pid", "pid": child.pid, "started": started}
+            os.write(theirs, json.dumps(told).encode() + b"\n")
+            os.close(theirs)
+            fork = Forked(ours)
+            assert fork.has_ended() is not is_it
+            fork.signal(0)
+        child.kill()
+
+
+def test_a_flood_of_words_is_not_passed_on() -> None:
+    told: list[dict[str, Any]] = []
+    keeper = Keeper.__new__(Keeper)
+    keeper.__dict__.update(_tell=told.append, _used=None, _allowance=20.0, _said_at=0.0)
+    for _ in range(1000):
+        keeper._pass_on(Progress(assignment="T1-1", text="x"), 0.0)  # pyright: ignore[reportPrivateUsage]
+    assert len(told) == 20
+    keeper._pass_on(Heartbeat(assignment="T1-1", doing="y"), 1.5)  # pyright: ignore[reportPrivateUsage]
+    assert told[-1]["doing"] == "y"
+
+
+def glance(**more: Any) -> Glance:
+    counts = dict.fromkeys(("workers", "ready", "blocked", "landing", "persons", "done", "dead"), 0)
+    return Glance(places=(), **{**counts, "waits": (), **more})
+
+
+def test_what_waits_is_said_once_for_each_reason(
+    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    now = [0.0]
+    monkeypatch.setattr(time, "monotonic", lambda: now[0])
+    view = RunView(Terminal(is_json=False))
+    for second in range(60):
+        now[0] = float(second)
+        why = f"needs 8 of gpu; {second} of 60 are in use"
+        waits = (("T1", why), ("T2", "all places are taken")) if second % 3 else ()  # it was tried just then
+        view.look(glance(waits=waits, is_draining=second > 50))
+
+    said = capsys.readouterr().err.splitlines()
+    assert [line[:9] for line in said] == ["T1 waits:", "draining:"]
+
+
+def test_a_terminal_that_is_gone_ends_no_run(monkeypatch: pytest.MonkeyPatch) -> None:
+    class Gone(io.StringIO):
+        def write(self, _: str) -> int:
+            raise OSError("Input/output error")
+
+    view = LiveView(Terminal(is_json=False))
+    with view:
+        view._console.file = Gone()  # pyright: ignore[reportPrivateUsage]
+        view.look(glance())
+        view.hear("T1", {"event": "ended", "outcome": "lost", "why": "so"})
+
+
+@pytest.mark.parametrize(("total", "is_for_good"), [(64_000_000, False), (1_000_000, True)])
+def test_nothing_begins_below_the_floor(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, total: int, is_for_good: bool
+) -> None:
+    (tmp_path / "meminfo").write_text(f"MemTotal: {total} kB\nMemAvailable: 500000 kB\nHugePages_Total: 0\n")
+    monkeypatch.setattr(admitting, "_MEMORY", str(tmp_path / "meminfo"))
+    settings = Settings(run_memory_floor_bytes=2_000_000 * 1024)
+    context = cast("Any", SimpleNamespace(settings=settings, repository=SimpleNamespace(root=str(tmp_path))))
+
+    refusal = admitting._why_full(context)  # pyright: ignore[reportPrivateUsage]
+
+    assert refusal is not None
+    assert refusal.is_for_good is is_for_good
+    settings = Settings(run_memory_floor_bytes=1024, run_disk_floor_bytes=1024)
+    context = cast("Any", SimpleNamespace(settings=settings, repository=SimpleNamespace(root=str(tmp_path))))
+    assert admitting._why_full(context) is None  # pyright: ignore[reportPrivateUsage]
+
+
+def test_a_stop_ends_the_tests_of_a_landing_too(works: Works) -> None:
+    settings, pid = works.root / "landlane.toml", works.root.parent / "pid"
+    before = settings.read_text()
+    settings.write_text(before.replace("test ! -e RED", f"echo $$ > {pid}; exec sleep 60"))
+    works.git("commit", "--quiet", "--all", "-m", "Test for long")
+    task = works.edit("Be tested for long", "a.txt")
+    process = works.begin()
+    eventually(lambda: pid.exists() and pid.read_text().strip().isdigit(), seconds=60)
+
+    said = stop(process, times=2)
+
+    assert "stopping" in said
+    with pytest.raises(ProcessLookupError):
+        os.kill(int(pid.read_text()), 0)
+    settings.write_text(before)
+    works.git("commit", "--quiet", "--all", "-m", "Test as before")
+    works.run()
+    assert works.states()[task] == "done"
+    works.check_clean()
+
+
+def test_nothing_of_a_check_lives_on(works: Works) -> None:
+    pids, late = works.root.parent / "pids", works.root.parent / "late"
+    check = f"setsid sh -c 'echo $$ >> {pids}; exec sleep 60' & until test -s {pids}; do sleep 0.1; done"
+    works.edit("Start a daemon", "a.txt", check=check)
+    works.run()
+    works.edit("Be killed while it is proved", "b.txt", check=f"echo $$ > {late}; exec sleep 60")
+    process = works.begin()
+    eventually(lambda: late.exists() and late.read_text().strip().isdigit(), seconds=60)
+
+    kill_all([*works.keepers(process), process.pid])
+    process.communicate(timeout=30)
+    works.shell.run("doctor", "--fix")
+
+    for pid in [*pids.read_text().split(), late.read_text()]:
+        eventually(lambda one=int(pid): not os.path.exists(f"/proc/{one}"))

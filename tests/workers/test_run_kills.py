@@ -1,0 +1,187 @@
+"""Killing any part of a run: tasks end once, nothing is lost, nothing is left, whoever comes next goes on."""
+
+from __future__ import annotations
+
+import os
+import random
+import signal
+import subprocess
+import time
+from typing import TYPE_CHECKING
+
+import pytest
+
+from tests.support.shell import eventually
+from tests.workers.running import Works, kill_all
+
+if TYPE_CHECKING:
+    from pathlib import Path
+
+pytestmark = [pytest.mark.acceptance, pytest.mark.soak]
+
+# Ten minutes of it are asked for with LANDLANE_RUN_KILLS=600; by default it takes a few seconds.
+SECONDS = float(os.environ.get("LANDLANE_RUN_KILLS", "6"))
+LAST_SECONDS = 120 + SECONDS  # for what the kills left to do
+SEED = int(os.environ.get("LANDLANE_SEED", "11"))
+
+
+def test_a_killed_orchestrator_is_followed_by_one_that_waits_for_what_goes_on(works: Works) -> None:
+    task = works.edit("Take a while", "a.txt", seconds=2)
+    process = works.begin()
+    eventually(lambda: bool(works.workers_running()))
+
+    works.kill(process)
+    answer = works.run()
+
+    assert answer["summary"]["done"] == [task]
+    assert works.task(task)["attempt"] == 1
+    works.check_clean()
+
+
+def test_a_killed_keeper_takes_its_worker_along_and_the_task_is_tried_again(works: Works) -> None:
+    task = works.add(
+        "Be killed once",
+        "a.txt",
+        script={"seconds": 60},
+        later={2: {"append": {"a.txt": "second\n"}}},
+    )
+    process = works.begin()
+    eventually(lambda: bool(works.workers_running()))
+
+    os.kill(works.keepers(process)[0], signal.SIGKILL)
+    process.communicate(timeout=60)
+
+    assert process.returncode == 0
+    assert works.text("a.txt") == "second"
+    assert works.task(task)["attempt"] == 2
+    works.check_clean()
+
+
+def test_a_killed_helper_is_replaced(works: Works) -> None:
+    tasks = [works.edit(f"Say {number}", f"{number}.txt", seconds=0.5) for number in range(3)]
+    process = works.begin("--workers", "1")
+    eventually(lambda: bool(works.workers_running()))
+
+    os.kill(works.helpers(process)[0], signal.SIGKILL)
+    process.communicate(timeout=60)
+
+    assert process.returncode == 0
+    assert {works.task(task)["attempt"] for task in tasks} == {1}
+    works.check_clean()
+
+
+def test_everything_killed_at_once_is_cleared_up_by_the_next(works: Works) -> None:
+    task = works.add(
+        "Be killed with all",
+        "a.txt",
+        script={"run": "echo half > a.txt; sleep 60"},
+        later={2: {"append": {"a.txt": "second\n"}}},
+    )
+    process = works.begin()
+    eventually(lambda: bool(works.workers_running()))
+    keepers = works.keepers(process)
+
+    os.kill(process.pid, signal.SIGSTOP)  # so that it clears nothing up meanwhile
+    for pid in [*keepers, process.pid]:
+        os.kill(pid, signal.SIGKILL)
+    process.communicate(timeout=30)
+    works.run()
+
+    assert works.text("a.txt") == "second"
+    assert works.task(task)["state"] == "done"
+    works.check_clean()
+
+
+def test_two_orchestrators_share_one_queue(works: Works) -> None:
+    tasks = [works.edit(f"Say {number}", f"{number}.txt", seconds=0.3) for number in range(6)]
+
+    both = [works.begin("--workers", "2"), works.begin("--workers", "2")]
+    for one in both:
+        one.communicate(timeout=90)
+
+    # Who ends first may leave what the other has in hand.
+    assert 0 in {one.returncode for one in both}
+    assert {works.task(task)["attempt"] for task in tasks} == {1}
+    assert set(works.states().values()) == {"done"}
+    works.check_clean()
+
+
+def test_a_worker_of_another_pid_is_not_mistaken(works: Works) -> None:
+    """What a killed keeper leaves is told by pid and start time: a process that got its pid is left alone."""
+    task = works.edit("Take long", "a.txt", seconds=60)
+    process = works.begin()
+    eventually(lambda: bool(works.workers_running()))
+    bystander = subprocess.Popen(["sleep", "60"])
+    try:
+        kill_all([*works.keepers(process), process.pid])
+        process.communicate(timeout=30)
+        works.shell.run("doctor", "--fix")
+        eventually(lambda: works.workers_running() == [])
+
+        assert bystander.poll() is None
+        eventually(lambda: works.states()[task] == "ready")
+    finally:
+        bystander.kill()
+        bystander.wait()
+
+
+@pytest.mark.slow
+@pytest.mark.timeout(SECONDS * 3 + 300)
+def test_killed_at_random_every_task_ends_once_and_the_target_is_always_green(works: Works) -> None:
+    chance = random.Random(SEED)
+    count = max(6, round(SECONDS))
+    tasks = [
+        works.edit(f"Say {number}", f"{number % 8}.txt", seconds=chance.uniform(0.05, 0.5))
+        for number in range(count)
+    ]
+    deadline = time.monotonic() + SECONDS
+    process = works.begin()
+    while time.monotonic() < deadline and process.poll() is None:
+        time.sleep(chance.uniform(0.1, 0.9))
+        victim = chance.choice(["orchestrator", "keeper", "worker", "helper"])
+        _kill_one(works, process, victim, chance)
+        if process.poll() is not None:
+            process.communicate(timeout=30)
+            process = works.begin()
+    if process.poll() is None:
+        process.communicate(timeout=LAST_SECONDS)
+    else:
+        process.communicate(timeout=30)
+
+    last = works.shell.run("run", "--json", limit_seconds=LAST_SECONDS)
+    for task in [one for one, state in works.states().items() if state in ("waiting_for_person", "dead")]:
+        assert works.task(task)["why"], f"{task} ended without a reason (seed {SEED})"
+    done = [task for task in tasks if works.states()[task] == "done"]
+    lines = [
+        line
+        for number in range(8)
+        if works.git("ls-tree", "--name-only", "main", f"{number}.txt")
+        for line in works.text(f"{number}.txt").splitlines()
+    ]
+    assert sorted(lines) == sorted(works.task(task)["title"] for task in done)
+    assert set(works.states().values()) <= {"done", "dead", "waiting_for_person"}, last
+    works.check_clean()
+
+
+def _kill_one(works: Works, process: subprocess.Popen[str], victim: str, chance: random.Random) -> None:
+    try:
+        if victim == "orchestrator":
+            os.kill(process.pid, signal.SIGKILL)
+            return
+        find = {"keeper": works.keepers, "helper": works.helpers}.get(victim)
+        pids = find(process) if find else works.workers_running()
+        if pids:
+            os.kill(chance.choice(pids), signal.SIGKILL)
+    except (OSError, ValueError):
+        return  # it ended by itself
+
+
+def test_a_scratch_is_not_left(works: Works, tmp_path: Path) -> None:
+    shell = works.shell.where(TMPDIR=str(tmp_path / "tmp"))
+    (tmp_path / "tmp").mkdir()
+    works.edit("Say it", "a.txt")
+
+    ended = shell.run("run", "--json")
+
+    assert ended.exit == 0, ended
+    assert [one.name for one in (tmp_path / "tmp").iterdir()] == []

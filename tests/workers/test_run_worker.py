@@ -1,0 +1,541 @@
+"""Speaking with real workers: good ones are heard out, bad ones end with a reason, and nothing survives."""
+
+from __future__ import annotations
+
+import gc
+import os
+import signal
+import subprocess
+import sys
+import time
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import pytest
+
+from landlane.errors import Malformed
+from landlane.processes.tree import MARK, find_members
+from landlane.processes.tree_child import WorkerChild
+from landlane.protocol.worker.conversation import Limits
+from landlane.protocol.worker.messages import (
+    Heartbeat,
+    Progress,
+    Usage,
+    WorkAssignment,
+    WorkComplete,
+    WorkFailed,
+)
+from landlane.workers.run_worker import WorkerEnd, run_worker
+
+if TYPE_CHECKING:
+    from landlane.processes.tree import Tree
+
+pytestmark = pytest.mark.integration
+
+EXAMPLES = Path(__file__).resolve().parents[2] / "examples" / "workers"
+PATIENT = Limits(silence_ms=30_000)
+ID = '"version":1,"assignment":"T7-1"'
+BEAT = f'{{"type":"Heartbeat",{ID}}}'
+DONE = f'{{"type":"WorkComplete",{ID},"summary":"done"}}'
+
+
+class Bench:
+    """Runs workers, and looks afterwards whether anything of them lives."""
+
+    def __init__(self, folder: Path) -> None:
+        self.folder = folder
+        self.heard: list[Any] = []
+        self.trees: list[Tree] = []
+
+    def run(self, *command: str, limits: Limits = PATIENT, **more: Any) -> WorkerEnd:
+        def start(streams: tuple[int, int, int]) -> WorkerChild:
+            child = WorkerChild(command, cwd=str(self.folder), streams=streams)
+            self.trees.append(child.tree)
+            return child
+
+        asked = {"grace_seconds": 0.3, "on_message": self.heard.append, **more}
+        asked.setdefault("assignment", self.assignment())
+        end = run_worker(start, limits=limits, **asked)
+        assert [find_members(tree) for tree in self.trees] == [[] for _ in self.trees]
+        return end
+
+    def sh(self, script: str, **more: Any) -> WorkerEnd:
+        return self.run("sh", "-c", script, **more)
+
+    def python(self, script: str, **more: Any) -> WorkerEnd:
+        return self.run(sys.executable, "-c", script, **more)
+
+    def assignment(self, **more: Any) -> WorkAssignment:
+        fields: dict[str, Any] = {
+            "assignment": "T7-1",
+            "task": "T7",
+            "attempt": 1,
+            "title": "Tidy",
+            "folder": str(self.folder),
+            "heartbeat_seconds": 60,
+            **more,
+        }
+        return WorkAssignment(**fields)
+
+
+@pytest.fixture
+def bench(tmp_path: Path) -> Bench:
+    return Bench(tmp_path)
+
+
+def failure(end: WorkerEnd, code: str) -> str:
+    assert isinstance(end.outcome, WorkFailed), end
+    assert end.outcome.code == code, end
+    assert end.outcome.assignment == "T7-1"
+    return end.outcome.reason
+
+
+# ------------------------------------------------------------------------------------------ good ones
+
+
+def test_a_worker_is_heard_out(bench: Bench) -> None:
+    told = f'{{"type":"Progress",{ID},"text":"half","done":0.5}}'
+
+    end = bench.sh(f"read line; echo warning >&2; echo '{BEAT}'; echo '{told}'; echo '{DONE}'")
+
+    assert end.outcome == WorkComplete(assignment="T7-1", summary="done")
+    assert bench.heard == [
+        Heartbeat(assignment="T7-1"),
+        Progress(assignment="T7-1", text="half", done=0.5),
+        end.outcome,
+    ]
+    assert (end.exit_code, end.trouble, end.messages, end.ended_by_us) == (0, "warning\n", 3, False)
+
+
+def test_lines_may_come_in_pieces(bench: Bench) -> None:
+    pieces = [DONE[:20], DONE[20:50], DONE[50:] + "\n"]
+    body = "sys.stdout.write(piece); sys.stdout.flush(); time.sleep(0.05)"
+    script = f"import sys, time\nfor piece in {pieces!r}:\n  {body}"
+
+    assert isinstance(bench.python(script).outcome, WorkComplete)
+
+
+def test_a_long_assignment_reaches_a_worker_that_takes_its_time(bench: Bench) -> None:
+    asked = bench.assignment(body="x" * 60_000, notes=tuple("y" * 60_000 for _ in range(20)))
+
+    end = bench.sh(f"sleep 0.1; test $(wc -c) -gt 1000000 && echo '{DONE}'", assignment=asked)
+
+    assert isinstance(end.outcome, WorkComplete)
+
+
+def test_a_worker_that_says_it_failed_is_believed(bench: Bench) -> None:
+    said = f'{{"type":"WorkFailed",{ID},"code":"rate_limited","reason":"429","retry_after_seconds":30}}'
+
+    end = bench.sh(f"echo '{said}'; exit 3")
+
+    assert end.outcome == WorkFailed(
+        assignment="T7-1", code="rate_limited", reason="429", retry_after_seconds=30
+    )
+    assert end.exit_code == 3
+
+
+def test_a_worker_may_be_slow_as_long_as_its_heart_beats(bench: Bench) -> None:
+    script = f"for n in 1 2 3 4 5 6 7 8; do echo '{BEAT}'; done; echo '{DONE}'"
+
+    # By this clock, 50 of the 60 seconds pass before each of its signs of life.
+    end = bench.sh(script, limits=Limits(silence_ms=60_000), now=lambda: 50_000 * len(bench.heard))
+
+    assert isinstance(end.outcome, WorkComplete)
+    assert end.messages == 9
+
+
+def test_one_that_stays_behind_its_last_word_is_ended_and_believed(bench: Bench) -> None:
+    end = bench.sh("exec >&-; sleep 300 & echo never", limits=Limits(silence_ms=500))
+    failure(end, "died")
+
+    end = bench.sh(f"sleep 300 & echo '{DONE}'")  # a child of its own holds the output
+    assert isinstance(end.outcome, WorkComplete)
+    assert not end.ended_by_us
+
+
+# ------------------------------------------------------------------------------------------- bad ones
+
+
+def test_garbage_ends_it(bench: Bench) -> None:
+    assert "not JSON" in failure(bench.sh("echo hello; sleep 300"), "malformed")
+    assert bench.heard == []
+
+
+def test_a_binary_flood_without_lines_ends_it(bench: Bench) -> None:
+    assert "4,194,304" in failure(bench.sh("cat /dev/zero"), "oversized")
+
+
+def test_a_flood_of_messages_ends_it(bench: Bench) -> None:
+    end = bench.sh(f"yes '{BEAT}'", limits=Limits(most_messages=1000))
+
+    assert "1,000 messages" in failure(end, "flooded")
+    assert len(bench.heard) == 1000
+
+
+def test_a_flood_of_bytes_ends_it(bench: Bench) -> None:
+    told = f'{{"type":"Progress",{ID},"text":"{"x" * 7000}"}}'
+
+    assert "bytes" in failure(bench.sh(f"yes '{told}'", limits=Limits(most_bytes=1_000_000)), "flooded")
+
+
+def test_a_flood_of_complaints_is_cut_and_does_no_harm(bench: Bench) -> None:
+    end = bench.sh(f"yes complaint | head -c 3000000 >&2; echo '{DONE}'")
+
+    assert isinstance(end.outcome, WorkComplete)
+    assert 0 < len(end.trouble) <= 64_000
+
+
+def test_silence_ends_it_and_half_a_line_is_silence(bench: Bench) -> None:
+    end = bench.sh("printf '{'; sleep 300", limits=Limits(silence_ms=400))
+
+    assert "no sign of life" in failure(end, "silent")
+    assert end.ended_by_us
+
+
+def test_hours_of_silence_by_a_given_clock_end_it_at_once(bench: Bench) -> None:
+    hours = iter(range(0, 10**12, 3_600_000))
+
+    end = bench.sh("sleep 300", limits=Limits(silence_ms=7_200_000), now=lambda: next(hours))
+
+    failure(end, "silent")
+
+
+class Watch:
+    """A clock that runs, and that jumps when it is told to."""
+
+    def __init__(self) -> None:
+        self.ahead = 0
+
+    def __call__(self) -> int:
+        return time.monotonic_ns() // 1_000_000 + self.ahead
+
+
+def waits_for(name: str) -> str:
+    return f"until test -e {name}; do sleep 0.02; done"
+
+
+def test_a_machine_that_slept_makes_nobody_silent(bench: Bench) -> None:
+    now, ticks = Watch(), [0]
+
+    def tick() -> str:
+        ticks[0] += bool(bench.heard)
+        if ticks[0] == 1:
+            now.ahead = 300_000
+        if ticks[0] == 3:  # it was judged twice meanwhile
+            (bench.folder / "awake").touch()
+        return ""
+
+    script = f"echo '{BEAT}'; {waits_for('awake')}; echo '{DONE}'"
+
+    end = bench.sh(script, limits=Limits(silence_ms=60_000), now=now, on_tick=tick)
+
+    assert isinstance(end.outcome, WorkComplete), end
+
+
+def test_what_was_said_during_a_slow_tick_is_read_before_it_is_judged(bench: Bench) -> None:
+    said = bench.folder / "said"
+    now = [0]
+
+    def tick() -> str:
+        if not now[0]:
+            (bench.folder / "tick").touch()
+            give_up_at = time.monotonic() + 30
+            while not said.exists():
+                assert time.monotonic() < give_up_at
+                time.sleep(0.01)
+            now[0] = 500
+        elif len(bench.heard) == 1:
+            (bench.folder / "over").touch()
+        return ""
+
+    script = f"{waits_for('tick')}; echo '{BEAT}'; touch said; {waits_for('over')}; echo '{DONE}'"
+
+    end = bench.sh(script, limits=Limits(silence_ms=400), now=lambda: now[0], on_tick=tick)
+
+    assert isinstance(end.outcome, WorkComplete), end
+
+
+def test_whoever_is_silent_is_ended_though_every_tick_is_slow(bench: Bench) -> None:
+    now, ticks = Watch(), [0]
+
+    def tick() -> str:
+        now.ahead += 30_000
+        ticks[0] += 1
+        return "" if ticks[0] < 100 else "it is not ended"
+
+    end = bench.sh("sleep 300", limits=Limits(silence_ms=5_000), now=now, on_tick=tick)
+
+    failure(end, "silent")
+    assert ticks[0] > 1
+
+
+def test_taking_too_long_ends_it_though_the_heart_beats(bench: Bench) -> None:
+    end = bench.sh(f"while :; do echo '{BEAT}'; sleep 0.1; done", limits=Limits(whole_ms=600))
+
+    assert "not done within" in failure(end, "late")
+
+
+def test_a_closed_output_ends_it(bench: Bench) -> None:
+    assert "closed its output" in failure(bench.sh("exec >&- 2>&-; sleep 300"), "closed")
+
+
+def test_death_before_the_end_is_told_with_how(bench: Bench) -> None:
+    assert "exit code 7" in failure(bench.sh(f"echo '{BEAT}'; exit 7"), "died")
+    assert "SIGKILL" in failure(bench.sh("kill -9 $$"), "died")
+    assert "no end" in failure(bench.sh(f"printf '%s' '{DONE}'"), "malformed")
+
+
+def test_death_after_the_end_is_no_success(bench: Bench) -> None:
+    assert "ended badly (exit code 3)" in failure(bench.sh(f"echo '{DONE}'; exit 3"), "died")
+    assert "SIGSEGV" in failure(bench.sh(f"echo '{DONE}'; kill -SEGV $$"), "died")
+
+
+def test_words_behind_the_end_are_no_success(bench: Bench) -> None:
+    assert "which was the end" in failure(bench.sh(f"echo '{DONE}'; echo '{BEAT}'"), "out_of_order")
+    assert "which was the end" in failure(bench.sh(f"echo '{DONE}'; echo '{DONE}'"), "out_of_order")
+
+
+def test_another_assignment_is_not_this_one(bench: Bench) -> None:
+    said = BEAT.replace("T7-1", "T8-1")
+
+    assert "'T8-1'" in failure(bench.sh(f"echo '{said}'; sleep 300"), "out_of_order")
+
+
+def test_usage_is_kept_when_the_worker_goes_wrong(bench: Bench) -> None:
+    told = f'{{"type":"Progress",{ID},"text":"x","usage":{{"cost_usd":1.5}}}}'
+
+    end = bench.sh(f"echo '{told}'; echo garbage")
+
+    assert isinstance(end.outcome, WorkFailed)
+    assert end.outcome.usage == Usage(cost_usd=1.5)
+
+
+def test_a_program_that_is_not_there_did_not_start(bench: Bench) -> None:
+    end = bench.run("/no/such/program")
+
+    assert "could not be started" in failure(end, "not_started")
+    assert end.exit_code is None
+
+
+def test_an_assignment_that_cannot_be_said_starts_nothing(bench: Bench) -> None:
+    with pytest.raises(Malformed):
+        bench.sh("touch started", assignment=bench.assignment(attempt=-1))
+
+    assert not (bench.folder / "started").exists()
+
+
+# ------------------------------------------------------------------------------------- ending all of it
+
+STUBBORN = """
+import os, signal, subprocess, sys, time
+signal.signal(signal.SIGTERM, signal.SIG_IGN)
+for number in range(3):  # in sessions of their own, and without their mark
+    subprocess.Popen([sys.executable, "-c", "import signal, time; signal.signal(15, 1); time.sleep(300)"],
+        start_new_session=True, env={} if number else None)
+sys.stdout.write(sys.argv[1] + "\\n"); sys.stdout.flush()
+time.sleep(300)
+"""
+
+
+def test_whoever_ignores_the_request_to_end_is_killed_with_all_its_children(bench: Bench) -> None:
+    end = bench.run(sys.executable, "-c", STUBBORN, "garbage")
+
+    failure(end, "malformed")
+    assert end.exit_code == -signal.SIGKILL
+    mark = f"{MARK}={bench.trees[0].id}".encode()
+    assert not any(mark in environment for environment in environments())
+
+
+def environments() -> list[bytes]:
+    found: list[bytes] = []
+    for pid in filter(str.isdecimal, os.listdir("/proc")):
+        try:
+            found.append(Path(f"/proc/{pid}/environ").read_bytes())
+        except OSError:
+            continue
+    return found
+
+
+def test_a_polite_worker_gets_the_time_to_end_by_itself(bench: Bench) -> None:
+    script = "trap 'echo bye >&2; exit 0' TERM; echo garbage; while :; do sleep 0.05; done"
+
+    end = bench.sh(script, grace_seconds=10)
+
+    failure(end, "malformed")
+    assert (end.exit_code, "bye" in end.trouble) == (0, True)
+
+
+def test_whoever_runs_it_can_end_it_with_a_reason(bench: Bench) -> None:
+    reasons = iter(["", "", "the lease is lost"])
+
+    end = bench.sh("sleep 300", on_tick=lambda: next(reasons))
+
+    assert failure(end, "stopped") == "the lease is lost"
+
+
+def test_what_it_says_on_the_way_out_is_kept(bench: Bench) -> None:
+    body = (
+        "work.usage = Usage(cost_usd=0.5)\n"
+        "try:\n  work.progress('begun')\n  time.sleep(60)\nfinally:\n  work.usage = Usage(cost_usd=0.75)"
+    )
+
+    end = bench.python(
+        serve(body), on_tick=lambda: "enough" if Progress in map(type, bench.heard) else "", grace_seconds=10
+    )
+
+    assert failure(end, "stopped") == "enough"
+    assert isinstance(end.outcome, WorkFailed)
+    assert end.outcome.usage == Usage(cost_usd=0.75)
+
+
+def test_an_exception_of_whoever_listens_ends_the_worker_too(bench: Bench) -> None:
+    def fall(_: object) -> None:
+        raise KeyboardInterrupt
+
+    with pytest.raises(KeyboardInterrupt):
+        bench.sh(f"echo '{BEAT}'; sleep 300", on_message=fall)
+
+    assert find_members(bench.trees[0]) == []
+
+
+def test_no_descriptor_is_left_open(bench: Bench) -> None:
+    bench.sh(f"echo '{DONE}'")
+    gc.collect()  # what other tests of this process left to the collector is not ours to count
+    before = os.listdir("/proc/self/fd")
+    for _ in range(3):
+        bench.sh(f"echo '{DONE}'")
+        bench.sh("echo garbage")
+        bench.run("/no/such/program")
+
+    assert len(os.listdir("/proc/self/fd")) == len(before)
+
+
+# ---------------------------------------------------------------------------------- workers in Python
+
+
+def serve(body: str) -> str:
+    lines = "\n".join(f"    {line}" for line in body.splitlines())
+    return f"import os, sys, time\nfrom landlane.worker import *\ndef handle(work):\n{lines}\nserve(handle)\n"
+
+
+def test_a_worker_in_python_needs_only_a_function(bench: Bench) -> None:
+    body = (
+        "print('this is no message')\nos.system('echo nor this')\nwork.usage = Usage(input_tokens=5)\n"
+        "work.progress('half', 0.5)\nreturn work.complete(work.assignment.title, files=['a.py'], notes='n')"
+    )
+
+    end = bench.python(serve(body))
+
+    assert end.outcome == WorkComplete(
+        assignment="T7-1", summary="Tidy", files=("a.py",), usage=Usage(input_tokens=5), notes="n"
+    )
+    assert "this is no message" in end.trouble
+    assert "nor this" in end.trouble
+    assert (end.exit_code, end.ended_by_us) == (0, False)
+
+
+def test_its_heart_beats_while_it_works(bench: Bench) -> None:
+    asked = bench.assignment(heartbeat_seconds=0.15)
+    enough = bench.folder / "enough"
+
+    def hear(message: object) -> None:
+        bench.heard.append(message)
+        if sum(isinstance(one, Heartbeat) for one in bench.heard) == 5:
+            enough.touch()
+
+    body = f"while not os.path.exists({str(enough)!r}):\n  time.sleep(0.02)\nreturn work.complete('worked')"
+    end = bench.python(serve(body), assignment=asked, on_message=hear)
+
+    assert isinstance(end.outcome, WorkComplete)
+    assert sum(isinstance(one, Heartbeat) for one in bench.heard) >= 5
+
+
+@pytest.mark.parametrize(
+    ("body", "code", "reason"),
+    [
+        ("raise ValueError('no such date')", "failed", "ValueError: no such date"),
+        ("raise Failure('429', code='rate_limited', retry_after_seconds=3)", "rate_limited", "429"),
+        ("return 'done'", "failed", "the handler returned str"),
+        ("return work.complete('x', files=['../x'])", "failed", "no path inside"),
+        ("os.kill(os.getpid(), 15)\ntime.sleep(60)", "stopped", "SIGTERM"),
+    ],
+)
+def test_whatever_goes_wrong_in_it_is_said(bench: Bench, body: str, code: str, reason: str) -> None:
+    end = bench.python(serve(body))
+
+    assert reason in failure(end, code)
+    assert (end.exit_code, end.ended_by_us) == (0, False)
+
+
+def test_it_refuses_what_is_no_assignment() -> None:
+    done = subprocess.run(
+        [sys.executable, "-c", serve("return None")], input=b"hello\n", capture_output=True, timeout=60
+    )
+
+    assert (done.returncode, done.stdout) == (1, b"")
+    assert b"cannot be understood" in done.stderr
+
+
+# ------------------------------------------------------------------------------------------- examples
+
+
+def tidy(bench: Bench, example: str) -> tuple[WorkerEnd, Path, Path]:
+    checkout, scratch = bench.folder / "checkout", bench.folder / "scratch"
+    (checkout / "src").mkdir(parents=True)
+    scratch.mkdir()
+    (checkout / "src" / "a.py").write_text('a = "\\\\"  \n\tb\n')
+    (checkout / "src" / "b.py").write_text("b = 1\n")
+    (checkout / "other.py").write_text("c = 1  \n")
+    subprocess.run(["git", "init", "--quiet"], cwd=checkout, check=True)
+    subprocess.run(["git", "add", "--all"], cwd=checkout, check=True)
+    asked = bench.assignment(folder=str(checkout), scratch=str(scratch), paths=("src/*.py",))
+    return bench.run(str(EXAMPLES / example), assignment=asked), checkout, scratch
+
+
+def test_the_example_in_shell_hands_back_a_patch(bench: Bench) -> None:
+    end, checkout, _ = tidy(bench, "worker.sh")
+
+    assert isinstance(end.outcome, WorkComplete), end
+    assert end.outcome.patch is not None
+    subprocess.run(["git", "apply"], cwd=checkout, input=end.outcome.patch.encode(), check=True)
+    assert (checkout / "src" / "a.py").read_text() == 'a = "\\\\"\n\tb\n'
+    assert (checkout / "other.py").read_text() == "c = 1  \n"
+    assert {type(one) for one in bench.heard} >= {Heartbeat, Progress}
+    assert not end.ended_by_us
+
+
+def test_the_example_in_python_hands_back_files(bench: Bench) -> None:
+    program = os.environ["PATH"]
+    os.environ["PATH"] = f"{Path(sys.executable).parent}{os.pathsep}{program}"
+    try:
+        end, checkout, scratch = tidy(bench, "worker.py")
+    finally:
+        os.environ["PATH"] = program
+
+    assert isinstance(end.outcome, WorkComplete), end
+    assert end.outcome.files == ("src/a.py",)
+    assert (scratch / "src" / "a.py").read_text() == 'a = "\\\\"\n\tb\n'
+    assert (checkout / "src" / "a.py").read_text() == 'a = "\\\\"  \n\tb\n'
+
+
+def test_the_example_in_shell_ends_when_it_is_told_to(bench: Bench) -> None:
+    (bench.folder / "slow").mkdir()
+    git = bench.folder / "slow" / "git"
+    git.write_text("#!/bin/sh\ntouch ../begun; exec sleep 300\n")
+    git.chmod(0o755)
+    asked = bench.assignment(folder=str(bench.folder / "slow"), scratch=str(bench.folder), paths=("a",))
+    program = os.environ["PATH"]
+    os.environ["PATH"] = f"{git.parent}{os.pathsep}{program}"
+    give_up_at = time.monotonic() + 30
+
+    def stop() -> str:
+        assert time.monotonic() < give_up_at
+        return "enough" if (bench.folder / "begun").exists() else ""
+
+    try:
+        end = bench.run(str(EXAMPLES / "worker.sh"), assignment=asked, on_tick=stop, grace_seconds=10)
+    finally:
+        os.environ["PATH"] = program
+
+    assert failure(end, "stopped") == "enough"
+    assert end.exit_code == 0

@@ -1,0 +1,176 @@
+"""The manifest makes a workspace runnable, or it is not there at all; slots are leased and let go with it."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+import pytest
+
+from landlane.errors import Held, LandlaneError
+from landlane.state.slots import list_slots
+from landlane.tasks.change import block_task
+from landlane.workspaces.environment import shell_environment
+from tests.support.rescue import git
+from tests.support.workspaces import KINDS, Yard
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+pytestmark = pytest.mark.integration
+
+kinds = pytest.mark.parametrize("kind", KINDS)
+
+SLOTS = """
+[slots.database]
+names = ["db1", "db2"]
+[workspace.slots]
+PORT = "port"
+DATABASE = "database"
+"""
+
+
+@pytest.fixture
+def yard(repository: Path) -> Iterator[Yard]:
+    (repository / ".gitignore").write_text(".env\nnode_modules\nvendor/\ngenerated/\nseen.json\n")
+    git(repository, "add", ".gitignore")
+    git(repository, "commit", "--quiet", "-m", "Ignore")
+    yard = Yard(repository)
+    yield yard
+    yard.end()
+
+
+@kinds
+def test_it_is_copied_linked_installed_generated_and_checked(yard: Yard, kind: str) -> None:
+    home = yard.repository
+    (home / ".env").write_text("SECRET=1\n")
+    (home / ".env").chmod(0o600)
+    (home / "node_modules" / "left-pad").mkdir(parents=True)
+    (home / "vendor" / "deep").mkdir(parents=True)
+    (home / "vendor" / "deep" / "lib").write_text("library\n")
+    (home / "vendor" / "link").symlink_to("deep/lib")
+    yard.settings("""
+[workspace]
+copy = [".env", "vendor"]
+link = ["node_modules"]
+install = ["mkdir generated", "test -f .env"]
+generate = ["echo $LANDLANE_TASK > generated/task"]
+check = "test -d node_modules/left-pad && grep -q SECRET .env"
+""")
+
+    workspace = yard.open(kind=kind).workspace
+
+    path = Path(workspace.path)
+    assert (path / ".env").stat().st_mode & 0o777 == 0o600
+    assert (path / "vendor/link").is_symlink()
+    assert (path / "vendor/link").read_text() == "library\n"
+    assert (path / "node_modules").readlink() == home / "node_modules"
+    assert (path / "generated/task").read_text() == f"{workspace.task}\n"
+    assert git(path, "status", "--porcelain") == ""
+    assert [word for word in yard.told if word.startswith("check: ")]
+
+
+@kinds
+@pytest.mark.parametrize(
+    ("manifest", "step", "missing"),
+    [
+        ('copy = [".env"]', "copy", ".env is not in the main checkout"),
+        ('link = ["node_modules"]', "link", "node_modules is not in the main checkout"),
+        ('install = ["true", "echo no such package >&2; exit 3"]', "install", "no such package"),
+        ('generate = ["exit 4"]', "generate", "`exit 4` ended with 4"),
+        ('check = "no-such-program"', "check", "no-such-program"),
+        ('install = ["sleep 60"]\nlimit = "1s"', "install", "took longer than 1s"),
+        ('copy = ["../outside"]', "copy", "'../outside' leads out of the repository"),
+        ('copy = ["/etc/passwd"]', "copy", "'/etc/passwd' leads out of the repository"),
+        ('link = ["a/../../outside"]', "link", "leads out of the repository"),
+        ('copy = ["."]', "copy", "leads out of the repository"),
+        ('copy = [".git"]', "copy", "'.git' belongs to git"),
+        ('link = [".git/hooks"]', "link", "'.git/hooks' belongs to git"),
+    ],
+)
+def test_what_is_missing_is_named_and_nothing_is_left(
+    yard: Yard, kind: str, manifest: str, step: str, missing: str
+) -> None:
+    yard.repository.with_name("outside").write_text("not yours\n")
+    yard.settings(f"[workspace]\n{manifest}\n{SLOTS}")
+
+    with pytest.raises(LandlaneError) as raised:
+        yard.open(kind=kind)
+
+    assert raised.value.code == "WORKSPACE_NOT_RUNNABLE"
+    assert raised.value.facts["step"] == step
+    assert missing in raised.value.message
+    assert yard.leftovers() == []
+    (failed,) = yard.known(with_closed=True)
+    assert failed.state == "failed"
+    assert missing in failed.why
+
+
+@kinds
+def test_a_linked_folder_of_the_repository_does_not_lead_out(yard: Yard, kind: str) -> None:
+    outside = yard.repository.with_name("outside")
+    outside.mkdir()
+    (yard.repository / "way").symlink_to(outside)
+    git(yard.repository, "add", "way")
+    git(yard.repository, "commit", "--quiet", "-m", "A link that leads out")
+    (yard.repository / "way" / "new").write_text("x")
+    yard.settings('[workspace]\ncopy = ["way/new"]\n')
+
+    with pytest.raises(LandlaneError, match="leads out"):
+        yard.open(kind=kind)
+
+    assert [path.name for path in outside.iterdir()] == ["new"]
+
+
+@kinds
+def test_slots_are_leased_exported_and_freed(yard: Yard, kind: str) -> None:
+    yard.settings(
+        "[workspace]\n"
+        'check = \'printf "{\\"port\\": %s, \\"db\\": \\"%s\\"}" $PORT $DATABASE > seen.json\'\n' + SLOTS
+    )
+
+    first, second = yard.open(kind=kind).workspace, yard.open(kind=kind).workspace
+
+    environment = first.environment
+    assert environment["DATABASE"] == "db1"
+    assert second.environment["DATABASE"] == "db2"
+    assert environment["PORT"] != second.environment["PORT"]
+    seen = json.loads(Path(first.path, "seen.json").read_text())
+    assert (str(seen["port"]), seen["db"]) == (environment["PORT"], "db1")
+    assert f"export PORT={environment['PORT']}" in shell_environment(first)
+    yard.close(first)
+    assert {slot.place for slot in list_slots(yard.house().context)} == {second.environment["PORT"], "db2"}
+    yard.close(second)
+    assert yard.leftovers() == []
+
+
+@kinds
+def test_without_a_free_slot_nothing_is_left(yard: Yard, kind: str) -> None:
+    yard.settings(SLOTS)
+    yard.open(kind=kind)
+    yard.open(kind=kind)
+    before = yard.leftovers()
+
+    with pytest.raises(Held) as raised:
+        yard.open(kind=kind, agent="bob")
+
+    assert (raised.value.code, raised.value.exit_code) == ("SLOT_TAKEN", 3)
+    assert "DATABASE" in raised.value.message
+    assert yard.leftovers() == before
+
+
+@kinds
+def test_whoever_adopts_a_workspace_gets_its_slots(yard: Yard, kind: str) -> None:
+    yard.settings(SLOTS)
+    task = yard.task()
+    first = yard.open(task, agent="bob", kind=kind).workspace
+    yard.leave("bob")
+    assert list_slots(yard.house().context) == []
+    block_task(yard.house().context, None, task, "looked into")  # so that it is the same attempt still
+
+    second = yard.open(task, kind=kind).workspace
+
+    assert second.id == first.id
+    assert second.environment == first.environment
+    assert {slot.agent for slot in list_slots(yard.house().context)} == {"ann"}
