@@ -364,7 +364,7 @@ def test_two_that_end_while_the_other_looks_do_not_miss_each_other(
             assert go_on.wait(30)
         return judge(*arguments, **options)  # type: ignore[arg-type]
 
-    monkeypatch.setattr(fans, "judge", slow)
+    monkeypatch.setattr(join, "judge", slow)
     first = Background(lambda: end(ann, "T2"))
     assert reached.wait(30)
     second = Background(lambda: end(bob, "T3"))

@@ -282,7 +282,7 @@ def test_a_chain_that_was_rewritten_with_care_still_shows_against_the_file(site:
 WRITING_PROCESS = """
 import sys
 from pathlib import Path
-from landlane.claims import take as claims, read as held
+from landlane.claims import release, take as claims
 from landlane.sessions import join as sessions
 from landlane.testing.repositories import open_context
 context = open_context(Path(sys.argv[1]), sys.argv[2])
@@ -293,7 +293,7 @@ for number in range(int(sys.argv[4])):
     pattern = context.repository.pattern_of(f"{session.agent}/{number}", "literal")
     claims.take(context, session, claims.make_request(context, (pattern,)))
     if number % 2:
-        held.release(context, session, None)
+        release.release(context, session, None)
 """
 
 

@@ -239,7 +239,7 @@ def test_a_command_belongs_to_the_session_of_the_process_that_started_it(live_si
     ann = live_site.agent("ann", process=live_site.context().processes.current())
     script = (
         "import sys; from pathlib import Path\n"
-        "from landlane.sessions.join import Caller, identify\n"
+        "from landlane.sessions.identify import Caller, identify\n"
         "from landlane.testing.repositories import open_context\n"
         "context = open_context(Path(sys.argv[1]), sys.argv[2])\n"
         "print(identify(context, Caller(agent_variable='bob', person='pat')).session.id)\n"

@@ -177,8 +177,8 @@ def test_a_death_right_after_a_session_began_leaves_it_to_whoever_joins_next(
     let_die(
         repository,
         """
-from landlane.sessions import join as sessions
-sessions.join = die_after(sessions.join)
+from landlane.sessions import identify
+identify.join = die_after(identify.join)
 Landlane(folder, agent="ann")
 """,
     )
@@ -205,7 +205,7 @@ ann.leave()
     assert_healed(repository, holding=set())
 
 
-@pytest.mark.parametrize("point", ["open_store", "begin_repository", "_ignores_case", "_notice_restore"])
+@pytest.mark.parametrize("point", ["open_store", "begin_repository", "_ignores_case", "notice_restore"])
 def test_a_death_in_the_very_first_command_leaves_a_repository_that_works(
     repository: Path, store: str, point: str
 ) -> None:

@@ -16,7 +16,7 @@ import pytest
 from landlane.errors import Malformed
 from landlane.tasks import add as task_adding
 from landlane.tasks import change as tasks
-from landlane.tasks import dependencies, return_lapsed
+from landlane.tasks import dependencies, finish, return_lapsed
 from landlane.tasks.model import NewTask
 from tests.support.sites import Background, Site
 from tests.support.work_queue import add, end, state, take, take_nothing
@@ -85,8 +85,8 @@ def test_who_begins_to_wait_for_a_task_that_ends_just_now_is_not_left_waiting(
     ann, bob = live_site.agent("ann"), live_site.agent("bob")
     add(ann, "a")
     take(ann)
-    pause = Pause(dependencies.unblock_dependents)
-    monkeypatch.setattr(dependencies, "unblock_dependents", pause)
+    pause = Pause(finish.unblock_dependents)
+    monkeypatch.setattr(finish, "unblock_dependents", pause)
     ending = Background(lambda: end(ann, "T1"))
     assert pause.reached.wait(30)
     adding = Background(lambda: add(bob, "b", after=["T1"]))

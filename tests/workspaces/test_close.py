@@ -439,7 +439,7 @@ def test_a_restoring_that_fails_leaves_nothing_in_the_way(
     def fail(_: str) -> None:
         raise RepositoryError("the disk is full", code="GIT_FAILED", hint="make room")
 
-    monkeypatch.setattr("landlane.rescue.save.checkouts.write_files", fail)
+    monkeypatch.setattr("landlane.rescue.restore.checkouts.write_files", fail)
     with pytest.raises(RepositoryError, match="the disk is full"):
         bring_back(yard, closed.rescue)
     monkeypatch.undo()
