@@ -13,7 +13,7 @@ from landlane.errors import Malformed
 from landlane.plans.model import new_task
 from landlane.plans.parse import read_plan
 from landlane.reviews.model import check_step, feedback_text, is_meant, judge, reconcile, step_of
-from landlane.reviews.verdict import Finding, Opinion, make_opinion, read_opinion
+from landlane.reviews.verdict_model import Finding, Opinion, make_opinion, read_opinion
 
 pytestmark = pytest.mark.unit
 

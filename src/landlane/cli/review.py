@@ -81,7 +81,7 @@ def _read_verdict(name: str) -> dict[str, Any]:
         return {}
     import json
 
-    from landlane.reviews.verdict import bad_verdict
+    from landlane.reviews.verdict_model import bad_verdict
 
     try:
         found = json.loads(read_file(name, "--findings", _LONGEST))

@@ -36,7 +36,7 @@ from landlane.reviews.records import (
     unknown_review,
 )
 from landlane.reviews.review_claims import end_holder, give_claims, living_author
-from landlane.reviews.verdict import APPROVE, REJECT
+from landlane.reviews.verdict_model import APPROVE, REJECT
 from landlane.sessions.notices import add_notice
 from landlane.store import records
 from landlane.tasks.add import forget_signs

@@ -22,7 +22,7 @@ from landlane.reviews.records import (
     review_from,
     unknown_review,
 )
-from landlane.reviews.verdict import Opinion, bad_verdict, make_opinion, read_opinion
+from landlane.reviews.verdict_model import Opinion, bad_verdict, make_opinion, read_opinion
 from landlane.sessions.worker_sessions import keeper_of
 from landlane.store import records
 from landlane.tasks.finish import finish

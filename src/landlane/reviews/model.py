@@ -7,7 +7,7 @@ findings in order and finds what contradicts itself; `judge` says what the verdi
 from __future__ import annotations
 
 from landlane.errors import Malformed
-from landlane.reviews.verdict import APPROVE, REJECT, SEVERITIES, Finding, Opinion
+from landlane.reviews.verdict_model import APPROVE, REJECT, SEVERITIES, Finding, Opinion
 from landlane.text import check_label
 from landlane.values import value
 

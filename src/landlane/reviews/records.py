@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from landlane.errors import Malformed
 from landlane.reviews.model import APPROVED, REJECTED, Review
-from landlane.reviews.verdict import Opinion, read_findings
+from landlane.reviews.verdict_model import Opinion, read_findings
 from landlane.store import records
 from landlane.tasks.model import ENDED
 

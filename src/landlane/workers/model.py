@@ -2,17 +2,7 @@
 
 from __future__ import annotations
 
-import time
-
-from landlane.values import replace, value
-
-TYPE_CHECKING = False
-if TYPE_CHECKING:
-    from typing import Any
-
-    from landlane.processes.fork_server import Forked
-    from landlane.tasks.model import Task
-
+from landlane.values import value
 
 ALL_TAKEN = "all places are taken"  # the plainest reason to wait
 STARTING = "starting"  # a keeper that has not taken its task yet
@@ -79,43 +69,3 @@ class RunSummary:
     unknown_costs: int = 0
     paused: str = ""
     is_stopped: bool = False
-
-
-class Kept:
-    """A keeper that runs, and what it told."""
-
-    def __init__(self, forked: Forked, task: Task, kind: str) -> None:
-        now = time.monotonic()
-        self.fork = forked
-        self.task = task
-        self.kind = kind  # the agent's name
-        self.place = Place(
-            task=task.id,
-            title=task.title,
-            agent=kind,
-            attempt=task.attempt + 1,
-            stage=STARTING,
-            doing="",
-            since=now,
-            heard=now,
-        )
-        self.outcome: dict[str, Any] = {}
-
-    def hear(self, told: dict[str, Any]) -> None:
-        """Take in what the keeper tells."""
-        event = told.get("event")
-        changes: dict[str, Any] = {"heard": time.monotonic()}
-        if event == "taken":
-            changes |= {"stage": "preparing", "agent": told["agent"], "attempt": told["attempt"]}
-        elif event == "started":
-            changes["stage"] = "working"
-        elif event == "stage":
-            changes["stage"] = told["stage"]
-        elif event == "says":
-            usage: dict[str, Any] = told.get("usage") or {}
-            changes["doing"] = told.get("doing") or self.place.doing
-            if usage.get("cost_usd") is not None:
-                changes["cost_usd"] = usage["cost_usd"]
-        elif event == "ended":
-            self.outcome = told
-        self.place = replace(self.place, **changes)

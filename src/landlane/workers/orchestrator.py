@@ -24,7 +24,7 @@ from landlane.tasks.model import AT_WORK, BLOCKED, DEAD, DONE, DROPPED, FAILED, 
 from landlane.tasks.read import list_tasks
 from landlane.workers.admit import Admission, Refusal
 from landlane.workers.agents import role_for
-from landlane.workers.model import ALL_TAKEN, Glance, Kept, RunSummary, RunWish
+from landlane.workers.model import ALL_TAKEN, Glance, RunSummary, RunWish
 from landlane.workers.recover_attempts import close_left, end_orphaned
 from landlane.workers.submit_abandoned_proved import proved_waiting
 from landlane.workers.supervisor_processes import (
@@ -34,6 +34,7 @@ from landlane.workers.supervisor_processes import (
     STOP_SECONDS,
     TICK_SECONDS,
     Crew,
+    Kept,
 )
 
 TYPE_CHECKING = False

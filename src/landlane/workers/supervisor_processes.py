@@ -6,8 +6,9 @@ import select
 import signal
 import time
 
+from landlane.values import replace
 from landlane.workers.admit import Refusal
-from landlane.workers.model import STARTING
+from landlane.workers.model import STARTING, Place
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -16,7 +17,8 @@ if TYPE_CHECKING:
 
     from landlane.processes.fork_server import Forked
     from landlane.tasks.model import Task
-    from landlane.workers.model import Kept, RunWish
+    from landlane.workers.model import RunWish
+
 
 TICK_SECONDS = 0.2
 AGAIN_SECONDS = 2.0  # before a task is tried once more that could not be had
@@ -146,3 +148,43 @@ class Crew:
     def _signal(self, number: int) -> None:
         for one in self._kept:
             one.fork.signal(number)
+
+
+class Kept:
+    """A keeper that runs, and what it told."""
+
+    def __init__(self, forked: Forked, task: Task, kind: str) -> None:
+        now = time.monotonic()
+        self.fork = forked
+        self.task = task
+        self.kind = kind  # the agent's name
+        self.place = Place(
+            task=task.id,
+            title=task.title,
+            agent=kind,
+            attempt=task.attempt + 1,
+            stage=STARTING,
+            doing="",
+            since=now,
+            heard=now,
+        )
+        self.outcome: dict[str, Any] = {}
+
+    def hear(self, told: dict[str, Any]) -> None:
+        """Take in what the keeper tells."""
+        event = told.get("event")
+        changes: dict[str, Any] = {"heard": time.monotonic()}
+        if event == "taken":
+            changes |= {"stage": "preparing", "agent": told["agent"], "attempt": told["attempt"]}
+        elif event == "started":
+            changes["stage"] = "working"
+        elif event == "stage":
+            changes["stage"] = told["stage"]
+        elif event == "says":
+            usage: dict[str, Any] = told.get("usage") or {}
+            changes["doing"] = told.get("doing") or self.place.doing
+            if usage.get("cost_usd") is not None:
+                changes["cost_usd"] = usage["cost_usd"]
+        elif event == "ended":
+            self.outcome = told
+        self.place = replace(self.place, **changes)
