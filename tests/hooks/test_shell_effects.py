@@ -23,7 +23,7 @@ from landlane.hooks.shell.effects import after_shell, before_shell, settle_open
 from landlane.hooks.shell.ownership import names_file
 from landlane.journal.read import read_entries
 from landlane.protocol.hook_events import DENY, HOLD, NOTHING, TELL, Event
-from landlane.sessions.client_sessions import ClientName, begin_child
+from landlane.sessions.client_sessions import ClientName, begin_child, bind
 from landlane.sessions.file_versions import last_seen, remember
 from landlane.sessions.join import join
 from landlane.sessions.notices import take_notices
@@ -267,6 +267,7 @@ def test_a_write_by_the_holder_itself_is_nobodys_breach(place: Place) -> None:
 
 
 def test_the_holders_hook_may_come_a_moment_later(place: Place, monkeypatch: pytest.MonkeyPatch) -> None:
+    bind(place.context, ClientName(client="claude", session="y"), join(place.context, "beth"))
     before_shell(place.site, place.ann, place.event("before", "make"))
     file = place.root / "src/a.py"
     file.write_text("by beth\n")
@@ -280,6 +281,15 @@ def test_the_holders_hook_may_come_a_moment_later(place: Place, monkeypatch: pyt
 
     assert after_shell(place.site, place.ann, place.event("after", "make")) == NOTHING
     assert len(slept) == 1
+
+
+def test_there_is_no_wait_for_a_holder_without_hooks(place: Place, monkeypatch: pytest.MonkeyPatch) -> None:
+    def pause() -> None:
+        pytest.fail("waited for a report that cannot come")
+
+    monkeypatch.setattr("landlane.hooks.shell.ownership._pause", pause)
+
+    assert "Take it back now" in place.shell("echo x > src/a.py").text
 
 
 @pytest.mark.usefixtures("quick")

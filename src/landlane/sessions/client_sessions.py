@@ -76,6 +76,11 @@ def _bound_row(reading: Reading, name: ClientName) -> tuple[str, str] | None:
     return (row[0], row[1]) if row else None
 
 
+def is_client_session(reading: Reading, session: str) -> bool:
+    """Whether a coding client, one of its subagents or a worker is bound to the session."""
+    return bool(reading.all("client_session_of", session=session))
+
+
 def bind(context: Context, name: ClientName, joined: Joined, parent: str = "") -> Bound:
     """From now on the client's session is this one of ours."""
     bound = _bind(context, name, joined, parent, lambda _: True)

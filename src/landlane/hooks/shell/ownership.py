@@ -15,6 +15,7 @@ from landlane.claims.read import list_claims
 from landlane.errors import PatternError
 from landlane.files import look_at
 from landlane.patterns.pattern import covers_branch
+from landlane.sessions.client_sessions import is_client_session
 from landlane.sessions.file_versions import last_seen
 from landlane.sessions.tool_calls import calls_during
 from landlane.values import replace, value
@@ -179,14 +180,26 @@ def remembered_as(effect: Effect) -> str:
 
 
 def without_the_holders_own(site: Site, effects: Sequence[Effect]) -> list[Effect]:
-    """Leave out what the holder wrote itself; its hook is given a moment to say so."""
-    open_ones = list(effects)
+    """Leave out what the holder wrote itself; its hook gets a moment to report it.
+
+    Only sessions of coding clients have hooks, so there is no wait for any other holder.
+    """
     give_up_at = time.monotonic() + _WAIT_SECONDS
-    while True:
-        open_ones = [one for one in open_ones if not _is_holders_own(site.context, one)]
-        if time.monotonic() >= give_up_at or not any(one.holder_session for one in open_ones):
-            return open_ones
+    open_ones = _not_written_by_holder(site.context, effects)
+    reporting = {one.holder_session for one in open_ones if _has_hooks(site.context, one.holder_session)}
+    while time.monotonic() < give_up_at and any(one.holder_session in reporting for one in open_ones):
         _pause()
+        open_ones = _not_written_by_holder(site.context, open_ones)
+    return open_ones
+
+
+def _not_written_by_holder(context: Context, effects: Sequence[Effect]) -> list[Effect]:
+    return [one for one in effects if not _is_holders_own(context, one)]
+
+
+def _has_hooks(context: Context, session: str) -> bool:
+    """Whether a coding client is bound to the session; its hooks record what it writes."""
+    return bool(session) and context.store.view(lambda reading: is_client_session(reading, session))
 
 
 def _pause() -> None:
