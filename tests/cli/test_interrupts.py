@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING
 
 import pytest
 
+from landlane.sessions.wait_queue import ALIVE_MS
 from tests.support.shell import LANDLANE, eventually
 
 if TYPE_CHECKING:
@@ -41,6 +42,7 @@ def test_a_killed_waiter_does_not_block_the_line_for_long(shell: Shell) -> None:
         waiter.signal(signal.SIGKILL)
         waiter.end()
     shell.ask("release", "--all", "--as", "ann")
+    shell.pass_time(ALIVE_MS / 1000)
 
     assert shell.ask("claim", "a", "--as", "cat", "--wait", "20s")["granted"][0]["holder"] == "cat"
 

@@ -176,6 +176,7 @@ def test_a_registered_shell_whose_lease_ran_out_is_told_so_and_never_taken_for_t
         text=True,
     ) as registered:
         eventually(lambda: "claim.taken" in shell.kinds())
+        shell.pass_time(8)
         shell.ask("claim", "x", "--as", "bob", "--wait", "60s")
         told, _ = registered.communicate("go\n", timeout=60)
 

@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING
 
 import pytest
 
+from landlane.sessions.wait_queue import ALIVE_MS
 from tests.support.shell import eventually, fingerprint
 
 if TYPE_CHECKING:
@@ -125,6 +126,7 @@ def test_a_killed_waiter_is_passed_over(furnished: Shell) -> None:
         dead.signal(signal.SIGKILL)
         dead.end(20)
     furnished.ask("slot", "free", slot["id"], "--as", "ann")
+    furnished.pass_time(ALIVE_MS / 1000)
 
     assert furnished.ask("slot", "take", "gpu", "--wait", "20s", "--as", "carl")["slot"]["holder"] == "carl"
 

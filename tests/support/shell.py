@@ -19,6 +19,8 @@ import time
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Self
 
+from tests.support.command_server import can_fork, run_forked
+
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping
     from types import TracebackType
@@ -67,10 +69,14 @@ class Shell:
         return self.run_program(LANDLANE, *words, stdin=stdin, limit_seconds=limit_seconds)
 
     def run_program(self, *words: str, stdin: str = "", limit_seconds: float = LIMIT_SECONDS) -> Ended:
+        environment = {**os.environ, **self.environment}
+        if words[0] == LANDLANE and not self.prefix and can_fork(environment):
+            ended = run_forked(words, str(self.folder), environment, stdin.encode(), limit_seconds)
+            return Ended(list(words), ended[0], ended[1].decode(), ended[2].decode())
         done = subprocess.run(
             (*self.prefix, *words),
             cwd=self.folder,
-            env={**os.environ, **self.environment},
+            env=environment,
             input=stdin.encode(),
             capture_output=True,
             timeout=limit_seconds,
@@ -123,6 +129,12 @@ class Shell:
                 return bool(db.execute("SELECT count(*) FROM waiters").fetchone()[0])
 
         eventually(has_waiter)
+
+    def pass_time(self, seconds: float) -> None:
+        """Let time pass for every command that starts from now on: the store's clock is put forward."""
+        with contextlib.closing(sqlite3.connect(self.state / "store.db", timeout=LIMIT_SECONDS)) as db, db:
+            ahead = "UPDATE meta SET value = CAST(value AS INTEGER) + ? WHERE key = 'base'"
+            assert db.execute(ahead, (round(seconds * 1000),)).rowcount == 1
 
     def holders(self) -> dict[str, str]:
         """Who holds what."""
