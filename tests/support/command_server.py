@@ -8,8 +8,10 @@ LANDLANE_TEST_STARTS to start the program itself every time, as `make soak` does
 from __future__ import annotations
 
 import atexit
+import contextlib
 import json
 import os
+import select
 import selectors
 import signal
 import socket
@@ -43,100 +45,106 @@ def can_fork(environment: Mapping[str, str]) -> bool:
     )
 
 
-def run_forked(
-    words: Sequence[str], folder: str, environment: Mapping[str, str], stdin: bytes, limit_seconds: float
-) -> tuple[int, bytes, bytes]:
-    """Run a command to its end: its exit code (negative for a signal) and what it wrote.
+class Forked:
+    """A command that runs in a child of the server; used like a `Popen` with pipes.
 
-    Raises:
-        subprocess.TimeoutExpired: it took longer than the limit, and was killed.
+    Without `stdin` it reads from nothing.
     """
-    os.stat(folder)
-    pipes = [os.pipe() for _ in range(3)]
-    (given, feed), (out, said), (err, noted) = pipes
-    try:
-        call = _server().call(words, folder, environment, (given, said, noted))
-    except BaseException:
-        _close(feed, out, err)
-        raise
-    finally:
-        _close(given, said, noted)
-    try:
-        texts = _communicate(feed, stdin, out, err, time.monotonic() + limit_seconds)
-        if texts is None:
-            call.kill()
-            raise subprocess.TimeoutExpired(list(words), limit_seconds)
-        return call.status(), *texts
-    finally:
-        call.close()
 
-
-def _communicate(feed: int, stdin: bytes, out: int, err: int, until: float) -> tuple[bytes, bytes] | None:
-    """Feed and read until both outputs are closed; nothing if that takes too long."""
-    kept: dict[int, list[bytes]] = {out: [], err: []}
-    left = memoryview(stdin)
-    open_files = {out, err, feed}
-    try:
-        with selectors.DefaultSelector() as selector:
-            for file in (out, err):
-                selector.register(file, selectors.EVENT_READ)
-            if left:
-                os.set_blocking(feed, False)
-                selector.register(feed, selectors.EVENT_WRITE)
-            else:
-                open_files.discard(feed)
-                os.close(feed)
-            while open_files & {out, err}:
-                remaining = until - time.monotonic()
-                if remaining <= 0:
-                    return None
-                for key, _ in selector.select(remaining):
-                    is_done = False
-                    if key.fd == feed:
-                        try:
-                            left = left[os.write(feed, left[:65536]) :]
-                        except BrokenPipeError:
-                            left = left[:0]
-                        is_done = not left
-                    else:
-                        more = os.read(key.fd, 65536)
-                        kept[key.fd].append(more)
-                        is_done = not more
-                    if is_done:
-                        selector.unregister(key.fd)
-                        open_files.discard(key.fd)
-                        os.close(key.fd)
-    finally:
-        _close(*open_files)
-    return b"".join(kept[out]), b"".join(kept[err])
-
-
-def _close(*files: int) -> None:
-    for file in files:
-        os.close(file)
-
-
-# ------------------------------------------------------------------------------------------ the caller's side
-
-
-class _Call:
-    """A command that runs in a child of the server."""
-
-    def __init__(self, line: socket.socket) -> None:
-        self._line = line
-        self.pid = int.from_bytes(self._receive(4), sys.byteorder)
+    def __init__(
+        self, words: Sequence[str], folder: str, environment: Mapping[str, str], stdin: bytes | None = None
+    ) -> None:
+        os.stat(folder)
+        self.args = list(words)
+        self.returncode: int | None = None
         self.cpu_seconds = 0.0
+        given, self._feed = (os.open(os.devnull, os.O_RDONLY), -1) if stdin is None else os.pipe()
+        (out, said), (err, noted) = os.pipe(), os.pipe()
+        self.stdout = os.fdopen(out, "rb", buffering=0)
+        self.stderr = os.fdopen(err, "rb", buffering=0)
+        self._left = memoryview(stdin or b"")
+        self._line = _server().call(words, folder, environment, (given, said, noted))
+        for file in (given, said, noted):
+            os.close(file)
+        self.pid = int.from_bytes(self._receive(4), sys.byteorder)
+        try:
+            self._watch = os.pidfd_open(self.pid)
+        except ProcessLookupError:  # it has ended already
+            self._watch = -1
+
+    def poll(self) -> int | None:
+        if self.returncode is None and select.select([self._line], [], [], 0)[0]:
+            self.wait()
+        return self.returncode
+
+    def wait(self) -> int:
+        if self.returncode is None:
+            status, self.cpu_seconds = _STATUS.unpack(self._receive(_STATUS.size))
+            self.returncode = os.waitstatus_to_exitcode(status)
+            self._line.close()
+            if self._watch >= 0:
+                os.close(self._watch)
+        return self.returncode
+
+    def send_signal(self, number: int) -> None:
+        if self.poll() is None and self._watch >= 0:
+            with contextlib.suppress(ProcessLookupError):
+                signal.pidfd_send_signal(self._watch, number)
 
     def kill(self) -> None:
-        os.kill(self.pid, signal.SIGKILL)  # it stays a zombie until the server has sent its status
-        self.status()
+        self.send_signal(signal.SIGKILL)
 
-    def status(self) -> int:
-        status, self.cpu_seconds = _STATUS.unpack(self._receive(_STATUS.size))
-        return os.waitstatus_to_exitcode(status)
+    def communicate(self, timeout: float) -> tuple[bytes, bytes]:
+        """Wait for its end; what it wrote, and nobody has read yet.
+
+        Raises:
+            subprocess.TimeoutExpired: that took too long.
+        """
+        kept: dict[int, list[bytes]] = {self.stdout.fileno(): [], self.stderr.fileno(): []}
+        out, err = kept.values()
+        until = time.monotonic() + timeout
+        with selectors.DefaultSelector() as selector:
+            for file in kept:
+                selector.register(file, selectors.EVENT_READ)
+            if self._feed >= 0:
+                os.set_blocking(self._feed, False)
+                selector.register(self._feed, selectors.EVENT_WRITE)
+            while selector.get_map():
+                ready = selector.select(until - time.monotonic())
+                if not ready and time.monotonic() >= until:
+                    raise subprocess.TimeoutExpired(self.args, timeout)
+                for key, _ in ready:
+                    if key.fd == self._feed:
+                        is_done = self._write_some()
+                    else:
+                        kept[key.fd].append(os.read(key.fd, 65536))
+                        is_done = not kept[key.fd][-1]
+                    if is_done:
+                        selector.unregister(key.fd)
+                        if key.fd == self._feed:
+                            self._close_feed()
+        self.wait()
+        self.close()
+        return b"".join(out), b"".join(err)
 
     def close(self) -> None:
-        self._line.close()
+        """Close our ends of its pipes."""
+        self.stdout.close()
+        self.stderr.close()
+        self._close_feed()
+
+    def _write_some(self) -> bool:
+        """Feed it; tells whether that was all, or nobody reads any more."""
+        try:
+            self._left = self._left[os.write(self._feed, self._left[:65536]) :] if self._left else self._left
+        except BrokenPipeError:
+            self._left = self._left[:0]
+        return not self._left
+
+    def _close_feed(self) -> None:
+        if self._feed >= 0:
+            os.close(self._feed)
+            self._feed = -1
 
     def _receive(self, count: int) -> bytes:
         got = b""
@@ -145,6 +153,9 @@ class _Call:
             assert more, "the server of commands is gone"
             got += more
         return got
+
+
+# ------------------------------------------------------------------------------------------ the caller's side
 
 
 class _Server:
@@ -166,14 +177,14 @@ class _Server:
 
     def call(
         self, words: Sequence[str], folder: str, environment: Mapping[str, str], files: tuple[int, int, int]
-    ) -> _Call:
+    ) -> socket.socket:
         body = json.dumps([list(words), folder, dict(environment)]).encode()
         ours, theirs = socket.socketpair()
         with self._guard:
             socket.send_fds(self._line, [len(body).to_bytes(4, sys.byteorder)], [theirs.fileno(), *files])
             self._line.sendall(body)
         theirs.close()
-        return _Call(ours)
+        return ours
 
     def close(self) -> None:
         self._line.close()
@@ -223,7 +234,8 @@ def _serve(line: socket.socket) -> None:
                 caller = socket.socket(fileno=files[0])
                 running[watch] = (pid, caller)
                 selector.register(watch, selectors.EVENT_READ)
-                _close(*files[1:])
+                for file in files[1:]:
+                    os.close(file)
                 try:
                     caller.sendall(pid.to_bytes(4, sys.byteorder))
                 except OSError:
@@ -261,8 +273,8 @@ def _be_command(body: bytes, files: list[int]) -> NoReturn:
         run()
     except SystemExit as end:
         code = end.code if isinstance(end.code, int) else int(end.code is not None)
-    except BaseException:  # noqa: BLE001 - as an interpreter ends
-        sys.excepthook(*sys.exc_info())
+    except BaseException as error:  # noqa: BLE001 - as an interpreter ends
+        sys.excepthook(type(error), error, error.__traceback__)
         code = 1
     else:
         code = 0

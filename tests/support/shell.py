@@ -19,7 +19,7 @@ import time
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Self
 
-from tests.support.command_server import can_fork, run_forked
+from tests.support.command_server import Forked, can_fork
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping
@@ -71,8 +71,9 @@ class Shell:
     def run_program(self, *words: str, stdin: str = "", limit_seconds: float = LIMIT_SECONDS) -> Ended:
         environment = {**os.environ, **self.environment}
         if words[0] == LANDLANE and not self.prefix and can_fork(environment):
-            ended = run_forked(words, str(self.folder), environment, stdin.encode(), limit_seconds)
-            return Ended(list(words), ended[0], ended[1].decode(), ended[2].decode())
+            running = Running(list(words), self.folder, environment, stdin.encode())
+            with running:
+                return running.end(limit_seconds)
         done = subprocess.run(
             (*self.prefix, *words),
             cwd=self.folder,
@@ -180,16 +181,11 @@ class Ended:
 class Running:
     """A command that goes on while the test does something else; leaving the `with` block ends it."""
 
-    def __init__(self, words: list[str], folder: Path, environment: Mapping[str, str]) -> None:
+    def __init__(
+        self, words: list[str], folder: Path, environment: Mapping[str, str], stdin: bytes | None = None
+    ) -> None:
         self._words = words
-        self._process = subprocess.Popen(
-            words,
-            cwd=folder,
-            env=environment,
-            stdin=subprocess.DEVNULL,
-            stdout=subprocess.PIPE,
-            stderr=subprocess.PIPE,
-        )
+        self._process = _start(words, folder, environment, stdin)
         self.pid = self._process.pid
 
     def __enter__(self) -> Self:
@@ -217,7 +213,24 @@ class Running:
     def end(self, limit_seconds: float = LIMIT_SECONDS) -> Ended:
         """Wait for its end."""
         out, err = self._process.communicate(timeout=limit_seconds)
+        assert self._process.returncode is not None
         return Ended(self._words, self._process.returncode, out.decode(), err.decode())
+
+
+def _start(
+    words: list[str], folder: Path, environment: Mapping[str, str], stdin: bytes | None
+) -> Forked | subprocess.Popen[bytes]:
+    if words[0] == LANDLANE and can_fork(environment):
+        return Forked(words, str(folder), environment, stdin)
+    assert stdin is None
+    return subprocess.Popen(
+        words,
+        cwd=folder,
+        env=environment,
+        stdin=subprocess.DEVNULL,
+        stdout=subprocess.PIPE,
+        stderr=subprocess.PIPE,
+    )
 
 
 def at_terminal(shell: Shell, *words: str, **environment: str) -> tuple[int, str]:
