@@ -115,7 +115,7 @@ def test_a_folder_against_a_file_and_a_rename_against_a_change_are_seen(yard: Ya
 
     found = foresee(yard.site)
 
-    assert [(one["one"][10:12], one["other"][10:12]) for one in found["conflicts"]] == [("T1", "T2")]
+    assert [(one["one"][9:11], one["other"][9:11]) for one in found["conflicts"]] == [("T1", "T2")]
     assert len(found["order"]) == 4
 
 
@@ -125,7 +125,7 @@ def test_the_order_that_is_told_is_the_one_that_lands_most(yard: Yard) -> None:
     for number in range(4):
         yard.branch(f"landlane/T{number + 2}-1/work", {f"f{number}": f"{number}\n"})
 
-    assert [branch[10:12] for branch in foresee(yard.site)["order"]] == ["T2", "T3", "T4", "T5", "T1"]
+    assert [branch[9:11] for branch in foresee(yard.site)["order"]] == ["T2", "T3", "T4", "T5", "T1"]
 
 
 def test_fifty_branches_on_ten_thousand_files_take_seconds(yard: Yard) -> None:
