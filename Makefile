@@ -4,6 +4,8 @@ PYTHON ?= python3
 BIN := .venv/bin
 # Give pytest more with ARGS, as in: make unit ARGS="-k claims -x"
 ARGS ?=
+# What `make quick` runs.
+QUICK := not (postgres or client or sandbox or slow)
 # Workers beyond eight cost more to start than they save.
 PARALLEL ?= -n auto --maxprocesses 8 --dist loadgroup
 # `make test` runs the first three, which are quick.
@@ -11,7 +13,7 @@ ALL_CLIENTS := claude codex gemini qwen copilot opencode
 
 export PYTHON
 
-.PHONY: help test check unit pytest soak test-clients coverage format demo bench setup pins clean
+.PHONY: help test check quick unit pytest soak test-clients coverage format demo bench setup pins clean
 .PHONY: .run .dev .bench .clients
 .DEFAULT_GOAL := help
 
@@ -48,6 +50,9 @@ soak: .dev ## the tests of races, kills and crashes, with many more rounds than 
 test-clients: .dev ## the tests with real coding clients, all six of them
 	@scripts/clients.sh $(ALL_CLIENTS)
 	@LANDLANE_TEST_CLIENTS="$(ALL_CLIENTS)" $(BIN)/python -m pytest -m client $(PARALLEL) $(ARGS)
+
+quick: .dev ## the tests that need no server, client or sandbox, without the slow ones
+	@$(BIN)/python -m pytest $(PARALLEL) -m "$(QUICK)" $(ARGS)
 
 unit: .dev ## the quick tests: no files, no processes
 	@$(BIN)/python -m pytest -m unit $(ARGS)

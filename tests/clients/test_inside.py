@@ -16,7 +16,7 @@ from landlane.testing.scripted_model.server import ScriptedModel
 if TYPE_CHECKING:
     from landlane.testing.real_clients import Client, World
 
-pytestmark = pytest.mark.client
+pytestmark = [pytest.mark.client, pytest.mark.sandbox]
 
 ROOT = Path(__file__).resolve().parents[2]
 BWRAP = ROOT / ".tools" / "bubblewrap" / "usr" / "bin" / "bwrap"

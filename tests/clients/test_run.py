@@ -18,7 +18,7 @@ if TYPE_CHECKING:
     from landlane.testing.real_clients import Client, World
     from landlane.testing.scripted_model.api_formats import Turn
 
-pytestmark = pytest.mark.client
+pytestmark = [pytest.mark.client, pytest.mark.sandbox]
 
 LIMIT_SECONDS = 150
 

@@ -18,7 +18,7 @@ import pytest
 from landlane.testing.repositories import make_repository
 from tests.support.shell import LANDLANE, Shell, eventually, fingerprint
 
-pytestmark = pytest.mark.acceptance
+pytestmark = [pytest.mark.acceptance, pytest.mark.sandbox]
 
 LIMIT_SECONDS = 120.0
 

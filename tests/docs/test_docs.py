@@ -32,6 +32,8 @@ FILES = {
     "docs/index.md": "# Shop\n",
 }
 DATABASE = "postgresql://db.example/landlane"  # what the pages call the database
+# Pages that start commands inside the sandbox.
+SANDBOXED = {"read-only-workers.md", "run.md", "sandbox.md", "tutorial.md"}
 LIMIT_SECONDS = 90
 
 BLOCK = re.compile(
@@ -62,7 +64,15 @@ class Step(NamedTuple):
     expected: list[str] | None = None
 
 
-@pytest.mark.parametrize("page", PLAYED, ids=name_of)
+def with_needs(page: Path) -> object:
+    """Return the page as a parameter, marked with what it needs."""
+    marks = [pytest.mark.sandbox] if page.name in SANDBOXED else []
+    if DATABASE in page.read_text(encoding="utf-8"):
+        marks.append(pytest.mark.postgres)
+    return pytest.param(page, marks=marks)
+
+
+@pytest.mark.parametrize("page", [with_needs(page) for page in PLAYED], ids=name_of)
 def test_a_page_does_what_it_says(page: Path, request: pytest.FixtureRequest, tmp_path: Path) -> None:
     text = page.read_text(encoding="utf-8")
     if DATABASE in text:
@@ -228,6 +238,7 @@ def headings(page: Path) -> set[str]:
     return {re.sub(r"[^\w -]", "", line.lower()).replace(" ", "-") for line in lines}
 
 
+@pytest.mark.sandbox
 def test_the_picture_of_the_front_page_shows_what_the_product_says() -> None:
     told = subprocess.run(
         [sys.executable, str(ROOT / "scripts" / "picture.py"), "--check"],

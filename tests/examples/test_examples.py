@@ -22,6 +22,7 @@ pytestmark = [pytest.mark.acceptance, pytest.mark.timeout(180)]
     "name",
     [pytest.param(name, marks=pytest.mark.postgres) if name == "two-machines" else name for name in NAMES],
 )
+@pytest.mark.sandbox
 def test_an_example_does_what_it_says(
     name: str, tmp_path: Path, request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch
 ) -> None:

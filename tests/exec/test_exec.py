@@ -16,7 +16,7 @@ import pytest
 from landlane.sandbox.model import LANDLOCK
 from tests.exec.support import ROOT, Yard, weak_yard, yard
 
-pytestmark = pytest.mark.acceptance
+pytestmark = [pytest.mark.acceptance, pytest.mark.sandbox]
 
 __all__ = ["weak_yard", "yard"]
 

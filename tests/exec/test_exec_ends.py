@@ -21,7 +21,7 @@ from tests.support.shell import LANDLANE, eventually
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
-pytestmark = pytest.mark.acceptance
+pytestmark = [pytest.mark.acceptance, pytest.mark.sandbox]
 
 __all__ = ["weak_yard", "yard"]
 

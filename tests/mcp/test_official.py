@@ -19,7 +19,7 @@ from tests.mcp.test_tools import landlane
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
-pytestmark = pytest.mark.integration
+pytestmark = pytest.mark.client
 
 FOLDER = clients_folder()  # read now: the sealed home of a test takes the variable away
 SECONDS = 60

@@ -22,7 +22,7 @@ if TYPE_CHECKING:
 
     Matrix = dict[str, Any]
 
-pytestmark = pytest.mark.integration
+pytestmark = [pytest.mark.integration, pytest.mark.sandbox]
 
 NOBODY = 65534
 AS_ROOT, AS_PLAIN_USER = "root", "plain user"

@@ -21,7 +21,7 @@ if TYPE_CHECKING:
     from landlane.processes.child import Ended
     from landlane.sandbox.model import Backend, Fence
 
-pytestmark = pytest.mark.integration
+pytestmark = [pytest.mark.integration, pytest.mark.sandbox]
 
 LIMIT_SECONDS = 100.0
 

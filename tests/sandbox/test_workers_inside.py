@@ -18,7 +18,7 @@ if TYPE_CHECKING:
     from landlane.sandbox.model import Backend, Fence
     from landlane.sandbox.start import FencedChild
 
-pytestmark = pytest.mark.integration
+pytestmark = [pytest.mark.integration, pytest.mark.sandbox]
 
 DONE = '{"type":"WorkComplete","version":1,"assignment":"T7-1","summary":"done"}'
 

@@ -21,7 +21,7 @@ if TYPE_CHECKING:
 
     from landlane.store.interface import Change
 
-pytestmark = pytest.mark.integration
+pytestmark = [pytest.mark.integration, pytest.mark.postgres]
 
 
 @pytest.fixture

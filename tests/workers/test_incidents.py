@@ -109,6 +109,7 @@ def test_t28_a_worker_that_shows_life_is_never_ended(repository: Path) -> None:
     assert silent.code == "silent"
 
 
+@pytest.mark.sandbox
 def test_t29_what_a_killed_owner_had_is_taken_up_by_an_idle_pool(works: Works) -> None:
     task = works.add(
         "Be left",
@@ -185,6 +186,7 @@ def test_t31_a_pid_that_went_to_another_process_is_no_keeper(repository: Path) -
 
 
 @pytest.mark.timeout(240)
+@pytest.mark.sandbox
 def test_t36_killed_between_any_two_steps_the_next_run_converges(works: Works) -> None:
     tasks: dict[str, str] = {}
     dying: list[subprocess.Popen[bytes]] = []
@@ -220,6 +222,7 @@ def test_t36_killed_between_any_two_steps_the_next_run_converges(works: Works) -
     works.check_clean()
 
 
+@pytest.mark.sandbox
 def test_t43_a_kill_by_pattern_reaches_no_sibling(works: Works) -> None:
     hunted = f"sleep 1.{os.getpid() % 1000:03}1"
     sibling = works.add("Be hunted", "a.txt", script={"run": f"{hunted}; echo a > a.txt"})
@@ -239,6 +242,7 @@ def test_t43_a_kill_by_pattern_reaches_no_sibling(works: Works) -> None:
     assert works.text("b.txt") == "b"
 
 
+@pytest.mark.sandbox
 def test_work_is_never_begun_twice_by_a_crowd(works: Works) -> None:
     """Eight keepers ask for one task in the same instant."""
     task = works.edit("Only once", "a.txt", seconds=0.5)

@@ -11,7 +11,7 @@ import pytest
 from tests.support.shell import eventually
 from tests.workers.running import LIMIT_SECONDS, Works, interrupt, stop
 
-pytestmark = [pytest.mark.acceptance, pytest.mark.soak]
+pytestmark = [pytest.mark.acceptance, pytest.mark.soak, pytest.mark.sandbox]
 
 # In a worker's checkout: shows that it is there, and goes on when it is told to.
 UNTIL_LET_GO = "touch here; for i in $(seq 1200); do test -e go && break; sleep 0.05; done; rm here go"

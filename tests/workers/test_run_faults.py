@@ -35,7 +35,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable
     from pathlib import Path
 
-pytestmark = [pytest.mark.acceptance, pytest.mark.soak]
+pytestmark = [pytest.mark.acceptance, pytest.mark.soak, pytest.mark.sandbox]
 
 # A keeper in which one step raises what nobody expects, or refuses.
 FAULTY = """

@@ -17,7 +17,7 @@ from tests.workers.running import Works, kill_all
 if TYPE_CHECKING:
     from pathlib import Path
 
-pytestmark = [pytest.mark.acceptance, pytest.mark.soak]
+pytestmark = [pytest.mark.acceptance, pytest.mark.soak, pytest.mark.sandbox]
 
 # Ten minutes of it are asked for with LANDLANE_RUN_KILLS=600; by default it takes a few seconds.
 SECONDS = float(os.environ.get("LANDLANE_RUN_KILLS", "6"))

@@ -12,7 +12,7 @@ from tests.workers.running import Works
 if TYPE_CHECKING:
     from pathlib import Path
 
-pytestmark = [pytest.mark.acceptance, pytest.mark.soak]
+pytestmark = [pytest.mark.acceptance, pytest.mark.soak, pytest.mark.sandbox]
 
 # Puts its description into its scratch under the path that its title ends with, and hands that back.
 WORKER = """

@@ -13,7 +13,7 @@ from tests.workers.running import Works
 if TYPE_CHECKING:
     from pathlib import Path
 
-pytestmark = [pytest.mark.acceptance, pytest.mark.soak]
+pytestmark = [pytest.mark.acceptance, pytest.mark.soak, pytest.mark.sandbox]
 
 WORKER = """
 from pathlib import Path

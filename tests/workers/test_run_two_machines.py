@@ -24,7 +24,13 @@ from tests.workers.running import Works
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
-pytestmark = [pytest.mark.acceptance, pytest.mark.postgres, pytest.mark.timeout(240), pytest.mark.soak]
+pytestmark = [
+    pytest.mark.acceptance,
+    pytest.mark.postgres,
+    pytest.mark.timeout(240),
+    pytest.mark.soak,
+    pytest.mark.sandbox,
+]
 
 ID = "6f3d1b52-0b56-4b0e-9d0e-3f1f5f2f6a77"
 # Python imports this first: on another machine the name and the run of the machine are others.

@@ -14,7 +14,7 @@ from tests.workers.running import Works, stop
 if TYPE_CHECKING:
     from pathlib import Path
 
-pytestmark = [pytest.mark.acceptance, pytest.mark.soak]
+pytestmark = [pytest.mark.acceptance, pytest.mark.soak, pytest.mark.sandbox]
 
 # What is told of an earlier attempt can be had by its name, also in a clone to be thrown away.
 TAKE_OVER = (
