@@ -24,7 +24,7 @@ test: ## static checks, then all tests
 	@$(MAKE) --no-print-directory check
 	@$(MAKE) --no-print-directory pytest
 
-check: .dev ## static checks only: format, lint, types, layers, module map
+check: .dev ## static checks only: format, lint, types, layers, generated pages
 	@echo "check: format"
 	@$(BIN)/ruff format --check --quiet .
 	@echo "check: lint"
@@ -63,7 +63,7 @@ coverage: .dev .clients ## all tests, and which branches they never took
 	@$(BIN)/coverage combine --quiet
 	@$(BIN)/coverage report
 
-format: .dev ## put code and module map in order
+format: .dev ## format the code, update the generated pages
 	@$(BIN)/ruff check --quiet --fix-only .
 	@$(BIN)/ruff format --quiet .
 	@$(BIN)/python scripts/module_map.py

@@ -1,8 +1,8 @@
 #!/usr/bin/env python3
-"""Write the module map into ARCHITECTURE.md, from the first docstring line of each module.
+"""Write docs/reference/modules.md: every module with the first line of its docstring.
 
-`--check` writes nothing, and fails with a diff when the map is stale. A module that does not say what it is
-for is a failure either way.
+`--check` writes nothing, and fails with a diff if the page is out of date. A module without a docstring is
+an error in both cases.
 """
 
 from __future__ import annotations
@@ -13,35 +13,70 @@ import difflib
 import sys
 from pathlib import Path
 
-BEGIN = "<!-- module map: begin -->"
-END = "<!-- module map: end -->"
 ROOT = Path(__file__).resolve().parent.parent
-NOTE_COLUMN = 28
+PACKAGE = ROOT / "src" / "landlane"
+PAGE = ROOT / "docs" / "reference" / "modules.md"
+
+ABOVE = """# Modules
+
+<!-- Written by scripts/module_map.py from the docstrings. Change those, then run `make format`. -->
+
+Every module in `src/landlane` with the first line of its docstring.
+[ARCHITECTURE.md](../../ARCHITECTURE.md) explains how the packages work together and where to change what."""
 
 
 def main(arguments: list[str] | None = None) -> int:
-    """Write or check the map, and return the exit code."""
+    """Write or check the page, and return the exit code."""
     parser = argparse.ArgumentParser(description=(__doc__ or "").splitlines()[0])
-    parser.add_argument("--check", action="store_true", help="write nothing; fail when the map is stale")
+    parser.add_argument("--check", action="store_true", help="write nothing; fail if the page is out of date")
     options = parser.parse_args(arguments)
-    page = ROOT / "ARCHITECTURE.md"
-    package = ROOT / "src" / "landlane"
-    before = page.read_text(encoding="utf-8")
-    after = with_map(before, draw(package))
+    before = PAGE.read_text(encoding="utf-8") if PAGE.exists() else ""
+    after = page_text(PACKAGE)
     if not options.check and after != before:
-        page.write_text(after, encoding="utf-8")
+        PAGE.write_text(after, encoding="utf-8")
     is_stale = options.check and report_difference(before, after)
-    is_silent = report_silence(silent_modules(package))
-    return int(is_stale or is_silent)
+    has_silent = report_silent(silent_modules(PACKAGE))
+    return int(is_stale or has_silent)
+
+
+def page_text(package: Path) -> str:
+    """Return the whole page."""
+    return f"{ABOVE}\n\n{draw(package)}\n"
 
 
 def draw(package: Path) -> str:
-    """The tree of modules below a package, one line each."""
-    return "\n".join(lines_of(package, depth=0))
+    """Return one section with a table for the single modules, then one for each package."""
+    single = [path for path in sorted(package.glob("*.py")) if path.name != "__init__.py"]
+    sections = [section(package, single)]
+    for folder in sorted(path.parent for path in package.glob("*/__init__.py")):
+        modules = [path for path in sorted(folder.rglob("*.py")) if path.parent != folder]
+        own = [path for path in sorted(folder.glob("*.py")) if path.name != "__init__.py"]
+        sections.append(section(folder, own + modules))
+    return "\n\n".join(sections)
+
+
+def section(folder: Path, modules: list[Path]) -> str:
+    """Return a heading, the sentence of the package, and a row for each module and inner package."""
+    lines = [f"## {folder.name}", "", first_line(folder / "__init__.py")]
+    if modules:
+        lines += ["", "| module | purpose |", "| --- | --- |"]
+        lines += [row(name_in(folder, path), first_line(path)) for path in modules]
+    return "\n".join(lines)
+
+
+def name_in(folder: Path, module: Path) -> str:
+    """Return the name of a module in its package; a package inside it is named by its folder."""
+    name = module.relative_to(folder).as_posix()
+    return name.removesuffix("__init__.py")
+
+
+def row(name: str, purpose: str) -> str:
+    """Return one row of a table."""
+    return f"| `{name}` | {purpose.removesuffix('.').replace('|', chr(92) + '|')} |"
 
 
 def silent_modules(package: Path) -> list[str]:
-    """The modules that do not say what they are for."""
+    """Return the modules without a docstring."""
     return [
         str(path.relative_to(package.parent))
         for path in sorted(package.rglob("*.py"))
@@ -49,35 +84,10 @@ def silent_modules(package: Path) -> list[str]:
     ]
 
 
-def lines_of(package: Path, *, depth: int) -> list[str]:
-    """A package's own line, then its modules, then the packages inside it."""
-    modules = [path for path in sorted(package.glob("*.py")) if path.name != "__init__.py"]
-    inside = [path.parent for path in sorted(package.glob("*/__init__.py"))]
-    lines = [line(f"{package.name}/", first_line(package / "__init__.py"), depth)]
-    lines += [line(path.name, first_line(path), depth + 1) for path in modules]
-    for folder in inside:
-        lines += lines_of(folder, depth=depth + 1)
-    return lines
-
-
-def line(name: str, note: str, depth: int) -> str:
-    """One line of the map: the name, indented, and what it is for."""
-    return f"{'  ' * depth + name:<{NOTE_COLUMN}}{note.removesuffix('.')}".rstrip()
-
-
 def first_line(path: Path) -> str:
-    """The first line of a module's docstring, or nothing."""
+    """Return the first line of a module's docstring; empty if there is none."""
     docstring = ast.get_docstring(ast.parse(path.read_text(encoding="utf-8"), str(path)))
     return docstring.splitlines()[0].strip() if docstring else ""
-
-
-def with_map(page: str, drawing: str) -> str:
-    """The page with this drawing between its markers."""
-    if page.count(BEGIN) != 1 or page.count(END) != 1 or page.index(BEGIN) > page.index(END):
-        raise SystemExit(f"ARCHITECTURE.md needs one {BEGIN} and, after it, one {END}")
-    above, rest = page.split(BEGIN)
-    below = rest.split(END)[1]
-    return f"{above}{BEGIN}\n\n```text\n{drawing}\n```\n\n{END}{below}"
 
 
 def report_difference(before: str, after: str) -> bool:
@@ -85,17 +95,17 @@ def report_difference(before: str, after: str) -> bool:
     if before == after:
         return False
     changes = difflib.unified_diff(
-        before.splitlines(), after.splitlines(), "ARCHITECTURE.md", "as the modules say", lineterm="", n=1
+        before.splitlines(), after.splitlines(), PAGE.name, "from the docstrings", lineterm="", n=1
     )
     print("\n".join(changes))
-    print("The module map is stale. `make format` mends it.", file=sys.stderr)
+    print("docs/reference/modules.md is out of date. `make format` updates it.", file=sys.stderr)
     return True
 
 
-def report_silence(modules: list[str]) -> bool:
-    """Name the modules that say nothing, and return whether there are any."""
+def report_silent(modules: list[str]) -> bool:
+    """Print the modules without a docstring, and return whether there are any."""
     for module in modules:
-        print(f"{module} does not say what it is for: begin its docstring with a sentence.", file=sys.stderr)
+        print(f"{module} has no docstring: begin it with a sentence about its purpose.", file=sys.stderr)
     return bool(modules)
 
 

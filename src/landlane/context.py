@@ -1,4 +1,4 @@
-"""What every operation is given: store, settings, repository, machine; and the checkout it works in."""
+"""What every operation gets: store, settings, repository, processes, secrets; and its checkout."""
 
 from __future__ import annotations
 

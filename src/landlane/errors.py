@@ -1,4 +1,4 @@
-"""The one tree of errors: each has a stable code, a sentence, a hint and the exit code its family ends with.
+"""All errors: each has a stable code, a message, a hint and the exit code of its family.
 
     LandlaneError                 1  failed
     ├── Malformed                  2  the call cannot be understood; nothing was changed

@@ -1,4 +1,4 @@
-"""Writing workers in Python: `serve` speaks the worker protocol, your function does the work.
+"""Write a worker in Python: `serve` runs in the worker's process and speaks the worker protocol for you.
 
     from landlane.worker import Work, serve
 

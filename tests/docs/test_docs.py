@@ -196,20 +196,6 @@ def test_the_table_of_overlaps_is_true() -> None:
         assert overlap(parse(one), parse(other)) == (answer == "yes"), f"{one} and {other}"
 
 
-def test_the_architecture_names_what_is_there() -> None:
-    page = (ROOT / "ARCHITECTURE.md").read_text(encoding="utf-8").partition("## Module map")[0]
-    named = re.findall(r"(?<![\w.…])([\w/.]+\.(?:py|sql|toml))\b(?::(\w+))?", page)
-
-    assert len(named) > 30
-    for file, function in named:
-        found = [path for folder in ("", "src/landlane") if (path := ROOT / folder / file).exists()]
-        found = found or list(ROOT.glob(f"src/landlane/*/{file}"))
-        assert found, f"there is no {file}"
-        assert not function or f"def {function}(" in found[0].read_text(encoding="utf-8"), (
-            f"no {function} in {file}"
-        )
-
-
 def test_the_two_commands_of_the_front_page_are_there() -> None:
     told = subprocess.run(
         ["make", "--dry-run", "demo", "test"], cwd=ROOT, capture_output=True, text=True, timeout=60

@@ -1,1 +1,1 @@
-"""Joins the real parts: find the repository, open its store, hand out a context."""
+"""Open the repository and its store, join the packages, and return a context."""

@@ -1,1 +1,1 @@
-"""Claim paths: take, wait, renew, release, check, coverage, takeover."""
+"""Claims on paths: take, wait, renew, release, check, take over."""

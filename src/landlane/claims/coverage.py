@@ -1,4 +1,4 @@
-"""Which of a session's live claims cover the paths that changed; what none covers is refused in words."""
+"""Check that a session's live claims cover the paths that it changed."""
 
 from __future__ import annotations
 

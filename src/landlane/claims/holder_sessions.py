@@ -1,4 +1,4 @@
-"""Holders: sessions that keep the claims of what waits; nobody acts for them, and they never lapse."""
+"""Sessions that hold claims for queued work: no agent acts for them, and their leases never expire."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Claims: what a grant is, when it is over, who collides with whom, and who waits for whom.
+"""Claims as values: requests, grants, refusals; which claims conflict, and deadlock detection.
 
 A claim lives as long as its session shows signs of life: its lease counts from the later of its own grant
 and the session's last sign of life, so that one small write renews everything a session holds.

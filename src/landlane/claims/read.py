@@ -1,4 +1,4 @@
-"""What is held: listing, checking, renewing and releasing claims that were taken before."""
+"""List claims, and look up those of one session."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Taking claims: looking and taking are one transaction, and a refusal says who is in the way."""
+"""Take claims: check and grant in one transaction; a refusal names the holder."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Before a path changes hands because a lease ran out: what its former holder left unfinished is saved.
+"""Save the unfinished work of a former holder when a path is claimed after its lease expired.
 
 It lies in the main checkout, which several share; a workspace of its own is saved when it is closed. Which
 lost claims were looked at already is remembered in a file: it is about this checkout, not the repository.

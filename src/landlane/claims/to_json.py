@@ -1,4 +1,4 @@
-"""Claims, refusals and sessions as the JSON that every door answers with."""
+"""Claims and refusals as public JSON."""
 
 from __future__ import annotations
 

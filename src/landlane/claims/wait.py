@@ -1,4 +1,4 @@
-"""Standing in line for claims: first come, first served over overlapping sets, and never for ever.
+"""Wait for claims: first come, first served over overlapping sets, with deadlock detection and a limit.
 
 A waiter has a ticket in the store and says every second that it is still there. It is granted its whole set
 when nothing held and no earlier ticket is in its way. Before it stands in line, the ring of who waits for

@@ -1,1 +1,1 @@
-"""The command line: reads arguments, asks the operations, writes to the terminal."""
+"""The command line: parse the arguments, call the packages below, print the result."""

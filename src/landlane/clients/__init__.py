@@ -1,1 +1,1 @@
-"""One module per coding client: how it starts, what its hooks say, how its output is read."""
+"""One folder per coding client: its hooks, its setup, and how to run it as a worker."""

@@ -1,4 +1,4 @@
-"""What a coding client at work tells of itself, in one vocabulary for all of them, and what an adapter is.
+"""The interface between the worker process and a coding client: start options and output events.
 
 An adapter says with which words a client starts without a person, and reads what it prints: a line becomes
 events. Nothing here starts anything or looks at a clock.

@@ -1,4 +1,4 @@
-"""The stream that Claude Code and Qwen Code share: messages of the model and of its tools, and a result."""
+"""Parse the JSON stream that Claude Code and Qwen Code share."""
 
 from __future__ import annotations
 

@@ -1,1 +1,1 @@
-"""The demo: colliding tasks done the naive way, in plain worktrees, and with Landlane; then counted."""
+"""`landlane demo`: the same tasks in one checkout, in plain worktrees and with Landlane, compared."""

@@ -1,1 +1,1 @@
-"""Keep up with the target (sync, update) and deploy."""
+"""Keep up with the target branch (sync, update) and deploy."""

@@ -1,4 +1,4 @@
-"""A deploy from beginning to end: alone at its target, judged, run, seen to work, and only then live.
+"""Deploy: take the target's lease, check, run, verify, and only then mark it live.
 
 The lease comes first, so that what is judged cannot be overtaken by another deploy; whoever had to wait for
 it is judged by what is so after the wait. What ends without being live is recorded as failed with its reason;

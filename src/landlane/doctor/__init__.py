@@ -1,1 +1,1 @@
-"""Check that everything is in place, and repair what can be repaired."""
+"""`landlane doctor`: check an installation, try its hooks, repair what can be repaired."""

@@ -1,4 +1,4 @@
-"""The doctor: proves one thing after the other, says plainly what does not hold, and repairs what it can."""
+"""The doctor's checks, one by one: report what is wrong, and repair what can be repaired."""
 
 from __future__ import annotations
 

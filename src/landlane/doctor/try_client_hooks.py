@@ -1,4 +1,4 @@
-"""Canaries: a path that somebody holds, and a stranger who tries to change it through a client's own hook.
+"""Try each client's hook: an edit of a path that another session holds must be refused.
 
 The very command that stands in the client's settings is run as the client runs it. Both sessions are
 throw-away ones and end with the trial; only the journal tells that they were there.

@@ -1,1 +1,1 @@
-"""Split a task into branches and join their results."""
+"""Split a task into parts and join their results."""

@@ -1,4 +1,4 @@
-"""Gates as the store knows them: asked, answered by a person, or withdrawn; the task rests meanwhile.
+"""Ask a person: open a gate; its task pauses meanwhile.
 
 A task at a gate is `waiting_for_person`. The answer gives it back to its owner if that still lives; otherwise
 it goes into the queue, and whoever takes it next reads the answer first. Each of these is one transaction: a

@@ -1,1 +1,1 @@
-"""The only starter of git: workspaces, snapshots, trial merges and refs."""
+"""Everything that runs git: checkouts, refs, snapshots, trial merges, git hooks."""

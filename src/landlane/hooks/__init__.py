@@ -1,1 +1,1 @@
-"""What a coding client's hooks call on every edit; the quickest road to a yes or a no."""
+"""What the hooks of coding clients and of git decide: edits, shell commands, commits, pushes, briefings."""

@@ -1,4 +1,4 @@
-"""What git's hooks judge: a commit by its paths, a push and any move of a branch by whose work they touch.
+"""What the git hooks allow: commits by their paths, pushes and branch moves by whose work they touch.
 
 The hooks know which session calls git, as the commands do. What they refuse is written down; a person may
 override with a reason, which is written down as well.

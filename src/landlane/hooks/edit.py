@@ -1,4 +1,4 @@
-"""Before an edit: whether this session may change these files now, looked at and taken in one step."""
+"""Before an edit: check that this session may change these files, and claim those that are free."""
 
 from __future__ import annotations
 

@@ -1,1 +1,1 @@
-"""Bridges to other frameworks, each behind an extra of its own."""
+"""Bridges to other frameworks, each behind its own extra."""

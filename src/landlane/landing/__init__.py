@@ -1,1 +1,1 @@
-"""The landing queue: submit, batch, combine, check, move the target, clean up."""
+"""The landing queue: submit, batch, merge, check, move the target branch, clean up."""

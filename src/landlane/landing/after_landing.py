@@ -1,4 +1,4 @@
-"""What follows a landing: its workspace is closed, its pin taken away, perhaps a task for the whole opened.
+"""Clean up after a landing: close the workspace, delete the branch and its pin.
 
 A workspace and a branch can only be seen to where they lie. So each clone does what follows for what was
 submitted in it, with its next command about workspaces or the queue, whoever moved the target.

@@ -1,4 +1,4 @@
-"""Working off a batch: merged one on top of the other, tested as one, and halved where that is red.
+"""Land a batch: merge the entries in order, check the result once, and bisect if it fails.
 
 If the whole batch is green, all of it lands after one test. If it is red, its first half is tried alone, and
 so on, until the culprit stands alone and goes back to its author while the others land. A culprit that is

@@ -1,4 +1,4 @@
-"""Running the declared checks on exactly one tree, in a workspace of the queue that keeps its caches.
+"""Run the configured checks on exactly one tree, in a test checkout that keeps its caches.
 
 The queue's own checkouts, in which it tests: found, and removed when nobody wants them any more.
 """

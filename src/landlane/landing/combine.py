@@ -1,4 +1,4 @@
-"""What the target would be with an entry on it: git's merge, hot files by class, in the style wanted."""
+"""Compute the candidate: the target branch with one entry merged into it."""
 
 from __future__ import annotations
 

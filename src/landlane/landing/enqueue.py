@@ -1,4 +1,4 @@
-"""Submitting to the landing queue: judged, entered and given its claims in one transaction."""
+"""Add an entry to the landing queue with its claims, in one transaction."""
 
 from __future__ import annotations
 

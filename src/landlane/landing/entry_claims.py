@@ -1,4 +1,4 @@
-"""The claims of what is on its way: an entry holds them in a session of its own, begun and ended with it.
+"""The claims of a queued entry: held by a session of its own until it lands or bounces.
 
 So its author may leave, lapse or die, and nobody else can change what is being landed. An author who stays
 keeps its own claims beside those of the entry until that has landed; those made for the task of the entry go

@@ -1,4 +1,4 @@
-"""The tasks to mend what bounced without a task of its own: one lineage for a branch, however often it comes.
+"""Tasks to fix a branch that bounced and has no task of its own: one lineage per branch.
 
 Otherwise each bounce of a branch would begin a new budget, and a branch that never lands would be tested for
 ever. Once a person is asked about it, the branch waits with the question.

@@ -1,4 +1,4 @@
-"""Landings: the way of a branch onto the target branch, its states, and what a queue knows."""
+"""Landings as values: entries of the queue, their states, and the state of a queue."""
 
 from __future__ import annotations
 

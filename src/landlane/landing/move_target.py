@@ -1,4 +1,4 @@
-"""Moving the target branch: only forward, only from the tip that was tested, and never between.
+"""Move the target branch: only forward, and only from the tip that was checked.
 
 Here, git itself makes sure that a runner that was overtaken moves nothing: it moves the branch and looks at
 a ref of its own in one transaction, and whoever takes over removes that ref first. A remote has no such ref:

@@ -1,4 +1,4 @@
-"""How an entry of the landing queue ends: landed, sent back to its author, or decided upon by a person.
+"""How an entry of the landing queue ends: landed, bounced to its author, or decided by a person.
 
 With it end its claims, and its task goes on: done with the commit that landed, or the author's again together
 with what has to be mended.

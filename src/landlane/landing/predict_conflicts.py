@@ -1,4 +1,4 @@
-"""What open branches will do to each other when they land, foreseen without touching any tree.
+"""Predict conflicts between open branches without touching any checkout.
 
 Only branches that changed a common path are merged with each other, as objects. What a hot class can join is
 no conflict. All of it is computed anew each time, so nothing can be out of date.

@@ -1,4 +1,4 @@
-"""The landing queue: merges entries onto the tip, tests exactly the merged tree, and moves the target there.
+"""The queue runner: merges entries onto the tip, checks exactly the merged tree, moves the target branch.
 
 One process runs it at a time, under a lease whose token every write shows. A batch of entries is merged one
 on top of the other and tested as one; if it is red, the first half is tried alone, and so on, until the

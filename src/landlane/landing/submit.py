@@ -1,4 +1,4 @@
-"""Submitting a branch to the landing queue: evidence seen, head pinned, claims handed to the entry."""
+"""Submit a branch: verify the evidence, pin its head, hand its claims to the entry."""
 
 from __future__ import annotations
 

@@ -1,1 +1,1 @@
-"""Our entries in files of other programs: written with a manifest, removed without a trace."""
+"""Landlane's entries in files of other programs: add with a manifest, remove without a trace."""

@@ -1,1 +1,1 @@
-"""The MCP server."""
+"""The MCP server: tools and resources for models."""

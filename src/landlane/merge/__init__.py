@@ -1,1 +1,1 @@
-"""Structural three-way merge and semantic checks: pure functions on texts and trees."""
+"""Structural three-way merges of files, as pure functions."""

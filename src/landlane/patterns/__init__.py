@@ -1,1 +1,1 @@
-"""What a path pattern covers, and when two patterns overlap (pure)."""
+"""What a path pattern matches, and when two patterns overlap."""

@@ -1,1 +1,1 @@
-"""Plans: files that describe tasks before they are in the queue."""
+"""Plan files: describe tasks before they are in the queue."""

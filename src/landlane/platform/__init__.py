@@ -1,1 +1,1 @@
-"""The only place that knows the operating system."""
+"""What depends on the operating system: process identity, ports, sockets, terminals."""

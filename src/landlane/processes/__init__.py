@@ -1,1 +1,1 @@
-"""The only place that starts programs other than git."""
+"""Start programs other than git, and end them with everything they started."""

@@ -1,1 +1,1 @@
-"""The messages of workers and of client hooks."""
+"""The messages of workers and of client hooks: fields, order, time limits."""

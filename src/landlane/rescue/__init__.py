@@ -1,1 +1,1 @@
-"""Save what exists only in one checkout before deleting it; restore it byte for byte."""
+"""Save what exists only in one checkout before it is deleted; restore it byte for byte."""

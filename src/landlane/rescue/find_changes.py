@@ -1,4 +1,4 @@
-"""What in a working tree differs from a fresh checkout of its commit, by raw bytes and never by filters.
+"""Find what in a working tree differs from a fresh checkout of its commit, byte by byte.
 
 git's own index says quickly which files were not touched since they were written; those are not read again.
 The rest is compared byte for byte with what a checkout would write. What git's conversions (line ends,

@@ -1,4 +1,4 @@
-"""Saving what exists only in one checkout, and bringing it back."""
+"""Save what exists only in one checkout; list, drop and pack rescues."""
 
 from __future__ import annotations
 

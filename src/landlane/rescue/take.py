@@ -1,4 +1,4 @@
-"""Taking a rescue: what is at stake goes through one `git fast-import` into one commit at home."""
+"""Write a rescue: everything at risk goes through one `git fast-import` into one commit."""
 
 from __future__ import annotations
 

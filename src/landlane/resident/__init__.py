@@ -1,1 +1,1 @@
-"""The background process: starting it, talking to it, serving (what it serves is passed in)."""
+"""The background process: start it, talk to it, serve (what it serves is passed in)."""

@@ -1,1 +1,1 @@
-"""The repository's operating rules: the file, its versions, who has read it, violations."""
+"""The repository's rules for agents: the file, its versions, who has read it, violations."""

@@ -1,4 +1,4 @@
-"""Fences: what a started command may do to its machine, how that can be held here, and what came of it."""
+"""The sandbox as values: what a command may do, how it can be enforced here, and the result."""
 
 from __future__ import annotations
 

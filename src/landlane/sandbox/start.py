@@ -1,4 +1,4 @@
-"""Starting a command inside its fence: what this machine can hold, what is refused, and the child itself."""
+"""Start a command inside its sandbox, with what this machine can enforce."""
 
 from __future__ import annotations
 

@@ -1,1 +1,1 @@
-"""Who acts: identity, leases and liveness, sessions of coding clients and workers, messages to a session."""
+"""Who acts: identity, leases, liveness, waiting, messages to a session."""

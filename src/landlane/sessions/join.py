@@ -1,4 +1,4 @@
-"""Who acts: joining, attaching to a live session, proving it, and leaving.
+"""Join as an agent: start a session, attach to a live one, or leave.
 
 The secret of a session is kept in a file that only its user can read. It is written before the transaction
 that begins the session is committed, so that a session is never there without its secret.

@@ -1,4 +1,4 @@
-"""Leases: signs of life that renew them, and the sweep that ends what has lapsed."""
+"""Leases: renew them on signs of life, expire what has run out, end sessions."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Agents and sessions: names, incarnations, and the processes that stand behind them."""
+"""Agents and sessions as values: names, credentials, processes, and when a lease ends."""
 
 from __future__ import annotations
 

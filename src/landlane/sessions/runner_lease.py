@@ -1,4 +1,4 @@
-"""What only one process may run at a time: a lease with a token, taken over from the dead and the silent.
+"""A lease for work that one process may do at a time, with a fencing token; taken over from dead owners.
 
 A claim belongs to a session, and a session may have many processes; this belongs to one process. Whoever
 finds it taken looks whether that process has provably ended, or has not renewed its lease in time, and then

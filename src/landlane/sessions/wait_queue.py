@@ -1,4 +1,4 @@
-"""A place in line: trying, sleeping until something is freed, saying that one is still there, and leaving.
+"""Wait for something to be released: queue, sleep until woken, renew, give up.
 
 Callers decide what is waited for (claims/wait.py for claims, state/slots.py for slots). All queues share one
 table of tickets: the ticket says who came first, a session that ends leaves all queues, and a waiter that

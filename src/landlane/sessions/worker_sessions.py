@@ -1,4 +1,4 @@
-"""Hands: the session that a worker acts as while its keeper holds the task; a link in the store, not a name.
+"""The session that a worker acts as while its supervisor holds the task.
 
 A worker that may only look has a session of its own, in its own role, written down as a child of its
 keeper's. Hands ask a person, hand the task over, split it and judge in the place of the keeper. What ends

@@ -1,1 +1,1 @@
-"""landlane.toml: every key, its default, its validation, and loading it."""
+"""`landlane.toml`: every key, its default, its validation, and loading it."""

@@ -1,4 +1,4 @@
-"""Settings: `landlane.toml` read, checked key by key, and remembered so that it is parsed only once."""
+"""All settings as one value, with their defaults."""
 
 from __future__ import annotations
 

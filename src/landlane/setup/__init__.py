@@ -1,1 +1,1 @@
-"""Set up a repository and its store."""
+"""Set up a repository; move or rebuild its store."""

@@ -1,1 +1,1 @@
-"""Shared state: versioned keys, slots, numbers, commands run once, steps."""
+"""Shared state: versioned keys, slots, numbers, commands that run once, steps."""

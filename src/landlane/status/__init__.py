@@ -1,1 +1,1 @@
-"""The state of everything at a glance, and the next sensible step."""
+"""The state of everything at a glance, and the next steps."""

@@ -1,1 +1,1 @@
-"""The store behind its port: SQLite and PostgreSQL, their SQL files and their migrations."""
+"""SQLite and PostgreSQL behind one interface; the journal chain; migrations."""

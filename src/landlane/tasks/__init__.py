@@ -1,1 +1,1 @@
-"""The task queue: add, pick, finish with evidence, attempts, retries, lineage."""
+"""The task queue: add, pick, finish with evidence, attempts, retries."""

@@ -1,4 +1,4 @@
-"""Letting go of a task in hand without failing it, for another agent."""
+"""Release a task to another agent without failing it."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Believing that a task is done: looking for evidence ourselves, then ending the task in one transaction.
+"""Verify the evidence that a task is done, then finish it in one transaction.
 
 Looking takes as long as the check takes, so it happens outside any transaction. The task is `reported` all
 the while; if the process dies, anybody may ask again. What was seen counts only if the task is still as it

@@ -1,4 +1,4 @@
-"""Noise in what a run says: times, addresses, line numbers, ids and places, which differ each time."""
+"""Remove what differs in every run (times, addresses, ids), so that two failures can be compared."""
 
 from __future__ import annotations
 

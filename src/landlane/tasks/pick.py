@@ -1,4 +1,4 @@
-"""Taking the next task: the best one whose paths are free, together with its paths, or waiting for one.
+"""Pick the next task: the best one whose paths are free, taken together with its claims.
 
 Ready tasks are walked in their order, a page at a time, along an index; nothing else is looked at. What a
 task declares is judged like any claim, in the same transaction. Once a task was refused, what others hold is

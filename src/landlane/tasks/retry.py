@@ -1,4 +1,4 @@
-"""Ending attempts: each is booked to its lineage, judged with all before it, and moves its task, in one step.
+"""End an attempt: record it, apply the retry rules, move its task, in one transaction.
 
 Every way back into the queue goes through the same judge: an agent that gives up, a worker that failed, a
 landing that bounced, a review that rejected. So no loop goes round without being counted.

@@ -1,4 +1,4 @@
-"""Bounded retries: what the attempts of a lineage add up to, and whether there is to be another one.
+"""Retry rules: whether a lineage gets another attempt, and when.
 
 A lineage is a task with its retries, re-dispatches, children and follow-ups. Attempts, time and money are
 counted over all of it, so that no new id begins a new budget. What repeats itself is stopped before that is

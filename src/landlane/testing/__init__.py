@@ -1,1 +1,1 @@
-"""Public helpers for tests: a fake clock, throw-away repositories, scripted agents, seeded schedules."""
+"""Public helpers for tests: a fake clock, scratch repositories, scripted workers."""

@@ -1,1 +1,1 @@
-"""Cost and budgets."""
+"""Costs and budgets."""

@@ -1,1 +1,1 @@
-"""The web page: the same operations for a person in a browser."""
+"""The web page: the same operations in a browser."""

@@ -1,1 +1,1 @@
-"""`landlane run`: the orchestrator, one supervisor per attempt, what workers return, logs."""
+"""`landlane run`, Landlane's side of the worker protocol: orchestrator, supervisors, returned work."""

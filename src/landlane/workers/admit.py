@@ -1,4 +1,4 @@
-"""Which task may begin now: its agent is there, its resources are free, and nobody is in its way."""
+"""Decide which task may start now: its agent is available, its resources are free, no claim conflicts."""
 
 from __future__ import annotations
 

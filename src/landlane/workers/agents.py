@@ -1,4 +1,4 @@
-"""What runs tasks: the agents that may be started, what each needs, and which task may begin now."""
+"""The agents that a run may start, and what each of them needs."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What a worker is started with, and what it is told: its command in its role, and its assignment."""
+"""The command and the assignment that a worker is started with."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What follows a worker's last word: its change handed in, proved and submitted, or what else to do."""
+"""After a worker's last message: verify its change, submit it, or decide what else to do."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""A run as it is asked for and looked at: its wish, its places, what goes on there, what it came to."""
+"""Runs as values: request, worker slots, progress, summary."""
 
 from __future__ import annotations
 

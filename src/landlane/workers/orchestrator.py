@@ -1,4 +1,4 @@
-"""The orchestrator: picks what may begin, starts a keeper for each attempt, and lands what they hand in.
+"""The orchestrator: picks tasks, starts a supervisor for each attempt, lands what they return.
 
 It keeps nothing that is not in the store. Keepers are processes of their own, started by a helper: killing
 this one harms none of them, and whoever is started next counts those that go on, ends what was left by the

@@ -1,4 +1,4 @@
-"""Attempts whose keeper is gone: the task goes back into the queue with what was seen, and they are over."""
+"""End attempts whose supervisor died, and return their tasks to the queue."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Speaking the worker protocol with a child over its input and output, whatever the child does.
+"""The supervisor's side of the worker protocol: start the worker, read its messages, end it when it fails.
 
 The child gets one line and its input is closed. Then its lines are judged as they come, by a conversation
 with a clock. Garbage, floods, silence, a closed output and death each end as `WorkFailed` with the reason,

@@ -1,4 +1,4 @@
-"""Landing what reviewers have approved after its author had gone, as the work of a worker always is."""
+"""Land approved work whose author is gone."""
 
 from __future__ import annotations
 

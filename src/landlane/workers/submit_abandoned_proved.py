@@ -1,4 +1,4 @@
-"""Submitting what a worker had proved when its keeper was killed, just before it was to be submitted."""
+"""Submit verified work whose supervisor was killed just before it would have submitted it."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Keeping one attempt: a session, the task and its paths, a place, the worker, and what comes of it.
+"""The supervisor, one process per attempt: session, task and claims, workspace, worker, result.
 
 A keeper is a process of its own. It speaks with one worker by the worker protocol and looks after everything
 that belongs to the attempt, so that killing it, its starter or the worker harms nobody else: its session is

@@ -1,4 +1,4 @@
-"""The crew of a run: keepers that are at work, what they tell, and those that could not begin."""
+"""The running supervisors of a run: start them, read their reports."""
 
 from __future__ import annotations
 

@@ -1,1 +1,1 @@
-"""Checkouts for tasks: open, prepare, commit, close, and changes that lie in the wrong place."""
+"""A checkout per task: open, prepare, commit, close; misplaced changes."""

@@ -1,1 +1,1 @@
-"""Commands called from inside a sandbox: forwarded to the resident, or run in the own clone."""
+"""Commands called from inside a sandbox: forwarded to the resident, or run in the caller's own clone."""

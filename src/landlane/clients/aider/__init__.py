@@ -1,1 +1,1 @@
-"""aider as a worker."""
+"""aider: running it as a worker."""

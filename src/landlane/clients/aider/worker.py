@@ -1,4 +1,4 @@
-"""aider as a worker: one message from a file, and the plain text that it prints."""
+"""aider as a worker (used inside the worker process): one message from a file, and its plain output."""
 
 from __future__ import annotations
 

@@ -1,1 +1,1 @@
-"""Run a coding client for one assignment and speak the worker protocol for it."""
+"""The worker process for a coding client: protocol to the supervisor, the client as its child."""

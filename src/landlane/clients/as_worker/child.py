@@ -1,4 +1,4 @@
-"""A coding client as a child: its lines as they come, its signs of life, and its end with all it started."""
+"""The client as a child of the worker process: its output lines, its signs of life, and ending it."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What somebody did in a checkout: committed as it is, or told as a patch against where it began.
+"""What the client changed in the checkout: as a commit, or as a patch against the base.
 
 Files that git ignores are nobody's change. The checkout's own index is left alone, except by a commit.
 """

@@ -1,4 +1,4 @@
-"""Why a client's work failed, in the words of the worker protocol: by its errors, its exit and its stderr."""
+"""Why a client failed, as a reason of the worker protocol: from its errors, exit code and stderr."""
 
 from __future__ import annotations
 

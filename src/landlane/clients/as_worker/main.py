@@ -1,4 +1,4 @@
-"""A coding client as a worker: runs it without a person, and speaks the worker protocol for it.
+"""The worker process for a coding client: runs it unattended, speaks the worker protocol for it.
 
     python -P -m landlane.clients.as_worker.main [OPTIONS] CLIENT [-- WORDS FOR THE CLIENT]
 

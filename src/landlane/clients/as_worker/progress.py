@@ -1,4 +1,4 @@
-"""What is known of a client at work so far: its usage, its last words, what it is at, and what went wrong.
+"""What is known of a running client so far: usage, last text, current tool, errors.
 
 Usage is counted once: each answer of the model has a key, and the newest word about a key holds. What the
 client says of the whole takes the place of all parts before it.

@@ -1,4 +1,4 @@
-"""What a coding client is told to do: an assignment as a prompt, with orders and facts kept apart."""
+"""Write the prompt for a coding client from an assignment, with instructions and facts kept apart."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Coding clients as workers: which there are, the command that runs one, and whether it is installed.
+"""The coding clients that can be workers: their adapters, commands, and whether they are installed.
 
 A client does not speak the worker protocol. `landlane.clients.as_worker.main` does, inside the same sandbox:
 it starts the client, reads its stream, and reports what it saw. Arguments after `--` are the client's own.

@@ -1,1 +1,1 @@
-"""Claude Code: tools, hooks, setup, worker."""
+"""Claude Code: tools, hooks, setup, running it as a worker."""

@@ -1,4 +1,4 @@
-"""Claude Code as a worker: its words for a run without a person, and its stream of JSON lines."""
+"""Claude Code as a worker (used inside the worker process): start options and its stream of JSON lines."""
 
 from __future__ import annotations
 

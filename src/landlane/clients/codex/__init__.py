@@ -1,1 +1,1 @@
-"""Codex: tools, hooks, setup, worker."""
+"""Codex: tools, hooks, setup, running it as a worker."""

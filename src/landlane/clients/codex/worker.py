@@ -1,4 +1,4 @@
-"""Codex as a worker: `codex exec` with its stream of JSON lines."""
+"""Codex as a worker (used inside the worker process): `codex exec` and its stream of JSON lines."""
 
 from __future__ import annotations
 

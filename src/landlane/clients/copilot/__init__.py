@@ -1,1 +1,1 @@
-"""Copilot CLI: tools, hooks, setup, worker."""
+"""Copilot CLI: tools, hooks, setup, running it as a worker."""

@@ -1,4 +1,4 @@
-"""Copilot CLI as a worker: its words for a run without a person, and its stream of JSON lines."""
+"""Copilot CLI as a worker (used inside the worker process): start options and its stream of JSON lines."""
 
 from __future__ import annotations
 

@@ -1,1 +1,1 @@
-"""Gemini CLI: tools, hooks, setup, worker."""
+"""Gemini CLI: tools, hooks, setup, running it as a worker."""

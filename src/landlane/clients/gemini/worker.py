@@ -1,4 +1,4 @@
-"""Gemini CLI as a worker: its words for a run without a person, its stream of JSON lines, and its stderr."""
+"""Gemini CLI as a worker (used inside the worker process): start options, JSON lines and stderr."""
 
 from __future__ import annotations
 

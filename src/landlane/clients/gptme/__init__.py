@@ -1,1 +1,1 @@
-"""gptme as a worker."""
+"""gptme: running it as a worker."""

@@ -1,4 +1,4 @@
-"""gptme as a worker: its words for a run without a person, its messages as JSON lines, and its stderr."""
+"""gptme as a worker (used inside the worker process): start options, JSON lines and stderr."""
 
 from __future__ import annotations
 

@@ -1,1 +1,1 @@
-"""opencode: tools, plugin, setup, worker."""
+"""opencode: tools, plugin, setup, running it as a worker."""

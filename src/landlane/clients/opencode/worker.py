@@ -1,4 +1,4 @@
-"""opencode as a worker: `opencode run` with its stream of JSON lines."""
+"""opencode as a worker (used inside the worker process): `opencode run` and its stream of JSON lines."""
 
 from __future__ import annotations
 

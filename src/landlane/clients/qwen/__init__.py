@@ -1,1 +1,1 @@
-"""Qwen Code: tools, hooks, setup, worker."""
+"""Qwen Code: tools, hooks, setup, running it as a worker."""

@@ -1,1 +1,1 @@
-"""Which git commands would touch the work of other sessions."""
+"""Which git commands would affect the work of other sessions."""

@@ -1,1 +1,1 @@
-"""What a shell command changed, and whose that was."""
+"""What a shell command changed, and who owns what it changed."""

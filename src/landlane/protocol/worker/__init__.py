@@ -1,1 +1,1 @@
-"""The worker protocol: JSON lines over stdin and stdout."""
+"""The worker protocol (JSON lines over stdin and stdout), used by both sides: supervisor and worker."""

@@ -1,1 +1,1 @@
-"""What a worker hands back: check, apply, commit, save."""
+"""What a worker returns, checked outside of its sandbox: check, apply, commit, save."""
