@@ -37,6 +37,7 @@ check: .dev ## static checks only: format, lint, types, layers, generated pages
 	@$(BIN)/python scripts/module_map.py --check
 	@echo "check: reference"
 	@$(BIN)/python scripts/references.py --check
+	@$(BIN)/python scripts/worker_protocol.py --check
 
 pytest: .dev .clients ## all tests
 	@echo "test: all"
@@ -68,6 +69,7 @@ format: .dev ## format the code, update the generated pages
 	@$(BIN)/ruff format --quiet .
 	@$(BIN)/python scripts/module_map.py
 	@$(BIN)/python scripts/references.py
+	@$(BIN)/python scripts/worker_protocol.py
 
 demo: .run ## the story on a scratch repository
 	@$(BIN)/landlane demo
