@@ -2,6 +2,8 @@
 
 PYTHON ?= python3
 BIN := .venv/bin
+# Prints how long a stage took.
+STAGE := scripts/stage.sh
 # Give pytest more with ARGS, as in: make unit ARGS="-k claims -x"
 ARGS ?=
 # What `make quick` runs.
@@ -21,27 +23,19 @@ help: ## this list
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "  make %-12s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
 
 test: ## static checks, then all tests
-	@$(MAKE) --no-print-directory check
-	@$(MAKE) --no-print-directory pytest
+	@$(STAGE) "make test" $(MAKE) --no-print-directory check pytest
 
 check: .dev ## static checks only: format, lint, types, layers, generated pages
-	@echo "check: format"
-	@$(BIN)/ruff format --check --quiet .
-	@echo "check: lint"
-	@$(BIN)/ruff check --quiet .
-	@echo "check: types"
-	@$(BIN)/basedpyright --level error
-	@echo "check: layers"
-	@report=$$($(BIN)/lint-imports --no-logo --no-cache) || { echo "$$report"; exit 1; }
-	@echo "check: module map"
-	@$(BIN)/python scripts/module_map.py --check
-	@echo "check: reference"
-	@$(BIN)/python scripts/references.py --check
-	@$(BIN)/python scripts/worker_protocol.py --check
+	@$(STAGE) "check: format" $(BIN)/ruff format --check --quiet .
+	@$(STAGE) "check: lint" $(BIN)/ruff check --quiet .
+	@$(STAGE) "check: types" $(BIN)/basedpyright --level error
+	@$(STAGE) "check: layers" $(BIN)/lint-imports --no-logo --no-cache
+	@$(STAGE) "check: module map" $(BIN)/python scripts/module_map.py --check
+	@$(STAGE) "check: reference" $(BIN)/python scripts/references.py --check
+	@$(STAGE) "check: worker protocol" $(BIN)/python scripts/worker_protocol.py --check
 
 pytest: .dev .clients ## all tests
-	@echo "test: all"
-	@$(BIN)/python -m pytest $(PARALLEL) $(ARGS)
+	@$(STAGE) "tests" $(BIN)/python -m pytest $(PARALLEL) $(ARGS)
 
 soak: .dev ## the tests of races, kills and crashes, with many more rounds than `make test` has time for
 	@LANDLANE_RACES=10000 LANDLANE_TASK_ROUNDS=20 LANDLANE_HOOK_CALLS=1000 LANDLANE_COMMIT_ROUNDS=4 LANDLANE_TEST_STARTS=1 \
@@ -53,7 +47,7 @@ test-clients: .dev ## the tests with real coding clients, all six of them
 	@LANDLANE_TEST_CLIENTS="$(ALL_CLIENTS)" $(BIN)/python -m pytest -m client $(PARALLEL) $(ARGS)
 
 quick: .dev ## the tests that need no server, client or sandbox, without the slow ones
-	@$(BIN)/python -m pytest $(PARALLEL) -m "$(QUICK)" $(ARGS)
+	@$(STAGE) "quick tests" $(BIN)/python -m pytest $(PARALLEL) -m "$(QUICK)" $(ARGS)
 
 unit: .dev ## the quick tests: no files, no processes
 	@$(BIN)/python -m pytest -m unit $(ARGS)
@@ -92,10 +86,10 @@ clean: ## remove .venv, .clients and what the tools left behind
 	@scripts/setup.sh run
 
 .dev:
-	@scripts/setup.sh dev
+	@$(STAGE) "setup" scripts/setup.sh dev
 
 .bench:
 	@scripts/setup.sh bench
 
 .clients:
-	@scripts/clients.sh
+	@$(STAGE) "setup: coding clients" scripts/clients.sh
