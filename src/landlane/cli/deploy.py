@@ -1,4 +1,4 @@
-"""The commands about keeping up with the target branch and about deploying: sync, deploy, deploy history."""
+"""The commands for deploying: deploy, deploy history."""
 
 from __future__ import annotations
 

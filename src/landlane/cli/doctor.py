@@ -1,4 +1,4 @@
-"""Doctor."""
+"""The command `doctor`."""
 
 from __future__ import annotations
 

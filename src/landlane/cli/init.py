@@ -1,4 +1,4 @@
-"""The commands that set a repository up and look after it: init and doctor."""
+"""The command `init`."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Land."""
+"""The command `land`."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Number."""
+"""The commands `number` and `number list`."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Once."""
+"""The command `once`."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The commands about landing: land, queue list, run, show, eject, resume."""
+"""The commands for the landing queue: queue list, run, show, eject, resume."""
 
 from __future__ import annotations
 

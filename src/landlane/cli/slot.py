@@ -1,4 +1,4 @@
-"""The commands about slots and numbers, and the one that runs a command once."""
+"""The commands for slots: slot take, list, free."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Sync."""
+"""The command `sync`."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Handing a task over: sent, accepted against its hash, declined; each of these is one transaction.
+"""Accept or decline a handoff, each in one transaction.
 
 With the sending the task is nobody's but the handoff's: it lies in the queue for whom it is for, its claims
 and its workspace are kept by a session of the handoff whose lease is the time it waits. So the sender may die

@@ -1,4 +1,4 @@
-"""What one owner of a task leaves to the next, taken mechanically: from git, the journal and the hooks.
+"""Hand a task over, and tell the next owner what was handed over and what was tried before.
 
 So nobody depends on what the former owner remembered to say, or whether it lived to say anything.
 """

@@ -1,4 +1,4 @@
-"""Taking what was handed over: for whom a waiting task is, and moving it with its claims and workspace."""
+"""Move a task with its claims and workspace to the owner that accepts it; whom a handoff is for."""
 
 from __future__ import annotations
 
