@@ -346,6 +346,18 @@ PROMISES: dict[str, Promise] = {
         "A store of a newer program is refused politely and left as it is.",
         "tests/store/test_store.py::test_a_store_of_a_newer_program_is_refused_politely_and_left_as_it_is",
     ),
+    "store.other-versions-are-refused": Promise(
+        "A store of any other schema version is refused with the way out, and left as it is.",
+        "tests/store/test_schema_version.py::test_a_store_of_another_number_is_refused_and_left_as_it_is",
+    ),
+    "store.hooks-refuse-other-versions": Promise(
+        "No hook allows an edit or a commit because of a store of another version or program.",
+        "tests/hooks/test_hooks.py::test_any_trouble_is_a_refusal_and_looking_goes_on",
+    ),
+    "store.created-whole": Promise(
+        "A crash while a store is created leaves nothing half done.",
+        "tests/store/test_schema_version.py::test_a_crash_while_the_store_is_created_leaves_nothing_half_done",
+    ),
     "store.foreign-is-left-alone": Promise(
         "A database of another program is left alone.",
         "tests/store/test_store.py::test_a_database_of_another_program_is_left_alone",

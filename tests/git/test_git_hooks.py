@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import contextlib
 import os
 import signal
+import sqlite3
 import subprocess
 import sys
 from typing import TYPE_CHECKING, Any
@@ -689,6 +691,28 @@ def test_a_broken_store_refuses(yard: Fenced) -> None:
         else:
             path.unlink(missing_ok=True)
     assert "refused" in yard.refused("commit", "-q", "-m", "Work")
+
+
+@pytest.mark.parametrize(
+    ("command", "told"),
+    [
+        ("UPDATE meta SET value = '2' WHERE key = 'schema'", "newer Landlane"),
+        ("UPDATE meta SET value = '0' WHERE key = 'schema'", "older Landlane"),
+        ("PRAGMA user_version=2", "newer Landlane"),
+        ("PRAGMA application_id=0x494C434B", "another program"),
+    ],
+)
+def test_a_store_of_another_version_or_program_refuses(yard: Fenced, command: str, told: str) -> None:
+    for number in range(2):  # from the second commit on the fast path would allow it
+        yard.stage("a.py", f"{number}\n")
+        yard.ok("commit", "-q", "-m", "Work")
+    yard.end()
+    with contextlib.closing(sqlite3.connect(yard.repository / ".git" / "landlane" / "store.db")) as database:
+        database.execute(command)
+        database.commit()
+    yard.stage("a.py", "more\n")
+
+    assert told in yard.refused("commit", "-q", "-m", "Work")
 
 
 # ------------------------------------------------------------------------------------------ the resident

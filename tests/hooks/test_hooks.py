@@ -342,11 +342,31 @@ def remove_store(root: Path) -> None:
         path.unlink()
 
 
-def make_store_newer(root: Path) -> None:
+def change_store(root: Path, command: str) -> None:
     database = sqlite3.connect(root / ".git/landlane/store.db")
     with database:
-        database.execute("UPDATE meta SET value = '999' WHERE key IN ('schema', 'readable_by')")
+        database.execute(command)
     database.close()
+
+
+def make_store_newer(root: Path) -> None:
+    change_store(root, "UPDATE meta SET value = '999' WHERE key IN ('schema', 'readable_by')")
+
+
+def make_schema_newer(root: Path) -> None:
+    change_store(root, "UPDATE meta SET value = '2' WHERE key = 'schema'")
+
+
+def make_store_older(root: Path) -> None:
+    change_store(root, "UPDATE meta SET value = '0' WHERE key = 'schema'")
+
+
+def change_user_version(root: Path) -> None:
+    change_store(root, "PRAGMA user_version=2")
+
+
+def change_application_id(root: Path) -> None:
+    change_store(root, "PRAGMA application_id=0x494C434B")
 
 
 def break_settings(root: Path) -> None:
@@ -359,7 +379,13 @@ def test_in_a_broken_repository_nothing_new_is_edited(root: Path, one: StandIn) 
     assert one.before("Edit", file_path=str(root / "a.py")).is_denied
 
 
-@pytest.mark.parametrize("trouble", [garble_store, remove_store, make_store_newer, break_settings])
+@pytest.mark.parametrize(
+    "trouble",
+    [
+        *(garble_store, remove_store, make_store_newer, make_schema_newer, make_store_older),
+        *(change_user_version, change_application_id, break_settings),
+    ],
+)
 def test_any_trouble_is_a_refusal_and_looking_goes_on(root: Path, one: StandIn, trouble: object) -> None:
     one.edit("a.py", "x = 1\n")
     one.edit("b.py", "x = 1\n")

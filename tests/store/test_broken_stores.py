@@ -13,6 +13,8 @@ import pytest
 
 from landlane import Landlane
 from landlane.app.store_location import POINTER
+from landlane.errors import StoreError
+from tests.mcp.speaking import Speaker
 from tests.support.shell import LANDLANE, Shell, fingerprint
 
 if TYPE_CHECKING:
@@ -79,7 +81,7 @@ def test_the_database_of_another_program_is_left_alone(used: Shell, tmp_path: Pa
     used.where(LANDLANE_STORE=str(path)).ask("doctor", "--fix", exit=1)
 
     assert path.read_bytes() == before
-    assert sorted(os.listdir(tmp_path)) == ["cookies.db", "cookies.db.lock", "repository"]
+    assert sorted(os.listdir(tmp_path)) == ["cookies.db", "repository"]
 
 
 def test_an_unknown_kind_of_store_is_told(used: Shell) -> None:
@@ -168,6 +170,41 @@ def test_a_newer_store_is_refused_politely_and_not_touched(used: Shell) -> None:
 
     assert "99" in answer["message"]
     assert fingerprint(used.folder) == before
+
+
+def make_older(shell: Shell) -> None:
+    with contextlib.closing(sqlite3.connect(store_of(shell))) as db:
+        db.execute("UPDATE meta SET value = '0' WHERE key IN ('schema', 'readable_by')")
+        db.execute("PRAGMA user_version=0")
+        db.commit()
+
+
+def test_an_older_store_is_refused_by_every_entry_point_and_not_touched(used: Shell) -> None:
+    make_older(used)
+    before = fingerprint(used.folder)
+
+    for words in (["claim", "new.py", "--as", "bob"], ["claims"], ["status"], ["store", "info"]):
+        answer = used.refuse("STORE_OLDER", *words, exit=1)
+    used.ask("doctor", "--fix", exit=1)
+    with pytest.raises(StoreError) as caught:
+        Landlane(used.folder, agent="bob")
+    with Speaker(used.folder, "--as", "bob") as bob:
+        told = bob.call("claim", paths=["new.py"])
+
+    assert "`landlane store rebuild`" in answer["hint"]
+    assert (caught.value.code, caught.value.hint) == ("STORE_OLDER", answer["hint"])
+    assert (told["code"], told["hint"]) == ("STORE_OLDER", answer["hint"])
+    assert fingerprint(used.folder) == before
+
+
+def test_an_older_store_is_rebuilt_from_its_journal_when_asked_to(used: Shell) -> None:
+    make_older(used)
+    older = store_of(used).read_bytes()
+
+    used.ask("store", "rebuild")
+
+    assert used.holders() == {"held.py": "ann"}
+    assert [path.read_bytes() for path in store_of(used).parent.glob("store.before-*.db")] == [older]
 
 
 def test_an_id_that_was_lost_is_told_and_never_made_up(used: Shell) -> None:

@@ -20,12 +20,11 @@ from landlane.errors import LandlaneError, StoreCorrupt, StoreError, StoreTransi
 from landlane.journal import verify
 from landlane.sessions import join as sessions
 from landlane.settings.model import Settings
+from landlane.store import schema_version
 from landlane.store.file_lock import FairLock
 from landlane.store.lock_areas import areas_of
-from landlane.store.postgres import schema as postgres_schema
-from landlane.store.sqlite import schema as sqlite_schema
-from landlane.store.sqlite.schema import APPLICATION_ID, READABLE_BY, SCHEMA
-from landlane.store.statements import read_migrations
+from landlane.store.schema_version import READABLE_BY, SCHEMA_VERSION
+from landlane.store.sqlite.schema import APPLICATION_ID
 from landlane.testing.repositories import open_context
 from tests.support.sites import POSTGRES_ONLY, SQLITE_ONLY, Agent, Background, opened, wait_until
 
@@ -76,21 +75,14 @@ def test_the_schemas_version_is_recorded(site: Site) -> None:
 
     facts = facts_of(site)
 
-    assert (facts["schema"], facts["readable_by"]) == (str(SCHEMA), str(READABLE_BY))
+    assert (facts["schema"], facts["readable_by"]) == (str(SCHEMA_VERSION), str(READABLE_BY))
     assert len(facts["store_id"]) == 36
     if not site.is_postgres:
         database = sqlite3.connect(site.place)
         assert database.execute("PRAGMA application_id").fetchone() == (APPLICATION_ID,)
-        assert database.execute("PRAGMA user_version").fetchone() == (SCHEMA,)
+        assert database.execute("PRAGMA user_version").fetchone() == (SCHEMA_VERSION,)
         assert database.execute("PRAGMA journal_mode").fetchone() == ("wal",)
         database.close()
-
-
-def test_the_program_knows_the_newest_migration() -> None:
-    for database, known in (("sqlite", sqlite_schema.SCHEMA), ("postgres", postgres_schema.SCHEMA)):
-        versions = [version for version, _ in read_migrations(database)]
-        assert versions == sorted(set(versions))
-        assert versions[-1] == known
 
 
 @pytest.mark.own_database
@@ -113,14 +105,17 @@ def test_a_store_of_a_newer_program_is_refused_politely_and_left_as_it_is(site: 
         assert fingerprint(site.place) == before
     run_sql(
         site,
-        f"UPDATE meta SET value = '{SCHEMA}' WHERE key = 'schema'",
+        f"UPDATE meta SET value = '{SCHEMA_VERSION}' WHERE key = 'schema'",
         f"UPDATE meta SET value = '{READABLE_BY}' WHERE key = 'readable_by'",
     )
     assert [claim.pattern for claim in site.claims()] == ["src"]
 
 
 @pytest.mark.own_database
-def test_a_store_of_a_newer_program_that_older_ones_may_use_is_used(site: Site) -> None:
+def test_a_store_of_a_newer_program_that_older_ones_may_use_is_used(
+    site: Site, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(schema_version, "STABLE_SINCE", SCHEMA_VERSION)  # as from 0.2.0 on
     site.agent("ann").take("src")
     site.close()
     run_sql(site, "UPDATE meta SET value = '9007' WHERE key = 'schema'")

@@ -30,6 +30,10 @@ if TYPE_CHECKING:
 _LIMIT_SECONDS = 20.0  # below the time that any client's settings give us
 _RESIDENT_SECONDS = 10.0  # of them; then it is asked without
 _MOST_BYTES = 64 * 1024 * 1024
+# Copies of store/sqlite/schema.py and store/schema_version.py.
+APPLICATION_ID = 0x4C4E444C
+SCHEMA_VERSION = 1
+_unclosed = []  # connections to other stores: closing one could write its log back
 _LINK, _KIND, _FOLDER = 0o120000, 0o170000, 0o040000
 _LATE = "Landlane's hook took too long, so this is refused. Try again; `landlane doctor` tells more.\n"
 
@@ -127,12 +131,26 @@ def _connect(path: str, mode: str) -> "Any":
     return connect(f"file:{quoted}?mode={mode}", uri=True, timeout=1.0, isolation_level=None)
 
 
-def _now(db: "Any") -> int:
-    """The store's time; a machine that was restarted since takes the ordinary road."""
+def store_facts(db: "Any") -> "Json":
+    """Return what the store says about itself; the full path refuses one of another program or version."""
     facts = dict(
-        db.execute("SELECT key, value FROM meta WHERE key IN ('base', 'boot_id', 'readable_by')").fetchall()
+        db.execute(
+            "SELECT key, value FROM meta WHERE key IN ('base', 'boot_id', 'schema')"
+            " UNION ALL SELECT 'application_id', application_id FROM pragma_application_id"
+            " UNION ALL SELECT 'user_version', user_version FROM pragma_user_version"
+        ).fetchall()
     )
-    if facts["boot_id"] != _text_of("/proc/sys/kernel/random/boot_id") or facts["readable_by"] != "1":
+    found = facts["application_id"], facts["user_version"], facts["schema"]
+    if found != (APPLICATION_ID, SCHEMA_VERSION, str(SCHEMA_VERSION)):
+        _unclosed.append(db)
+        raise _Unsure
+    return facts
+
+
+def _now(db: "Any") -> int:
+    """Return the store's time; after a restart of the machine the full path must set it first."""
+    facts = store_facts(db)
+    if facts["boot_id"] != _text_of("/proc/sys/kernel/random/boot_id"):
         raise _Unsure
     return int(facts["base"]) + clock_gettime_ns(CLOCK_BOOTTIME) // 1_000_000
 

@@ -51,6 +51,7 @@ def _quick(pid: str, payload: bytes) -> None:
     if code.strip() != "0" or len(paths) > _MOST_PATHS or not branch or branch == target:
         raise _Unsure
     db = lean_road._connect(store, "ro")  # pyright: ignore[reportPrivateUsage]
+    lean_road.store_facts(db)
     mine = _session(db, repository)
     _check_place(db, repository, root, mine)
     _check_nothing_against(db, repository, mine)

@@ -121,6 +121,10 @@ def _open_old(path: str, repository_id: str, wait_ms: int) -> SqliteStore | None
         return SqliteStore(path, repository_id, wait_ms=wait_ms) if os.path.exists(path) else None
     except StoreCorrupt:
         return None
+    except StoreError as error:
+        if error.code == "STORE_OLDER":
+            return None
+        raise
 
 
 def _rebuild(path: str, repository_id: str, old: SqliteStore | None, *, ignore_case: bool) -> Rebuilt:

@@ -1,4 +1,4 @@
-"""Load the `queries.sql` files and migrations, in the dialect of each database."""
+"""Load the `queries.sql` files of all packages, in the dialect of each database."""
 
 from __future__ import annotations
 
@@ -13,7 +13,6 @@ if TYPE_CHECKING:
 # all: that takes a fifth of a millisecond, and any transaction may need any statement.
 _PACKAGES = ("store", "sessions", "claims", "state", "tasks", "landing")
 _ROOT = os.path.dirname(os.path.dirname(__file__))
-_MIGRATIONS = os.path.join(_ROOT, "store", "migrations")
 
 
 def read_statements(database: str) -> dict[str, str]:
@@ -28,13 +27,6 @@ def read_statements(database: str) -> dict[str, str]:
             continue
         found.update(split_statements(own))
     return found
-
-
-def read_migrations(database: str) -> list[tuple[int, str]]:
-    """Return the migrations for a database in order: (schema version, script)."""
-    ending = f".{database}.sql"
-    names = sorted(name for name in os.listdir(_MIGRATIONS) if name.endswith(ending))
-    return [(int(name[:4]), _read(os.path.join(_MIGRATIONS, name))) for name in names]
 
 
 def split_statements(text: str) -> dict[str, str]:

@@ -1,13 +1,13 @@
-"""Connects to PostgreSQL, creates or upgrades the schema `landlane` there, and refuses a newer one."""
+"""Connect to PostgreSQL, create or migrate the schema `landlane`, and refuse one of another version."""
 
 from __future__ import annotations
 
 from typing import cast
 
-from landlane.errors import StoreError
+from landlane.errors import StoreCorrupt, StoreError
 from landlane.ids import new_uuid
 from landlane.store.postgres.errors import translate, without_password
-from landlane.store.statements import read_migrations
+from landlane.store.schema_version import check_version, is_current, scripts_after, version_facts
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -15,9 +15,7 @@ if TYPE_CHECKING:
 
     import psycopg
 
-SCHEMA = 5
-READABLE_BY = 1
-_PREPARING = 0x494C434B  # the lock for creating and upgrading, the same in every version
+_PREPARING = 0x4C4E444C  # the advisory lock ("LNDL") for creating and migrating, the same in every version
 # Every statement of ours finds its rows by an index, whatever is asked for. Left to itself the server would
 # plan the larger ones anew for each call, which takes longer than running them, or keep a plan from the time
 # when a table was small enough to be read as a whole.
@@ -37,6 +35,7 @@ _LINE = {
     "keepalives_count": 3,
     "tcp_user_timeout": 20000,
 }
+_WAY_OUT = "start with an empty store, in psql: ALTER SCHEMA landlane RENAME TO landlane_older"
 
 
 def connect(url: str, wait_ms: int) -> psycopg.Connection[Any]:
@@ -67,62 +66,69 @@ def connect(url: str, wait_ms: int) -> psycopg.Connection[Any]:
 
 
 def prepare_schema(connection: psycopg.Connection[Any], url: str) -> None:
-    """Create or upgrade our tables.
+    """Create or migrate our tables.
 
     Raises:
-        StoreError: they were made by a newer program.
+        StoreCorrupt: the schema belongs to another program.
+        StoreError: they were written by a newer or an older Landlane.
     """
     import psycopg  # noqa: PLC0415
 
     try:
-        facts = read_facts(connection)
-        if facts.get("schema") != str(SCHEMA):
+        if not is_current(_checked_facts(connection, url)):
             with connection.transaction():
                 connection.execute("SELECT pg_advisory_xact_lock(%s)", (_PREPARING,))
-                facts = _upgrade(connection, url)
+                _migrate(connection, _checked_facts(connection, url))
+    except psycopg.errors.UndefinedColumn as error:  # a table `meta`, but not ours
+        raise _not_a_store(url) from error
     except psycopg.Error as error:
         raise translate(error, url) from error
-    check_facts(facts, url)
 
 
-def read_facts(connection: psycopg.Connection[Any]) -> dict[str, str]:
-    """What the store says of itself; nothing when it is not there yet."""
-    # Not to_regclass: it may answer from what the connection remembers, and another has just made our tables.
+def _checked_facts(connection: psycopg.Connection[Any], url: str) -> dict[str, str]:
+    """Return what the store says about itself, or nothing if it does not exist yet.
+
+    Raises:
+        StoreCorrupt: the schema belongs to another program.
+        StoreError: it was written by a newer or an older Landlane.
+    """
+    # Not to_regclass: it may answer from the connection's cache when another one has just created our tables.
     found = connection.execute(
-        "SELECT 1 FROM pg_catalog.pg_tables WHERE schemaname = 'landlane' AND tablename = 'meta'"
+        "SELECT tablename FROM pg_catalog.pg_tables WHERE schemaname = 'landlane'"
+        " ORDER BY tablename <> 'meta' LIMIT 1"
     ).fetchone()
     if found is None:
         return {}
-    return dict(connection.execute("SELECT key, value FROM landlane.meta").fetchall())
+    if found[0] != "meta":
+        raise _not_a_store(url)
+    facts = dict(connection.execute("SELECT key, value FROM landlane.meta").fetchall())
+    if "schema" not in facts:
+        raise _not_a_store(url)
+    check_version(facts, without_password(url), lambda: _WAY_OUT)
+    return facts
 
 
-def check_facts(facts: dict[str, str], url: str) -> None:
-    """Refuse a store that this program must not use."""
-    place = without_password(url)
-    if int(facts.get("readable_by", "0")) > SCHEMA:
-        raise StoreError(
-            f"the store {place} is of a newer landlane (schema {facts['schema']}; this one knows {SCHEMA})",
-            code="STORE_NEWER",
-            hint="upgrade landlane here: pip install --upgrade landlane",
-        )
+def _not_a_store(url: str) -> StoreCorrupt:
+    return StoreCorrupt(
+        f"the schema landlane in {without_password(url)} belongs to another program",
+        code="NOT_A_STORE",
+        hint="set LANDLANE_STORE to the URL of another database; this one was left as it is",
+    )
 
 
-def _upgrade(connection: psycopg.Connection[Any], url: str) -> dict[str, str]:
-    facts = read_facts(connection)
-    check_facts(facts, url)
-    have = int(facts.get("schema", "0"))
+def _migrate(connection: psycopg.Connection[Any], facts: dict[str, str]) -> None:
+    scripts = scripts_after("postgres", int(facts.get("schema", "0")))
+    if not scripts:
+        return  # a newer store that this program may use, or another process was faster
     connection.execute("CREATE SCHEMA IF NOT EXISTS landlane")
-    for version, script in read_migrations("postgres"):
-        if version > have:
-            connection.execute(cast("Any", script))
-    if have < SCHEMA:
-        new = {"schema": str(SCHEMA), "readable_by": str(READABLE_BY)}
-        if not facts:
-            new |= {"store_id": new_uuid(), "epoch": "1"}
-        for key, fact in new.items():
-            connection.execute(
-                "INSERT INTO meta (key, value) VALUES (%s, %s)"
-                " ON CONFLICT (key) DO UPDATE SET value = excluded.value",
-                (key, fact),
-            )
-    return read_facts(connection)
+    for script in scripts:
+        connection.execute(cast("Any", script))
+    new = version_facts()
+    if not facts:
+        new |= {"store_id": new_uuid(), "epoch": "1"}
+    for key, fact in new.items():
+        connection.execute(
+            "INSERT INTO meta (key, value) VALUES (%s, %s)"
+            " ON CONFLICT (key) DO UPDATE SET value = excluded.value",
+            (key, fact),
+        )

@@ -1,4 +1,4 @@
-"""Opens, creates, upgrades and re-times a SQLite store, and refuses what is not one."""
+"""Open, create and migrate a SQLite file, and refuse one that is not a store of this version."""
 
 from __future__ import annotations
 
@@ -8,51 +8,67 @@ import time
 
 from landlane.errors import StoreCorrupt, StoreError
 from landlane.ids import new_uuid
-from landlane.store.file_lock import retry_until
+from landlane.store.file_lock import FairLock, retry_until
+from landlane.store.schema_version import check_version, is_current, scripts_after, version_facts
 from landlane.store.sqlite import errors as sqlite_errors
-from landlane.store.statements import read_migrations
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Callable
 
     from landlane.clock import Clock
-    from landlane.store.file_lock import FairLock
 
-APPLICATION_ID = 0x494C434B  # "ILCK"
-SCHEMA = 5
-READABLE_BY = 1  # the oldest program that may still use what this one writes
+APPLICATION_ID = 0x4C4E444C  # "LNDL"
 
 
 def open_database(
-    path: str, clock: Clock, lock: FairLock, wait_seconds: float, *, is_fresh: bool = False
-) -> tuple[sqlite3.Connection, int]:
-    """A connection to the store at `path`, made or upgraded if need be, and the base of its clock.
+    path: str, clock: Clock, wait_seconds: float, *, is_fresh: bool = False
+) -> tuple[sqlite3.Connection, FairLock, int]:
+    """Return a connection to the store at `path`, its lock, and the base of its clock.
 
-    With `is_fresh` it may be new though a journal lies beside it: the caller brings along what belongs to it.
+    The store is created or migrated if necessary. With `is_fresh` it may be new although there is a journal
+    beside it, because the caller fills it from there.
 
     Raises:
-        StoreCorrupt: the file is something else, was emptied or is gone though its journal is there.
-        StoreError: it was made by a newer program.
+        StoreCorrupt: the file is something else, was emptied, or is gone although its journal is there.
+        StoreError: it was written by a newer or an older Landlane.
     """
     db = sqlite3.connect(
         path, timeout=0, isolation_level=None, check_same_thread=False, cached_statements=256
     )
+    lock = None
     try:
         waiting = _Waiting(wait_seconds, path)
-        facts = waiting.until(lambda: _facts(db))
-        if facts.get("schema") != str(SCHEMA) or facts.get("boot_id") != clock.boot_id():
+        facts = waiting.until(lambda: _checked_facts(db, path))
+        lock = FairLock(path + ".lock")
+        if not is_current(facts) or facts.get("boot_id") != clock.boot_id():
             if not lock.acquire(wait_seconds):
                 raise sqlite_errors.busy(path)
             try:
                 facts = waiting.until(lambda: _bring_up_to_date(db, path, clock, is_fresh=is_fresh))
             finally:
                 lock.release()
-        check_facts(facts, path)
-        return db, int(facts["base"])
+        return db, lock, int(facts["base"])
     except BaseException:
-        db.close()
+        _close_unchanged(db, path)
+        if lock is not None:
+            lock.close()
         raise
+
+
+def _close_unchanged(db: sqlite3.Connection, path: str) -> None:
+    """Close a connection without writing its log back, which SQLite does when the last one is closed."""
+    last = None
+    try:
+        if os.path.getsize(path + "-wal"):
+            quoted = path.replace("%", "%25").replace("?", "%3f").replace("#", "%23")
+            last = sqlite3.connect(f"file:{quoted}?mode=ro", timeout=0, uri=True)
+            last.execute("SELECT count(*) FROM sqlite_master").fetchone()
+    except (OSError, sqlite3.Error):
+        pass
+    db.close()
+    if last is not None:
+        last.close()
 
 
 class _Waiting:
@@ -79,21 +95,59 @@ class _Waiting:
         return result
 
 
+def _checked_facts(db: sqlite3.Connection, path: str) -> dict[str, str]:
+    """Return what the store says about itself, or nothing if the file is new.
+
+    Raises:
+        StoreCorrupt: the file belongs to another program, or is damaged.
+        StoreError: it was written by a newer or an older Landlane.
+    """
+    db.execute("BEGIN")  # one snapshot: another process may be creating the store
+    try:
+        application_id, user_version = db.execute(
+            "SELECT application_id, user_version FROM pragma_application_id, pragma_user_version"
+        ).fetchone()
+        if application_id != APPLICATION_ID:
+            if application_id or user_version or db.execute("SELECT 1 FROM sqlite_master").fetchone():
+                raise _not_a_store(path, application_id)
+            return {}
+        facts = _facts(db)
+    finally:
+        if db.in_transaction:
+            db.execute("COMMIT")
+    if is_current(facts):  # the number is in two places: a store with another one in either is refused
+        facts["schema"] = str(user_version)
+    check_version(facts, path, lambda: _way_out(path))
+    return facts
+
+
 def _facts(db: sqlite3.Connection) -> dict[str, str]:
-    """What the store says of itself; nothing when the file is new."""
-    if db.execute("PRAGMA application_id").fetchone()[0] == APPLICATION_ID:
+    try:
         return dict(db.execute("SELECT key, value FROM meta"))
-    return {}
+    except sqlite3.OperationalError as error:
+        if "no such table" in str(error):
+            return {}
+        raise
 
 
-def check_facts(facts: dict[str, str], path: str) -> None:
-    """Refuse a store that this program must not use."""
-    if int(facts.get("readable_by", "0")) > SCHEMA:
-        raise StoreError(
-            f"the store {path} is of a newer landlane (schema {facts['schema']}; this one knows {SCHEMA})",
-            code="STORE_NEWER",
-            hint="upgrade landlane here: pip install --upgrade landlane",
-        )
+def _not_a_store(path: str, application_id: int) -> StoreCorrupt:
+    named = f" (application id {application_id & 0xFFFFFFFF:#010x})" if application_id else ""
+    return StoreCorrupt(
+        f"{path} is a database of another program{named}",
+        code="NOT_A_STORE",
+        hint="point LANDLANE_STORE at another file; this one was left as it is",
+    )
+
+
+def _way_out(path: str) -> str:
+    """Return how to go on without a store of an older version, as the end of a hint."""
+    folder = os.path.dirname(path)
+    if os.path.exists(os.path.join(folder, "journal.jsonl")):
+        return "run `landlane store rebuild`: it keeps this one aside and builds a new one from journal.jsonl"
+    from shlex import quote  # noqa: PLC0415 - only a failure needs it
+
+    aside = quote(os.path.join(folder, "older-store"))
+    return f"start with an empty store: mkdir {aside} && mv {quote(path)}* {aside}"
 
 
 def moved_away(place: str, moved_to: str) -> StoreError:
@@ -106,15 +160,13 @@ def moved_away(place: str, moved_to: str) -> StoreError:
 
 
 def _bring_up_to_date(db: sqlite3.Connection, path: str, clock: Clock, *, is_fresh: bool) -> dict[str, str]:
-    """Create, upgrade or re-time the store; called with the file lock held."""
-    facts = _facts(db)
+    """Create the store, migrate it, or continue its time after a restart; called with the file lock held."""
+    facts = _checked_facts(db, path)
     if not facts:
-        _refuse_foreign(db, path)
         if not is_fresh:
             _refuse_lost(path)
         # The mode can only be changed outside a transaction, and stays with the file.
         db.execute("PRAGMA journal_mode=WAL")
-    check_facts(facts, path)
     db.execute("PRAGMA synchronous=FULL")
     db.execute("BEGIN IMMEDIATE")
     try:
@@ -126,16 +178,7 @@ def _bring_up_to_date(db: sqlite3.Connection, path: str, clock: Clock, *, is_fre
         if db.in_transaction:
             db.execute("ROLLBACK")
         raise
-    return _facts(db)
-
-
-def _refuse_foreign(db: sqlite3.Connection, path: str) -> None:
-    if db.execute("SELECT count(*) FROM sqlite_master").fetchone()[0]:
-        raise StoreCorrupt(
-            f"{path} is a database of some other program",
-            code="NOT_A_STORE",
-            hint="point LANDLANE_STORE at another file; this one was left as it is",
-        )
+    return _checked_facts(db, path)
 
 
 def _refuse_lost(path: str) -> None:
@@ -144,21 +187,21 @@ def _refuse_lost(path: str) -> None:
         raise StoreCorrupt(
             f"the store {path} is empty or gone, but its journal is there",
             code="STORE_LOST",
-            hint="`landlane doctor --fix` rebuilds it from journal.jsonl; move that file away to begin anew",
+            hint="`landlane doctor --fix` rebuilds it from journal.jsonl; move that file away to start empty",
         )
 
 
 def _migrate(db: sqlite3.Connection, facts: dict[str, str]) -> None:
-    have = int(facts.get("schema", "0"))
-    for version, script in read_migrations("sqlite"):
-        if version > have:
-            for statement in split_script(script):
-                db.execute(statement)
-    if have < SCHEMA:
-        set_fact(db, "schema", str(SCHEMA))
-        set_fact(db, "readable_by", str(READABLE_BY))
+    scripts = scripts_after("sqlite", int(facts.get("schema", "0")))
+    for script in scripts:
+        for statement in split_script(script):
+            db.execute(statement)
+    if scripts:
+        new = version_facts()
+        for key, fact in new.items():
+            set_fact(db, key, fact)
         db.execute(f"PRAGMA application_id={APPLICATION_ID}")
-        db.execute(f"PRAGMA user_version={SCHEMA}")
+        db.execute(f"PRAGMA user_version={new['schema']}")
     if not facts:
         set_fact(db, "store_id", new_uuid())
         set_fact(db, "epoch", "0")

@@ -15,7 +15,7 @@ import time
 
 from landlane.clock import SystemClock
 from landlane.patterns.pattern import ancestors, below
-from landlane.store.file_lock import FairLock, retry_until
+from landlane.store.file_lock import retry_until
 from landlane.store.journal_chain import START, Entry, encode_data, entry_from, seal
 from landlane.store.sqlite import errors as sqlite_errors
 from landlane.store.sqlite.schema import moved_away, open_database
@@ -65,9 +65,8 @@ class SqliteStore:
     def _open(self, *, is_fresh: bool = False) -> None:
         self._pid = os.getpid()
         with sqlite_errors.translated(self.path):
-            self._lock = FairLock(self.path + ".lock")
-            self.db, self.base = open_database(
-                self.path, self.clock, self._lock, self.wait_seconds, is_fresh=is_fresh
+            self.db, self._lock, self.base = open_database(
+                self.path, self.clock, self.wait_seconds, is_fresh=is_fresh
             )
             self._file = file_at(self.path)
             self.db.execute(f"PRAGMA wal_autocheckpoint={self._checkpoint_pages}")

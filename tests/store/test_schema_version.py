@@ -1,0 +1,473 @@
+"""Stores of another version or program are refused unchanged; creating and migrating is all or nothing."""
+
+from __future__ import annotations
+
+import os
+import shutil
+import sqlite3
+import subprocess
+import sys
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+import psycopg
+import pytest
+
+import landlane
+from landlane.errors import LandlaneError, StoreCorrupt, StoreError
+from landlane.hook_entry import client_fast_path
+from landlane.store import schema_version
+from landlane.store.sqlite.schema import APPLICATION_ID
+from landlane.testing.repositories import open_context
+from tests.support.sites import POSTGRES_ONLY, SQLITE_ONLY, Background
+
+if TYPE_CHECKING:
+    from tests.support.sites import Site
+
+pytestmark = pytest.mark.contract
+
+FIRST_EDITION = 0x494C434B  # the application id of the stores of an unpublished edition
+
+
+def run_sql(site: Site, *commands: str) -> None:
+    """Change the database as another program would."""
+    if site.is_postgres:
+        with psycopg.connect(site.place) as connection:
+            for command in commands:
+                connection.execute(command.encode())
+    else:
+        database = sqlite3.connect(site.place)
+        with database:
+            for command in commands:
+                database.execute(command)
+        database.close()
+
+
+def set_number(site: Site, number: int) -> None:
+    """Make the store one of another schema version."""
+    meta = "landlane.meta" if site.is_postgres else "meta"
+    run_sql(site, f"UPDATE {meta} SET value = '{number}' WHERE key IN ('schema', 'readable_by')")
+    if not site.is_postgres:
+        run_sql(site, f"PRAGMA user_version={number}")
+
+
+def content_of(site: Site) -> object:
+    """Everything that opening the store could change."""
+    if not site.is_postgres:
+        folder = Path(site.place).parent
+        return {path.name: path.read_bytes() for path in sorted(folder.iterdir()) if path.is_file()}
+    with psycopg.connect(site.place) as connection:
+        tables = connection.execute(
+            "SELECT table_schema, table_name, column_name, data_type FROM information_schema.columns"
+            " WHERE table_schema NOT IN ('pg_catalog', 'information_schema') ORDER BY 1, 2, 3"
+        ).fetchall()
+        names = {(row[0], row[1]) for row in tables}
+        rows = {
+            name: connection.execute(
+                f"SELECT * FROM {name[0]}.{name[1]} t ORDER BY t::text".encode()
+            ).fetchall()
+            for name in names
+        }
+    return tables, rows
+
+
+def schema_of(site: Site) -> object:
+    """The tables and indexes of the store."""
+    if not site.is_postgres:
+        with sqlite3.connect(site.place) as database:
+            found = database.execute("SELECT type, name, sql FROM sqlite_master ORDER BY 1, 2").fetchall()
+        database.close()
+        return found
+    with psycopg.connect(site.place) as connection:
+        return connection.execute(
+            "SELECT table_name, column_name, data_type FROM information_schema.columns"
+            " WHERE table_schema = 'landlane' ORDER BY 1, ordinal_position"
+        ).fetchall()
+
+
+def refusal(site: Site) -> LandlaneError:
+    with pytest.raises(LandlaneError) as caught:
+        site.context()
+    return caught.value
+
+
+# ------------------------------------------------------------------------------------------ another number
+
+
+@pytest.mark.own_database
+@pytest.mark.parametrize(("number", "code"), [(0, "STORE_OLDER"), (2, "STORE_NEWER"), (99, "STORE_NEWER")])
+def test_a_store_of_another_number_is_refused_and_left_as_it_is(site: Site, number: int, code: str) -> None:
+    site.agent("ann").take("src")
+    site.close()
+    set_number(site, number)
+    before = content_of(site)
+
+    error = refusal(site)
+    assert refusal(site).code == code
+
+    assert (type(error), error.code, error.exit_code) == (StoreError, code, 1)
+    assert f"schema version {number}; this one uses {schema_version.SCHEMA_VERSION}" in error.message
+    assert error.hint
+    assert content_of(site) == before
+    set_number(site, schema_version.SCHEMA_VERSION)
+    assert [claim.pattern for claim in site.claims()] == ["src"]
+
+
+@pytest.mark.own_database
+def test_a_store_is_older_once_the_program_has_a_higher_number(
+    site: Site, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    site.agent("ann").take("src")
+    site.close()
+    before = content_of(site)
+    monkeypatch.setattr(schema_version, "SCHEMA_VERSION", schema_version.SCHEMA_VERSION + 1)
+
+    assert refusal(site).code == "STORE_OLDER"
+    assert content_of(site) == before
+
+
+@SQLITE_ONLY
+@pytest.mark.parametrize(
+    ("change", "code"),
+    [
+        ("PRAGMA user_version=2", "STORE_NEWER"),
+        ("UPDATE meta SET value = '2' WHERE key = 'schema'", "STORE_NEWER"),
+        ("UPDATE meta SET value = '0' WHERE key = 'schema'", "STORE_OLDER"),
+    ],
+)
+def test_another_number_in_either_place_is_enough(site: Site, change: str, code: str) -> None:
+    site.agent("ann").take("src")
+    site.close()
+    run_sql(site, change)
+    before = content_of(site)
+
+    assert refusal(site).code == code
+    assert content_of(site) == before
+
+
+@SQLITE_ONLY
+def test_the_log_of_a_killed_program_is_left_as_it_is_too(site: Site) -> None:
+    script = (
+        "import os, sqlite3, sys\n"
+        "database = sqlite3.connect(sys.argv[1], isolation_level=None)\n"
+        "database.execute('PRAGMA user_version=2')\n"
+        "database.execute(\"UPDATE meta SET value = '2' WHERE key IN ('schema', 'readable_by')\")\n"
+        "os._exit(0)\n"
+    )
+    site.agent("ann").take("src")
+    site.close()
+    subprocess.run([sys.executable, "-c", script, site.place], check=True)
+    files = [Path(site.place), Path(site.place + "-wal")]
+    before = [path.read_bytes() for path in files]
+    assert all(before)
+
+    assert refusal(site).code == "STORE_NEWER"
+
+    assert [path.read_bytes() for path in files] == before
+
+
+@SQLITE_ONLY
+@pytest.mark.parametrize(
+    "change",
+    [
+        "DROP TABLE meta",
+        "DELETE FROM meta WHERE key = 'schema'",
+        "UPDATE meta SET value = 'x' WHERE key = 'schema'",
+    ],
+)
+def test_a_store_that_does_not_say_its_number_is_called_damaged(site: Site, change: str) -> None:
+    site.agent("ann").take("src")
+    site.close()
+    run_sql(site, change)
+    before = content_of(site)
+
+    error = refusal(site)
+
+    assert (type(error), error.code) == (StoreCorrupt, "STORE_CORRUPT")
+    assert content_of(site) == before
+
+
+# ---------------------------------------------------------------------------- the way out for an older store
+
+
+@SQLITE_ONLY
+def test_the_hint_for_an_older_file_can_be_pasted(site: Site, tmp_path: Path) -> None:
+    folder = tmp_path / "it's elsewhere"
+    folder.mkdir()
+    place = str(folder / "state.db")
+    open_context(site.repository, place).store.close()
+    other = type(site)(site.repository, place)
+    set_number(other, 0)
+
+    error = refusal(other)
+    command = error.hint.partition(": ")[2]
+    subprocess.run(["/bin/sh", "-c", command], check=True, cwd="/")
+
+    other.agent("ann").take("src")
+    other.close()
+    assert (folder / "older-store" / "state.db").exists()
+
+
+@POSTGRES_ONLY
+@pytest.mark.own_database
+def test_the_hint_for_an_older_schema_can_be_pasted(site: Site) -> None:
+    site.agent("ann").take("src")
+    site.close()
+    set_number(site, 0)
+
+    error = refusal(site)
+    run_sql(site, error.hint.partition(": ")[2])
+
+    site.agent("bob").take("src")
+    with psycopg.connect(site.place) as connection:
+        assert connection.execute("SELECT pattern FROM landlane_older.claims").fetchall() == [("src",)]
+
+
+# ------------------------------------------------------------------------------- databases of other programs
+
+
+@SQLITE_ONLY
+@pytest.mark.parametrize(
+    "commands",
+    [
+        (
+            "CREATE TABLE meta (key TEXT PRIMARY KEY, value TEXT NOT NULL) WITHOUT ROWID",
+            "INSERT INTO meta VALUES ('schema', '5'), ('readable_by', '1'), ('epoch', '3'), ('base', '0')",
+            f"PRAGMA application_id={FIRST_EDITION}",
+            "PRAGMA user_version=5",
+        ),
+        (f"PRAGMA application_id={FIRST_EDITION}",),
+        ("PRAGMA user_version=1",),
+        ("CREATE TABLE theirs (x)",),
+    ],
+    ids=["first edition", "application id", "user version", "table"],
+)
+@pytest.mark.parametrize("mode", ["delete", "wal"])
+def test_a_database_of_another_program_is_refused_and_nothing_is_put_beside_it(
+    site: Site, tmp_path: Path, commands: tuple[str, ...], mode: str
+) -> None:
+    folder = tmp_path / "theirs"
+    folder.mkdir()
+    other = type(site)(site.repository, str(folder / "other.db"))
+    run_sql(other, *commands)
+    with sqlite3.connect(other.place) as database:
+        database.execute(f"PRAGMA journal_mode={mode}")
+    database.close()
+    before = content_of(other)
+
+    error = refusal(other)
+
+    assert (type(error), error.code) == (StoreCorrupt, "NOT_A_STORE")
+    assert str(other.place) in error.message
+    assert content_of(other) == before
+
+
+@POSTGRES_ONLY
+@pytest.mark.own_database
+@pytest.mark.parametrize("table", ["theirs (x text)", "meta (x text)", "meta (key text, value text)"])
+def test_a_schema_of_another_program_is_refused_and_left_as_it_is(site: Site, table: str) -> None:
+    run_sql(
+        site,
+        "DROP SCHEMA IF EXISTS landlane CASCADE",
+        "CREATE SCHEMA landlane",
+        f"CREATE TABLE landlane.{table}",
+    )
+    before = content_of(site)
+
+    error = refusal(site)
+
+    assert (type(error), error.code) == (StoreCorrupt, "NOT_A_STORE")
+    assert content_of(site) == before
+
+
+@POSTGRES_ONLY
+@pytest.mark.own_database
+def test_an_empty_schema_that_an_administrator_made_is_used(site: Site) -> None:
+    run_sql(site, "DROP SCHEMA IF EXISTS landlane CASCADE", "CREATE SCHEMA landlane")
+
+    site.agent("ann").take("src")
+
+
+# ------------------------------------------------------------------------------------------ creating a store
+
+OPENER = """
+import sys
+from pathlib import Path
+from landlane.testing.repositories import open_context
+print("ready", flush=True)
+sys.stdin.readline()
+store = open_context(Path(sys.argv[1]), sys.argv[2]).store
+print(dict(store.view(lambda reading: reading.all("meta_all")))["store_id"], flush=True)
+"""
+
+CRASH = """
+import os, sys
+from pathlib import Path
+from landlane.store.{database} import schema
+from landlane.testing.repositories import open_context
+schema.{function} = lambda *_: os._exit(9)
+open_context(Path(sys.argv[1]), sys.argv[2])
+"""
+
+
+def start(script: str, site: Site) -> subprocess.Popen[str]:
+    words = [sys.executable, "-c", script, str(site.repository), site.place]
+    return subprocess.Popen(words, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True)
+
+
+def remove_store(site: Site) -> None:
+    site.close()
+    if site.is_postgres:
+        run_sql(site, "DROP SCHEMA IF EXISTS landlane CASCADE")
+    else:
+        for path in Path(site.place).parent.glob("store.db*"):
+            path.unlink()
+
+
+@pytest.mark.own_database
+def test_processes_that_create_the_store_at_the_same_time_get_the_same_one(live_site: Site) -> None:
+    remove_store(live_site)
+    openers = [start(OPENER, live_site) for _ in range(4)]
+    for opener in openers:
+        assert opener.stdout
+        assert opener.stdout.readline() == "ready\n"
+    for opener in openers:
+        assert opener.stdin
+        opener.stdin.write("go\n")
+        opener.stdin.flush()
+
+    store_ids = {opener.communicate(timeout=60)[0].strip() for opener in openers}
+
+    assert [opener.returncode for opener in openers] == [0] * 4
+    assert len(store_ids) == 1
+    live_site.agent("ann").take("src")
+
+
+@pytest.mark.own_database
+@pytest.mark.parametrize("function", ["scripts_after", "version_facts", "new_uuid"])
+def test_a_crash_while_the_store_is_created_leaves_nothing_half_done(live_site: Site, function: str) -> None:
+    live_site.agent("ann").take("src")
+    expected = schema_of(live_site)
+    remove_store(live_site)
+    database = "postgres" if live_site.is_postgres else "sqlite"
+
+    crashed = start(CRASH.format(database=database, function=function), live_site)
+    crashed.communicate(timeout=60)
+    assert crashed.returncode == 9
+    live_site.agent("bob").take("src")
+
+    assert schema_of(live_site) == expected
+
+
+# --------------------------------------------------------------------------------------------- migrations
+
+
+@pytest.fixture
+def next_version(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> int:
+    """A release after 0.2.0 that adds a column, made up here until there is a real one."""
+    folder = tmp_path / "scripts"
+    shutil.copytree(schema_version.FOLDER, folder, ignore=shutil.ignore_patterns("*.py", "__pycache__"))
+    now, number = schema_version.SCHEMA_VERSION, schema_version.SCHEMA_VERSION + 1
+    for database in ("sqlite", "postgres"):
+        script = "ALTER TABLE claims ADD COLUMN colour text NOT NULL DEFAULT 'blue';\n"
+        (folder / "migrations" / f"{number:04}_colour.{database}.sql").write_text(script, encoding="utf-8")
+    monkeypatch.setattr(schema_version, "FOLDER", str(folder))
+    monkeypatch.setattr(schema_version, "STABLE_SINCE", schema_version.STABLE_SINCE or now)
+    monkeypatch.setattr(schema_version, "SCHEMA_VERSION", number)
+    return number
+
+
+def facts_of(site: Site) -> dict[str, str]:
+    return {str(key): str(fact) for key, fact in site.rows("meta_all")}
+
+
+@pytest.mark.own_database
+def test_a_store_of_the_version_before_is_migrated_and_keeps_its_content(
+    site: Site, monkeypatch: pytest.MonkeyPatch, request: pytest.FixtureRequest
+) -> None:
+    site.agent("ann").take("src")
+    before = facts_of(site)
+    site.close()
+    number = request.getfixturevalue("next_version")
+
+    openers = [Background(site.context) for _ in range(4)]
+    for opener in openers:
+        opener.result()
+
+    assert site.agent("bob").is_refused("src").holder == "ann"
+    assert facts_of(site) == {**before, "schema": str(number)}
+    migrated = schema_of(site)
+    remove_store(site)
+    site.agent("ann").take("src")
+    assert schema_of(site) == migrated  # a new store has the same tables as a migrated one
+    site.close()
+
+    monkeypatch.setattr(schema_version, "SCHEMA_VERSION", number - 1)
+    assert site.agent("bob").is_refused("src").holder == "ann"  # the version before may still use it
+
+
+@pytest.mark.own_database
+def test_a_migrated_store_that_older_programs_cannot_use_is_refused_by_them(
+    site: Site, monkeypatch: pytest.MonkeyPatch, next_version: int
+) -> None:
+    monkeypatch.setattr(schema_version, "READABLE_BY", next_version)
+    site.agent("ann").take("src")
+    site.close()
+    before = content_of(site)
+
+    monkeypatch.setattr(schema_version, "SCHEMA_VERSION", next_version - 1)
+
+    assert refusal(site).code == "STORE_NEWER"
+    assert content_of(site) == before
+
+
+@pytest.mark.own_database
+def test_a_store_from_before_the_first_stable_version_is_refused(site: Site, next_version: int) -> None:
+    site.context()
+    site.close()
+    set_number(site, (schema_version.STABLE_SINCE or next_version) - 1)
+
+    assert refusal(site).code == "STORE_OLDER"
+
+
+@pytest.mark.own_database
+def test_a_migration_that_fails_changes_nothing(
+    site: Site, monkeypatch: pytest.MonkeyPatch, request: pytest.FixtureRequest
+) -> None:
+    site.agent("ann").take("src")
+    site.close()
+    before = schema_of(site)
+    number = request.getfixturevalue("next_version")
+    for path in Path(schema_version.FOLDER, "migrations").glob("*.sql"):
+        with path.open("a", encoding="utf-8") as file:
+            file.write("ALTER TABLE no_such_table ADD COLUMN colour text;\n")
+
+    assert refusal(site).code == "STORE_FAILED"
+
+    assert schema_of(site) == before
+    monkeypatch.setattr(schema_version, "SCHEMA_VERSION", number - 1)
+    assert [claim.pattern for claim in site.claims()] == ["src"]
+    assert facts_of(site)["schema"] == str(number - 1)
+
+
+# --------------------------------------------------------------------------------------------- the rule
+
+
+def test_the_schema_is_edited_until_0_2_0_and_migrated_from_then_on() -> None:
+    release = tuple(int(part) for part in landlane.__version__.split(".")[:2])
+    names = os.listdir(Path(schema_version.FOLDER, "migrations"))
+    first = schema_version.STABLE_SINCE
+    if release < (0, 2):
+        assert first is None
+        assert schema_version.READABLE_BY == schema_version.SCHEMA_VERSION
+        assert [name for name in names if name.endswith(".sql")] == []
+    else:
+        assert first is not None, "set STABLE_SINCE: see docs/design/0015-schema-versions.md"
+        for database in ("sqlite", "postgres"):
+            numbers = sorted(int(name[:4]) for name in names if name.endswith(f".{database}.sql"))
+            assert numbers == list(range(first + 1, schema_version.SCHEMA_VERSION + 1))
+
+
+def test_the_fast_path_of_the_hooks_has_the_same_numbers() -> None:
+    assert client_fast_path.APPLICATION_ID == APPLICATION_ID == int.from_bytes(b"LNDL", "big")
+    assert client_fast_path.SCHEMA_VERSION == schema_version.SCHEMA_VERSION
