@@ -13,8 +13,8 @@ from bench.table import Row, Skipped, at_most
 from bench.timing import medians
 from landlane.processes.child import Child
 from landlane.sandbox.bubblewrap import VARIABLE
-from landlane.sandbox.model import LANDLOCK, NONE, Backend, Fence
-from landlane.sandbox.start import choose_backend, start_fenced
+from landlane.sandbox.model import LANDLOCK, NONE, Backend, Sandbox
+from landlane.sandbox.start import choose_backend, start_sandboxed
 
 if TYPE_CHECKING:
     import random
@@ -50,15 +50,17 @@ def bench_sandbox(sizes: Sizes, lots: random.Random) -> Iterator[Row | Skipped]:
     landlock = Backend(name=LANDLOCK, landlock_abi=best.landlock_abi, has_filter=best.has_filter)
     program = shutil.which("true") or "/bin/true"
     with scratch(quickest_place()) as folder:
-        fence = _make_fence(folder)
+        sandbox = _make_sandbox(folder)
         candidates: dict[str, Callable[[], float]] = {
             "plain": _timed(lambda: Child([program], cwd=folder)),
-            LANDLOCK: _timed(lambda: start_fenced([program], fence, cwd=folder, backend=landlock)),
+            LANDLOCK: _timed(lambda: start_sandboxed([program], sandbox, cwd=folder, backend=landlock)),
         }
         if best.bwrap:
             bare = [best.bwrap, *_BARE, program]
             candidates["bubblewrap"] = _timed(lambda: Child(bare, cwd=folder))
-            candidates[best.name] = _timed(lambda: start_fenced([program], fence, cwd=folder, backend=best))
+            candidates[best.name] = _timed(
+                lambda: start_sandboxed([program], sandbox, cwd=folder, backend=best)
+            )
         found = medians(candidates, sizes.process_rounds, lots, warm=3)
     yield Row(
         what=_WHAT.format(LANDLOCK, "a plain start"),
@@ -82,11 +84,11 @@ def bench_sandbox(sizes: Sizes, lots: random.Random) -> Iterator[Row | Skipped]:
     )
 
 
-def _make_fence(folder: str) -> Fence:
+def _make_sandbox(folder: str) -> Sandbox:
     places = [os.path.join(folder, name) for name in ("workspace", "scratch")]
     for place in places:
         os.mkdir(place)
-    return Fence(writable=(places[0],), scratch=places[1], readable=(folder,))
+    return Sandbox(writable=(places[0],), scratch=places[1], readable=(folder,))
 
 
 def _timed(start: Callable[[], Child]) -> Callable[[], float]:

@@ -165,15 +165,15 @@ _VARIABLES = {
     "LANDLANE_WORKSPACE": "in the environment of a workspace: its id",
     "LANDLANE_BENCH": "set for checks; what still bears it afterwards is ended",
     "LANDLANE_STORE": "where the store is, a path or a `postgresql://` URL; stands above the settings",
-    "LANDLANE_RESIDENT": "behind a fence: the socket at which the resident answers",
-    "LANDLANE_ROLE": "behind a fence: the role of the agent; for it to read, not to choose",
-    "LANDLANE_OVERRIDE": "a person's reason to pass git's fence this once; it is journaled",
+    "LANDLANE_RESIDENT": "in a sandbox: the socket at which the resident answers",
+    "LANDLANE_ROLE": "in a sandbox: the role of the agent; for it to read, not to choose",
+    "LANDLANE_OVERRIDE": "a person's reason to bypass the git hooks this once; it is journaled",
     "LANDLANE_BWRAP": "where bubblewrap's program `bwrap` is, if not on the path",
     "LANDLANE_CLIENTS": "for tests: the folder that scripts/clients.sh installs coding clients in",
-    "LANDLANE_TREE": "ours: marks what a fenced command starts, so that all of it can be ended",
-    "LANDLANE_PASS": "ours: marks git calls that our own fence has judged already",
-    "LANDLANE_CANARY": "ours: set while `doctor` tries git's fence",
-    "LANDLANE_EYES": "ours: which streams of a caller behind a fence are a terminal",
+    "LANDLANE_TREE": "ours: marks what a sandboxed command starts, so that all of it can be ended",
+    "LANDLANE_PASS": "ours: marks git calls that our own guard has judged already",
+    "LANDLANE_CANARY": "ours: set while `doctor` tries the git hooks",
+    "LANDLANE_EYES": "ours: which streams of a caller in a sandbox are a terminal",
 }
 
 

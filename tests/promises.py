@@ -704,17 +704,17 @@ PROMISES: dict[str, Promise] = {
         "What a session leaves behind is pointed out once, so that it can always end.",
         "tests/hooks/test_session_end.py::test_the_same_is_pointed_out_once_and_less_of_it_not_again",
     ),
-    "fences.held-as-said": Promise(
-        "What a fence says it holds is stopped, as root and as a plain user; what it says is open, is.",
-        "tests/sandbox/test_escapes.py::test_an_attempt_is_stopped_where_the_fence_says_so_and_nowhere_else",
+    "sandbox.held-as-said": Promise(
+        "What the sandbox says it holds is stopped, as root and as a plain user; what it says is open, is.",
+        "tests/sandbox/test_escapes.py::test_an_attempt_is_stopped_where_the_sandbox_says_so_and_nowhere_else",
     ),
-    "fences.required-or-refused": Promise(
-        "Without a fence that is required, nothing is started.",
+    "sandbox.required-or-refused": Promise(
+        "Without a promise that is required, nothing is started.",
         "tests/sandbox/test_start.py::"
-        "test_a_required_fence_that_cannot_be_held_is_refused_and_nothing_starts",
+        "test_a_required_promise_that_cannot_be_held_is_refused_and_nothing_starts",
     ),
-    "fences.end-all-of-it": Promise(
-        "Ending a fenced command ends all it started, also what left its group, session and environment.",
+    "sandbox.end-all-of-it": Promise(
+        "Ending a sandboxed command ends all it started, also what left its group, session and environment.",
         "tests/sandbox/test_process_trees.py::test_ending_reaches_what_left_group_session_parents_and_environment",
     ),
     "resident.killing-loses-nothing": Promise(
@@ -726,34 +726,34 @@ PROMISES: dict[str, Promise] = {
         "tests/resident/test_resident.py::test_of_several_that_start_at_once_one_serves",
     ),
     "guests.act-as-themselves": Promise(
-        "A caller behind a fence acts as the session whose secret it shows, and as nobody else.",
+        "A caller in a sandbox acts as the session whose secret it shows, and as nobody else.",
         "tests/resident/test_resident.py::test_a_guest_is_nobody_else",
     ),
     "guests.only-what-is-named": Promise(
-        "Behind a fence a person's decisions, repairs and programs that would run outside are refused.",
+        "In a sandbox a person's decisions, repairs and programs that would run outside are refused.",
         "tests/resident/test_resident.py::test_what_a_guest_may_not_do_is_refused",
     ),
-    "fences.foreign-paths": Promise(
+    "git-hooks.foreign-paths": Promise(
         "A plain git commit of a path that another session holds is refused, in every checkout.",
-        "tests/git/test_git_hooks.py::test_the_fence_stands_in_every_workspace",
+        "tests/git/test_git_hooks.py::test_the_git_hooks_refuse_in_every_workspace",
     ),
-    "fences.target": Promise(
+    "git-hooks.target": Promise(
         "Once the target has landing checks, no git command but the queue's moves, renames or deletes it.",
         "tests/git/test_git_hooks.py::test_nothing_but_the_queue_moves_the_target",
     ),
-    "fences.branches-of-others": Promise(
+    "git-hooks.branches-of-others": Promise(
         "The branch of another's workspace is neither deleted nor rewound.",
         "tests/git/test_git_hooks.py::test_the_branch_of_anothers_workspace_is_neither_deleted_nor_rewound",
     ),
-    "fences.own-hooks-run": Promise(
+    "git-hooks.own-hooks-run": Promise(
         "Every hook of the user still runs, with git's own arguments and input.",
         "tests/git/test_git_hooks.py::test_every_hook_of_the_user_still_runs_with_gits_own_input",
     ),
-    "fences.undone-exactly": Promise(
+    "git-hooks.undone-exactly": Promise(
         "Taking our git hooks out brings the config file back byte for byte.",
         "tests/git/test_git_hooks.py::test_undoing_brings_back_the_config_byte_for_byte",
     ),
-    "fences.person-overrides": Promise(
+    "git-hooks.person-overrides": Promise(
         "A person overrides a git hook with a reason that is kept; an agent cannot.",
         "tests/git/test_git_hooks.py::test_a_person_overrides_with_a_reason_that_is_kept",
     ),
@@ -774,15 +774,15 @@ PROMISES: dict[str, Promise] = {
         "tests/clients/test_protected.py::test_a_held_file_is_refused_and_the_model_told",
     ),
     "exec.roles-hold": Promise(
-        "Whatever an agent inside its fences tries, only what its role may change gets to the target branch.",
+        "Whatever an agent in its sandbox tries, only what its role may change gets to the target branch.",
         "tests/exec/test_exec_roles.py::test_an_agent_that_tries_everything_gets_no_further_than_its_role",
     ),
     "exec.works-inside": Promise(
-        "Behind a fence claims, commits, reports and landings work as outside.",
+        "In a sandbox claims, commits, reports and landings work as outside.",
         "tests/exec/test_exec.py::test_claims_commits_reports_and_landings_work_inside",
     ),
     "exec.nothing-goes-on": Promise(
-        "After the starter of a fenced command was killed, whoever comes next ends what goes on of it.",
+        "After the starter of a sandboxed command was killed, whoever comes next ends what goes on of it.",
         "tests/exec/test_exec_ends.py::test_after_its_starter_was_killed_whoever_comes_ends_it",
     ),
     "exec.nothing-is-lost": Promise(
@@ -790,7 +790,7 @@ PROMISES: dict[str, Promise] = {
         "tests/exec/test_exec_ends.py::test_a_signal_ends_all_of_it_and_keeps_the_work",
     ),
     "exec.no-settings-obeyed": Promise(
-        "Nothing that an agent sets up in its clone is run outside of its fence.",
+        "Nothing that an agent sets up in its clone is run outside its sandbox.",
         "tests/exec/test_exec.py::test_no_setting_of_the_clone_is_obeyed_outside",
     ),
     "exec.real-clients": Promise(
@@ -905,7 +905,7 @@ PROMISES: dict[str, Promise] = {
         "test_only_a_person_lets_what_was_stopped_go_on_with_a_fresh_budget_and_all_history",
     ),
     "gates.only-a-person-answers": Promise(
-        "No agent, role, subagent, tool or fenced caller can answer what waits for a person.",
+        "No agent, role, subagent, tool or sandboxed caller can answer what waits for a person.",
         "tests/gates/test_gates_cli.py::test_no_agent_can_answer_and_what_moved_cannot_be_approved",
     ),
     "gates.answers-are-bound": Promise(

@@ -1,20 +1,20 @@
 """All errors: each has a stable code, a message, a hint and the exit code of its family.
 
-    LandlaneError                 1  failed
+    LandlaneError                  1  failed
     ├── Malformed                  2  the call cannot be understood; nothing was changed
     │   ├── PatternError              a pattern or path that cannot be claimed
     │   └── SettingsError             landlane.toml says something we do not know
     ├── Held                       3  another session holds it
     ├── Stale                      4  the caller's lease, version, generation or base is no longer current
     ├── TimedOut                   5  waited as long as was allowed
-    ├── NotAllowed                 6  a role, rule, fence or missing secret forbids it
+    ├── NotAllowed                 6  a role, rule, the sandbox or a missing secret forbids it
     ├── WaitsForPerson             7  a person must decide
     ├── RepositoryError            1  no repository, or one that cannot be used
     └── StoreError                 1  the store cannot be opened, read or written
         ├── StoreCorrupt              not a store, truncated or damaged
         └── StoreTransient            may work when tried again
 
-A conflict over a claim is not an error but a result (`domain.claims.Refused`); `Held` is for callers that
+A conflict over a claim is not an error but a result (`claims.model.Refused`); `Held` is for callers that
 asked for an exception instead, such as the context managers of the library.
 """
 
@@ -71,7 +71,7 @@ class TimedOut(LandlaneError):
 
 
 class NotAllowed(LandlaneError):
-    """A role, a rule, a fence or a missing secret forbids it."""
+    """A role, a rule, the sandbox or a missing secret forbids it."""
 
     exit_code = 6
 

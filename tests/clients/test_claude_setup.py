@@ -65,7 +65,7 @@ def test_hooks_in_the_main_checkout_count_in_its_worktrees(place: Place, tmp_pat
 
 
 @pytest.mark.parametrize("where", ["~/.claude/settings.json", ".claude/settings.json", SETTINGS])
-def test_hooks_that_are_switched_off_anywhere_are_an_open_fence(place: Place, where: str) -> None:
+def test_hooks_that_are_switched_off_anywhere_are_an_open_guard(place: Place, where: str) -> None:
     path = Path(place.home, where[2:]) if where.startswith("~/") else Path(place.root, where)
     settings: Json = json.loads(path.read_text()) if path.exists() else {}
     write(path, settings | {"disableAllHooks": True})
@@ -86,7 +86,7 @@ def test_a_release_that_ignores_failing_hooks_is_named(place: Place, release: st
     assert bool(found(place, release)) is is_old
 
 
-def test_missing_hooks_are_named_and_a_missing_guard_is_an_open_fence(place: Place) -> None:
+def test_missing_hooks_are_named_and_a_missing_guard_is_an_open_guard(place: Place) -> None:
     Path(place.root, SETTINGS).unlink()
     seen = found(place)
     assert (True, f"Claude Code has no hook of ours for PreToolUse in {SETTINGS}") in seen
@@ -109,7 +109,7 @@ def test_an_interpreter_that_is_gone_is_named(place: Place) -> None:
 
 
 @pytest.mark.parametrize("text", ["{", "[]", '// Claude Code reads no comments\n{"hooks": {}}'])
-def test_settings_that_claude_cannot_read_are_an_open_fence(place: Place, text: str) -> None:
+def test_settings_that_claude_cannot_read_are_an_open_guard(place: Place, text: str) -> None:
     write(Path(place.root, SETTINGS), text)
     ((is_open, what),) = found(place)
     assert is_open

@@ -25,7 +25,7 @@ OWN_OPTIONS = ("--approval-mode", "--allow-all-tools", "--sandbox")  # which the
 
 def started_in(client: Client, role: str, *denied: str) -> tuple[Client, list[str]]:
     """The client as we would start it in a role, and what is added to its options."""
-    told = permissions_for(client.name, BUILT_IN[role], denied, is_fenced=client.name != "codex")
+    told = permissions_for(client.name, BUILT_IN[role], denied, is_sandboxed=client.name != "codex")
     if client.name == "codex":
         return Codex(sandbox=told.arguments[1]), list(told.arguments[2:])
 
@@ -81,7 +81,7 @@ def test_a_client_lets_a_role_that_writes_edit_and_run_commands(client: Client, 
 
     assert result.code == 0, result.err or result.out
     assert result.files["calc.py"] == f"def add(a, b):\n{NEW}\n", result.out
-    if client.name != "codex":  # whose own sandbox is on outside of our fence
+    if client.name != "codex":  # whose own sandbox is on outside ours
         assert result.files["by_shell.txt"] == "shell\n"
 
 

@@ -98,7 +98,7 @@ def test_a_write_through_the_shell_is_caught_in_the_same_turn(client: Client, wo
     result = world.run(client, {"main": client.shell(command) + client.say("done")})
 
     assert 1 in result.told_model("holder"), result.out
-    caught = [entry for entry in journal(world) if entry["kind"] == "fence.caught"]
+    caught = [entry for entry in journal(world) if entry["kind"] == "rule.violated"]
     assert any("calc.py" in entry["data"].get("paths", []) for entry in caught)
 
 
@@ -175,7 +175,7 @@ def test_what_a_command_left_running_writes_is_told_at_the_end_of_the_turn(
     result = running.finish()
 
     assert result.told_model("calc.py, held by holder"), result.out
-    caught = [entry for entry in journal(world) if entry["kind"] == "fence.caught"]
+    caught = [entry for entry in journal(world) if entry["kind"] == "rule.violated"]
     assert any("calc.py" in entry["data"].get("paths", []) for entry in caught)
 
 

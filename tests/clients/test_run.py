@@ -59,7 +59,7 @@ def run(world: World, client: Client, turns: Sequence[Turn], role: str, hooks: b
     world.call("git", "config", "user.email", "ada@example.invalid")
     with ScriptedModel({"main": []}, listening=world.network.listen()) as model:
         model.scripts = Scripts({"main": turns}, world.root / "repository.workspaces", world.root / "tmp")
-        words = json.dumps(words_for(client, model.url, is_fenced=True))
+        words = json.dumps(words_for(client, model.url, is_sandboxed=True))
         (world.repository / "landlane.toml").write_text(
             f'[landing]\ntarget = "main"\nchecks = ["grep -q return calc.py"]\n[run]\nagent = "mine"\n{role}'
             f'[agents.mine]\nclient = "{client.name}"\nwords = {words}\n'

@@ -44,7 +44,7 @@ GPTME_EDIT = (
 TEXTS = {"aider": [AIDER_EDIT], "gptme": [GPTME_EDIT, "It adds.\n```complete\n```\n"]}
 
 
-def words_for(client: Client, url: str, *, is_fenced: bool) -> list[str]:
+def words_for(client: Client, url: str, *, is_sandboxed: bool) -> list[str]:
     """What a client needs on its command line to find the scripted model."""
     if client.name == "gemini":
         return ["-m", "gemini-2.5-flash"]
@@ -52,7 +52,7 @@ def words_for(client: Client, url: str, *, is_fenced: bool) -> list[str]:
         return []
     words = client.command(url, "")
     found = [word for at, one in enumerate(words) if one == "-c" for word in words[at : at + 2]]
-    return found if is_fenced else ["--sandbox", "danger-full-access", *found]
+    return found if is_sandboxed else ["--sandbox", "danger-full-access", *found]
 
 
 def work(
@@ -84,7 +84,7 @@ def work(
         **{"may_commit": True, **facts},
     )
     with ScriptedModel(scripts, listening=world.network.listen()) as model:
-        extra = words_for(client, model.url, is_fenced=bool(before))
+        extra = words_for(client, model.url, is_sandboxed=bool(before))
         command = [
             *world.network.enter(),
             *before,
@@ -151,7 +151,7 @@ def test_a_provider_that_wants_fewer_requests_is_no_failure_of_the_work(client: 
 
 
 @pytest.mark.xdist_group("clients-1")
-def test_inside_its_fence_a_client_is_a_worker_too(world: World, need: Any) -> None:
+def test_inside_its_sandbox_a_client_is_a_worker_too(world: World, need: Any) -> None:
     name = "claude"
     client = need(name)
     (world.repository / "landlane.toml").write_text(SETTINGS)

@@ -50,7 +50,7 @@ def test_a_healthy_repository_passes_every_check(used: Shell) -> None:
     assert red(answer) == []
     assert list(checks_of(answer))[:4] == ["repository", "settings", "store", "journal"]
     assert all(set(check) == {"name", "ok", "enforced", "found", "hint"} for check in answer["checks"])
-    assert [check["enforced"] for check in answer["checks"] if check["name"] == "fences"] == [False]
+    assert [check["enforced"] for check in answer["checks"] if check["name"] == "guards"] == [False]
     assert fingerprint(used.folder) == before
 
 

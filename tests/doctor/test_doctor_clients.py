@@ -1,4 +1,4 @@
-"""The doctor and the coding clients: a canary proves each fence, and what keeps it from standing is told."""
+"""The doctor and the coding clients: a canary proves each guard, and what keeps it from standing is told."""
 
 from __future__ import annotations
 
@@ -33,7 +33,7 @@ def enforced(answer: Answer, client: str) -> list[bool]:
 
 
 @pytest.fixture
-def fenced(shell: Shell, programs: Path) -> Shell:
+def guarded(shell: Shell, programs: Path) -> Shell:
     """A repository that is set up for Claude Code."""
     put_client(programs, "claude", NEW_CLAUDE)
     shell.ask("init")
@@ -53,20 +53,20 @@ def replace_in(path: Path, old: str, new: str) -> None:
     path.write_text(text.replace(old, new), encoding="utf-8")
 
 
-def test_the_canary_is_refused_and_leaves_nothing(fenced: Shell) -> None:
-    fenced.ask("claim", "README.md", "--as", "ann")
-    before = {path for path in fenced.folder.rglob("*") if ".git" not in path.parts}
+def test_the_canary_is_refused_and_leaves_nothing(guarded: Shell) -> None:
+    guarded.ask("claim", "README.md", "--as", "ann")
+    before = {path for path in guarded.folder.rglob("*") if ".git" not in path.parts}
 
-    answer = fenced.where(LANDLANE_AGENT="ann").ask("doctor")
+    answer = guarded.where(LANDLANE_AGENT="ann").ask("doctor")
 
     assert enforced(answer, "claude") == [True] * 4
     assert rows_of(answer)["claude"]["found"] == "Claude Code (2.1.325), hooks in place"
-    assert {path for path in fenced.folder.rglob("*") if ".git" not in path.parts} == before
-    assert fenced.holders() == {"README.md": "ann"}
-    assert [one["agent"] for one in fenced.ask("status")["sessions"]] == ["ann"]
-    assert sorted(path.name for path in (fenced.state / "sessions").iterdir()) == ["ann"]
-    assert "landlane" not in fenced.git("for-each-ref")
-    assert fenced.ask("stray", "list")["strays"] == []
+    assert {path for path in guarded.folder.rglob("*") if ".git" not in path.parts} == before
+    assert guarded.holders() == {"README.md": "ann"}
+    assert [one["agent"] for one in guarded.ask("status")["sessions"]] == ["ann"]
+    assert sorted(path.name for path in (guarded.state / "sessions").iterdir()) == ["ann"]
+    assert "landlane" not in guarded.git("for-each-ref")
+    assert guarded.ask("stray", "list")["strays"] == []
 
 
 def test_who_is_in_use_but_not_set_up_is_told(shell: Shell, programs: Path) -> None:
@@ -82,43 +82,43 @@ def test_without_any_client_the_doctor_says_so(shell: Shell) -> None:
     assert rows_of(shell.ask("doctor"))["clients"]["found"] == "no coding client is set up here"
 
 
-def test_a_client_that_is_not_installed_is_shown_as_such(fenced: Shell, programs: Path) -> None:
+def test_a_client_that_is_not_installed_is_shown_as_such(guarded: Shell, programs: Path) -> None:
     (programs / "claude").unlink()
 
-    row = rows_of(fenced.ask("doctor"))["claude"]
+    row = rows_of(guarded.ask("doctor"))["claude"]
 
     assert (row["enforced"], row["found"]) == (False, "Claude Code (not on the search path), hooks in place")
 
 
 @pytest.mark.parametrize("text", [None, "{}", "{", '{"hooks": {}}'])
-def test_hooks_that_are_gone_are_told(fenced: Shell, text: str | None) -> None:
-    path = fenced.folder / CLAUDE
+def test_hooks_that_are_gone_are_told(guarded: Shell, text: str | None) -> None:
+    path = guarded.folder / CLAUDE
     path.unlink()
     if text is not None:
         path.write_text(text, encoding="utf-8")
 
-    rows = rows_of(fenced.ask("doctor", exit=1))
+    rows = rows_of(guarded.ask("doctor", exit=1))
 
     assert [rows[f"claude: {way}"]["enforced"] for way in WAYS[:3]] == [False] * 3
     assert rows["claude: edits"]["hint"]
     if text != "{":
-        fenced.ask("init")
-        assert enforced(fenced.ask("doctor"), "claude") == [True] * 4
+        guarded.ask("init")
+        assert enforced(guarded.ask("doctor"), "claude") == [True] * 4
 
 
-def test_hooks_that_are_switched_off_are_told(fenced: Shell) -> None:
-    change_settings(fenced, lambda settings: settings.update(disableAllHooks=True))
+def test_hooks_that_are_switched_off_are_told(guarded: Shell) -> None:
+    change_settings(guarded, lambda settings: settings.update(disableAllHooks=True))
 
-    row = rows_of(fenced.ask("doctor", exit=1))["claude: edits"]
+    row = rows_of(guarded.ask("doctor", exit=1))["claude: edits"]
 
     assert (row["enforced"], row["found"]) == (False, "Claude Code's hooks are switched off")
     assert "disableAllHooks" in row["hint"]
 
 
-def test_an_old_release_that_fails_open_is_told(fenced: Shell, programs: Path) -> None:
+def test_an_old_release_that_fails_open_is_told(guarded: Shell, programs: Path) -> None:
     put_client(programs, "claude", "2.1.197 (Claude Code)")
 
-    answer = fenced.ask("doctor")
+    answer = guarded.ask("doctor")
 
     assert enforced(answer, "claude") == [True, True, True, False]
     assert "2.1.197" in rows_of(answer)["claude: fails closed"]["found"]
@@ -127,51 +127,51 @@ def test_an_old_release_that_fails_open_is_told(fenced: Shell, programs: Path) -
 
 @pytest.mark.parametrize("gone", [sys.executable, "hook_entry/client_hook.py"])
 def test_an_interpreter_or_package_that_is_gone_refuses_everything_and_is_told(
-    fenced: Shell, gone: str
+    guarded: Shell, gone: str
 ) -> None:
-    path = fenced.folder / CLAUDE
+    path = guarded.folder / CLAUDE
     replace_in(
         path,
         gone,
         gone.replace("python", "nopython") if gone.startswith("/") else "gone/hook_entry/client_hook.py",
     )
 
-    rows = rows_of(fenced.ask("doctor", exit=1))
+    rows = rows_of(guarded.ask("doctor", exit=1))
 
     assert rows["claude"]["enforced"] is False
     assert CLAUDE in rows["claude"]["found"]
     assert rows["claude: edits"]["found"].startswith("everything is refused")
-    assert fenced.ask("init")["changed"] == [str(path)]
-    assert enforced(fenced.ask("doctor"), "claude") == [True] * 4
+    assert guarded.ask("init")["changed"] == [str(path)]
+    assert enforced(guarded.ask("doctor"), "claude") == [True] * 4
 
 
-def test_a_hook_that_lost_its_guard_is_told(fenced: Shell) -> None:
+def test_a_hook_that_lost_its_guard_is_told(guarded: Shell) -> None:
     def weaken(settings: Answer) -> None:
         for group in settings["hooks"]["PreToolUse"]:
             for hook in group["hooks"]:
                 hook["command"] = hook["command"].partition(" || ")[0]
 
-    change_settings(fenced, weaken)
+    change_settings(guarded, weaken)
 
-    answer = fenced.ask("doctor", exit=1)
+    answer = guarded.ask("doctor", exit=1)
 
     assert enforced(answer, "claude") == [True, True, True, False]
     assert "missing interpreter" in rows_of(answer)["claude: fails closed"]["found"]
 
 
-def test_a_hook_that_answers_yes_to_everything_is_told(fenced: Shell) -> None:
-    replace_in(fenced.folder / CLAUDE, f"{sys.executable} -I", "/bin/true -I")
+def test_a_hook_that_answers_yes_to_everything_is_told(guarded: Shell) -> None:
+    replace_in(guarded.folder / CLAUDE, f"{sys.executable} -I", "/bin/true -I")
 
-    row = rows_of(fenced.ask("doctor", exit=1))["claude: edits"]
+    row = rows_of(guarded.ask("doctor", exit=1))["claude: edits"]
 
     assert row["enforced"] is False
     assert row["found"].startswith("an edit of a held file was not refused: exit 0")
 
 
-def test_a_policy_that_only_watches_is_told(fenced: Shell) -> None:
-    (fenced.folder / "landlane.toml").write_text("[hooks]\npolicy = 'watch'\n", encoding="utf-8")
+def test_a_policy_that_only_watches_is_told(guarded: Shell) -> None:
+    (guarded.folder / "landlane.toml").write_text("[hooks]\npolicy = 'watch'\n", encoding="utf-8")
 
-    row = rows_of(fenced.ask("doctor"))["claude: edits"]
+    row = rows_of(guarded.ask("doctor"))["claude: edits"]
 
     assert (row["enforced"], row["found"]) == (
         False,
@@ -281,22 +281,22 @@ def test_every_client_passes_after_init_alone(shell: Shell) -> None:
 
 
 def test_a_client_that_does_not_say_its_version_is_not_taken_for_absent(
-    fenced: Shell, programs: Path
+    guarded: Shell, programs: Path
 ) -> None:
     (programs / "claude").write_text("#!/bin/sh\nexit 1\n", encoding="utf-8")
 
-    rows = rows_of(fenced.ask("doctor"))
+    rows = rows_of(guarded.ask("doctor"))
 
     assert rows["claude"]["found"] == "Claude Code (did not answer --version), hooks in place"
     assert [rows[f"claude: {way}"]["enforced"] for way in WAYS] == [True, True, True, False]
     assert "did not answer --version" in rows["claude: fails closed"]["found"]
 
 
-def test_without_its_interpreter_a_hook_is_said_to_refuse_everything_and_nothing_more(fenced: Shell) -> None:
-    replace_in(fenced.folder / CLAUDE, sys.executable, "/gone/python")
+def test_without_its_interpreter_a_hook_is_said_to_refuse_everything_and_nothing_more(guarded: Shell) -> None:
+    replace_in(guarded.folder / CLAUDE, sys.executable, "/gone/python")
 
-    ended = fenced.run("doctor")
-    rows = rows_of(fenced.ask("doctor", exit=1))
+    ended = guarded.run("doctor")
+    rows = rows_of(guarded.ask("doctor", exit=1))
 
     assert "told of" not in rows["claude: shell"]["found"]
     assert "everything is refused" in rows["claude: shell"]["found"]

@@ -1,4 +1,4 @@
-"""An agent that tries everything, in its clone inside a fence: `python rogue.py HOW HOME OTHER PATH…`.
+"""An agent that tries everything, in its sandboxed clone: `python rogue.py HOW HOME OTHER PATH…`.
 
 HOW is `thorough`, or anything else to leave out what is refused to every role alike. HOME is the main
 checkout, OTHER another agent's workspace. It changes each PATH and tries to have that land: by the rules, by

@@ -59,7 +59,7 @@ def program_for(backend: str) -> str:
 
 
 class Yard:
-    """A repository in which commands run inside fences, as `lead` starts them."""
+    """A repository in which commands run in sandboxes, as `lead` starts them."""
 
     def __init__(self, root: Path, backend: str) -> None:
         self.repository = make_repository(root / "shop", files=FILES)
@@ -73,11 +73,11 @@ class Yard:
         return self.repository / ".git" / "landlane"
 
     def execute(self, role: str, *words: str, options: tuple[str, ...] = (), limit: float = 60.0) -> Ended:
-        """Run a command inside its fence."""
+        """Run a command in its sandbox."""
         return self.shell.run("exec", "--role", role, *options, "--", *words, limit_seconds=limit)
 
     def script(self, role: str, text: str, *options: str) -> Ended:
-        """Run lines of shell inside a fence; the first that fails ends them."""
+        """Run lines of shell in a sandbox; the first that fails ends them."""
         return self.execute(role, "sh", "-ec", text, options=options)
 
     def answer(self, role: str, *words: str, options: tuple[str, ...] = ()) -> dict[str, Any]:
@@ -126,7 +126,7 @@ def yard(request: pytest.FixtureRequest, tmp_path: Path) -> Iterator[Yard]:
 
 @pytest.fixture
 def weak_yard(tmp_path: Path) -> Iterator[Yard]:
-    """A repository where Landlock alone holds the fence."""
+    """A repository where Landlock alone holds the sandbox."""
     made = Yard(tmp_path, LANDLOCK)
     yield made
     made.close()

@@ -1,4 +1,4 @@
-"""Commands inside their fences: what works there as outside, what is refused, and how it is answered."""
+"""Commands in their sandbox: what works there as outside, what is refused, and how it is answered."""
 
 from __future__ import annotations
 
@@ -232,7 +232,7 @@ def test_the_command_ends_as_it_ends_and_says_so(yard: Yard) -> None:
     assert "said" in killed["stderr"]
     assert yard.execute("review", "sh", "-c", "exit 7").exit == 7
     good = yard.answer("review", "true")
-    assert (good["ok"], good["exit"], good["role"], good["fence"].split("+")[0]) == (
+    assert (good["ok"], good["exit"], good["role"], good["sandbox"].split("+")[0]) == (
         True,
         0,
         "review",
@@ -243,12 +243,12 @@ def test_the_command_ends_as_it_ends_and_says_so(yard: Yard) -> None:
     yard.shell.refuse("UNKNOWN_ROLE", "exec", "--role", "reviewer", "--", "true")
 
 
-def test_without_a_required_fence_nothing_is_begun(weak_yard: Yard) -> None:
+def test_without_a_required_promise_nothing_is_begun(weak_yard: Yard) -> None:
     yard = weak_yard
     settings = yard.repository / "landlane.toml"
     told = settings.read_text()
-    settings.write_text(f'{told}[fences]\nrequired = ["files", "chmod"]\n')
-    refused = yard.shell.refuse("FENCE_MISSING", "exec", "--role", "code", "--", "true", exit=6)
+    settings.write_text(f'{told}[sandbox]\nrequired = ["files", "chmod"]\n')
+    refused = yard.shell.refuse("SANDBOX_MISSING", "exec", "--role", "code", "--", "true", exit=6)
     assert refused["missing"] == ["chmod"]
     assert "bubblewrap" in refused["hint"]
     assert yard.shell.ask("task", "list")["tasks"] == []
@@ -256,17 +256,17 @@ def test_without_a_required_fence_nothing_is_begun(weak_yard: Yard) -> None:
     assert "run.begun" not in yard.shell.kinds()
     assert [one["agent"] for one in yard.shell.ask("status")["sessions"]] == ["lead"]
     doctor = yard.shell.run("doctor", "--json").answer()
-    (kernel,) = (one for one in doctor["checks"] if one["name"] == "kernel fence")
+    (kernel,) = (one for one in doctor["checks"] if one["name"] == "sandbox")
     assert not kernel["ok"]
 
-    settings.write_text(f'{told}[fences]\nrequired = ["fils"]\n')
-    unknown = yard.shell.refuse("UNKNOWN_FENCE", "exec", "--role", "code", "--", "true")
+    settings.write_text(f'{told}[sandbox]\nrequired = ["fils"]\n')
+    unknown = yard.shell.refuse("UNKNOWN_PROMISE", "exec", "--role", "code", "--", "true")
     assert "files" in unknown["hint"]
     doctor = yard.shell.run("doctor", "--json").answer()
     (found,) = (one for one in doctor["checks"] if one["name"] == "settings")
-    assert "'fils' is no fence" in found["found"]
+    assert "'fils' is not a promise of the sandbox" in found["found"]
 
-    settings.write_text(f'{told}[fences]\nrequired = ["files", "signals", "tree"]\n')
+    settings.write_text(f'{told}[sandbox]\nrequired = ["files", "signals", "tree"]\n')
     assert yard.execute("review", "true").exit == 0
 
 

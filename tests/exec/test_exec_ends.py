@@ -110,7 +110,7 @@ def test_after_its_starter_was_killed_whoever_comes_ends_it(yard: Yard, mark: st
             assert yard.execute("review", "true").exit == 0
         elif who == "doctor":
             looked = yard.shell.run("doctor", "--json").answer()
-            assert not next(one for one in looked["checks"] if one["name"] == "fenced runs")["ok"]
+            assert not next(one for one in looked["checks"] if one["name"] == "sandboxed runs")["ok"]
             assert living(mark)
             yard.shell.run("doctor", "--fix")
         eventually(lambda: not living(mark), 40)
@@ -130,7 +130,7 @@ def test_what_lives_of_a_run_that_is_over_is_told_and_ended(weak_yard: Yard) -> 
     with subprocess.Popen(["sleep", "600"], env=marked, start_new_session=True) as left:
         try:
             looked = yard.shell.run("doctor", "--json").answer()
-            row = next(one for one in looked["checks"] if one["name"] == "fenced runs")
+            row = next(one for one in looked["checks"] if one["name"] == "sandboxed runs")
             assert not row["ok"]
             assert f"1 of {run['id']}" in row["found"], row
             assert left.poll() is None

@@ -1,4 +1,4 @@
-"""Clients started inside a fence: their role in their own words, and private copies of settings."""
+"""Clients started in a sandbox: their role in their own words, and private copies of settings."""
 
 from __future__ import annotations
 

@@ -113,7 +113,7 @@ def test_no_agent_can_answer_and_what_moved_cannot_be_approved(desk: Shell) -> N
             code, said = at_terminal(desk, "gate", *verb, **environment)
             assert (code, "NOT_A_PERSON" in said) == (6, True), said
         (command,) = [one for one in COMMANDS if one.path == f"gate {verb[0]}"]
-        assert refusal_of(command, {}) is not None, "nobody behind a fence can"
+        assert refusal_of(command, {}) is not None, "nobody in a sandbox can"
     commit(desk.at(desk.folder.parent / "ann"), "two")
     code, said = at_terminal(desk, "gate", "approve", "G1")
     assert (code, "HEAD_MOVED" in said) == (4, True), said

@@ -1,4 +1,4 @@
-"""Git's own hooks as fences: what they refuse to whom, whose hooks still run, and what goes on working."""
+"""Git's own hooks as guards: what they refuse to whom, whose hooks still run, and what goes on working."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ import pytest
 
 from landlane.claims import take as claims
 from landlane.doctor.examine import examine
-from landlane.doctor.try_git_hooks import look_at_fences
+from landlane.doctor.try_git_hooks import try_git_hooks
 from landlane.errors import NotAllowed
 from landlane.git.hook_pass import hooks_folder
 from landlane.git.shared_config import find_flips
@@ -25,9 +25,9 @@ from landlane.setup.install_git_hooks import (
     COMMITS,
     PUSHES,
     TARGET,
-    fences_wanted,
-    install_fences,
-    remove_fences,
+    git_hooks_to_change,
+    install_git_hooks,
+    remove_git_hooks,
 )
 from landlane.workspaces.commit import commit, make_wish
 from tests.support.landing import Yard as LandingYard
@@ -45,7 +45,7 @@ pytestmark = pytest.mark.integration
 LANDING = "[landing]\nchecks = []\nresident = false\n"
 
 
-class Fenced(Yard):
+class Guarded(Yard):
     """A repository whose git runs our hooks."""
 
     @property
@@ -53,7 +53,7 @@ class Fenced(Yard):
         return self.house().checkout.home_checkout
 
     def install(self) -> None:
-        install_fences(self.home)
+        install_git_hooks(self.home)
 
     def hold(self, agent: str, pattern: str) -> None:
         context = self.house(agent).context
@@ -101,13 +101,13 @@ class Fenced(Yard):
     def tip(self, branch: str = "main") -> str:
         return self.ok("rev-parse", branch).strip()
 
-    def caught(self, kind: str = "fence.caught") -> list[dict[str, object]]:
+    def caught(self, kind: str = "rule.violated") -> list[dict[str, object]]:
         return [entry.facts() for entry in read_entries(self.house().context) if entry.kind == kind]
 
 
 @pytest.fixture
-def yard(repository: Path) -> Iterator[Fenced]:
-    made = Fenced(repository)
+def yard(repository: Path) -> Iterator[Guarded]:
+    made = Guarded(repository)
     made.install()
     yield made
     made.end()
@@ -126,17 +126,17 @@ def yard(repository: Path) -> Iterator[Fenced]:
     ],
 )
 def test_undoing_brings_back_the_config_byte_for_byte(repository: Path, config: str) -> None:
-    yard = Fenced(repository)
+    yard = Guarded(repository)
     path = repository / ".git" / "config"
     home = yard.home
     path.write_text(config, encoding="utf-8")
 
-    install_fences(home)
-    install_fences(home)
-    assert not fences_wanted(home)
+    install_git_hooks(home)
+    install_git_hooks(home)
+    assert not git_hooks_to_change(home)
     assert yard.ok("config", "core.hooksPath").strip() == hooks_folder(home.common_dir)
     assert not find_flips(home)
-    remove_fences(home)
+    remove_git_hooks(home)
 
     if config.count("ooks") < 3:  # of several values git keeps one
         assert path.read_text(encoding="utf-8") == config
@@ -146,23 +146,23 @@ def test_undoing_brings_back_the_config_byte_for_byte(repository: Path, config: 
 
 
 def test_what_others_set_meanwhile_stays_when_ours_goes(repository: Path) -> None:
-    yard = Fenced(repository)
+    yard = Guarded(repository)
     path = repository / ".git" / "config"
     before = path.read_text(encoding="utf-8")
     yard.install()
     yard.ok("config", "alias.st", "status")
 
-    remove_fences(yard.home)
+    remove_git_hooks(yard.home)
 
     assert path.read_text(encoding="utf-8") == before + "[alias]\n\tst = status\n"
     yard.end()
 
 
-def test_a_moved_repository_gets_its_hooks_back(yard: Fenced) -> None:
+def test_a_moved_repository_gets_its_hooks_back(yard: Guarded) -> None:
     yard.end()
     moved = yard.repository.with_name("moved")
     yard.repository.rename(moved)
-    there = Fenced(moved)
+    there = Guarded(moved)
 
     there.site()
 
@@ -173,14 +173,14 @@ def test_a_moved_repository_gets_its_hooks_back(yard: Fenced) -> None:
 # --------------------------------------------------------------------------------------------- commits
 
 
-def test_a_person_without_company_commits_freely(yard: Fenced) -> None:
+def test_a_person_without_company_commits_freely(yard: Guarded) -> None:
     for number in range(3):  # the first takes the ordinary road, the others the quick one
         yard.stage("a.py", f"{number}\n")
         yard.ok("commit", "-q", "-m", "Work")
     assert not yard.caught()
 
 
-def test_a_commit_of_a_held_path_is_refused_to_everybody_but_its_holder(yard: Fenced) -> None:
+def test_a_commit_of_a_held_path_is_refused_to_everybody_but_its_holder(yard: Guarded) -> None:
     yard.stage("b.py")
     yard.ok("commit", "-q", "-m", "The quick road is open now")
     yard.hold("ann", "a.py")
@@ -191,12 +191,12 @@ def test_a_commit_of_a_held_path_is_refused_to_everybody_but_its_holder(yard: Fe
     assert "OVERRIDE" not in said
     assert "held by ann" in yard.refused("commit", "-q", "-m", "Work")
     assert [one["rule"] for one in yard.caught()] == ["claim before you change"] * 2
-    assert {one["fence"] for one in yard.caught()} == {"git hook"}
+    assert {one["guard"] for one in yard.caught()} == {"git hook"}
 
     yard.ok("commit", "-q", "-m", "Work", agent="ann")
 
 
-def test_both_ends_of_a_rename_count(yard: Fenced) -> None:
+def test_both_ends_of_a_rename_count(yard: Guarded) -> None:
     yard.stage("old.py", "some text that git knows again\n")
     yard.ok("commit", "-q", "-m", "Work")
     yard.hold("ann", "old.py")
@@ -205,7 +205,7 @@ def test_both_ends_of_a_rename_count(yard: Fenced) -> None:
     assert "old.py is held" in yard.refused("commit", "-q", "-m", "Move", agent="bob")
 
 
-def test_unclaimed_paths_are_refused_where_a_claim_is_required(yard: Fenced) -> None:
+def test_unclaimed_paths_are_refused_where_a_claim_is_required(yard: Guarded) -> None:
     yard.settings('[claims]\nrequired = ["src/**"]\n')
     yard.hold("ann", "elsewhere")
     yard.stage("src/a.py")
@@ -216,7 +216,7 @@ def test_unclaimed_paths_are_refused_where_a_claim_is_required(yard: Fenced) -> 
     yard.ok("commit", "-q", "-m", "Work", agent="bob")
 
 
-def test_policy_strict_wants_a_claim_for_everything(yard: Fenced) -> None:
+def test_policy_strict_wants_a_claim_for_everything(yard: Guarded) -> None:
     yard.settings('[hooks]\npolicy = "strict"\n[claims]\nfree = ["scratch/**"]\n')
     yard.session("bob")
     yard.stage("docs/a.md")
@@ -226,7 +226,7 @@ def test_policy_strict_wants_a_claim_for_everything(yard: Fenced) -> None:
     yard.ok("commit", "-q", "-m", "Work", agent="bob")
 
 
-def test_a_role_that_does_not_commit_or_write_there_is_refused(yard: Fenced) -> None:
+def test_a_role_that_does_not_commit_or_write_there_is_refused(yard: Guarded) -> None:
     join(yard.house().context, "rex", role="review")
     join(yard.house().context, "cody", role="code")
     yard.stage("tests/test_a.py")
@@ -238,7 +238,7 @@ def test_a_role_that_does_not_commit_or_write_there_is_refused(yard: Fenced) -> 
     yard.ok("commit", "-q", "-m", "Work", agent="cody")
 
 
-def test_a_merge_counts_only_by_what_it_changes_itself(yard: Fenced) -> None:
+def test_a_merge_counts_only_by_what_it_changes_itself(yard: Guarded) -> None:
     yard.stage("a.py", "base\n")
     yard.ok("commit", "-q", "-m", "Base")
     yard.ok("switch", "-q", "-c", "topic")
@@ -257,7 +257,7 @@ def test_a_merge_counts_only_by_what_it_changes_itself(yard: Fenced) -> None:
 
 
 @pytest.mark.parametrize("kind", KINDS)
-def test_the_fence_stands_in_every_workspace(yard: Fenced, kind: str) -> None:
+def test_the_git_hooks_refuse_in_every_workspace(yard: Guarded, kind: str) -> None:
     opened = yard.open(kind=kind, agent="bob").workspace
     yard.hold("ann", "a.py")
     yard.stage("a.py", at=opened.path)
@@ -271,22 +271,22 @@ def test_the_fence_stands_in_every_workspace(yard: Fenced, kind: str) -> None:
 
 
 def test_a_clone_made_before_gets_the_hooks_and_loses_them_again(repository: Path) -> None:
-    yard = Fenced(repository)
+    yard = Guarded(repository)
     yard.hook("post-commit", "exit 0")
     opened = yard.open(kind="clone").workspace
     before = yard.ok("config", "core.hooksPath", at=opened.path)
 
-    install_fences(yard.home, [opened.path])
+    install_git_hooks(yard.home, [opened.path])
     assert yard.ok("config", "core.hooksPath", at=opened.path).strip() == hooks_folder(yard.home.common_dir)
     later = yard.open(kind="clone").workspace
-    remove_fences(yard.home, [opened.path, later.path])
+    remove_git_hooks(yard.home, [opened.path, later.path])
 
     assert yard.ok("config", "core.hooksPath", at=opened.path) == before
     assert yard.ok("config", "core.hooksPath", at=later.path) == before
     yard.end()
 
 
-def test_our_own_commit_passes_and_runs_the_users_hook_once(yard: Fenced) -> None:
+def test_our_own_commit_passes_and_runs_the_users_hook_once(yard: Guarded) -> None:
     log = yard.repository / ".git" / "log"
     yard.hook("pre-commit", f'echo "pre $LANDLANE_PASS" >> "{log}"')
     yard.guard()
@@ -309,7 +309,7 @@ def test_our_own_commit_passes_and_runs_the_users_hook_once(yard: Fenced) -> Non
 # ------------------------------------------------------------------------------------ the user's own hooks
 
 
-def test_every_hook_of_the_user_still_runs_with_gits_own_input(yard: Fenced) -> None:
+def test_every_hook_of_the_user_still_runs_with_gits_own_input(yard: Guarded) -> None:
     log = yard.repository / ".git" / "log"
     for name in ("pre-commit", "prepare-commit-msg", "commit-msg", "post-commit", "post-checkout"):
         yard.hook(name, f'echo "{name} $# $PWD" >> "{log}"')
@@ -337,7 +337,7 @@ def test_every_hook_of_the_user_still_runs_with_gits_own_input(yard: Fenced) -> 
 
 
 @pytest.mark.parametrize("name", ["pre-commit", "commit-msg", "reference-transaction"])
-def test_a_hook_of_the_user_that_says_no_is_obeyed(yard: Fenced, name: str) -> None:
+def test_a_hook_of_the_user_that_says_no_is_obeyed(yard: Guarded, name: str) -> None:
     before = yard.tip()
     yard.hook(name, "echo 'not like this' >&2; exit 7")
     yard.stage("a.py")
@@ -349,7 +349,7 @@ def test_a_hook_of_the_user_that_says_no_is_obeyed(yard: Fenced, name: str) -> N
 
 @pytest.mark.parametrize("is_relative", [True, False])
 def test_hooks_of_a_former_hooks_path_go_on_running(repository: Path, is_relative: bool) -> None:
-    yard = Fenced(repository)
+    yard = Guarded(repository)
     folder = repository / ".husky"
     yard.ok("config", "core.hooksPath", ".husky" if is_relative else str(folder))
     yard.install()
@@ -362,7 +362,7 @@ def test_hooks_of_a_former_hooks_path_go_on_running(repository: Path, is_relativ
     yard.ok("commit", "-q", "-m", "Work", at=worktree)
 
     assert (repository / ".git" / "log").read_text(encoding="utf-8") == "ran\nran\n"
-    remove_fences(yard.home)
+    remove_git_hooks(yard.home)
     assert yard.ok("config", "core.hooksPath").strip() == (".husky" if is_relative else str(folder))
     yard.end()
 
@@ -370,7 +370,7 @@ def test_hooks_of_a_former_hooks_path_go_on_running(repository: Path, is_relativ
 # -------------------------------------------------------------------------------------------- the override
 
 
-def test_a_person_overrides_with_a_reason_that_is_kept(yard: Fenced) -> None:
+def test_a_person_overrides_with_a_reason_that_is_kept(yard: Guarded) -> None:
     yard.guard()
     yard.hold("ann", "a.py")
     yard.stage("a.py")
@@ -378,12 +378,12 @@ def test_a_person_overrides_with_a_reason_that_is_kept(yard: Fenced) -> None:
 
     yard.ok("commit", "-q", "-m", "Work", LANDLANE_OVERRIDE="ann is on leave")
 
-    (entry,) = yard.caught("fence.overridden")
+    (entry,) = yard.caught("guard.overridden")
     assert entry["reason"] == "ann is on leave"
     assert entry["paths"] == ["a.py"]
 
 
-def test_an_agent_cannot_override(yard: Fenced) -> None:
+def test_an_agent_cannot_override(yard: Guarded) -> None:
     yard.hold("ann", "a.py")
     yard.stage("a.py")
     said = yard.refused("commit", "-q", "-m", "Work", agent="bob", LANDLANE_OVERRIDE="I want to")
@@ -393,10 +393,10 @@ def test_an_agent_cannot_override(yard: Fenced) -> None:
     said = yard.refused("commit", "-q", "-m", "x", LANDLANE_SESSION=shown, LANDLANE_OVERRIDE="I want to")
     assert "only a person" in said
     assert "only a person" in yard.refused("commit", "-q", "-m", "x", CLAUDECODE="1", LANDLANE_OVERRIDE="x")
-    assert not yard.caught("fence.overridden")
+    assert not yard.caught("guard.overridden")
 
 
-def test_a_registered_ancestor_is_an_agent_whatever_it_says(yard: Fenced) -> None:
+def test_a_registered_ancestor_is_an_agent_whatever_it_says(yard: Guarded) -> None:
     yard.hold("ann", "a.py")
     yard.stage("a.py")
     script = (
@@ -415,7 +415,7 @@ def test_a_registered_ancestor_is_an_agent_whatever_it_says(yard: Fenced) -> Non
     assert "only a person can override that: this is the session of bob" in done.stderr
 
 
-def test_an_agent_known_by_its_process_commits_what_it_holds_and_nothing_else(yard: Fenced) -> None:
+def test_an_agent_known_by_its_process_commits_what_it_holds_and_nothing_else(yard: Guarded) -> None:
     opened = yard.open(agent="bob").workspace
     yard.hold("bob", "b.py")
     yard.hold("ann", "a.py")
@@ -439,7 +439,7 @@ def test_an_agent_known_by_its_process_commits_what_it_holds_and_nothing_else(ya
 # ----------------------------------------------------------------------------------------- the target branch
 
 
-def test_the_first_landing_settings_are_committed_by_hand(yard: Fenced) -> None:
+def test_the_first_landing_settings_are_committed_by_hand(yard: Guarded) -> None:
     yard.guard()
     yard.stage("a.py")
     assert "`landlane land`" in yard.refused("commit", "-q", "-m", "Work")
@@ -471,7 +471,7 @@ WAYS = {
 
 @pytest.mark.parametrize("is_packed", [True, False])
 @pytest.mark.parametrize("way", WAYS)
-def test_nothing_but_the_queue_moves_the_target(yard: Fenced, way: str, is_packed: bool) -> None:
+def test_nothing_but_the_queue_moves_the_target(yard: Guarded, way: str, is_packed: bool) -> None:
     yard.guard()
     yard.ok("switch", "-q", "-c", "topic")
     yard.stage("topic.py")
@@ -491,7 +491,7 @@ def test_nothing_but_the_queue_moves_the_target(yard: Fenced, way: str, is_packe
     assert "the landing queue, which alone moves main" in done.stderr
 
 
-def test_a_linked_worktree_is_no_way_round(yard: Fenced) -> None:
+def test_a_linked_worktree_is_no_way_round(yard: Guarded) -> None:
     yard.guard()
     opened = yard.open(agent="bob").workspace
     yard.stage("b.py", at=opened.path)
@@ -503,7 +503,7 @@ def test_a_linked_worktree_is_no_way_round(yard: Fenced) -> None:
     assert yard.tip() == before
 
 
-def test_a_clone_cannot_push_into_the_target(yard: Fenced) -> None:
+def test_a_clone_cannot_push_into_the_target(yard: Guarded) -> None:
     yard.guard()
     yard.ok("switch", "-q", "--detach")
     opened = yard.open(agent="bob", kind="clone").workspace
@@ -517,7 +517,7 @@ def test_a_clone_cannot_push_into_the_target(yard: Fenced) -> None:
     assert yard.tip() == before
 
 
-def test_the_branch_here_may_follow_what_landed_at_the_remote(yard: Fenced) -> None:
+def test_the_branch_here_may_follow_what_landed_at_the_remote(yard: Guarded) -> None:
     yard.guard()
     remote = add_remote(yard.repository)
     clone = yard.repository.with_name("colleague")
@@ -533,7 +533,7 @@ def test_the_branch_here_may_follow_what_landed_at_the_remote(yard: Fenced) -> N
 
 def test_the_queue_itself_moves_the_target(repository: Path) -> None:
     landing = LandingYard(repository)
-    install_fences(landing.house.checkout.home_checkout)
+    install_git_hooks(landing.house.checkout.home_checkout)
     landing.configure()
     landing.branch("one", {"b.txt": "b\n"})
     landing.branch("two", {"c.txt": "c\n"})
@@ -544,7 +544,7 @@ def test_the_queue_itself_moves_the_target(repository: Path) -> None:
 
     assert landing.tip != before
     kinds = [entry.kind for entry in read_entries(landing.house.context)]
-    assert "fence.caught" not in kinds
+    assert "rule.violated" not in kinds
     landing.close()
 
 
@@ -553,7 +553,7 @@ def test_the_queue_itself_moves_the_target(repository: Path) -> None:
 
 @pytest.mark.parametrize("is_packed", [True, False])
 def test_the_branch_of_anothers_workspace_is_neither_deleted_nor_rewound(
-    yard: Fenced, is_packed: bool
+    yard: Guarded, is_packed: bool
 ) -> None:
     opened = yard.open(agent="ann").workspace
     yard.stage("a.py", at=opened.path)
@@ -576,7 +576,7 @@ def test_the_branch_of_anothers_workspace_is_neither_deleted_nor_rewound(
     yard.ok("reset", "-q", "--hard", "HEAD~1", at=opened.path, agent="ann")
 
 
-def test_a_branch_that_is_checked_out_elsewhere_is_left_alone(yard: Fenced) -> None:
+def test_a_branch_that_is_checked_out_elsewhere_is_left_alone(yard: Guarded) -> None:
     worktree = yard.repository.with_name("tree")
     yard.ok("worktree", "add", "-q", "-b", "side", str(worktree))
     assert f"checked out at {worktree}" in yard.refused("update-ref", "-d", "refs/heads/side")
@@ -585,7 +585,7 @@ def test_a_branch_that_is_checked_out_elsewhere_is_left_alone(yard: Fenced) -> N
     yard.ok("branch", "-q", "-D", "free")
 
 
-def test_pushes_past_the_queue_and_over_others_are_refused(yard: Fenced) -> None:
+def test_pushes_past_the_queue_and_over_others_are_refused(yard: Guarded) -> None:
     remote = add_remote(yard.repository)
     yard.guard()
     yard.ok("push", "-q", "origin", "main")  # with it the remote has the settings
@@ -608,7 +608,7 @@ def test_pushes_past_the_queue_and_over_others_are_refused(yard: Fenced) -> None
 
 
 @pytest.mark.parametrize("kind", KINDS)
-def test_ordinary_work_on_ones_own_branch_goes_on(yard: Fenced, kind: str) -> None:
+def test_ordinary_work_on_ones_own_branch_goes_on(yard: Guarded, kind: str) -> None:
     yard.guard()
     opened = yard.open(agent="bob", kind=kind).workspace
 
@@ -636,7 +636,7 @@ def test_ordinary_work_on_ones_own_branch_goes_on(yard: Fenced, kind: str) -> No
     assert not yard.caught()
 
 
-def test_packing_is_no_deletion(yard: Fenced) -> None:
+def test_packing_is_no_deletion(yard: Guarded) -> None:
     yard.guard()
     opened = yard.open(agent="ann").workspace
     before = (yard.tip(), yard.tip(opened.branch))
@@ -648,7 +648,7 @@ def test_packing_is_no_deletion(yard: Fenced) -> None:
     assert not yard.caught()
 
 
-def test_workspaces_are_opened_and_closed_by_us_without_being_judged(yard: Fenced) -> None:
+def test_workspaces_are_opened_and_closed_by_us_without_being_judged(yard: Guarded) -> None:
     yard.guard()
     for kind in KINDS:
         opened = yard.open(agent="ann", kind=kind).workspace
@@ -661,7 +661,7 @@ def test_workspaces_are_opened_and_closed_by_us_without_being_judged(yard: Fence
 # ---------------------------------------------------------------------------------------------- breakage
 
 
-def test_a_missing_interpreter_refuses_and_says_how_to_go_on(yard: Fenced) -> None:
+def test_a_missing_interpreter_refuses_and_says_how_to_go_on(yard: Guarded) -> None:
     script = yard.repository / ".git" / "landlane" / "githooks" / "pre-commit"
     text = script.read_text(encoding="utf-8")
     script.write_text(text.replace(sys.executable, "/nowhere/python"), encoding="utf-8")
@@ -671,7 +671,7 @@ def test_a_missing_interpreter_refuses_and_says_how_to_go_on(yard: Fenced) -> No
     assert "landlane init" in said
 
 
-def test_a_killed_check_refuses(yard: Fenced) -> None:
+def test_a_killed_check_refuses(yard: Guarded) -> None:
     script = yard.repository / ".git" / "landlane" / "githooks" / "pre-commit"
     text = script.read_text(encoding="utf-8")
     assert sys.executable in text
@@ -681,7 +681,7 @@ def test_a_killed_check_refuses(yard: Fenced) -> None:
     assert "could not be run" in yard.refused("commit", "-q", "-m", "Work")
 
 
-def test_a_broken_store_refuses(yard: Fenced) -> None:
+def test_a_broken_store_refuses(yard: Guarded) -> None:
     yard.stage("a.py")
     yard.end()
     for name in ("store.db", "store.db-wal", "store.db-shm"):
@@ -718,7 +718,7 @@ def test_a_store_of_another_version_or_program_refuses(yard: Fenced, command: st
 # ------------------------------------------------------------------------------------------ the resident
 
 
-def test_behind_a_fence_the_resident_judges(yard: Fenced, tmp_path: Path) -> None:
+def test_in_a_sandbox_the_resident_judges(yard: Guarded, tmp_path: Path) -> None:
     served = Served(yard.repository, copy_package(tmp_path / "package"))
     opened = yard.open(agent="bob", kind="clone").workspace
     shown = served.join("bob")
@@ -737,7 +737,7 @@ def test_behind_a_fence_the_resident_judges(yard: Fenced, tmp_path: Path) -> Non
     assert "landing queue" in said
 
 
-def test_behind_a_fence_without_a_resident_nothing_is_committed(yard: Fenced, tmp_path: Path) -> None:
+def test_in_a_sandbox_without_a_resident_nothing_is_committed(yard: Guarded, tmp_path: Path) -> None:
     yard.stage("a.py")
     said = yard.refused("commit", "-q", "-m", "Work", LANDLANE_RESIDENT=str(tmp_path / "nobody"))
     assert "the resident does not answer" in said
@@ -746,62 +746,62 @@ def test_behind_a_fence_without_a_resident_nothing_is_committed(yard: Fenced, tm
 # ---------------------------------------------------------------------------------------------- the doctor
 
 
-def test_the_doctor_proves_that_the_fences_refuse(yard: Fenced) -> None:
+def test_the_doctor_proves_that_the_git_hooks_refuse(yard: Guarded) -> None:
     add_remote(yard.repository)
     yard.guard()
     yard.ok("push", "-q", "origin", "main")
     context, checkout = yard.house().context, yard.house().checkout
     entries = len(yard.caught())
 
-    rows = dict(look_at_fences(context, checkout))
+    rows = dict(try_git_hooks(context, checkout))
 
     assert set(rows) == {COMMITS, PUSHES, TARGET}
     assert all(row.is_ok and row.is_enforced and "was refused" in row.found for row in rows.values()), rows
     assert len(yard.caught()) == entries
 
 
-def test_the_doctors_commit_is_refused_for_the_path_alone(yard: Fenced) -> None:
-    rows = dict(look_at_fences(yard.house().context, yard.house().checkout))
+def test_the_doctors_commit_is_refused_for_the_path_alone(yard: Guarded) -> None:
+    rows = dict(try_git_hooks(yard.house().context, yard.house().checkout))
     assert "was refused" in rows[COMMITS].found
     assert not rows[TARGET].is_enforced
 
 
 def test_the_doctor_sees_what_is_not_there(repository: Path) -> None:
-    yard = Fenced(repository)
-    rows = look_at_fences(yard.house().context, yard.house().checkout)
+    yard = Guarded(repository)
+    rows = try_git_hooks(yard.house().context, yard.house().checkout)
     assert all(not row.is_enforced and "landlane init" in row.hint for _, row in rows)
     yard.end()
 
 
-def test_the_doctor_puts_back_what_another_tool_overwrote_and_keeps_its_hooks(yard: Fenced) -> None:
+def test_the_doctor_puts_back_what_another_tool_overwrote_and_keeps_its_hooks(yard: Guarded) -> None:
     log = yard.repository / ".git" / "log"
     yard.hook("pre-commit", f'echo husky >> "{log}"', yard.repository / ".husky")
     yard.ok("config", "core.hooksPath", ".husky")
     context, checkout = yard.house().context, yard.house().checkout
-    assert all(not row.is_ok for _, row in look_at_fences(context, checkout))
+    assert all(not row.is_ok for _, row in try_git_hooks(context, checkout))
 
-    rows = look_at_fences(context, checkout, is_fixing=True)
+    rows = try_git_hooks(context, checkout, is_fixing=True)
 
     assert all(row.is_ok for _, row in rows), rows
     yard.stage("a.py")
     yard.ok("commit", "-q", "-m", "Work")
     assert log.read_text(encoding="utf-8") == "husky\n"
-    remove_fences(yard.home)
+    remove_git_hooks(yard.home)
     assert yard.ok("config", "core.hooksPath").strip() == ".husky"
 
 
-def test_the_doctor_sees_a_hook_that_cannot_run(yard: Fenced) -> None:
+def test_the_doctor_sees_a_hook_that_cannot_run(yard: Guarded) -> None:
     script = yard.repository / ".git" / "landlane" / "githooks" / "pre-commit"
     script.chmod(0o644)
     context, checkout = yard.house().context, yard.house().checkout
-    assert not dict(look_at_fences(context, checkout))[COMMITS].is_ok
-    assert dict(look_at_fences(context, checkout, is_fixing=True))[COMMITS].is_enforced
+    assert not dict(try_git_hooks(context, checkout))[COMMITS].is_ok
+    assert dict(try_git_hooks(context, checkout, is_fixing=True))[COMMITS].is_enforced
 
 
 # ---------------------------------------------------------------------------------------------------- init
 
 
-def test_init_puts_the_fences_in_and_undo_takes_them_out(repository: Path) -> None:
+def test_init_puts_the_git_hooks_in_and_undo_takes_them_out(repository: Path) -> None:
     path = repository / ".git" / "config"
     before = path.read_bytes()
     chosen = Chosen(has_clients=False)

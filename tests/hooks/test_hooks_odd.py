@@ -366,7 +366,7 @@ def test_a_new_tool_of_a_shell_is_looked_at_after_it_too(root: Path, one: StandI
 
 
 @pytest.mark.parametrize("client", ["claude", "opencode"])
-def test_behind_a_fence_the_resident_is_asked_first(tmp_path: Path, root: Path, client: str) -> None:
+def test_in_a_sandbox_the_resident_is_asked_first(tmp_path: Path, root: Path, client: str) -> None:
     path = tmp_path / "door"
     with socket.socket(socket.AF_UNIX) as door, ThreadPoolExecutor(1) as pool:
         door.bind(str(path))

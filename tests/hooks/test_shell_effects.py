@@ -222,8 +222,8 @@ def test_the_report_names_holder_task_end_and_the_way_back(place: Place) -> None
 
     assert answer.text.startswith("Your shell command changed docs/n.md, held by beth for task T7 until 20")
     assert f"landlane stray undo {place.breach()}" in answer.text
-    kinds = [entry.facts() for entry in read_entries(place.context) if entry.kind == "fence.caught"]
-    assert [(one["rule"], one["fence"]) for one in kinds] == [("claim before you change", "shell check")]
+    kinds = [entry.facts() for entry in read_entries(place.context) if entry.kind == "rule.violated"]
+    assert [(one["rule"], one["guard"]) for one in kinds] == [("claim before you change", "shell check")]
     (notice,) = take_notices(place.context, place.beth.id)
     assert "ann changed docs/n.md" in notice
 
@@ -402,7 +402,7 @@ def test_a_role_that_may_not_write_is_told(place: Place, monkeypatch: pytest.Mon
     answer = place.shell("echo x > src/b.py")
 
     assert "your role may not: reviewers only read" in answer.text
-    (caught,) = [entry.facts() for entry in read_entries(place.context) if entry.kind == "fence.caught"]
+    (caught,) = [entry.facts() for entry in read_entries(place.context) if entry.kind == "rule.violated"]
     assert caught["rule"] == "stay in your role"
 
 
@@ -565,7 +565,7 @@ def test_a_branch_with_a_stray_write_does_not_land(place: Place) -> None:
     git(place.root, "commit", "--quiet", "-m", "Land without checks")
     place.shell("echo x > src/a.py")
     git(place.root, "switch", "--quiet", "-c", "topic")
-    git(place.root, "commit", "--quiet", "-am", "Round the fence")
+    git(place.root, "commit", "--quiet", "-am", "Past the guard")
 
     with pytest.raises(NotAllowed) as refused:
         submit_branch(place.site, place.ann, place.house.witness(), "topic", "", is_shared=False)

@@ -103,7 +103,7 @@ class Plumber:
 
 
 def force_into_queue(yard: Yard, branch: str, role: str) -> Landing:
-    """Enter a branch past all that judges before the queue does, as if those fences had fallen."""
+    """Enter a branch past all that judges before the queue does, as if those guards had fallen."""
     context = yard.house.context
     name = f"{branch}-author"
     paths = tuple(yard.changed(branch))
@@ -115,7 +115,7 @@ def force_into_queue(yard: Yard, branch: str, role: str) -> Landing:
         target="main",
         paths=paths,
         hot=frozenset(),
-        subject="past the fences",
+        subject="past the guards",
         machine=context.processes.machine,
         home=yard.site.common_dir,
     )

@@ -90,7 +90,7 @@ def served(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Served]:
 
 def refused_entries(served: Served) -> list[str]:
     entries = landlane(served.folder, "journal")["entries"]
-    return [one["data"]["what"] for one in entries if one["data"].get("fence") == "mcp"]
+    return [one["data"]["what"] for one in entries if one["data"].get("guard") == "mcp"]
 
 
 def test_each_token_acts_for_its_own_session(served: Served) -> None:

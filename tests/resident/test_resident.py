@@ -26,7 +26,7 @@ from landlane.resident import messages as wire
 from landlane.resident.messages import Garbled, Lost, ask, find_socket, hold, pack
 from landlane.resident.start import ensure_resident
 from tests.support.killing import Yard
-from tests.support.resident import Served, copy_package, fence_in, in_child, is_alive
+from tests.support.resident import Served, copy_package, give_up_privileges, in_child, is_alive
 from tests.support.shell import eventually, masked
 
 if TYPE_CHECKING:
@@ -383,23 +383,23 @@ def test_hooks_are_answered_for_whoever_asks(stored: Served) -> None:
     assert claim["holder"].encode() in answer[1] + answer[2]
 
 
-def test_a_fenced_hook_needs_its_own_secret(stored: Served) -> None:
+def test_a_sandboxed_hook_needs_its_own_secret(stored: Served) -> None:
     path = stored.begin()
     (stored.repository / "new.py").write_text("")
     ask(path, stored.hook("Read", "new.py", "first"), 30.0)
     ask(path, stored.hook("Edit", "new.py", "first"), 30.0)
     bob = stored.join("bob")
 
-    def fenced(session: str, shown: str) -> str:
+    def sandboxed(session: str, shown: str) -> str:
         def work() -> object:
-            fence_in()
+            give_up_privileges()
             return ask(path, stored.hook("Edit", "new.py", session, shown=shown), 30.0)
 
         return in_child(work)
 
-    assert fenced("first", "").startswith("Garbled")
-    assert "cannot be read by this user" in fenced("first", bob)
-    assert "claude-first" in fenced("bobs-own", bob)
+    assert sandboxed("first", "").startswith("Garbled")
+    assert "cannot be read by this user" in sandboxed("first", bob)
+    assert "claude-first" in sandboxed("bobs-own", bob)
     [claim] = stored.outside.ask("claims")["claims"]
     assert claim["holder"] == "claude-first"
 

@@ -32,9 +32,9 @@ NOT_CLAIMING = [name for name, role in BUILT_IN.items() if "claim" not in role.v
 
 
 def caught(site: Site) -> list[tuple[str, str, str]]:
-    """What was written down as caught: who, at which fence, and under which rule."""
-    found = [entry for entry in site.entries() if entry.kind == "fence.caught"]
-    return [(entry.agent, entry.facts()["fence"], entry.facts()["rule"]) for entry in found]
+    """What was written down as caught: who, at which guard, and under which rule."""
+    found = [entry for entry in site.entries() if entry.kind == "rule.violated"]
+    return [(entry.agent, entry.facts()["guard"], entry.facts()["rule"]) for entry in found]
 
 
 # --------------------------------------------------------------------------------------------- claims
@@ -91,21 +91,21 @@ def test_a_role_that_is_defined_no_longer_may_nothing(site: Site) -> None:
     assert role_of(gone, gil.session) is not None
     assert may_write(gone, gil.session, "src/a.py") == "the role gardener changes no file"
     with pytest.raises(NotAllowed):
-        check_verb(gone, gil.session, "commit", fence="commit")
+        check_verb(gone, gil.session, "commit", guard="commit")
 
 
-def test_paths_and_verbs_are_judged_for_every_fence(site: Site) -> None:
+def test_paths_and_verbs_are_judged_for_every_guard(site: Site) -> None:
     ann, bob = site.agent("ann", role="code"), site.agent("bob")
 
     assert may_write(ann.context, ann.session, "src/a.py") == ""
     assert may_write(bob.context, bob.session, "tests/a.py") == ""
-    check_verb(ann.context, ann.session, "land", fence="landing")
+    check_verb(ann.context, ann.session, "land", guard="landing")
     with pytest.raises(NotAllowed, match="the role code may not deploy"):
-        check_verb(ann.context, ann.session, "deploy", fence="deploy")
+        check_verb(ann.context, ann.session, "deploy", guard="deploy")
     with pytest.raises(NotAllowed) as told:
-        check_paths(ann.context, ann.session, ["src/a.py", "tests/a.py", "tests/b.py"], fence="commit")
+        check_paths(ann.context, ann.session, ["src/a.py", "tests/a.py", "tests/b.py"], guard="commit")
     assert told.value.facts["paths"] == ["tests/a.py", "tests/b.py"]
-    assert [fence for _, fence, _ in caught(site)] == ["deploy", "commit"]
+    assert [guard for _, guard, _ in caught(site)] == ["deploy", "commit"]
 
 
 # ---------------------------------------------------------------------------------------------- tasks

@@ -74,9 +74,9 @@ def test_role_show_says_what_holds_for_a_client_and_what_does_not(shell: Shell, 
     assert {lines[name]["verdict"] for name in ("edit", "paths", "commit", "land", "deploy", "approve")} == {
         "forbidden"
     }
-    assert "landing" in lines["edit"]["fences"]
-    assert ("client settings" in lines["edit"]["fences"]) == (client != "codex")
-    assert answer["fences"]["client_hook"] is False
+    assert "landing" in lines["edit"]["guards"]
+    assert ("client settings" in lines["edit"]["guards"]) == (client != "codex")
+    assert answer["guards"]["client_hook"] is False
     assert answer["started_with"]["arguments"] or answer["started_with"]["environment"]
     assert "not restricted:" in text
     assert "client hook: it does not stand" in text
@@ -173,9 +173,9 @@ def test_claim_commit_land_and_deploy_stay_within_the_role(shell: Shell) -> None
     shell.git("reset", "--quiet", "--hard", "HEAD^")
     landed = shell.ask("land", "--wait", "--as", "ann")["landing"]
     assert (landed["state"], landed["role"], landed["unidentified"]) == ("landed", "code", [])
-    caught = {one["rule"]: one["fences"] for one in shell.ask("rules", "report")["rules"]}
-    fences = {one["fence"] for one in caught["stay in your role"]}
-    assert fences == {"claim", "commit", "landing", "deploy"}
+    caught = {one["rule"]: one["guards"] for one in shell.ask("rules", "report")["rules"]}
+    guards = {one["guard"] for one in caught["stay in your role"]}
+    assert guards == {"claim", "commit", "landing", "deploy"}
 
 
 def test_a_commit_of_nobody_is_shown(shell: Shell) -> None:

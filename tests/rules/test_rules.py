@@ -9,9 +9,9 @@ import pytest
 from landlane.errors import Held, RepositoryError
 from landlane.rules import versions as operations
 from landlane.rules.model import read_rules
-from landlane.rules.report import count_catches
+from landlane.rules.report import count_violations
 from landlane.rules.versions import COMMAND, HOOK
-from landlane.rules.violations import CLAIM_CODES, CLAIM_FIRST, SYNC_FIRST, Watched, note_catch
+from landlane.rules.violations import CLAIM_CODES, CLAIM_FIRST, SYNC_FIRST, Watched, record_violation
 from landlane.sessions.notices_telling import take_untold
 from landlane.setup.rebuild_store import rebuild_store
 from tests.support.sites import MINUTE, SQLITE_ONLY, Background, opened
@@ -142,9 +142,9 @@ def test_a_rebuilt_store_knows_who_has_read_what(site: Site) -> None:
 def test_the_rule_that_is_broken_most_comes_first(site: Site) -> None:
     ann, bob = site.agent("ann"), site.agent("bob")
     for agent, rule in ((ann, SYNC_FIRST), (ann, CLAIM_FIRST), (bob, CLAIM_FIRST), (bob, CLAIM_FIRST)):
-        note_catch(agent.context, agent.session, rule=rule, fence="edit", what="a.py", paths=("a.py",))
+        record_violation(agent.context, agent.session, rule=rule, guard="edit", what="a.py", paths=("a.py",))
 
-    broken = count_catches(ann.context)
+    broken = count_violations(ann.context)
 
     assert [(one.rule, one.count, dict(one.agents)) for one in broken] == [
         (CLAIM_FIRST, 3, {"bob": 2, "ann": 1}),
@@ -154,17 +154,17 @@ def test_the_rule_that_is_broken_most_comes_first(site: Site) -> None:
 
 def test_a_report_may_be_of_late(site: Site) -> None:
     ann = site.agent("ann")
-    note_catch(ann.context, ann.session, rule=SYNC_FIRST, fence="deploy", what="old")
+    record_violation(ann.context, ann.session, rule=SYNC_FIRST, guard="deploy", what="old")
     site.clock.advance(10 * MINUTE)
-    note_catch(ann.context, ann.session, rule=CLAIM_FIRST, fence="edit", what="new")
+    record_violation(ann.context, ann.session, rule=CLAIM_FIRST, guard="edit", what="new")
 
-    assert [one.rule for one in count_catches(ann.context, MINUTE)] == [CLAIM_FIRST]
+    assert [one.rule for one in count_violations(ann.context, MINUTE)] == [CLAIM_FIRST]
 
 
 def test_a_refusal_is_noted_under_its_rule_and_goes_on(site: Site) -> None:
     ann = site.agent("ann")
     watched = Watched(
-        context=ann.context, session=ann.session, rule=CLAIM_FIRST, fence="commit", codes=CLAIM_CODES
+        context=ann.context, session=ann.session, rule=CLAIM_FIRST, guard="commit", codes=CLAIM_CODES
     )
     for error in (
         Held("a is held", code="CLAIM_HELD", path="a\udcff.py"),
@@ -174,7 +174,7 @@ def test_a_refusal_is_noted_under_its_rule_and_goes_on(site: Site) -> None:
             raise error
         assert raised.value is error
 
-    (broken,) = count_catches(ann.context)
+    (broken,) = count_violations(ann.context)
     assert (broken.rule, broken.count, broken.last_what) == (CLAIM_FIRST, 1, "CLAIM_HELD: a is held")
 
 

@@ -141,7 +141,7 @@ def test_control_characters_in_rules_do_not_steer_the_terminal(shell: Shell) -> 
     assert "\x1b" not in shell.tell("rules")
 
 
-def test_the_report_counts_what_fences_caught(shell: Shell) -> None:
+def test_the_report_counts_violations(shell: Shell) -> None:
     write(shell)
     assert shell.ask("rules", "report") == {"ok": True, "total": 0, "rules": []}
     shell.ask("claim", "README.md", "--as", "bob")
@@ -159,7 +159,7 @@ def test_the_report_counts_what_fences_caught(shell: Shell) -> None:
     first = answer["rules"][0]
     assert (first["rule"], first["count"]) == ("claim before you change", 2)
     assert first["agents"] == [{"agent": "ann", "count": 2}]
-    assert first["fences"] == [{"fence": "commit", "count": 2}]
+    assert first["guards"] == [{"guard": "commit", "count": 2}]
     assert "README.md is held by bob" in first["last"]
     assert [(one["rule"], one["count"]) for one in answer["rules"][1:]] == [("verify before done", 1)]
     assert "times  rule" in text

@@ -43,7 +43,7 @@ def test_the_template_has_seven_rules_with_words_to_follow() -> None:
     assert all(1 < rule.text.count(".") and len(rule.text) > 100 for rule in rules.rules)
 
 
-def test_what_fences_catch_is_named_as_the_template_names_it() -> None:
+def test_what_guards_find_is_named_as_the_template_names_it() -> None:
     known = {rule_key(name) for name in SEVEN}
 
     assert {CLAIM_FIRST, SYNC_FIRST, VERIFY_FIRST, MEMORY_FIRST} <= known

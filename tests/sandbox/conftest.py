@@ -1,4 +1,4 @@
-"""Backends to try fences with: those this machine has, found where `scripts/bubblewrap.sh` put them."""
+"""Backends to try the sandbox with: those this machine has, found where `scripts/bubblewrap.sh` put them."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING
 import pytest
 
 from landlane.sandbox.bubblewrap import VARIABLE
-from landlane.sandbox.model import BUBBLEWRAP_LANDLOCK, LANDLOCK, Backend, Fence
+from landlane.sandbox.model import BUBBLEWRAP_LANDLOCK, LANDLOCK, Backend, Sandbox
 from landlane.sandbox.start import choose_backend
 from tests.sandbox.escapes import pick_backend
 
@@ -43,14 +43,14 @@ def backend(request: pytest.FixtureRequest) -> Backend:
 
 
 @pytest.fixture
-def make_fence(tmp_path: Path) -> Callable[..., Fence]:
-    """A fence around a workspace and a scratch in the test's folder, all of which stays readable."""
+def make_sandbox(tmp_path: Path) -> Callable[..., Sandbox]:
+    """A sandbox around a workspace and a scratch in the test's folder, all of which stays readable."""
     workspace, scratch = tmp_path / "workspace", tmp_path / "scratch"
     scratch.mkdir()
 
-    def make(**more: object) -> Fence:
+    def make(**more: object) -> Sandbox:
         workspace.mkdir(exist_ok=True)
         given = {"writable": (str(workspace),), "scratch": str(scratch), "readable": (str(tmp_path),), **more}
-        return Fence(**given)  # pyright: ignore[reportArgumentType]
+        return Sandbox(**given)  # pyright: ignore[reportArgumentType]
 
     return make

@@ -1,6 +1,6 @@
-"""Attempts to get out of a fence, each judged by what it left behind, never by what it said or its exit code.
+"""Attempts to leave a sandbox, each judged by what it left behind, never by what it said or its exit code.
 
-Run as a program by whoever is to try: `escapes.py PLACE BACKEND FENCE` prints what became of each attempt.
+Run as a program by whoever is to try: `escapes.py PLACE BACKEND SANDBOX` prints what became of each attempt.
 """
 
 from __future__ import annotations
@@ -35,9 +35,9 @@ from landlane.sandbox.model import (
     TRACE,
     UDP,
     Backend,
-    Fence,
+    Sandbox,
 )
-from landlane.sandbox.start import choose_backend, start_fenced
+from landlane.sandbox.start import choose_backend, start_sandboxed
 from landlane.values import replace, value
 
 TYPE_CHECKING = False
@@ -46,7 +46,7 @@ if TYPE_CHECKING:
 
 LIMIT_SECONDS = 20.0
 LEAK = 99  # what a careless parent left open
-CONTROL = "control"  # no fence at all
+CONTROL = "control"  # no sandbox at all
 OLD_LANDLOCK = "landlock of an old kernel"
 EXCHANGE = "import ctypes; ctypes.CDLL(None).renameat2(-100, b'e', -100, b'$OUT/file', 2)"
 LINK_OUT = (
@@ -317,9 +317,9 @@ class Scene:
         return looks[sign]()
 
 
-def make_fence(name: str, scene: Scene) -> Fence:
+def make_sandbox(name: str, scene: Scene) -> Sandbox:
     """`worker`: a free network, and one socket within reach; `ports`: one port; `tight`: none of it."""
-    worker = Fence(
+    worker = Sandbox(
         writable=(str(scene.work),),
         scratch=str(scene.scratch),
         readable=(str(scene.base),),
@@ -342,7 +342,7 @@ def pick_backend(name: str) -> Backend | None:
     return found if found.name == name else None
 
 
-def run_unfenced(scene: Scene, one: Attempt) -> str:
+def run_unsandboxed(scene: Scene, one: Attempt) -> str:
     """As a plain start would be; what it says."""
     return subprocess.run(
         ["sh", "-c", one.script],
@@ -358,11 +358,11 @@ def run_unfenced(scene: Scene, one: Attempt) -> str:
     ).stdout
 
 
-def run_fenced(scene: Scene, one: Attempt, backend: Backend, fence: Fence) -> str:
-    """Behind a fence; what it says."""
-    child = start_fenced(
+def run_sandboxed(scene: Scene, one: Attempt, backend: Backend, sandbox: Sandbox) -> str:
+    """In a sandbox; what it says."""
+    child = start_sandboxed(
         ["sh", "-c", one.script],
-        fence,
+        sandbox,
         cwd=str(scene.work),
         backend=backend,
         environment=scene.environment(),
@@ -370,17 +370,19 @@ def run_fenced(scene: Scene, one: Attempt, backend: Backend, fence: Fence) -> st
     return child.wait(LIMIT_SECONDS).output
 
 
-def run_attempt(scene: Scene, one: Attempt, backend: Backend | None, fence: Fence) -> bool:
+def run_attempt(scene: Scene, one: Attempt, backend: Backend | None, sandbox: Sandbox) -> bool:
     """Try it; tells whether it got through."""
     scene.set_up()
     scene.said = ""
     try:
         os.dup2(scene.leak, LEAK, inheritable=True)
         before = scene.look(one.sign)
-        scene.said = run_unfenced(scene, one) if backend is None else run_fenced(scene, one, backend, fence)
+        scene.said = (
+            run_unsandboxed(scene, one) if backend is None else run_sandboxed(scene, one, backend, sandbox)
+        )
         if one.sign == "victim":  # a signal that was sent arrives at once, its end takes a moment
             is_held = backend is not None and HELD in [
-                held.state for held in describe(backend, fence) if held.promise == one.promise
+                held.state for held in describe(backend, sandbox) if held.promise == one.promise
             ]
             with suppress(subprocess.TimeoutExpired):
                 scene.victim.wait(0.2 if is_held else LIMIT_SECONDS)
@@ -391,7 +393,7 @@ def run_attempt(scene: Scene, one: Attempt, backend: Backend | None, fence: Fenc
         scene.tear_down()
 
 
-def main(place: str, backend_name: str, fence_name: str) -> None:
+def main(place: str, backend_name: str, sandbox_name: str) -> None:
     signal.signal(signal.SIGTERM, signal.SIG_DFL)
     backend = pick_backend(backend_name)
     if backend is None and backend_name != CONTROL:
@@ -399,13 +401,13 @@ def main(place: str, backend_name: str, fence_name: str) -> None:
         json.dump({"missing": reasons}, sys.stdout)
         return
     scene = Scene(Path(place, "scene"), Path(place + "-hidden"))
-    fence = make_fence(fence_name, scene)
+    sandbox = make_sandbox(sandbox_name, scene)
     results = {
-        one.name: run_attempt(scene, one, backend, fence)
+        one.name: run_attempt(scene, one, backend, sandbox)
         for one in ATTEMPTS
         if os.geteuid() == 0 or not one.needs_root
     }
-    held = describe(backend or Backend(name=NONE), fence)
+    held = describe(backend or Backend(name=NONE), sandbox)
     promises = {one.promise: (one.state, one.by, one.why) for one in held}
     json.dump({"through": results, "held": promises}, sys.stdout)
 

@@ -1,4 +1,4 @@
-"""A real coding client works behind a fence, reaches its model, and its shell gets no further."""
+"""A real coding client works in a sandbox, reaches its model, and its shell gets no further."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from urllib.parse import urlsplit
 
 import pytest
 
-from landlane.sandbox.start import start_fenced
+from landlane.sandbox.start import start_sandboxed
 from landlane.testing.real_clients import CLIENTS, clients_folder, program_of
 from landlane.testing.real_clients.client import HERE, NODE
 from landlane.testing.scripted_model.server import ScriptedModel
@@ -20,7 +20,7 @@ from landlane.testing.scripted_model.server import ScriptedModel
 if TYPE_CHECKING:
     from collections.abc import Callable
 
-    from landlane.sandbox.model import Backend, Fence
+    from landlane.sandbox.model import Backend, Sandbox
     from landlane.testing.real_clients import Client
 
 pytestmark = [pytest.mark.client, pytest.mark.sandbox]
@@ -45,8 +45,8 @@ def settle(client: Client, scratch: Path, workspace: Path) -> None:
 
 
 @pytest.mark.parametrize("name", NAMES)
-def test_a_coding_client_works_behind_its_fence_and_gets_no_further(
-    name: str, backend: Backend, make_fence: Callable[..., Fence], repository: Path, tmp_path: Path
+def test_a_coding_client_works_in_its_sandbox_and_gets_no_further(
+    name: str, backend: Backend, make_sandbox: Callable[..., Sandbox], repository: Path, tmp_path: Path
 ) -> None:
     program, client = program_of(name, FOLDER), CLIENTS[name]
     if program is None:
@@ -69,11 +69,11 @@ def test_a_coding_client_works_behind_its_fence_and_gets_no_further(
         port = urlsplit(model.url).port
         # The clients may be installed below a temporary folder, which is empty inside.
         places = (str(FOLDER), str(repository))
-        fence = make_fence(unix_sockets=True, udp=True, tcp_connect=(port,), tcp_bind=(), readable=places)
+        sandbox = make_sandbox(unix_sockets=True, udp=True, tcp_connect=(port,), tcp_bind=(), readable=places)
         path = os.pathsep.join([str(FOLDER / NODE), str(Path(sys.executable).parent), os.environ["PATH"]])
-        child = start_fenced(
+        child = start_sandboxed(
             [str(program), *client.command(model.url, client.prompt_for("main"))],
-            fence,
+            sandbox,
             cwd=str(workspace),
             backend=backend,
             environment={**client.environment(model.url), "PATH": path, "CI": "1"},

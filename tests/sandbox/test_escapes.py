@@ -1,4 +1,4 @@
-"""The matrix of escapes: what a fence says it holds is stopped, and what it says is open is open."""
+"""The matrix of escapes: what a sandbox says it holds is stopped, and what it says is open is open."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ pytestmark = [pytest.mark.integration, pytest.mark.sandbox]
 
 NOBODY = 65534
 AS_ROOT, AS_PLAIN_USER = "root", "plain user"
-FENCES = ("worker", "ports", "tight")
+SANDBOXES = ("worker", "ports", "tight")
 
 
 def find_python(user: int | None) -> str:
@@ -42,8 +42,8 @@ def find_python(user: int | None) -> str:
     pytest.skip("no Python 3.11 or newer that a plain user may run")
 
 
-def run_matrix(backend: str, fence: str, person: str) -> Matrix:
-    """All attempts, by this person, against this fence as this backend holds it."""
+def run_matrix(backend: str, sandbox: str, person: str) -> Matrix:
+    """All attempts, by this person, against this sandbox as this backend holds it."""
     user = NOBODY if person == AS_PLAIN_USER and os.geteuid() == 0 else None
     python = find_python(user)
     place = tempfile.mkdtemp(prefix="landlane-escapes-")
@@ -58,7 +58,7 @@ def run_matrix(backend: str, fence: str, person: str) -> Matrix:
         os.chown(place, user, user)
     try:
         done = subprocess.run(
-            [python, str(ROOT / "tests" / "sandbox" / "escapes.py"), place, backend, fence],
+            [python, str(ROOT / "tests" / "sandbox" / "escapes.py"), place, backend, sandbox],
             user=user,
             group=user,
             extra_groups=None if user is None else [],
@@ -80,12 +80,12 @@ def matrices() -> Callable[[str, str, str], Matrix]:
     """The outcome of all attempts, tried once and asked for one by one."""
     known: dict[tuple[str, str, str], Matrix] = {}
 
-    def find(backend: str, fence: str, person: str) -> Matrix:
+    def find(backend: str, sandbox: str, person: str) -> Matrix:
         if person == AS_ROOT and os.geteuid() != 0:
             pytest.skip("these tests are not run by root")
-        if (backend, fence, person) not in known:
-            known[backend, fence, person] = run_matrix(backend, fence, person)
-        found = known[backend, fence, person]
+        if (backend, sandbox, person) not in known:
+            known[backend, sandbox, person] = run_matrix(backend, sandbox, person)
+        found = known[backend, sandbox, person]
         if "missing" in found:
             pytest.skip(f"no {backend}: {found['missing']}")
         return found
@@ -93,13 +93,13 @@ def matrices() -> Callable[[str, str, str], Matrix]:
     return find
 
 
-def cases(backend: str, fence: str, person: str) -> list[object]:
+def cases(backend: str, sandbox: str, person: str) -> list[object]:
     """Every attempt that this person can try."""
-    name = f"{backend}-{fence}-{person}"
+    name = f"{backend}-{sandbox}-{person}"
     # One worker does a whole matrix: the attempts of one share a scene.
     group = pytest.mark.xdist_group(f"escapes {name}")
     return [
-        pytest.param(attempt, backend, fence, person, marks=group, id=f"{name}-{attempt.name}")
+        pytest.param(attempt, backend, sandbox, person, marks=group, id=f"{name}-{attempt.name}")
         for attempt in ATTEMPTS
         if person == AS_ROOT or not attempt.needs_root
     ]
@@ -108,25 +108,25 @@ def cases(backend: str, fence: str, person: str) -> list[object]:
 HOLDING = [
     case
     for backend in (BUBBLEWRAP_LANDLOCK, LANDLOCK, OLD_LANDLOCK)
-    for fence in FENCES
+    for sandbox in SANDBOXES
     for person in (AS_ROOT, AS_PLAIN_USER)
     # What an old kernel lacks does not depend on who asks, and ways around an open port may well be closed.
-    if backend != OLD_LANDLOCK or (fence != "ports" and person == AS_PLAIN_USER)
-    for case in cases(backend, fence, person)
+    if backend != OLD_LANDLOCK or (sandbox != "ports" and person == AS_PLAIN_USER)
+    for case in cases(backend, sandbox, person)
 ]
-UNFENCED = [case for person in (AS_ROOT, AS_PLAIN_USER) for case in cases(CONTROL, "tight", person)]
+UNSANDBOXED = [case for person in (AS_ROOT, AS_PLAIN_USER) for case in cases(CONTROL, "tight", person)]
 
 
-@pytest.mark.parametrize(("attempt", "backend", "fence", "person"), HOLDING)
-def test_an_attempt_is_stopped_where_the_fence_says_so_and_nowhere_else(
+@pytest.mark.parametrize(("attempt", "backend", "sandbox", "person"), HOLDING)
+def test_an_attempt_is_stopped_where_the_sandbox_says_so_and_nowhere_else(
     attempt: Attempt,
     backend: str,
-    fence: str,
+    sandbox: str,
     person: str,
     matrices: Callable[[str, str, str], Matrix],
     record_property: Callable[[str, object], None],
 ) -> None:
-    matrix = matrices(backend, fence, person)
+    matrix = matrices(backend, sandbox, person)
     state, by, why = matrix["held"][attempt.promise]
 
     record_property("held by", by or f"nobody: {why}")
@@ -134,11 +134,11 @@ def test_an_attempt_is_stopped_where_the_fence_says_so_and_nowhere_else(
     assert is_through == (state != HELD), f"{attempt.promise} is {state}: {by or why}"
 
 
-@pytest.mark.parametrize(("attempt", "backend", "fence", "person"), UNFENCED)
-def test_without_a_fence_every_attempt_gets_through(
-    attempt: Attempt, backend: str, fence: str, person: str, matrices: Callable[[str, str, str], Matrix]
+@pytest.mark.parametrize(("attempt", "backend", "sandbox", "person"), UNSANDBOXED)
+def test_without_a_sandbox_every_attempt_gets_through(
+    attempt: Attempt, backend: str, sandbox: str, person: str, matrices: Callable[[str, str, str], Matrix]
 ) -> None:
-    matrix = matrices(backend, fence, person)
+    matrix = matrices(backend, sandbox, person)
 
     assert matrix["through"][attempt.name]
     assert attempt.promise == DESCRIPTORS or matrix["held"][attempt.promise][0] != HELD

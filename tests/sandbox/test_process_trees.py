@@ -26,8 +26,8 @@ from landlane.processes.tree import (
 )
 from landlane.sandbox.confined_thread import Confined
 from landlane.sandbox.guarantees import ABI_SCOPE
-from landlane.sandbox.model import LANDLOCK, NONE, Backend, Fence
-from landlane.sandbox.start import choose_backend, start_fenced
+from landlane.sandbox.model import LANDLOCK, NONE, Backend, Sandbox
+from landlane.sandbox.start import choose_backend, start_sandboxed
 from landlane.values import as_dict, replace
 from tests.sandbox.escapes import pick_backend
 
@@ -81,9 +81,12 @@ def living(workspace: Path) -> set[int]:
 
 
 def test_ending_reaches_what_left_group_session_parents_and_environment(
-    backend: Backend, make_fence: Callable[..., Fence], workspace: Path, neighbour: subprocess.Popen[bytes]
+    backend: Backend,
+    make_sandbox: Callable[..., Sandbox],
+    workspace: Path,
+    neighbour: subprocess.Popen[bytes],
 ) -> None:
-    child = start_fenced(["sh", "-c", SCATTER], make_fence(), cwd=str(workspace), backend=backend)
+    child = start_sandboxed(["sh", "-c", SCATTER], make_sandbox(), cwd=str(workspace), backend=backend)
     wait_for_files(workspace, SCATTERED)
 
     count = child.end(grace_seconds=5)
@@ -94,12 +97,17 @@ def test_ending_reaches_what_left_group_session_parents_and_environment(
 
 
 def test_what_a_command_leaves_behind_ends_with_it(
-    backend: Backend, make_fence: Callable[..., Fence], workspace: Path, neighbour: subprocess.Popen[bytes]
+    backend: Backend,
+    make_sandbox: Callable[..., Sandbox],
+    workspace: Path,
+    neighbour: subprocess.Popen[bytes],
 ) -> None:
     gone = SCATTER.replace(
         "wait\n", "while ! [ -e ready-1 -a -e ready-2 -a -e ready-3 ]; do sleep 0.01; done\n"
     )
-    child = start_fenced(["sh", "-c", gone + "echo done"], make_fence(), cwd=str(workspace), backend=backend)
+    child = start_sandboxed(
+        ["sh", "-c", gone + "echo done"], make_sandbox(), cwd=str(workspace), backend=backend
+    )
 
     ended = child.wait(WAIT_SECONDS)
 
@@ -108,9 +116,9 @@ def test_what_a_command_leaves_behind_ends_with_it(
 
 
 def test_one_that_takes_too_long_is_ended_with_all_of_it(
-    backend: Backend, make_fence: Callable[..., Fence], workspace: Path
+    backend: Backend, make_sandbox: Callable[..., Sandbox], workspace: Path
 ) -> None:
-    child = start_fenced(["sh", "-c", SCATTER], make_fence(), cwd=str(workspace), backend=backend)
+    child = start_sandboxed(["sh", "-c", SCATTER], make_sandbox(), cwd=str(workspace), backend=backend)
     wait_for_files(workspace, SCATTERED)
 
     assert child.wait(0.01).is_late
@@ -118,11 +126,11 @@ def test_one_that_takes_too_long_is_ended_with_all_of_it(
 
 
 def test_each_is_asked_to_end_before_any_is_killed(
-    backend: Backend, make_fence: Callable[..., Fence], workspace: Path
+    backend: Backend, make_sandbox: Callable[..., Sandbox], workspace: Path
 ) -> None:
     polite = "trap 'touch bye; exit 0' TERM; touch ready; while :; do sleep 0.01; done"
     script = f'trap "wait; exit 0" TERM; setsid sh -c "{polite}" & wait'
-    child = start_fenced(["sh", "-c", script], make_fence(), cwd=str(workspace), backend=backend)
+    child = start_sandboxed(["sh", "-c", script], make_sandbox(), cwd=str(workspace), backend=backend)
     wait_for_files(workspace, ("ready",))
 
     child.end(grace_seconds=WAIT_SECONDS)
@@ -133,10 +141,10 @@ def test_each_is_asked_to_end_before_any_is_killed(
 
 
 def test_who_will_not_go_is_killed_after_the_grace(
-    backend: Backend, make_fence: Callable[..., Fence], workspace: Path
+    backend: Backend, make_sandbox: Callable[..., Sandbox], workspace: Path
 ) -> None:
     stubborn = "trap '' TERM; touch ready; while :; do sleep 0.01; done"
-    child = start_fenced(["sh", "-c", stubborn], make_fence(), cwd=str(workspace), backend=backend)
+    child = start_sandboxed(["sh", "-c", stubborn], make_sandbox(), cwd=str(workspace), backend=backend)
     wait_for_files(workspace, ("ready",))
 
     child.end(grace_seconds=0.1)
@@ -147,27 +155,30 @@ def test_who_will_not_go_is_killed_after_the_grace(
 
 STARTER = """
 import json, sys
-from landlane.sandbox.model import Backend, Fence
+from landlane.sandbox.model import Backend, Sandbox
 from landlane.sandbox.confined_thread import Confined
-from landlane.sandbox.start import start_fenced
+from landlane.sandbox.start import start_sandboxed
 from landlane.values import as_dict
-backend, fence, script, cwd = json.load(sys.stdin)
-fence = {name: tuple(item) if isinstance(item, list) else item for name, item in fence.items()}
-child = start_fenced(["sh", "-c", script], Fence(**fence), cwd=cwd, backend=Backend(**backend))
+backend, sandbox, script, cwd = json.load(sys.stdin)
+sandbox = {name: tuple(item) if isinstance(item, list) else item for name, item in sandbox.items()}
+child = start_sandboxed(["sh", "-c", script], Sandbox(**sandbox), cwd=cwd, backend=Backend(**backend))
 print(json.dumps({**as_dict(child.tree), "root": as_dict(child.tree.root)}), flush=True)
 child.wait(600)
 """
 
 
 def test_a_record_is_enough_to_end_what_a_killed_starter_left(
-    backend: Backend, make_fence: Callable[..., Fence], workspace: Path, neighbour: subprocess.Popen[bytes]
+    backend: Backend,
+    make_sandbox: Callable[..., Sandbox],
+    workspace: Path,
+    neighbour: subprocess.Popen[bytes],
 ) -> None:
     script = SCATTER.replace("env -i", "env")  # its mark is all that is left of the last one
     starter = subprocess.Popen([sys.executable, "-c", STARTER], stdin=subprocess.PIPE, stdout=subprocess.PIPE)
     assert starter.stdin is not None
     assert starter.stdout is not None
     starter.stdin.write(
-        json.dumps([as_dict(backend), as_dict(make_fence()), script, str(workspace)]).encode()
+        json.dumps([as_dict(backend), as_dict(make_sandbox()), script, str(workspace)]).encode()
     )
     starter.stdin.close()
     told = json.loads(starter.stdout.readline())
@@ -231,7 +242,7 @@ def landlock(request: pytest.FixtureRequest) -> Backend:
 @pytest.mark.parametrize("ending", ["by itself", "asked"])
 def test_nothing_outruns_its_end_by_forking(
     landlock: Backend,
-    make_fence: Callable[..., Fence],
+    make_sandbox: Callable[..., Sandbox],
     workspace: Path,
     neighbour: subprocess.Popen[bytes],
     pause: str,
@@ -240,8 +251,8 @@ def test_nothing_outruns_its_end_by_forking(
     for _ in range(3):
         (workspace / "up").unlink(missing_ok=True)
         words = [sys.executable, "-c", CHAIN, pause, "waits" if ending == "asked" else "ends"]
-        child = start_fenced(words, make_fence(), cwd=str(workspace), backend=landlock)
-        # One for our own use, started meanwhile: nothing but the fence tells it apart.
+        child = start_sandboxed(words, make_sandbox(), cwd=str(workspace), backend=landlock)
+        # One for our own use, started meanwhile: nothing but the sandbox tells it apart.
         with subprocess.Popen(["sleep", "600"], start_new_session=True) as own:
             wait_for_files(workspace, ("up",))
 
@@ -259,12 +270,14 @@ def test_nothing_outruns_its_end_by_forking(
         assert has_own
 
 
-def test_orphans_are_adopted_only_while_it_runs(make_fence: Callable[..., Fence], workspace: Path) -> None:
+def test_orphans_are_adopted_only_while_it_runs(
+    make_sandbox: Callable[..., Sandbox], workspace: Path
+) -> None:
     leaves = "(sh -c 'echo $$ > orphan; exec sleep 600' &); touch left; while :; do sleep 0.01; done"
     for backend, is_adopted in ((Backend(name=NONE), True), (pick_backend(LANDLOCK), False)):
         if backend is None or (backend.name == LANDLOCK and backend.landlock_abi < ABI_SCOPE):
             continue
-        child = start_fenced(["sh", "-c", leaves], make_fence(), cwd=str(workspace), backend=backend)
+        child = start_sandboxed(["sh", "-c", leaves], make_sandbox(), cwd=str(workspace), backend=backend)
         wait_for_files(workspace, ("left", "orphan"))
         wait_for(lambda: (workspace / "orphan").read_text().endswith("\n"))
         orphan = look_at(int((workspace / "orphan").read_text()))
@@ -286,9 +299,9 @@ def adopts_orphans() -> bool:
     return bool(told.value)
 
 
-def test_the_dead_that_were_adopted_are_buried(make_fence: Callable[..., Fence], workspace: Path) -> None:
+def test_the_dead_that_were_adopted_are_buried(make_sandbox: Callable[..., Sandbox], workspace: Path) -> None:
     words = [sys.executable, "-c", CHAIN.replace("1500", "30").replace("{}", "os.environ"), "0", "waits"]
-    child = start_fenced(words, make_fence(), cwd=str(workspace), backend=Backend(name=NONE))
+    child = start_sandboxed(words, make_sandbox(), cwd=str(workspace), backend=Backend(name=NONE))
     wait_for_files(workspace, ("up",))
 
     def tick() -> None:
@@ -300,7 +313,9 @@ def test_the_dead_that_were_adopted_are_buried(make_fence: Callable[..., Fence],
     assert living(workspace) == set()
 
 
-def test_who_reaches_somebody_from_behind_its_fence_kills_nobody(neighbour: subprocess.Popen[bytes]) -> None:
+def test_who_reaches_somebody_from_inside_its_sandbox_kills_nobody(
+    neighbour: subprocess.Popen[bytes],
+) -> None:
     thread = Confined(lambda: None, scopes_signals=True)
 
     assert not thread.is_exact
@@ -310,10 +325,10 @@ def test_who_reaches_somebody_from_behind_its_fence_kills_nobody(neighbour: subp
 
 
 def test_a_signal_reaches_the_command_through_its_wrapping(
-    backend: Backend, make_fence: Callable[..., Fence], workspace: Path
+    backend: Backend, make_sandbox: Callable[..., Sandbox], workspace: Path
 ) -> None:
     heard = "trap 'touch heard; exit 3' USR1; touch ready; while :; do sleep 0.01; done"
-    child = start_fenced(["sh", "-c", heard], make_fence(), cwd=str(workspace), backend=backend)
+    child = start_sandboxed(["sh", "-c", heard], make_sandbox(), cwd=str(workspace), backend=backend)
     wait_for_files(workspace, ("ready",))
 
     child.signal(signal.SIGUSR1)
@@ -322,7 +337,7 @@ def test_a_signal_reaches_the_command_through_its_wrapping(
     assert (workspace / "heard").exists()
 
 
-def test_a_fence_that_holds_no_signals_claims_nobody(neighbour: subprocess.Popen[bytes]) -> None:
+def test_a_sandbox_that_holds_no_signals_claims_nobody(neighbour: subprocess.Popen[bytes]) -> None:
     thread = Confined(lambda: None, scopes_signals=True)
 
     assert thread.members([neighbour.pid, os.getpid()]) is None

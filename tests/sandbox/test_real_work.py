@@ -1,4 +1,4 @@
-"""Honest work goes on behind a fence: git in its own clone, installs into the workspace, tests, processes."""
+"""Honest work goes on in a sandbox: git in its own clone, installs into the workspace, tests, processes."""
 
 from __future__ import annotations
 
@@ -13,13 +13,13 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from landlane.sandbox.start import start_fenced
+from landlane.sandbox.start import start_sandboxed
 
 if TYPE_CHECKING:
     from collections.abc import Callable
 
     from landlane.processes.child import Ended
-    from landlane.sandbox.model import Backend, Fence
+    from landlane.sandbox.model import Backend, Sandbox
 
 pytestmark = [pytest.mark.integration, pytest.mark.sandbox]
 
@@ -27,13 +27,13 @@ LIMIT_SECONDS = 100.0
 
 
 @pytest.fixture
-def run(backend: Backend, make_fence: Callable[..., Fence], tmp_path: Path) -> Callable[..., Ended]:
-    """Run a script in the workspace, behind the fence of a worker."""
+def run(backend: Backend, make_sandbox: Callable[..., Sandbox], tmp_path: Path) -> Callable[..., Ended]:
+    """Run a script in the workspace, in the sandbox of a worker."""
 
     def run(script: str, **more: object) -> Ended:
-        fence = make_fence(**more)
+        sandbox = make_sandbox(**more)
         words = ["sh", "-ec", script]
-        return start_fenced(words, fence, cwd=str(tmp_path / "workspace"), backend=backend).wait(
+        return start_sandboxed(words, sandbox, cwd=str(tmp_path / "workspace"), backend=backend).wait(
             LIMIT_SECONDS
         )
 

@@ -1,4 +1,4 @@
-"""Fences as values: where they reach, what they may be required to hold, and how they are told."""
+"""Sandboxes as values: what they allow, what they may be required to hold, and how they are reported."""
 
 from __future__ import annotations
 
@@ -14,15 +14,15 @@ from landlane.sandbox.model import (
     OPEN,
     PROMISES,
     Backend,
-    Fence,
     Held,
+    Sandbox,
     check_promises,
     require,
 )
 
 pytestmark = pytest.mark.unit
 
-FENCE = Fence(writable=("/w",), scratch="/s")
+SANDBOX = Sandbox(writable=("/w",), scratch="/s")
 BACKENDS = [
     Backend(name=BUBBLEWRAP_LANDLOCK, bwrap="/bwrap", landlock_abi=7, has_filter=True),
     Backend(name=BUBBLEWRAP, bwrap="/bwrap"),
@@ -32,14 +32,14 @@ BACKENDS = [
 
 
 def test_what_lies_within_another_writable_place_needs_no_word_of_its_own() -> None:
-    fence = Fence(writable=("/w/deep", "/w", "/wide"), scratch="/w/scratch")
+    sandbox = Sandbox(writable=("/w/deep", "/w", "/wide"), scratch="/w/scratch")
 
-    assert fence.may_change() == ("/w", "/wide")
+    assert sandbox.may_change() == ("/w", "/wide")
 
 
 @pytest.mark.parametrize("backend", BACKENDS, ids=lambda backend: backend.name)
 def test_every_backend_says_something_of_every_promise(backend: Backend) -> None:
-    held = describe(backend, FENCE)
+    held = describe(backend, SANDBOX)
 
     assert [one.promise for one in held] == list(PROMISES)
     assert all(one.by for one in held if one.state == "held")
@@ -47,31 +47,31 @@ def test_every_backend_says_something_of_every_promise(backend: Backend) -> None
 
 
 def test_bubblewrap_without_landlock_leaves_abstract_sockets_open() -> None:
-    fence = Fence(writable=(), scratch="/s", unix_sockets=True)
+    sandbox = Sandbox(writable=(), scratch="/s", unix_sockets=True)
 
-    held = {one.promise: one.state for one in describe(BACKENDS[1], fence)}
+    held = {one.promise: one.state for one in describe(BACKENDS[1], sandbox)}
 
     assert (held["abstract sockets"], held["chmod"]) == (OPEN, "held")
 
 
 def test_landlock_hides_nothing_within_a_place_that_can_be_written() -> None:
-    within = Fence(writable=("/w",), scratch="/s", hidden=("/w/secret",))
-    beside = Fence(writable=("/w",), scratch="/s", hidden=("/secret",))
+    within = Sandbox(writable=("/w",), scratch="/s", hidden=("/w/secret",))
+    beside = Sandbox(writable=("/w",), scratch="/s", hidden=("/secret",))
 
-    states = [describe(BACKENDS[2], fence)[1].state for fence in (within, beside)]
+    states = [describe(BACKENDS[2], sandbox)[1].state for sandbox in (within, beside)]
 
     assert states == [OPEN, "held"]
     assert describe(BACKENDS[0], within)[1].state == "held"
 
 
-def test_required_fences_that_are_open_are_named_together() -> None:
-    held = describe(BACKENDS[2], FENCE)
+def test_required_promises_that_are_open_are_named_together() -> None:
+    held = describe(BACKENDS[2], SANDBOX)
 
     with pytest.raises(NotAllowed) as caught:
         require(held, ("files", "signals", "chmod"), BACKENDS[2])
 
     assert caught.value.facts == {"missing": ["chmod", "signals"], "backend": LANDLOCK}
-    require(held, ("files", "tcp"), BACKENDS[2])  # the fence itself leaves TCP free
+    require(held, ("files", "tcp"), BACKENDS[2])  # the sandbox itself leaves TCP free
 
 
 def test_only_promises_can_be_required() -> None:

@@ -1,4 +1,4 @@
-"""Starting behind a fence: what is private, what is refused, and that we ourselves stay free."""
+"""Starting in a sandbox: what is private, what is refused, and that we ourselves stay free."""
 
 from __future__ import annotations
 
@@ -26,9 +26,9 @@ from landlane.sandbox.model import (
     SOCKETS,
     TCP,
     Backend,
-    Fence,
+    Sandbox,
 )
-from landlane.sandbox.start import choose_backend, start_fenced
+from landlane.sandbox.start import choose_backend, start_sandboxed
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -41,18 +41,18 @@ pytestmark = [pytest.mark.integration, pytest.mark.sandbox]
 LIMIT_SECONDS = 60.0
 
 
-def run(script: str, fence: Fence, backend: Backend, **more: object) -> Ended:
+def run(script: str, sandbox: Sandbox, backend: Backend, **more: object) -> Ended:
     words = ["sh", "-c", script]
-    child = start_fenced(words, fence, cwd=fence.writable[0], backend=backend, **more)  # pyright: ignore[reportArgumentType]
+    child = start_sandboxed(words, sandbox, cwd=sandbox.writable[0], backend=backend, **more)  # pyright: ignore[reportArgumentType]
     return child.wait(LIMIT_SECONDS)
 
 
-def test_the_child_is_fenced_and_we_are_not(
-    backend: Backend, make_fence: Callable[..., Fence], tmp_path: Path
+def test_the_child_is_sandboxed_and_we_are_not(
+    backend: Backend, make_sandbox: Callable[..., Sandbox], tmp_path: Path
 ) -> None:
-    fence = make_fence()
+    sandbox = make_sandbox()
 
-    ended = run("echo inside > in; echo outside > ../out; cat in", fence, backend)
+    ended = run("echo inside > in; echo outside > ../out; cat in", sandbox, backend)
     (tmp_path / "ours").write_text("free")
 
     assert ended.output == "inside\n"
@@ -61,11 +61,11 @@ def test_the_child_is_fenced_and_we_are_not(
 
 
 def test_temporary_files_home_and_settings_of_clients_are_private(
-    backend: Backend, make_fence: Callable[..., Fence], tmp_path: Path
+    backend: Backend, make_sandbox: Callable[..., Sandbox], tmp_path: Path
 ) -> None:
     names = "TMPDIR HOME XDG_CONFIG_HOME XDG_CACHE_HOME XDG_RUNTIME_DIR CLAUDE_CONFIG_DIR CODEX_HOME"
 
-    ended = run(f"mktemp; for name in {names}; do eval echo \\$$name; done", make_fence(), backend)
+    ended = run(f"mktemp; for name in {names}; do eval echo \\$$name; done", make_sandbox(), backend)
 
     scratch = str(tmp_path / "scratch")
     assert len(ended.output.split()) == 1 + len(names.split())
@@ -74,52 +74,54 @@ def test_temporary_files_home_and_settings_of_clients_are_private(
 
 def test_the_settings_a_person_has_for_git_are_still_read(
     backend: Backend,
-    make_fence: Callable[..., Fence],
+    make_sandbox: Callable[..., Sandbox],
     sealed_home: Path,
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     monkeypatch.delenv("GIT_CONFIG_GLOBAL")
     (sealed_home / ".gitconfig").write_text("[user]\n\tname = Their Name\n")
 
-    fence = make_fence(readable=(str(sealed_home), *make_fence().readable))
+    sandbox = make_sandbox(readable=(str(sealed_home), *make_sandbox().readable))
 
-    assert run("git config user.name", fence, backend).output == "Their Name\n"
+    assert run("git config user.name", sandbox, backend).output == "Their Name\n"
 
 
 def test_a_link_in_scratch_is_not_followed(
-    backend: Backend, make_fence: Callable[..., Fence], tmp_path: Path
+    backend: Backend, make_sandbox: Callable[..., Sandbox], tmp_path: Path
 ) -> None:
     (tmp_path / "elsewhere").mkdir()
     (tmp_path / "scratch" / "home").symlink_to(tmp_path / "elsewhere")
 
     with pytest.raises(Malformed) as caught:
-        run("true", make_fence(), backend)
+        run("true", make_sandbox(), backend)
 
-    assert caught.value.code == "FENCE_PLACE"
+    assert caught.value.code == "SANDBOX_PLACE"
     assert not list((tmp_path / "elsewhere").iterdir())
 
 
 def test_a_place_that_is_not_there_is_refused(backend: Backend, tmp_path: Path) -> None:
-    fence = Fence(writable=(str(tmp_path / "nowhere"),), scratch=str(tmp_path))
+    sandbox = Sandbox(writable=(str(tmp_path / "nowhere"),), scratch=str(tmp_path))
 
     with pytest.raises(Malformed) as caught:
-        run("true", fence, backend)
+        run("true", sandbox, backend)
 
-    assert caught.value.code == "FENCE_PLACE"
+    assert caught.value.code == "SANDBOX_PLACE"
 
 
 def test_the_one_socket_that_must_be_reached_is_reached(
-    backend: Backend, make_fence: Callable[..., Fence], tmp_path: Path
+    backend: Backend, make_sandbox: Callable[..., Sandbox], tmp_path: Path
 ) -> None:
     state = tmp_path / "state"
     state.mkdir()
     talk = "import socket; s = socket.socket(1); s.connect('{}'); print(s.recv(9).decode())"
-    fence = make_fence(hidden=(str(state),), sockets_visible=(str(state / "resident"),))
+    sandbox = make_sandbox(hidden=(str(state),), sockets_visible=(str(state / "resident"),))
     with listen(state / "other"):
         thread = threading.Thread(target=answer, args=(listen(state / "resident"),))
         thread.start()
-        other = run(f'python3 -c "{talk.format(state / "other")}"', fence, backend) if backend.bwrap else None
-        ended = run(f'python3 -c "{talk.format(state / "resident")}"', fence, backend)
+        other = (
+            run(f'python3 -c "{talk.format(state / "other")}"', sandbox, backend) if backend.bwrap else None
+        )
+        ended = run(f'python3 -c "{talk.format(state / "resident")}"', sandbox, backend)
         thread.join()
 
     assert ended.output == "here\n"
@@ -141,11 +143,11 @@ def answer(server: socket.socket) -> None:
 
 
 def test_a_socket_is_reached_again_after_its_program_began_anew(
-    backend: Backend, make_fence: Callable[..., Fence], tmp_path: Path
+    backend: Backend, make_sandbox: Callable[..., Sandbox], tmp_path: Path
 ) -> None:
     path, talk = tmp_path / "resident", "s = socket.socket(1); s.connect('../resident'); s.recv(9)"
     program = f"import socket, os; {talk}; open('first', 'w'); input(); {talk}; print('twice')"
-    fence = make_fence(sockets_visible=(str(path),), readable=())
+    sandbox = make_sandbox(sockets_visible=(str(path),), readable=())
     there, back = os.pipe()
     first = listen(path)
 
@@ -160,7 +162,9 @@ def test_a_socket_is_reached_again_after_its_program_began_anew(
     thread.start()
     out, told = os.pipe()
     words = ["python3", "-c", program]
-    child = start_fenced(words, fence, cwd=fence.writable[0], backend=backend, streams=(there, told, told))
+    child = start_sandboxed(
+        words, sandbox, cwd=sandbox.writable[0], backend=backend, streams=(there, told, told)
+    )
     ended = child.wait(LIMIT_SECONDS)
     thread.join()
     os.close(told)
@@ -171,17 +175,17 @@ def test_a_socket_is_reached_again_after_its_program_began_anew(
 
 
 def test_a_socket_that_appears_later_is_the_gap_that_is_told(
-    make_fence: Callable[..., Fence], tmp_path: Path, backend: Backend
+    make_sandbox: Callable[..., Sandbox], tmp_path: Path, backend: Backend
 ) -> None:
     if not backend.bwrap:
         pytest.skip("only mounts have this gap")
     talk = "s = socket.socket(1); s.connect('../late'); print(s.recv(9).decode())"
-    fence = make_fence(unix_sockets=True)
+    sandbox = make_sandbox(unix_sockets=True)
     there, back = os.pipe()
     words = ["python3", "-c", f"import socket; open('ready', 'w'); input(); {talk}"]
     out = (tmp_path / "out").open("w")
-    child = start_fenced(
-        words, fence, cwd=fence.writable[0], backend=backend, streams=(there, out.fileno(), 2)
+    child = start_sandboxed(
+        words, sandbox, cwd=sandbox.writable[0], backend=backend, streams=(there, out.fileno(), 2)
     )
     while not (tmp_path / "workspace" / "ready").exists():
         assert child.poll() is None
@@ -200,51 +204,51 @@ def test_a_socket_that_appears_later_is_the_gap_that_is_told(
 
 
 def test_a_hidden_file_cannot_be_read_and_its_neighbours_can(
-    backend: Backend, make_fence: Callable[..., Fence], tmp_path: Path
+    backend: Backend, make_sandbox: Callable[..., Sandbox], tmp_path: Path
 ) -> None:
     (tmp_path / "secret").write_text("SECRET")
     (tmp_path / "known").write_text("known")
 
-    ended = run("cat ../known ../secret", make_fence(hidden=(str(tmp_path / "secret"),)), backend)
+    ended = run("cat ../known ../secret", make_sandbox(hidden=(str(tmp_path / "secret"),)), backend)
 
     assert ended.output == "known"
 
 
 def test_input_and_output_can_be_handed_through(
-    backend: Backend, make_fence: Callable[..., Fence], tmp_path: Path
+    backend: Backend, make_sandbox: Callable[..., Sandbox], tmp_path: Path
 ) -> None:
     (tmp_path / "given").write_text("a\nb\n")
     with (tmp_path / "given").open() as given, (tmp_path / "got").open("w") as got:
-        ended = run("wc -l", make_fence(), backend, streams=(given.fileno(), got.fileno(), got.fileno()))
+        ended = run("wc -l", make_sandbox(), backend, streams=(given.fileno(), got.fileno(), got.fileno()))
 
     assert (ended.exit_code, ended.output) == (0, "")
     assert (tmp_path / "got").read_text().strip() == "2"
 
 
-def test_a_required_fence_that_cannot_be_held_is_refused_and_nothing_starts(
-    make_fence: Callable[..., Fence], tmp_path: Path
+def test_a_required_promise_that_cannot_be_held_is_refused_and_nothing_starts(
+    make_sandbox: Callable[..., Sandbox], tmp_path: Path
 ) -> None:
     landlock = Backend(name=LANDLOCK, landlock_abi=7, has_filter=True, reasons=("There is no bubblewrap.",))
 
     with pytest.raises(NotAllowed) as caught:
-        run("touch started", make_fence(), landlock, required=("files", "chmod"))
+        run("touch started", make_sandbox(), landlock, required=("files", "chmod"))
 
-    assert (caught.value.code, caught.value.exit_code) == ("FENCE_MISSING", 6)
+    assert (caught.value.code, caught.value.exit_code) == ("SANDBOX_MISSING", 6)
     assert caught.value.facts["missing"] == [CHMOD]
     assert "There is no bubblewrap." in caught.value.hint
     assert not (tmp_path / "workspace" / "started").exists()
 
 
-def test_an_unknown_fence_is_refused_with_the_known_ones(make_fence: Callable[..., Fence]) -> None:
+def test_an_unknown_promise_is_refused_with_the_known_ones(make_sandbox: Callable[..., Sandbox]) -> None:
     with pytest.raises(Malformed) as caught:
-        run("true", make_fence(), Backend(name=NONE), required=("walls",))
+        run("true", make_sandbox(), Backend(name=NONE), required=("walls",))
 
-    assert caught.value.code == "UNKNOWN_FENCE"
+    assert caught.value.code == "UNKNOWN_PROMISE"
     assert all(name in caught.value.hint for name in PROMISES)
 
 
-def test_without_any_fence_it_says_so_for_every_promise(make_fence: Callable[..., Fence]) -> None:
-    held = describe(Backend(name=NONE), make_fence())
+def test_without_any_sandbox_it_says_so_for_every_promise(make_sandbox: Callable[..., Sandbox]) -> None:
+    held = describe(Backend(name=NONE), make_sandbox())
 
     assert {one.promise for one in held} == set(PROMISES)
     assert {one.promise for one in held if one.state == HELD} == {"descriptors"}
@@ -267,50 +271,52 @@ def test_a_broken_bubblewrap_is_found_out_by_trying(tmp_path: Path, monkeypatch:
     [(3, FILES, HELD), (3, TCP, OPEN), (4, TCP, HELD), (8, SOCKETS, OPEN), (9, SOCKETS, HELD)],
 )
 def test_what_landlock_alone_holds_depends_on_its_version(
-    abi: int, promise: str, state: str, make_fence: Callable[..., Fence]
+    abi: int, promise: str, state: str, make_sandbox: Callable[..., Sandbox]
 ) -> None:
-    fence = make_fence(tcp_connect=(443,), sockets_visible=("/resident",))
-    held = describe(Backend(name=LANDLOCK, landlock_abi=abi, has_filter=True), fence)
+    sandbox = make_sandbox(tcp_connect=(443,), sockets_visible=("/resident",))
+    held = describe(Backend(name=LANDLOCK, landlock_abi=abi, has_filter=True), sandbox)
 
     assert [one.state for one in held if one.promise == promise] == [state]
 
 
-def test_what_a_role_leaves_free_is_no_missing_fence(
-    make_fence: Callable[..., Fence], backend: Backend
+def test_what_a_role_leaves_free_is_no_missing_promise(
+    make_sandbox: Callable[..., Sandbox], backend: Backend
 ) -> None:
-    fence = make_fence()
+    sandbox = make_sandbox()
 
-    assert {one.promise: one.state for one in describe(backend, fence)}[TCP] == FREE
-    assert run("true", fence, backend, required=(TCP,)).exit_code == 0
+    assert {one.promise: one.state for one in describe(backend, sandbox)}[TCP] == FREE
+    assert run("true", sandbox, backend, required=(TCP,)).exit_code == 0
 
 
 def test_a_command_that_ends_at_once_is_no_trouble(
-    backend: Backend, make_fence: Callable[..., Fence], tmp_path: Path
+    backend: Backend, make_sandbox: Callable[..., Sandbox], tmp_path: Path
 ) -> None:
-    fence = make_fence()
+    sandbox = make_sandbox()
 
-    assert [run("exit 7", fence, backend).exit_code for _ in range(10)] == [7] * 10
+    assert [run("exit 7", sandbox, backend).exit_code for _ in range(10)] == [7] * 10
     assert processes_in(str(tmp_path)) == []
-    assert not [thread for thread in threading.enumerate() if thread.name == "landlane-fence"]
+    assert not [thread for thread in threading.enumerate() if thread.name == "landlane-sandbox"]
 
 
-def test_fences_can_be_nested(backend: Backend, make_fence: Callable[..., Fence], tmp_path: Path) -> None:
+def test_sandboxes_can_be_nested(
+    backend: Backend, make_sandbox: Callable[..., Sandbox], tmp_path: Path
+) -> None:
     inner = tmp_path / "workspace" / "inner"
-    fence = make_fence()
+    sandbox = make_sandbox()
     inner.mkdir()
     (tmp_path / "scratch" / "inner").mkdir()
     program = f"""
-from landlane.sandbox.model import Fence
-from landlane.sandbox.start import choose_backend, start_fenced
+from landlane.sandbox.model import Sandbox
+from landlane.sandbox.start import choose_backend, start_sandboxed
 inner, scratch, readable = {(str(inner), str(tmp_path / "scratch" / "inner"), str(tmp_path))!r}
-fence = Fence(writable=(inner,), scratch=scratch, readable=(readable,))
-child = start_fenced(["sh", "-c", "echo x > in; echo x > ../out"], fence, cwd=inner)
+sandbox = Sandbox(writable=(inner,), scratch=scratch, readable=(readable,))
+child = start_sandboxed(["sh", "-c", "echo x > in; echo x > ../out"], sandbox, cwd=inner)
 child.wait(30)
 print(child.backend.name)
 """
     (tmp_path / "nested.py").write_text(program)
 
-    ended = run(f"{sys.executable} ../nested.py", fence, backend)
+    ended = run(f"{sys.executable} ../nested.py", sandbox, backend)
 
     # Bubblewrap may not be able to do it once more, and then says so; Landlock always can.
     assert ended.output.strip() in (backend.name, LANDLOCK), ended.trouble

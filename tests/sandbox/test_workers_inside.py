@@ -1,4 +1,4 @@
-"""Workers behind a fence: they are spoken with as others are, cannot write elsewhere, and end whole."""
+"""Workers in a sandbox: they are spoken with as others are, cannot write elsewhere, and end whole."""
 
 from __future__ import annotations
 
@@ -9,26 +9,26 @@ import pytest
 from landlane.processes.tree import find_members
 from landlane.protocol.worker.conversation import Limits
 from landlane.protocol.worker.messages import WorkAssignment, WorkComplete, WorkFailed
-from landlane.sandbox.start import start_fenced
+from landlane.sandbox.start import start_sandboxed
 from landlane.workers.run_worker import WorkerEnd, run_worker
 
 if TYPE_CHECKING:
     from collections.abc import Callable
 
-    from landlane.sandbox.model import Backend, Fence
-    from landlane.sandbox.start import FencedChild
+    from landlane.sandbox.model import Backend, Sandbox
+    from landlane.sandbox.start import SandboxedChild
 
 pytestmark = [pytest.mark.integration, pytest.mark.sandbox]
 
 DONE = '{"type":"WorkComplete","version":1,"assignment":"T7-1","summary":"done"}'
 
 
-def run(script: str, fence: Fence, backend: Backend, limits: Limits) -> tuple[WorkerEnd, FencedChild]:
-    started: list[FencedChild] = []
+def run(script: str, sandbox: Sandbox, backend: Backend, limits: Limits) -> tuple[WorkerEnd, SandboxedChild]:
+    started: list[SandboxedChild] = []
 
-    def start(streams: tuple[int, int, int]) -> FencedChild:
+    def start(streams: tuple[int, int, int]) -> SandboxedChild:
         words = ["sh", "-c", script]
-        child = start_fenced(words, fence, cwd=fence.writable[0], backend=backend, streams=streams)
+        child = start_sandboxed(words, sandbox, cwd=sandbox.writable[0], backend=backend, streams=streams)
         started.append(child)
         return child
 
@@ -37,17 +37,17 @@ def run(script: str, fence: Fence, backend: Backend, limits: Limits) -> tuple[Wo
         task="T7",
         attempt=1,
         title="Tidy",
-        folder=fence.writable[0],
+        folder=sandbox.writable[0],
         heartbeat_seconds=60,
     )
     return run_worker(start, asked, limits=limits, grace_seconds=0.3), started[0]
 
 
-def test_a_fenced_worker_is_heard_out(backend: Backend, make_fence: Callable[..., Fence]) -> None:
-    fence = make_fence()
+def test_a_sandboxed_worker_is_heard_out(backend: Backend, make_sandbox: Callable[..., Sandbox]) -> None:
+    sandbox = make_sandbox()
 
     end, child = run(
-        f"read line; echo x > ../outside; echo y > inside; echo '{DONE}'", fence, backend, Limits()
+        f"read line; echo x > ../outside; echo y > inside; echo '{DONE}'", sandbox, backend, Limits()
     )
 
     assert end.outcome == WorkComplete(assignment="T7-1", summary="done")
@@ -55,12 +55,12 @@ def test_a_fenced_worker_is_heard_out(backend: Backend, make_fence: Callable[...
     assert find_members(child.tree) == []
 
 
-def test_a_fenced_worker_that_is_silent_is_ended_with_all_it_started(
-    backend: Backend, make_fence: Callable[..., Fence]
+def test_a_sandboxed_worker_that_is_silent_is_ended_with_all_it_started(
+    backend: Backend, make_sandbox: Callable[..., Sandbox]
 ) -> None:
     script = "trap '' TERM; setsid sleep 300 & sleep 300"
 
-    end, child = run(script, make_fence(), backend, Limits(silence_ms=500))
+    end, child = run(script, make_sandbox(), backend, Limits(silence_ms=500))
 
     assert isinstance(end.outcome, WorkFailed)
     assert end.outcome.code == "silent"

@@ -112,8 +112,8 @@ def test_a_worker_gains_nothing_that_its_role_forbids(site: Site, is_subagent: b
     )
     forbidden = (
         lambda: check_claim(context, session, [context.repository.pattern_of("said.txt", "literal")]),
-        lambda: check_verb(context, session, "commit", fence="commit"),
-        lambda: check_verb(context, session, "land", fence="land"),
+        lambda: check_verb(context, session, "commit", guard="commit"),
+        lambda: check_verb(context, session, "land", guard="land"),
     )
     for one in ends:
         with pytest.raises(Stale) as caught:

@@ -31,7 +31,7 @@ def copy_package(into: Path) -> Path:
 
 
 class Served:
-    """A repository, its state folder, and commands typed inside and outside of a fence."""
+    """A repository, its state folder, and commands typed inside and outside a sandbox."""
 
     def __init__(self, repository: Path, package: Path) -> None:
         self.repository = repository
@@ -55,12 +55,12 @@ class Served:
         return int(found[1]) if found else 0
 
     def join(self, agent: str) -> str:
-        """Begin a session; its credentials as a fenced worker is given them."""
+        """Begin a session; its credentials as a sandboxed worker is given them."""
         session = self.outside.ask("join", agent)["session"]
         return f"{session['id']}:{session['secret']}"
 
     def inside(self, credentials: str) -> Module:
-        """Commands as a worker behind the fence gives them."""
+        """Commands as a worker in the sandbox gives them."""
         return self.outside.where(
             LANDLANE_RESIDENT=str(self.state / "door" / "resident.sock"), LANDLANE_SESSION=credentials
         )
@@ -139,6 +139,6 @@ def in_child(work: Callable[[], object]) -> str:
     return said
 
 
-def fence_in() -> None:
-    """Give up new privileges for ever, as every fence begins."""
+def give_up_privileges() -> None:
+    """Give up new privileges for ever, as every sandbox begins."""
     assert ctypes.CDLL(None).prctl(_NO_NEW_PRIVILEGES, 1, 0, 0, 0) == 0

@@ -54,7 +54,7 @@ os.setsid()
 keepers._work(order, lambda told: None)
 """
 STEPS = (
-    *("join", "begin_in", "take_task", "begin_run", "open_workspace", "furnish", "start_fenced"),
+    *("join", "begin_in", "take_task", "begin_run", "open_workspace", "furnish", "start_sandboxed"),
     *("run_worker", "bring_back", "hand_in", "conclude", "submit_branch"),
     *("leave", "remove_scratch"),
 )

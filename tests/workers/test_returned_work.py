@@ -122,8 +122,8 @@ class Returning:
         return self.crew.git("count-objects")
 
     def caught(self) -> list[str]:
-        facts = [entry.facts() for entry in self.crew.site.entries() if entry.kind == "fence.caught"]
-        return [f"{one['rule']}: {one['what']}" for one in facts if one["fence"] == "hand-in"]
+        facts = [entry.facts() for entry in self.crew.site.entries() if entry.kind == "rule.violated"]
+        return [f"{one['rule']}: {one['what']}" for one in facts if one["guard"] == "hand-in"]
 
     def show(self, commit: str, form: str) -> str:
         return self.crew.git("show", "--no-patch", f"--format={form}", commit).strip()

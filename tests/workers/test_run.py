@@ -1,4 +1,4 @@
-"""`run` as a user runs it: tasks are taken, worked on by real processes behind fences, and landed."""
+"""`run` as a user runs it: tasks are taken, worked on by real processes in sandboxes, and landed."""
 
 from __future__ import annotations
 

@@ -83,7 +83,7 @@ def test_what_a_worker_has_not_finished_is_saved_once_it_has_handed_over(readers
 
 
 def test_what_a_worker_puts_in_the_place_of_its_checkout_is_not_saved(readers: Works, tmp_path: Path) -> None:
-    """Whoever saves it does so outside the fence, and sees more than the worker may."""
+    """Whoever saves it does so outside the sandbox, and sees more than the worker may."""
     private = tmp_path / "private"
     private.mkdir()
     subprocess.run(["git", "init", "--quiet"], cwd=private, check=True)

@@ -204,7 +204,7 @@ def open_house(
 
 
 def _as_guest_sees(checkout: Checkout) -> Checkout:
-    """A checkout whose owner may write git's own files there: outside of the fence git must not obey them."""
+    """A checkout whose owner may write git's own files there: outside the sandbox git must not obey them."""
     home = checkout.home_dir
     return Checkout(root=checkout.root, git_dir=home, common_dir=home)
 

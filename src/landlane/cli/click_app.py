@@ -28,7 +28,7 @@ _NOUNS = {
     "pool": "Whether workers are started: paused when their environment is broken.",
     "queue": "The way onto the target branch.",
     "review": "What others say of a commit before it lands.",
-    "role": "What an agent may do: tools, paths and verbs, and which fence holds it.",
+    "role": "What an agent may do: tools, paths and verbs, and which guards enforce it.",
     "rules": "What every session works by: rules shows them; rules ack says that you read them.",
     "rescue": "Work that was saved before something was removed.",
     "stash": "Changes put aside, for each checkout its own.",

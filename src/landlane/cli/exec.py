@@ -1,4 +1,4 @@
-"""The command that runs another as an agent inside its fences."""
+"""The command that runs another as an agent in its sandbox."""
 
 from __future__ import annotations
 
@@ -32,7 +32,7 @@ def execute(desk: Desk, command: tuple[str, ...], role: str, name: str, task: st
 
     def on_start(held: Sequence[Held], backend: str) -> None:
         missing = [one.text() for one in held if one.state == OPEN]
-        terminal.note(f"fence: {backend}" + (f"; not held here: {'; '.join(missing)}" if missing else ""))
+        terminal.note(f"sandbox: {backend}" + (f"; not held here: {'; '.join(missing)}" if missing else ""))
 
     order = Order(
         role=role,
@@ -78,7 +78,7 @@ def _tell(terminal: Terminal, done: Executed, role: str, code: int) -> None:
                 "branch": done.branch or None,
                 "head": done.head or None,
                 "rescue": done.rescue or None,
-                "fence": done.backend,
+                "sandbox": done.backend,
                 "promises": [
                     {"name": one.promise, "state": one.state, "by": one.by or None, "why": one.why or None}
                     for one in done.held
@@ -98,5 +98,5 @@ def _failed(code: int) -> dict[str, str]:
     return {
         "code": "COMMAND_FAILED",
         "message": f"the command ended with exit code {code}",
-        "hint": "its output tells why; `landlane role show ROLE` tells what the fence forbids",
+        "hint": "its output tells why; `landlane role show ROLE` tells what the sandbox forbids",
     }

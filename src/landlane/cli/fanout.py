@@ -38,11 +38,11 @@ def fan_out(desk: Desk, task: str, plan: str, policy: str, deadline: str, rest: 
 
 
 def _refuse_checks(desk: Desk, plan: Plan) -> None:
-    """Refuse commands that a guest behind a fence would have others run outside of it."""
+    """Refuse commands that a guest in a sandbox would have others run outside of it."""
     odd = next((task.name for task in plan.tasks if task.check), "")
     if odd and getattr(desk, "state_folder", ""):
         raise NotAllowed(
-            f"the check of {odd[:80]!r} would run outside of the fence",
+            f"the check of {odd[:80]!r} would run outside the sandbox",
             code="NOT_IN_SANDBOX",
             hint="leave the checks out, or ask who started you to split the task",
         )

@@ -50,7 +50,7 @@ def _instant(reading: Any) -> int:
 
 
 def _site(desk: Desk) -> Any:
-    """Where to look; behind a fence only where git obeys nobody's settings but those of the main checkout.
+    """Where to look; in a sandbox only where git obeys nobody's settings but those of the main checkout.
 
     Nothing where there is no git.
     """

@@ -74,7 +74,7 @@ def send(
 
 
 def _read_texts(product: str, context: str) -> tuple[str, str]:
-    """Both texts; those of a caller behind a fence come together, since only there its files can be read."""
+    """Both texts; those of a caller in a sandbox come together, since only there its files can be read."""
     if not product == context == "-":
         return read_file(product, "--product", LONGEST_TEXT), read_file(context, "--context", LONGEST_TEXT)
     both = read_file("-", "standard input", 2 * LONGEST_TEXT + 2)

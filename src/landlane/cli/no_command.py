@@ -72,10 +72,10 @@ def _equipment(desk: Desk) -> Equipment:
     checkout, settings = house.checkout, house.settings
     record = load_record(checkout.state_folder)
     has_git = bool(checkout.common_dir)
-    is_fenced = has_git and load_hooks(checkout.home_checkout.common_dir) is not None
+    has_git_hooks = has_git and load_hooks(checkout.home_checkout.common_dir) is not None
     has_checks = settings.landing_checks is not None
     return Equipment(
-        is_set_up=bool(record.entries) or is_fenced,
+        is_set_up=bool(record.entries) or has_git_hooks,
         has_git=has_git,
         has_checks=has_checks,
         checks="" if has_checks else find_test_command(checkout.root)[0],

@@ -15,7 +15,7 @@ from landlane.cli.sandboxed.serve import as_guest, other_repository, run_call
 from landlane.clock import parse_duration
 from landlane.errors import LandlaneError, NotAllowed
 from landlane.git.discovery import find_checkout
-from landlane.platform.socket_peer import is_fenced
+from landlane.platform.socket_peer import is_sandboxed
 from landlane.resident.messages import told_of
 from landlane.resident.server import Broker, Doors
 from landlane.resident.single_instance import Post
@@ -34,7 +34,7 @@ if TYPE_CHECKING:
 
 
 _QUEUE_SECONDS = 20.0  # how often to look whether somebody left entries in line
-_RUNS_SECONDS = 5.0  # how often to look whether the starter of a fenced command was killed
+_RUNS_SECONDS = 5.0  # how often to look whether the starter of a sandboxed command was killed
 _MOST_KEPT = 16  # open stores
 _WAIT_MS = 8_000  # for a busy store: a hook's caller waits not much longer
 _TEXT = ("utf-8", "replace")
@@ -111,10 +111,10 @@ class Houses:
         _, _, words, environment, payload = request
         told = {os.fsdecode(name): os.fsdecode(text) for name, text in told_of(environment).items()}
         shown = told.get("LANDLANE_SESSION", "")
-        is_guest = is_fenced(peer.pid)
+        is_guest = is_sandboxed(peer.pid)
         if is_guest and not shown:
             raise NotAllowed(
-                "a hook behind a fence shows no session",
+                "a hook in a sandbox shows no session",
                 code="NOT_YOUR_SESSION",
                 hint="set LANDLANE_SESSION",
             )
@@ -126,7 +126,7 @@ class Houses:
 
     @contextmanager
     def _lending(self, pid: int, guest: str) -> Generator[Callable[[str], House]]:
-        """How a hook opens repositories; `guest` are the credentials of a caller behind a fence."""
+        """How a hook opens repositories; `guest` are the credentials of a caller in a sandbox."""
         lent: list[tuple[str, AnyStore]] = []
 
         def borrow(key: str, open_it: Callable[[], AnyStore]) -> AnyStore:
@@ -235,7 +235,7 @@ class Houses:
             house.store.close()
 
     def _look_after_runs(self) -> None:
-        """End what goes on inside fences although its starter was killed."""
+        """End what goes on in sandboxes although its starter was killed."""
         from landlane.exec.cleanup import clear_forsaken
 
         if not os.path.exists(os.path.join(self._folder, "repository")):

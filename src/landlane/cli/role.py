@@ -51,7 +51,7 @@ def show(desk: Desk, role: str, **options: Any) -> int:
 
 
 def _in_words(desk: Desk, role: Role, lines: list[Line], standing: Standing, client: str) -> str:
-    rows = [[one.capability, one.verdict, one.what, ", ".join(one.fences) or "-"] for one in lines]
+    rows = [[one.capability, one.verdict, one.what, ", ".join(one.guards) or "-"] for one in lines]
     title = f"{role.name}: {role.summary}" + (f" (for {client})" if client else "")
     text = desk.terminal.table(title, ["to", "verdict", "what", "held by"], rows)
     left = [f"{one.capability}: {one.open}" for one in lines if one.open]

@@ -80,19 +80,19 @@ def acknowledge(desk: Desk, version: str) -> int:
 def report(desk: Desk, since: str) -> int:
     """Show which rules are broken most."""
     from landlane.clock import parse_duration
-    from landlane.rules.report import count_catches
+    from landlane.rules.report import count_violations
     from landlane.rules.to_json import report_json
 
     length_ms = parse_duration(since, what="--since") if since else 0
     desk.show_life()
-    broken = count_catches(desk.house.context, length_ms)
+    broken = count_violations(desk.house.context, length_ms)
     answer = report_json(broken)
     rows = [
-        [str(one.count), one.rule, _counted(one.agents), _counted(one.fences), one.last_what]
+        [str(one.count), one.rule, _counted(one.agents), _counted(one.guards), one.last_what]
         for one in broken
     ]
     title = f"{answer['total']} caught" if broken else "nothing was caught"
-    columns = ["times", "rule", "by", "fence", "last"]
+    columns = ["times", "rule", "by", "guard", "last"]
     desk.terminal.answer(answer, desk.terminal.table(title, columns, rows))
     return 0
 

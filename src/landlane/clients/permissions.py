@@ -1,6 +1,6 @@
 """Roles in the words of each coding client: what to start it with, and what that leaves open.
 
-They are the first of the fences and the weakest: their meaning may change with the client's next release.
+They are the first of the guards and the weakest: their meaning may change with the client's next release.
 What they cannot say is told in `open`, and is left to the hooks, the kernel and the landing check.
 """
 
@@ -81,11 +81,11 @@ class Permissions:
 
 
 def permissions_for(
-    client: str, role: RoleTools, denied: Sequence[str] = (), *, is_fenced: bool = True
+    client: str, role: RoleTools, denied: Sequence[str] = (), *, is_sandboxed: bool = True
 ) -> Permissions:
     """How a client is started in a role; `denied` are patterns of paths that the role may not change.
 
-    `is_fenced`: it runs inside our fence, where no client can make a sandbox of its own.
+    `is_sandboxed`: it runs in our sandbox, where no client can make one of its own.
 
     Raises:
         Malformed: nobody knows this client.
@@ -97,7 +97,7 @@ def permissions_for(
             code="UNKNOWN_CLIENT",
             hint=f"one of {', '.join(CLIENTS)}",
         )
-    return make(role, tuple(denied), is_fenced)
+    return make(role, tuple(denied), is_sandboxed)
 
 
 def _shut(client: str, role: RoleTools) -> dict[str, tuple[str, ...]]:
@@ -127,12 +127,12 @@ def _left_open(
     return left
 
 
-def _claude(role: RoleTools, denied: tuple[str, ...], is_fenced: bool) -> Permissions:
+def _claude(role: RoleTools, denied: tuple[str, ...], is_sandboxed: bool) -> Permissions:
     shut = _shut("claude", role)
     may_edit = EDIT not in shut
     paths = [f"Edit({_claude_path(text)})" for text in denied] if may_edit else []
     settings: dict[str, Any] = {"permissions": {"deny": [*_names(shut), *paths]}}
-    if is_fenced:
+    if is_sandboxed:
         settings["sandbox"] = {"enabled": False}
     words = ["--settings", json.dumps(settings, separators=(",", ":"))]
     if shut:
@@ -147,10 +147,10 @@ def _claude_path(pattern: str) -> str:
     return pattern if pattern.startswith("**") else f"./{pattern}"
 
 
-def _codex(role: RoleTools, denied: tuple[str, ...], is_fenced: bool) -> Permissions:
+def _codex(role: RoleTools, denied: tuple[str, ...], is_sandboxed: bool) -> Permissions:
     del denied
     is_reader = EDIT not in role.tools or role.is_read_only
-    mode = "danger-full-access" if is_fenced else "read-only" if is_reader else "workspace-write"
+    mode = "danger-full-access" if is_sandboxed else "read-only" if is_reader else "workspace-write"
     words = ["--sandbox", mode, "-c", 'approval_policy="never"']
     if NETWORK not in role.tools:
         words += ["-c", 'web_search="disabled"']
@@ -158,8 +158,8 @@ def _codex(role: RoleTools, denied: tuple[str, ...], is_fenced: bool) -> Permiss
         words += ["-c", "features.multi_agent=false"]
     closed = [kind for kind in (AGENTS,) if kind not in role.tools]
     left: dict[str, str] = {}
-    if is_reader and is_fenced:
-        left[EDIT] = "no setting takes its edit tool away; inside our fence the kernel refuses it"
+    if is_reader and is_sandboxed:
+        left[EDIT] = "no setting takes its edit tool away; in our sandbox the kernel refuses it"
     elif is_reader:
         closed.append(EDIT)
     if SHELL not in role.tools:
@@ -171,11 +171,11 @@ def _codex(role: RoleTools, denied: tuple[str, ...], is_fenced: bool) -> Permiss
     return Permissions(arguments=tuple(words), closed=tuple(closed), open=left)
 
 
-def _gemini(role: RoleTools, denied: tuple[str, ...], is_fenced: bool) -> Permissions:
+def _gemini(role: RoleTools, denied: tuple[str, ...], is_sandboxed: bool) -> Permissions:
     del denied
     shut = _shut("gemini", role)
     settings: dict[str, Any] = {"tools": {"exclude": _names(shut)}}
-    if is_fenced:
+    if is_sandboxed:
         settings["tools"]["sandbox"] = False
     return Permissions(
         arguments=("--approval-mode", "yolo" if SHELL in role.tools else "auto_edit"),
@@ -186,11 +186,11 @@ def _gemini(role: RoleTools, denied: tuple[str, ...], is_fenced: bool) -> Permis
     )
 
 
-def _qwen(role: RoleTools, denied: tuple[str, ...], is_fenced: bool) -> Permissions:
+def _qwen(role: RoleTools, denied: tuple[str, ...], is_sandboxed: bool) -> Permissions:
     del denied
     shut = _shut("qwen", role)
     settings: dict[str, Any] = {"tools": {"exclude": _names(shut)}}
-    if is_fenced:
+    if is_sandboxed:
         settings["tools"]["sandbox"] = False
     words = ["--approval-mode", "yolo" if SHELL in role.tools else "auto-edit"]
     for name in _names(shut):
@@ -204,8 +204,8 @@ def _qwen(role: RoleTools, denied: tuple[str, ...], is_fenced: bool) -> Permissi
     )
 
 
-def _copilot(role: RoleTools, denied: tuple[str, ...], is_fenced: bool) -> Permissions:
-    del denied, is_fenced
+def _copilot(role: RoleTools, denied: tuple[str, ...], is_sandboxed: bool) -> Permissions:
+    del denied, is_sandboxed
     shut = _shut("copilot", role)
     words = ["--allow-all-tools"]
     for name in _names(shut):
@@ -216,8 +216,8 @@ def _copilot(role: RoleTools, denied: tuple[str, ...], is_fenced: bool) -> Permi
     return Permissions(arguments=tuple(words), closed=tuple(shut), open=left)
 
 
-def _opencode(role: RoleTools, denied: tuple[str, ...], is_fenced: bool) -> Permissions:
-    del is_fenced
+def _opencode(role: RoleTools, denied: tuple[str, ...], is_sandboxed: bool) -> Permissions:
+    del is_sandboxed
     shut = _shut("opencode", role)
     kinds: dict[str, Any] = {
         name: "deny" if kind in shut else "allow"

@@ -123,7 +123,7 @@ def _missing(title: str, path: str, guard: str, events: Iterable[str]) -> list[T
 
 
 def _gone(title: str, commands: Iterable[str]) -> list[Trouble]:
-    """A guard's line refuses when its program is gone: the fence stands, but nothing can be edited."""
+    """A guard's line refuses when its program is gone: the guard holds, but nothing can be edited."""
     parts = {broken_command(command) for command in commands if command != OURS} - {""}
     return [
         Trouble(what=f"{title}'s hooks run {part}, which is not there", hint=MEND, is_open=False)

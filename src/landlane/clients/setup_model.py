@@ -44,7 +44,7 @@ class Wanted:
 
 @value
 class Trouble:
-    """Why a client's fence does not stand, or not fully, and how to mend it."""
+    """Why a client's guard does not hold, or not fully, and how to fix it."""
 
     what: str
     hint: str

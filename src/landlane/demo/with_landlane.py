@@ -43,7 +43,7 @@ def run_coordinated(stage: Stage, tasks: Sequence[DemoTask], workers: int) -> di
     write(keys, json.dumps({task.title: task.key for task in tasks}))
     began = now_ms()
     _fill_queue(stage, root, tasks)
-    # Fenced workers reach the state through the resident. One of our own ends with the demo.
+    # Sandboxed workers reach the state through the resident. One of our own ends with the demo.
     state = os.path.join(root, ".git", "landlane")
     stage.serve("landlane", "resident", "--state", state, cwd=root)
     # Who finds none there starts one of its own, which would go on after the demo.

@@ -68,7 +68,7 @@ def deploy(
         Stale: the checkout is behind, older than what is live, or the lease was lost.
         LandlaneError: the checkout cannot be compared, or holds what is in no commit.
     """
-    check_verb(site.context, session, "deploy", fence="deploy", settings=of_main_checkout(site))
+    check_verb(site.context, session, "deploy", guard="deploy", settings=of_main_checkout(site))
     target = deploy_target(name, site.settings.deploys)
     check_command(command, site.here.root)
     if os.environ.get(TARGET_VARIABLE) == name:
@@ -275,7 +275,7 @@ def _deploy_alone(site: Site, hold: _Hold, command: Sequence[str], out: int, err
     settings = read_settings(site.here.root)
     hold.target = deploy_target(hold.target.name, settings.deploys)
     with Watched(
-        context=site.context, session=hold.session, rule=SYNC_FIRST, fence="deploy", codes=SYNC_CODES
+        context=site.context, session=hold.session, rule=SYNC_FIRST, guard="deploy", codes=SYNC_CODES
     ):
         commit = _judge(site, settings, hold.target)
     # What is no text shows as question marks: every store can hold those.

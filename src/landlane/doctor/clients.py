@@ -1,4 +1,4 @@
-"""Whether the clients' fences stand: each one's files, its own troubles, and a canary for each way in."""
+"""Whether the clients' guards hold: each one's files, its own troubles, and a canary for each way in."""
 
 from __future__ import annotations
 

@@ -13,7 +13,7 @@ from landlane.doctor.command_path import look_at_reach
 from landlane.doctor.git import look_at_locks, look_at_settings, look_at_worktrees
 from landlane.doctor.nested_worktrees import look_at_nesting
 from landlane.doctor.sandbox import look_at_kernel, look_at_runs
-from landlane.doctor.try_git_hooks import look_at_fences
+from landlane.doctor.try_git_hooks import try_git_hooks
 from landlane.doctor.workspaces import look_at_strays
 from landlane.errors import LandlaneError, Malformed, StoreCorrupt, StoreError, StoreTransient
 from landlane.git.discovery import find_checkout
@@ -82,7 +82,7 @@ def _check_patterns(settings: Settings) -> None:
     """Read the patterns of the settings now, or some claim would be refused for them later."""
     for text in (*settings.claims_required, *settings.claims_free, *(settings.claims_hot or ())):
         parse(text)
-    check_promises(settings.fences_required)
+    check_promises(settings.sandbox_required)
 
 
 def _open_writable(cwd: str) -> House:
@@ -277,31 +277,31 @@ def _close_secrets(house: House) -> None:
 
 
 def _look_at_clients(house: House) -> list[Check]:
-    """The clients' hooks, and below them the fences that are not there."""
+    """The clients' hooks, and below them what no guard stops."""
     try:
         rows = look_at_clients(house.context, house.checkout)
     except (LandlaneError, OSError) as error:
         found = error.message if isinstance(error, LandlaneError) else str(error)
         return [Check(name="clients", is_ok=False, is_enforced=False, found=found)]
-    fenced = sorted({name.partition(":")[0] for name, one in rows if ":" in name and one.is_enforced})
-    return [*(_of(name, finding) for name, finding in rows), _fences(fenced)]
+    guarded = sorted({name.partition(":")[0] for name, one in rows if ":" in name and one.is_enforced})
+    return [*(_of(name, finding) for name, finding in rows), _guards(guarded)]
 
 
 def _look_at_git_hooks(house: House, *, fix: bool) -> list[Check]:
     """Whether git's own hooks refuse what they should."""
     try:
-        rows = look_at_fences(house.context, house.checkout, is_fixing=fix)
+        rows = try_git_hooks(house.context, house.checkout, is_fixing=fix)
     except (LandlaneError, OSError) as error:
         found = error.message if isinstance(error, LandlaneError) else str(error)
         return [Check(name="git hooks", is_ok=False, is_enforced=False, found=found)]
     return [_of(name, finding) for name, finding in rows]
 
 
-def _fences(fenced: list[str]) -> Check:
+def _guards(guarded: list[str]) -> Check:
     """What stands between a process and a file that another session holds."""
-    hooks = f"client hooks: {', '.join(fenced)}" if fenced else "no client hook"
+    hooks = f"client hooks: {', '.join(guarded)}" if guarded else "no client hook"
     return Check(
-        name="fences",
+        name="guards",
         is_ok=True,
         is_enforced=False,
         found=f"{hooks}; a program that no client starts is stopped by git's hooks at its commit, not before",
@@ -341,8 +341,8 @@ _GIT_LOOKS: tuple[tuple[str, Callable[[Site, bool], Finding]], ...] = (
     ("worktrees", look_at_worktrees),
     ("nested worktrees", look_at_nesting),
     ("stray work", look_at_strays),
-    ("kernel fence", look_at_kernel),
-    ("fenced runs", look_at_runs),
+    ("sandbox", look_at_kernel),
+    ("sandboxed runs", look_at_runs),
 )
 
 _LOOKS: tuple[tuple[str, Callable[[House], Check]], ...] = (

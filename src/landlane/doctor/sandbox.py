@@ -1,4 +1,4 @@
-"""The kernel's fence as the doctor tells of it: what holds it here, what is open, and what is required."""
+"""The sandbox as the doctor reports it: what enforces it here, what is open, and what is required."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from landlane.errors import LandlaneError
 from landlane.exec.cleanup import clear_forsaken, end_all, forsaken
 from landlane.processes.tree import MARK, marked_trees
 from landlane.sandbox.guarantees import describe
-from landlane.sandbox.model import NONE, OPEN, Fence, require
+from landlane.sandbox.model import NONE, OPEN, Sandbox, require
 from landlane.sandbox.start import choose_backend
 from landlane.sessions.sandbox_runs import (
     is_at_hand,
@@ -29,12 +29,12 @@ def look_at_kernel(site: Site, is_fixing: bool) -> Finding:
     del is_fixing  # no program can mend a kernel
     backend = choose_backend()
     # A worker that must reach the resident, and nothing else of this machine.
-    fence = Fence(
+    sandbox = Sandbox(
         writable=(), scratch="/scratch", hidden=("/state",), sockets_visible=("/state/s",), udp=False
     )
-    held = describe(backend, fence)
+    held = describe(backend, sandbox)
     try:
-        require(held, site.settings.fences_required, backend)
+        require(held, site.settings.sandbox_required, backend)
     except LandlaneError as error:
         return Finding(is_ok=False, found=error.message, hint=error.hint)
     missing = [one.promise for one in held if one.state == OPEN]
@@ -64,7 +64,7 @@ def _end_surviving(site: Site) -> list[str]:
 
 
 def look_at_runs(site: Site, is_fixing: bool) -> Finding:
-    """Commands inside fences whose starter was killed or that left processes behind, for the doctor."""
+    """Commands in sandboxes whose starter was killed or that left processes behind, for the doctor."""
     done = [*clear_forsaken(site), *_end_surviving(site)] if is_fixing else []
     left, survivors = forsaken(site), _surviving(site)
     found: list[str] = []

@@ -19,7 +19,7 @@ from landlane.ids import short_id
 from landlane.patterns.pattern import parse
 from landlane.processes.child import Child
 from landlane.sessions.join import join, leave
-from landlane.setup.install_git_hooks import COMMITS, PUSHES, TARGET, fences_wanted, install_fences
+from landlane.setup.install_git_hooks import COMMITS, PUSHES, TARGET, git_hooks_to_change, install_git_hooks
 from landlane.values import replace
 from landlane.workspaces.target_guard import guarded_target
 
@@ -47,7 +47,7 @@ _TTL_MS = 120_000
 _MEND = "`landlane doctor --fix` puts it back; what stands there now runs after ours"
 
 
-def look_at_fences(context: Context, checkout: Checkout, *, is_fixing: bool = False) -> Rows:
+def try_git_hooks(context: Context, checkout: Checkout, *, is_fixing: bool = False) -> Rows:
     """Whether git's hooks stand: each is run with what it must refuse."""
     home = checkout.home_checkout
     if not home.common_dir:
@@ -56,8 +56,8 @@ def look_at_fences(context: Context, checkout: Checkout, *, is_fixing: bool = Fa
         return [
             (name, _open("no hook of ours is in place", "`landlane init` puts it there")) for name in _SCRIPTS
         ]
-    if is_fixing and (fences_wanted(home) or _found_folder(checkout) != hooks_folder(home.common_dir)):
-        install_fences(home, [checkout.root] if checkout.home else [])
+    if is_fixing and (git_hooks_to_change(home) or _found_folder(checkout) != hooks_folder(home.common_dir)):
+        install_git_hooks(home, [checkout.root] if checkout.home else [])
     found = _found_folder(checkout)
     if found != hooks_folder(home.common_dir):
         trouble = f"core.hooksPath leads to {found}: another program has changed it"

@@ -1,4 +1,4 @@
-"""Where a fenced command works, the clone of its task or one to be thrown away; and the fence around it."""
+"""Where a sandboxed command works: the clone of its task, or one to be thrown away."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Running a command as an agent inside its fences: a session, a clone of its own, a scratch, and the kernel.
+"""Running a command as an agent in its sandbox: a session, a clone of its own, a scratch, and the kernel.
 
 What it writes, it writes in its clone or in its scratch. It speaks to the state through the resident, with
 the secret of its own session. When it ends, everything that it started ends with it, and what it committed
@@ -22,7 +22,7 @@ from landlane.exec.clone import Ground, drop_own, make_ground
 from landlane.exec.git_identity import sign_commits, write_git_settings
 from landlane.exec.request import AT_TERMINAL, Executed
 from landlane.exec.resident_connection import Door
-from landlane.exec.sandbox_rules import asked_fence, make_fence, search_path
+from landlane.exec.sandbox_rules import make_sandbox, requested_sandbox, search_path
 from landlane.exec.start_client import furnish, prepare_start
 from landlane.git.create_checkout import bring_back
 from landlane.ids import short_id
@@ -31,7 +31,7 @@ from landlane.processes.tree import Tree, new_tree_id
 from landlane.roles.model import bound_by, find_role, forbidden
 from landlane.sandbox.guarantees import describe
 from landlane.sandbox.model import require
-from landlane.sandbox.start import choose_backend, start_fenced
+from landlane.sandbox.start import choose_backend, start_sandboxed
 from landlane.sessions.join import join, leave
 from landlane.sessions.leases import end_if_gone, lapse, session_from
 from landlane.sessions.model import AGENT, check_agent_name
@@ -48,7 +48,7 @@ if TYPE_CHECKING:
     from landlane.roles.model import Role
     from landlane.sandbox.model import Backend
     from landlane.sandbox.model import Held as Promise
-    from landlane.sandbox.start import FencedChild
+    from landlane.sandbox.start import SandboxedChild
     from landlane.sessions.join import Joined
     from landlane.sessions.model import Session
     from landlane.sessions.sandbox_runs import Run
@@ -74,7 +74,7 @@ def execute(
     """Run a command to its end. `on_start` hears what is held, and by what.
 
     Raises:
-        NotAllowed: a fence that is required cannot be held here, or the caller may not start this role.
+        NotAllowed: a required promise cannot be held here, or the caller may not start this role.
         Held: an agent of that name is at work.
         LandlaneError: the workspace cannot be made, or nobody answers for the state.
     """
@@ -82,7 +82,7 @@ def execute(
     role = find_role(context.settings, order.role)
     _check_may_start(site, caller, role)
     backend = choose_backend()
-    require(describe(backend, asked_fence(role)), context.settings.fences_required, backend)
+    require(describe(backend, requested_sandbox(role)), context.settings.sandbox_required, backend)
     for line in clear_forsaken(site):
         site.tell(line)
     with Door(os.path.join(site.common_dir, "landlane")) as door:
@@ -225,7 +225,7 @@ class _Execution:
         if self._ground.workspace is not None:
             sign_commits(self._ground.path, self._session, self._ground.task)
 
-    def _start(self, on_start: Callable[[Sequence[Promise], str], None]) -> FencedChild:
+    def _start(self, on_start: Callable[[Sequence[Promise], str], None]) -> SandboxedChild:
         site, ground, order = self._site, self._ground, self._order
         assert ground is not None
         assert self._run is not None
@@ -234,18 +234,18 @@ class _Execution:
         is_wrapped_at_terminal = order.has_terminal and bool(self._backend.bwrap)
         if is_wrapped_at_terminal:
             words = [sys.executable, "-I", "-S", "-c", _HEED_AGAIN, *words]
-        fence = make_fence(site, self._role, ground, self._scratch, self._door.path, self._joined, start)
-        on_start(describe(self._backend, fence), self._backend.name)  # before the command says anything
+        sandbox = make_sandbox(site, self._role, ground, self._scratch, self._door.path, self._joined, start)
+        on_start(describe(self._backend, sandbox), self._backend.name)  # before the command says anything
         before = {number: signal.getsignal(number) for number in AT_TERMINAL}
         try:
             for number in AT_TERMINAL if is_wrapped_at_terminal else ():
                 signal.signal(number, signal.SIG_IGN)
-            child = start_fenced(
+            child = start_sandboxed(
                 words,
-                fence,
+                sandbox,
                 cwd=ground.path,
                 backend=self._backend,
-                required=site.settings.fences_required,
+                required=site.settings.sandbox_required,
                 streams=(0, order.out, 2),
                 has_terminal=order.has_terminal,
                 tree_id=self._run.tree["id"],
@@ -261,7 +261,7 @@ class _Execution:
             site.tell(f"its processes are not written down: {error}")
         return child
 
-    def _tick(self, child: FencedChild) -> None:
+    def _tick(self, child: SandboxedChild) -> None:
         """A few times a second: end it if we are asked to, and keep what it needs alive."""
         if self._stopping.number:
             child.end()

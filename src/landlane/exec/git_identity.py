@@ -42,7 +42,7 @@ def write_git_settings(home: Checkout, folder: str) -> str:
 def sign_commits(folder: str, session: Session, task: str) -> None:
     """Let every commit in a clone say which session makes it; a hook of the user's own is left alone.
 
-    Whoever is behind the fence could take this away, and its commits would be nobody's.
+    Whoever is in the sandbox could take this away, and its commits would be nobody's.
     """
     hooks = os.path.join(folder, ".git", "hooks")
     path = os.path.join(hooks, _SIGNING)

@@ -1,4 +1,4 @@
-"""What is asked of a run inside a fence, how it ended, and how it heeds signals."""
+"""What is asked of a run in a sandbox, how it ended, and how it heeds signals."""
 
 from __future__ import annotations
 

@@ -1,7 +1,7 @@
-"""The door of a fence: the resident's socket, behind which there is somebody as long as a command runs.
+"""The door of a sandbox: the resident's socket, behind which there is somebody as long as a command runs.
 
 From inside nobody can start a resident. So whoever started the command does, when one was killed; the socket
-is then found again at the same place, because the fence shows the folder it lies in.
+is then found again at the same place, because the sandbox shows the folder it lies in.
 """
 
 from __future__ import annotations
@@ -45,7 +45,7 @@ class Door:
         """
         if not self._open(_START_SECONDS):
             raise StoreError(
-                "the resident, through which a fenced command reaches the state, does not start",
+                "the resident, through which a sandboxed command reaches the state, does not start",
                 code="NO_RESIDENT",
                 hint="look into resident.log in the folder landlane of the git directory",
             )

@@ -6,7 +6,7 @@ import os
 import sys
 
 from landlane.git.hook_pass import FOLDER as GIT_HOOKS
-from landlane.sandbox.model import Fence
+from landlane.sandbox.model import Sandbox
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -23,13 +23,13 @@ if TYPE_CHECKING:
 _NOT_HANDED_DOWN = ("LANDLANE_AGENT", "LANDLANE_STORE", "LANDLANE_GIT_LOCK", "LANDLANE_OVERRIDE")
 
 
-def make_fence(
+def make_sandbox(
     site: Site, role: Role, ground: Ground, scratch: str, door: str, joined: Joined, start: Start
-) -> Fence:
-    """The fence around a command: what its role may do, where it works, and how it reaches the state."""
+) -> Sandbox:
+    """The sandbox around a command: what its role may do, where it works, and how it reaches the state."""
     state = os.path.join(site.common_dir, "landlane")
     slots: Mapping[str, str] = ground.workspace.environment if ground.workspace else {}
-    return Fence(
+    return Sandbox(
         writable=(ground.path,) if ground.workspace else (),
         scratch=scratch,
         readable=(
@@ -54,9 +54,9 @@ def make_fence(
     )
 
 
-def asked_fence(role: Role) -> Fence:
-    """What a role asks of a fence, before there is a place to put it around."""
-    return Fence(
+def requested_sandbox(role: Role) -> Sandbox:
+    """The sandbox that a role asks for, before its folders exist."""
+    return Sandbox(
         writable=(),
         scratch="/nowhere/scratch",
         hidden=("/nowhere/state",),

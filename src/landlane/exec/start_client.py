@@ -1,7 +1,7 @@
-"""Starting a coding client inside a fence: private settings, its user's sign-in, its role in its own words.
+"""Starting a coding client in a sandbox: private settings, its user's sign-in, its role in its own words.
 
 A client is known by its program's name. It reads its own copy of its user's settings, in which the checkout
-it works in is trusted: what runs there runs inside the fence. Its own sandbox is switched off, since it
+it works in is trusted: what runs there runs in the sandbox. Its own sandbox is switched off, since it
 cannot be made within another.
 """
 
@@ -133,7 +133,7 @@ def _editing(role: Role) -> Role:
 def _prepare(
     client: str, command: Sequence[str], role: Role, settings: Settings, scratch: str, workspace: str
 ) -> Start:
-    told = permissions_for(client, role, denied_paths(role, settings), is_fenced=True)
+    told = permissions_for(client, role, denied_paths(role, settings), is_sandboxed=True)
     arguments = list(told.arguments)
     if told.settings_file:
         _join(os.path.join(scratch, "home", told.settings_file), told.settings)
@@ -164,7 +164,7 @@ def _with_own(name: str, text: str) -> str:
 
 
 def _for_codex(command: Sequence[str], arguments: list[str], workspace: str) -> list[str]:
-    """It runs hooks that were not looked at only if told so; inside the fence they can do no more than it."""
+    """It runs hooks that were not looked at only if told so; in the sandbox they can do no more than it."""
     if any(word in _CODEX_OPEN for word in command):
         arguments = _without(arguments, ("--sandbox",), ())
     has_hooks = os.path.isfile(os.path.join(workspace, _HOOKS_OF_CODEX))

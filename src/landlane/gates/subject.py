@@ -56,7 +56,7 @@ def ask_person(
     """Ask a person about a task, with what there is to see; the task rests until the answer.
 
     `about` is a revision, a file or NAME=TEXT; without it, the head of the task's branch. Of a guest behind a
-    fence neither the files nor the repository of its own checkout are believed.
+    sandbox neither the files nor the repository of its own checkout are believed.
 
     Raises:
         Malformed: the question cannot be kept, or nobody knows what it is about.

@@ -33,7 +33,7 @@ def private_git_dir(home: Checkout, path: str) -> str:
     """The git directory that belongs to a checkout alone; empty when it is gone.
 
     Whoever worked in a checkout may have put a link or a file in its place, which leads to the git directory
-    of another. None of those is followed; only the main checkout, where nobody is fenced in, may have a link.
+    of another. None of those is followed; only the main checkout, where nobody is sandboxed, may have a link.
     """
     own = os.path.join(path, ".git")
     if is_folder(own) or (path == home.root and os.path.isdir(own)):

@@ -1,6 +1,6 @@
 """How a task stands, taken down mechanically when it is handed over: from git, the journal and the hooks.
 
-Git is asked at home: the settings of a checkout that a fenced agent may write are not obeyed.
+Git is asked at home: the settings of a checkout that a sandboxed agent may write are not obeyed.
 """
 
 from __future__ import annotations
@@ -99,7 +99,7 @@ def _look_at_commits(
 ) -> dict[str, Any]:
     """The head of the work, and what it changes beyond the target; asked of the repository at home.
 
-    The settings of a checkout that a fenced agent may write are not obeyed.
+    The settings of a checkout that a sandboxed agent may write are not obeyed.
     """
     from landlane.git import create_checkout as checkouts
     from landlane.git.run import ask

@@ -441,7 +441,7 @@ def main() -> None:
             events, _, _, names = _CLIENTS[client]
             when = events.get(document.get(names[2]) if names[2] else word)
             exit_code = 0 if when != _BEFORE else 2
-        if socket := environ.get(b"LANDLANE_RESIDENT", b"").decode():  # behind a fence: nothing else is there
+        if socket := environ.get(b"LANDLANE_RESIDENT", b"").decode():  # in a sandbox: nothing else is there
             _ask_resident(socket, client, word, document.get("cwd") or "", payload)
         cwd = document["cwd"]
         facts = _facts_for(cwd) if b"LANDLANE_STORE" not in environ and not cwd.endswith("/") else []

@@ -1,6 +1,6 @@
 """The ordinary road of a hook of git: gathers what git is about to do, has it judged, and says the outcome.
 
-Behind a fence the resident judges: what has to be asked of git is gathered here, inside, and told to it.
+In a sandbox the resident judges: what has to be asked of git is gathered here, inside, and told to it.
 """
 
 from __future__ import annotations
@@ -192,7 +192,7 @@ def _judge(
     house: House, here: Checkout, asked: Asked, environment: Mapping[str, str], *, is_packing: bool = False
 ) -> tuple[int, str]:
     from landlane.context import Site
-    from landlane.hooks import commit_push as git_fences
+    from landlane.hooks import commit_push
 
     # Not by `house.site`, which may start git on what this git holds locks of.
     site = Site(context=house.context, here=here, home=here.home_checkout)
@@ -200,21 +200,21 @@ def _judge(
     is_canary = bool(environment.get(CANARY))
     try:
         try:
-            _ask_fences(site, caller, asked, is_packing=is_packing)
+            _check_hook(site, caller, asked, is_packing=is_packing)
         except LandlaneError as error:
             reason = environment.get("LANDLANE_OVERRIDE", "").strip()
             if not reason:
                 raise
-            git_fences.override(site, caller, reason, asked.hook, error)
+            commit_push.override(site, caller, reason, asked.hook, error)
             return 0, f"landlane: overridden and written down: {error.message}\n"
     except LandlaneError as error:
         if not is_canary:
-            git_fences.note_refusal(house.context, caller.session, error)
+            commit_push.note_refusal(house.context, caller.session, error)
         return 1, _refused(asked.hook, error, is_person=not caller.why_no_person)
     return 0, ""
 
 
-def _ask_fences(site: Site, caller: Caller, asked: Asked, *, is_packing: bool) -> None:
+def _check_hook(site: Site, caller: Caller, asked: Asked, *, is_packing: bool) -> None:
     from landlane.hooks.commit_push import Move, Pushed, judge_commit, judge_moves, judge_push
 
     if asked.hook == _COMMIT:
@@ -330,7 +330,7 @@ def _note_facts(house: House, here: Checkout) -> None:
 
 
 def _ask_resident(here: Checkout, asked: Asked) -> tuple[int, str]:
-    """Let the resident judge; without it nothing can be judged behind a fence."""
+    """Let the resident judge; without it nothing can be judged in a sandbox."""
     from landlane.resident.messages import ask as ask_at
     from landlane.resident.messages import pack, told_of
 
@@ -340,7 +340,7 @@ def _ask_resident(here: Checkout, asked: Asked) -> tuple[int, str]:
     heard = ask_at(os.environ["LANDLANE_RESIDENT"], request, _RESIDENT_SECONDS)
     if heard is None:
         raise RepositoryError(
-            "the resident does not answer, and behind the fence nobody else can judge",
+            "the resident does not answer, and in the sandbox nobody else can judge",
             code="NO_RESIDENT",
             hint="try again; outside, `landlane doctor` tells more",
         )
@@ -354,7 +354,7 @@ def _with_root(here: Checkout, asked: Asked) -> bytes:
 def answer_for_guest(
     hook: str, payload: bytes, environment: Mapping[str, str], open_at: Callable[[str], House]
 ) -> Spoken:
-    """Judge for a caller behind a fence, as the resident does: what its git says is believed of its clone."""
+    """Judge for a caller in a sandbox, as the resident does: what its git says is believed of its clone."""
     from landlane.protocol.hook_events import Spoken
 
     try:

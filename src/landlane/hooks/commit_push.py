@@ -15,7 +15,7 @@ from landlane.errors import Held, LandlaneError, NotAllowed, PatternError, Store
 from landlane.git.run import run_in
 from landlane.git.target import commits_of
 from landlane.protocol.hook_events import STRICT
-from landlane.rules.violations import CLAIM_FIRST, note_catch
+from landlane.rules.violations import CLAIM_FIRST, record_violation
 from landlane.values import value
 from landlane.workspaces.other_sessions import is_owner, open_workspaces, others_anywhere
 from landlane.workspaces.target_guard import check_branch, guarded_target, past_the_queue
@@ -31,7 +31,7 @@ if TYPE_CHECKING:
     from landlane.sessions.model import Session
 
 
-FENCE = "git hook"
+GUARD = "git hook"
 NOT_OTHERS_WORK = "leave the work of others alone"
 _HEADS = "refs/heads/"
 _ROLE_FORBIDS = "ROLE_FORBIDS"
@@ -95,8 +95,8 @@ def judge_commit(site: Site, caller: Caller, paths: Sequence[str], branch: str) 
     if session is not None and session.role:
         from landlane.roles.enforce import check_paths, check_verb  # every import here slows a commit
 
-        check_verb(site.context, session, "commit", fence=FENCE)
-        check_paths(site.context, session, paths, fence=FENCE)
+        check_verb(site.context, session, "commit", guard=GUARD)
+        check_paths(site.context, session, paths, guard=GUARD)
     if session is not None and list_breaches(site.context):
         from landlane.workspaces.fix_unauthorized_writes import refuse_breached
 
@@ -272,7 +272,7 @@ def judge_push(site: Site, caller: Caller, remote: str, pushed: Sequence[Pushed]
     if caller.session is not None and caller.session.role:
         from landlane.roles.enforce import check_verb
 
-        check_verb(site.context, caller.session, "commit", fence=FENCE)
+        check_verb(site.context, caller.session, "commit", guard=GUARD)
     target = guarded_target(site)
     for one in pushed:
         if one.is_new:
@@ -305,7 +305,7 @@ def override(site: Site, caller: Caller, reason: str, hook: str, error: Landlane
     facts: dict[str, object] = {
         "reason": _as_text(reason)[:500],
         "by": caller.name,
-        "fence": FENCE,
+        "guard": GUARD,
         "hook": hook,
         "what": _as_text(f"{error.code}: {error.message}")[:200],
     }
@@ -314,7 +314,7 @@ def override(site: Site, caller: Caller, reason: str, hook: str, error: Landlane
     if error.facts.get("branch"):
         facts["branch"] = _as_text(str(error.facts["branch"]))
     who = (session.agent, session.id) if session is not None else (caller.name, "")
-    site.context.change(lambda tx: tx.record("fence.overridden", *who, facts))
+    site.context.change(lambda tx: tx.record("guard.overridden", *who, facts))
 
 
 def note_refusal(context: Context, session: Session | None, error: LandlaneError) -> None:
@@ -325,7 +325,7 @@ def note_refusal(context: Context, session: Session | None, error: LandlaneError
     what = _as_text(f"{error.code}: {error.message}")
     paths = tuple(_as_text(path) for path in _named(error))
     try:
-        note_catch(context, session, rule=rule, fence=FENCE, what=what, paths=paths)
+        record_violation(context, session, rule=rule, guard=GUARD, what=what, paths=paths)
     except StoreError:
         return
 

@@ -14,7 +14,7 @@ from landlane.files import GONE, look_at
 from landlane.git.discovery import find_checkout
 from landlane.patterns.pattern import covers_branch
 from landlane.protocol.hook_events import NOTHING, STRICT, WATCH, deny, tell
-from landlane.rules.violations import CLAIM_FIRST, STAY_IN_ROLE, note_catch
+from landlane.rules.violations import CLAIM_FIRST, STAY_IN_ROLE, record_violation
 from landlane.sessions.file_versions import all_seen, last_seen, remember
 from landlane.values import replace, value
 
@@ -30,7 +30,7 @@ if TYPE_CHECKING:
     from landlane.store.interface import Reading
 
 
-_FENCE = "client hook"
+_GUARD = "client hook"
 _MOST_WORDS = 100  # of a line of shell; a longer one is no longer looked through for names
 _ELSEWHERE = ("PATH_OUTSIDE", "PATH_IN_OTHER_REPOSITORY")
 _SCRATCH = "/landlane-"  # in the path of every scratch of a run
@@ -62,7 +62,7 @@ def check_edit(context: Context, session: Session, event: Event) -> Answer:
         return NOTHING
     paths = tuple(target.name for target in targets)
     rule = STAY_IN_ROLE if problem == outside else CLAIM_FIRST
-    note_catch(context, session, rule=rule, fence=_FENCE, what=problem.partition("\n")[0], paths=paths)
+    record_violation(context, session, rule=rule, guard=_GUARD, what=problem.partition("\n")[0], paths=paths)
     if context.settings.hooks_policy == WATCH:
         return tell(
             "Landlane let this edit pass, because its policy here is only to watch. Anywhere else it would "

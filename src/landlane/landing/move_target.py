@@ -29,7 +29,7 @@ MOVED = "moved"
 ELSEWHERE = "elsewhere"  # the target is not where it was tested from
 REFUSED = "refused"
 UNKNOWN = "unknown"  # nobody can tell whether it was moved
-_FENCES = "refs/landlane/moving/"
+_RUNNER_REFS = "refs/landlane/moving/"
 
 
 @value
@@ -40,21 +40,21 @@ class Advanced:
     trouble: str = ""
 
 
-def fence_ref(target: Target, token: int) -> str:
+def runner_ref(target: Target, token: int) -> str:
     """The ref that one run of the queue moves the target by; it also keeps what is about to land."""
-    return f"{_FENCES}{target.branch}/{token}"
+    return f"{_RUNNER_REFS}{target.branch}/{token}"
 
 
-def raise_fence(home: Checkout, fence: str, after: str) -> None:
+def write_runner_ref(home: Checkout, ref: str, after: str) -> None:
     """Say what is about to be moved to; before that is written down, so that only the living get that far.
 
     Raises:
         RepositoryError: git refuses.
     """
-    found = run_in(home, "update-ref", fence, after)
+    found = run_in(home, "update-ref", ref, after)
     if found.exit_code:
         raise RepositoryError(
-            f"{fence} cannot be written: {found.trouble[-300:]}",
+            f"{ref} cannot be written: {found.trouble[-300:]}",
             code="GIT_FAILED",
             hint="look for a full disk, and run `git fsck`",
         )
@@ -71,16 +71,16 @@ def clear_way(home: Checkout, target: Target) -> None:
         wait_for_refs(home, refs, [root for _, root in worktree_entries(home)])
 
 
-def drop_fences(home: Checkout, target: Target, keep: str = "") -> None:
-    """Take the right to move the target from everybody, but for the one who has this fence."""
-    for ref in ask(home, "for-each-ref", "--format=%(refname)", _FENCES + target.branch).splitlines():
+def delete_runner_refs(home: Checkout, target: Target, keep: str = "") -> None:
+    """Take the right to move the target from everybody, but for the one who has this ref."""
+    for ref in ask(home, "for-each-ref", "--format=%(refname)", _RUNNER_REFS + target.branch).splitlines():
         if ref != keep:
-            drop_fence(home, ref)
+            delete_runner_ref(home, ref)
 
 
-def drop_fence(home: Checkout, fence: str) -> None:
+def delete_runner_ref(home: Checkout, ref: str) -> None:
     """Give up the right to move the target."""
-    run_in(home, "update-ref", "-d", fence)
+    run_in(home, "update-ref", "-d", ref)
 
 
 def advance(
@@ -90,7 +90,7 @@ def advance(
     after: str,
     why: str,
     *,
-    fence: str = "",
+    runner_ref: str = "",
     on_tick: Callable[[], None] | None = None,
 ) -> Advanced:
     """Move the target from one commit to a later one, or tell why it is not moved.
@@ -107,7 +107,9 @@ def advance(
             return Advanced(state=MOVED)
         if now != before:
             return Advanced(state=ELSEWHERE, trouble=f"{target.branch} is at {now[:12]} by now")
-        wanted = f"update {target.ref} {after} {before}\n" + (f"verify {fence} {after}\n" if fence else "")
+        wanted = f"update {target.ref} {after} {before}\n" + (
+            f"verify {runner_ref} {after}\n" if runner_ref else ""
+        )
         found = run_in(home, "update-ref", "-m", why, "--stdin", stdin=wanted.encode())
         if not found.exit_code:
             return Advanced(state=MOVED)

@@ -76,8 +76,8 @@ class QueueRunner:
         self._settings = site.settings
         self._bench: Bench | None = None
         self._is_overtaken = False
-        self._fence = advancing.fence_ref(target, lease.token)
-        self._has_fence = False
+        self._runner_ref = advancing.runner_ref(target, lease.token)
+        self._has_runner_ref = False
         self._has_tidied = False
         self._growth = 1
         self._greens = 0
@@ -88,8 +88,8 @@ class QueueRunner:
         """Let somebody else run the queue."""
         if self._bench is not None:
             self._bench.close()
-        if self._has_fence:
-            advancing.drop_fence(self._site.home, self._fence)
+        if self._has_runner_ref:
+            advancing.delete_runner_ref(self._site.home, self._runner_ref)
         end_runner(self._context, self._lease)
 
     def run_round(self) -> Round:
@@ -218,7 +218,7 @@ class QueueRunner:
         if not self._has_tidied:
             advancing.clear_way(self._site.home, self._target)
         # First of all: whoever was overtaken and wakes up now finds that it moves nothing any more.
-        advancing.drop_fences(self._site.home, self._target, keep=self._fence)
+        advancing.delete_runner_refs(self._site.home, self._target, keep=self._runner_ref)
         queue = operations.get_queue(self._context, self._target.branch)
         if queue.move:
             self._recover_move(queue)
@@ -321,10 +321,10 @@ class QueueRunner:
         move = Move(before=before, after=after, entries=ids, commits=[one.commit for one in chain])
         operations.show_stage(self._context, self._lease, ids, "landing")
         # Kept until it is settled: nothing else leads to these commits if we die now.
-        self._has_fence = True
-        advancing.raise_fence(self._site.home, self._fence, after)
+        self._has_runner_ref = True
+        advancing.write_runner_ref(self._site.home, self._runner_ref, after)
         if not operations.begin_move(self._context, self._lease, self._target.branch, move):
-            advancing.drop_fence(self._site.home, self._fence)
+            advancing.delete_runner_ref(self._site.home, self._runner_ref)
             self._is_overtaken = True
             operations.put_back(self._context, self._lease, ids, "another entry beside it was taken out")
             return 0
@@ -336,7 +336,7 @@ class QueueRunner:
             before,
             after,
             f"landlane: land {', '.join(ids)}",
-            fence=self._fence,
+            runner_ref=self._runner_ref,
             on_tick=self._tick,
         )
         self._on_step("moved")
@@ -349,7 +349,7 @@ class QueueRunner:
         self._abandon(
             operations.get_queue(self._context, self._target.branch)
         )  # only if the queue is still ours
-        advancing.drop_fence(self._site.home, self._fence)
+        advancing.delete_runner_ref(self._site.home, self._runner_ref)
         if advanced.state == advancing.ELSEWHERE:
             self._is_overtaken = True
             operations.put_back(
@@ -385,7 +385,7 @@ class QueueRunner:
             is_late=is_late,
             is_checkout=is_checkout_root,
         )
-        advancing.drop_fences(home, target)
+        advancing.delete_runner_refs(home, target)
         for note in notes:
             self._site.tell(note)
         self._on_step("landed")

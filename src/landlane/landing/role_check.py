@@ -11,7 +11,7 @@ from landlane.git import trial_merge as trials
 from landlane.git.run import ask
 from landlane.git.trailers import read_trailers
 from landlane.git.tree_diff import files_below, link_end, tree_changes
-from landlane.roles.enforce import check_verb, note_breach, refuse_paths
+from landlane.roles.enforce import check_verb, record_role_violation, refuse_paths
 from landlane.roles.model import Scope, bound_by, may_commit, roles_of, why_not_verb
 from landlane.sessions.leases import session_from
 
@@ -28,7 +28,7 @@ if TYPE_CHECKING:
     from landlane.tasks.model import Task
 
 
-FENCE = "landing"
+GUARD = "landing"
 _MOST_COMMITS = 500
 _MOST_SHOWN = 5
 
@@ -41,10 +41,10 @@ def check_author(site: Site, session: Session, settings: Settings, before: str, 
     """
     if not session.role:
         return
-    check_verb(site.context, session, "land", fence=FENCE, settings=settings)
+    check_verb(site.context, session, "land", guard=GUARD, settings=settings)
     found = judge_trees(site.home, settings, session.role, before, after)
     if found:
-        refuse_paths(site.context, session, session.role, found, fence=FENCE)
+        refuse_paths(site.context, session, session.role, found, guard=GUARD)
 
 
 def judge_trees(home: Checkout, settings: Settings, role: str, before: str, after: str) -> dict[str, str]:
@@ -100,7 +100,7 @@ def note_caught(site: Site, landing: Landing, found: Mapping[str, str]) -> None:
     row = site.context.store.view(lambda reading: reading.one("session_get", session=landing.session))
     author = session_from(row) if row is not None else None
     what = f"{landing.id}: {next(iter(found.values()))}"
-    note_breach(site.context, author, fence=FENCE, what=what, paths=tuple(found))
+    record_role_violation(site.context, author, guard=GUARD, what=what, paths=tuple(found))
 
 
 def unidentified_commits(site: Site, tip: str, head: str) -> list[str]:

@@ -91,7 +91,7 @@ def submit_branch(
     pins.pin(site.home, target, head, is_shared=is_shared)
     try:
         with Watched(
-            context=site.context, session=session, rule=CLAIM_FIRST, fence="land", codes=CLAIM_CODES
+            context=site.context, session=session, rule=CLAIM_FIRST, guard="land", codes=CLAIM_CODES
         ):
             landing, is_new = submit(site.context, session, wish, site.wall_ms())
     except LandlaneError:

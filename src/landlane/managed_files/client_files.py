@@ -186,6 +186,4 @@ def equip(site: Site, root: str) -> None:
             new = [wish for wish in wishes if os.path.relpath(wish.path, root) not in tracked]
             carry_out(state, record, plan_changes(state, record, without_git(checkout, new)))
     except (LandlaneError, NotMergeable, OSError) as error:
-        site.tell(
-            f"the clients are not fenced in this workspace: {error}; `landlane doctor` there tells more"
-        )
+        site.tell(f"the clients have no hooks in this workspace: {error}; `landlane doctor` there tells more")

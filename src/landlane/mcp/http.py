@@ -21,7 +21,7 @@ from landlane.error_json import failure
 from landlane.errors import LandlaneError, Malformed, NotAllowed
 from landlane.mcp.server import LandlaneServer, client_name, quiet_logging
 from landlane.mcp.tool_caller import Starter
-from landlane.rules.violations import note_catch
+from landlane.rules.violations import record_violation
 from landlane.sessions.identify import prove
 from landlane.sessions.model import parse_credentials
 
@@ -161,7 +161,7 @@ class _Refused:
         try:
             with self._houses.borrow() as house:
                 what = f"{error.code}: {error.message} (from {address or 'unknown'}{more})"
-                note_catch(house.context, None, rule=_RULE, fence="mcp", what=what)
+                record_violation(house.context, None, rule=_RULE, guard="mcp", what=what)
                 house.settle()
         except LandlaneError:
             return  # a store that cannot be written refuses all the same

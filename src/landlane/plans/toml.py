@@ -146,36 +146,36 @@ class _Lines:
 def _statements(text: str) -> list[tuple[int, str]]:
     """The lines on which a table or a key may begin: none that lies inside a text of several lines."""
     found: list[tuple[int, str]] = []
-    fence = ""
+    quote = ""
     for number, line in enumerate(text.splitlines(), start=1):
-        if not fence:
+        if not quote:
             found.append((number, line.strip()))
-        fence = _fence_after(line, fence)
+        quote = _quote_after(line, quote)
     return found
 
 
-def _fence_after(line: str, fence: str) -> str:
+def _quote_after(line: str, quote: str) -> str:
     """The quotes of a text of several lines that is still open at the end of this line; empty for none."""
     at, quote = 0, ""
     while at < len(line):
         letter = line[at]
-        if fence:
-            at, fence = _past_fence(line, at, fence)
+        if quote:
+            at, quote = _past_quote(line, at, quote)
         elif quote:
             at += 2 if letter == "\\" and quote == '"' else 1
             quote = "" if letter == quote else quote
         elif line.startswith(('"""', "'''"), at):
-            fence = line[at : at + 3]
+            quote = line[at : at + 3]
             at += 3
         elif letter == "#":
             break
         else:
             quote = letter if letter in "\"'" else ""
             at += 1
-    return fence
+    return quote
 
 
-def _past_fence(line: str, at: int, fence: str) -> tuple[int, str]:
-    if line[at] == "\\" and fence == '"""':
-        return at + 2, fence
-    return (at + 3, "") if line.startswith(fence, at) else (at + 1, fence)
+def _past_quote(line: str, at: int, quote: str) -> tuple[int, str]:
+    if line[at] == "\\" and quote == '"""':
+        return at + 2, quote
+    return (at + 3, "") if line.startswith(quote, at) else (at + 1, quote)

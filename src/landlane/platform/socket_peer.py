@@ -1,4 +1,4 @@
-"""Who is at the other end of a Unix socket, as the kernel tells: user, process, and whether it is fenced."""
+"""Who is at the other end of a Unix socket, as the kernel reports: user, process, sandboxed or not."""
 
 from __future__ import annotations
 
@@ -31,11 +31,11 @@ def is_welcome(peer: Peer) -> bool:
     return peer.uid in (os.geteuid(), 0)
 
 
-def is_fenced(pid: int) -> bool:
-    """Whether a process lives behind a fence that we are outside of.
+def is_sandboxed(pid: int) -> bool:
+    """Whether a process lives in a sandbox that we are outside of.
 
-    It cannot hide that: what a fence needs, no new privileges, can be given up but never regained, and a
-    namespace cannot be left. Not knowing counts as fenced.
+    It cannot hide that: what a sandbox needs, no new privileges, can be given up but never regained, and a
+    namespace cannot be left. Not knowing counts as sandboxed.
     """
     try:
         if _has_no_new_privileges(pid) and not _has_no_new_privileges(os.getpid()):

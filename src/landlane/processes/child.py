@@ -52,7 +52,7 @@ class Child:
 
         `streams` are descriptors for its input, output and errors, which are then not listened to. With
         `has_terminal` it stays in our session, as a program that talks to a person must. `within` starts it
-        from somewhere else, such as from a thread behind a fence.
+        from somewhere else, such as from a thread in a sandbox.
         """
         inherited = {name: text for name, text in os.environ.items() if name not in without}
         own = (None if has_stdin else subprocess.DEVNULL, subprocess.PIPE, subprocess.PIPE)

@@ -1,6 +1,6 @@
 """Process trees: everything a command started, found and ended, also what left its group and its session.
 
-Who is behind the fence of the root belongs to its tree; the kernel tells, as long as the starter lives. For
+Who is in the sandbox of the root belongs to its tree; the kernel tells, as long as the starter lives. For
 anybody else, a process belongs to it when it descends from the root, is in the root's session, or has the
 tree's mark in its environment. Each is told apart by pid and start time, and signalled through a descriptor
 of its own, so that a pid used again harms nobody. Where the root is bubblewrap, all the rest lives in a pid
@@ -65,7 +65,7 @@ def find_members(tree: Tree, is_inside: Members | None = None) -> list[Seen]:
         return []  # another machine, boot or container: its pids are not ours
     pids = list_processes()
     inside = is_inside(pids) if is_inside else None
-    if inside is not None:  # nobody leaves a fence: there are no others to look for
+    if inside is not None:  # nobody leaves a sandbox: there are no others to look for
         return [one for one in map(look_at, sorted(inside)) if one is not None]
     living = {one.pid: one for one in map(look_at, pids) if one is not None}
     young = [one for one in living.values() if one.started >= tree.root.started and one.pid != os.getpid()]

@@ -21,7 +21,7 @@ _GRACE_SECONDS = 5.0  # between asking a tree to end and killing it
 class WorkerChild(Child):
     """A plain child with everything it will ever start, found by a mark in the environment.
 
-    A child behind a fence (`fencing.FencedChild`) can do the same and more.
+    A child in a sandbox (`SandboxedChild`) can do the same and more.
     """
 
     def __init__(

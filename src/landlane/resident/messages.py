@@ -232,7 +232,7 @@ def _hear_out(connection: make_socket, deadline: float, hear: "Heard", is_strict
 
 
 def hold(path: str) -> make_socket | None:
-    """A connection that keeps the resident from ending while it is open, for who starts fenced workers."""
+    """A connection that keeps the resident from ending while it is open, for who starts sandboxed workers."""
     connection = make_socket(AF_UNIX, SOCK_STREAM)
     try:
         connection.settimeout(5.0)

@@ -1,10 +1,10 @@
-"""Roles of sessions: what one may write and do, asked by every fence; what is refused is written down."""
+"""Roles of sessions: what one may write and do, asked by every guard; what is refused is written down."""
 
 from __future__ import annotations
 
 from landlane.errors import StoreError
 from landlane.roles.model import Scope, bound_by, find_role, forbidden, why_not_verb
-from landlane.rules.violations import STAY_IN_ROLE, note_catch
+from landlane.rules.violations import STAY_IN_ROLE, record_violation
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -59,7 +59,7 @@ def not_writable(context: Context, session: Session, paths: Sequence[str]) -> di
 
 
 def check_verb(
-    context: Context, session: Session, verb: str, *, fence: str, settings: Settings | None = None
+    context: Context, session: Session, verb: str, *, guard: str, settings: Settings | None = None
 ) -> None:
     """Refuse a verb that the role of a session does not have.
 
@@ -68,11 +68,11 @@ def check_verb(
     """
     reason = why_not_verb(role_of(context, session, settings), verb) if session.role else ""
     if reason:
-        note_breach(context, session, fence=fence, what=reason)
+        record_role_violation(context, session, guard=guard, what=reason)
         raise forbidden(session.agent, session.role, reason, verb=verb)
 
 
-def check_paths(context: Context, session: Session, paths: Sequence[str], *, fence: str) -> None:
+def check_paths(context: Context, session: Session, paths: Sequence[str], *, guard: str) -> None:
     """Refuse what changes paths that the role of a session may not.
 
     Raises:
@@ -80,10 +80,10 @@ def check_paths(context: Context, session: Session, paths: Sequence[str], *, fen
     """
     found = not_writable(context, session, paths) if session.role else {}
     if found:
-        refuse_paths(context, session, session.role, found, fence=fence)
+        refuse_paths(context, session, session.role, found, guard=guard)
 
 
-def refuse_paths(context: Context, session: Session, role: str, found: dict[str, str], *, fence: str) -> None:
+def refuse_paths(context: Context, session: Session, role: str, found: dict[str, str], *, guard: str) -> None:
     """Write these paths down as caught, and refuse them.
 
     Raises:
@@ -91,7 +91,7 @@ def refuse_paths(context: Context, session: Session, role: str, found: dict[str,
     """
     first = next(iter(found.values()))
     more = f", and {len(found) - 1} more" if len(found) > 1 else ""
-    note_breach(context, session, fence=fence, what=first, paths=tuple(found))
+    record_role_violation(context, session, guard=guard, what=first, paths=tuple(found))
     named = list(found)[:_MOST_NAMED]
     raise forbidden(session.agent, role, f"{first}{more}", path=named[0], paths=named)
 
@@ -107,21 +107,23 @@ def check_claim(context: Context, session: Session, patterns: Sequence[Pattern])
         return
     reason = why_not_verb(role, "claim")
     if reason:
-        note_breach(context, session, fence="claim", what=reason, paths=tuple(one.text for one in patterns))
+        record_role_violation(
+            context, session, guard="claim", what=reason, paths=tuple(one.text for one in patterns)
+        )
         raise forbidden(session.agent, role.name, reason, verb="claim", pattern=patterns[0].text)
     scope = _scope_of(role, context.settings)
     found = {one.text: reason for one in patterns if (reason := scope.why_not_claimed(one))}
     if found:
-        refuse_paths(context, session, role.name, found, fence="claim")
+        refuse_paths(context, session, role.name, found, guard="claim")
 
 
-def note_breach(
-    context: Context, session: Session | None, *, fence: str, what: str, paths: tuple[str, ...] = ()
+def record_role_violation(
+    context: Context, session: Session | None, *, guard: str, what: str, paths: tuple[str, ...] = ()
 ) -> None:
     """Write down that somebody stepped out of its role; the refusal matters more than its entry."""
     texts = tuple(path.encode("utf-8", "backslashreplace").decode() for path in paths)
     what = what.encode("utf-8", "backslashreplace").decode()
     try:
-        note_catch(context, session, rule=STAY_IN_ROLE, fence=fence, what=what, paths=texts)
+        record_violation(context, session, rule=STAY_IN_ROLE, guard=guard, what=what, paths=texts)
     except StoreError:
         return

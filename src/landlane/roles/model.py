@@ -1,4 +1,4 @@
-"""Roles: what an agent may do, in one vocabulary that every fence judges by.
+"""Roles: what an agent may do, in one vocabulary that every guard judges by.
 
 A role is a list of tools, the paths it may write, and the verbs it may use. Nobody but a person approves
 anything, whatever the role. A session without a role is bound by claims and rules alone.

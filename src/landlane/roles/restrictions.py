@@ -1,4 +1,4 @@
-"""What a role really restricts: each thing one could do, whether it may, and the fences that hold it here.
+"""What a role really restricts: each thing one could do, whether it may, and the guards that hold it here.
 
 Asked of what stands on this machine and in this repository, not of what could: hooks that are set up, git's
 hooks, and the kernel as it was tried.
@@ -10,7 +10,7 @@ import os
 
 from landlane.clients.permissions import AGENTS, EDIT, NETWORK, PATHS, SHELL, permissions_for
 from landlane.roles.model import PROTECTED, VERBS, protected_of, spelled, words_of
-from landlane.sandbox.model import FILES, HELD, NONE, SOCKETS, TCP, UDP, Fence
+from landlane.sandbox.model import FILES, HELD, NONE, SOCKETS, TCP, UDP, Sandbox
 from landlane.values import value
 
 TYPE_CHECKING = False
@@ -36,7 +36,7 @@ _COMMANDS = "landlane's commands"
 
 @value
 class Standing:
-    """Which fences stand here. `kernel` says what holds it; empty where nothing does."""
+    """Which guards stand here. `kernel` says what holds it; empty where nothing does."""
 
     hook: bool
     hook_trouble: str
@@ -52,7 +52,7 @@ class Line:
     capability: str
     verdict: str
     what: str
-    fences: tuple[str, ...] = ()
+    guards: tuple[str, ...] = ()
     open: str = ""
 
 
@@ -63,15 +63,15 @@ def denied_paths(role: Role, settings: Settings) -> tuple[str, ...]:
 
 
 def look_around(checkout: Checkout, home: Checkout, role: Role, client: str) -> Standing:
-    """Find out which fences stand here for a client in a role."""
+    """Find out which guards stand here for a client in a role."""
     from landlane.git.hook_pass import hooks_folder
-    from landlane.git.hooks.scripts import FENCED
+    from landlane.git.hooks.scripts import GUARDS
     from landlane.sandbox.guarantees import describe
     from landlane.sandbox.start import choose_backend
 
     backend = choose_backend()
     scratch = os.path.join(checkout.root, ".scratch")  # only to be asked about, and never made
-    fence = Fence(
+    sandbox = Sandbox(
         writable=(checkout.root,),
         scratch=scratch,
         unix_sockets=role.unix_sockets,
@@ -83,9 +83,9 @@ def look_around(checkout: Checkout, home: Checkout, role: Role, client: str) -> 
     return Standing(
         hook=bool(client) and not trouble,
         hook_trouble=trouble,
-        git_hooks=bool(folder) and all(os.path.isfile(os.path.join(folder, name)) for name in FENCED),
+        git_hooks=bool(folder) and all(os.path.isfile(os.path.join(folder, name)) for name in GUARDS),
         kernel="" if backend.name == NONE else backend.name,
-        promises={one.promise: one.state == HELD for one in describe(backend, fence)},
+        promises={one.promise: one.state == HELD for one in describe(backend, sandbox)},
     )
 
 
@@ -110,7 +110,7 @@ def _says_nothing(*words: str) -> str:
 
 
 def restrictions(role: Role, settings: Settings, client: str, standing: Standing) -> list[Line]:
-    """What a role restricts for a client, line by line; without a client, by the other fences alone."""
+    """What a role restricts for a client, line by line; without a client, by the other guards alone."""
     told = permissions_for(client, role, denied_paths(role, settings)) if client else None
     lines = [
         _editing(role, told, standing),
@@ -142,30 +142,30 @@ def _standing(standing: Standing, *, kernel: bool = False, git: bool = False) ->
 def _editing(role: Role, told: Permissions | None, standing: Standing) -> Line:
     if EDIT in role.tools and not role.is_read_only:
         return Line(capability="edit", verdict=ALLOWED, what="edit tools, within its paths")
-    fences = (*_by_client(told, EDIT), *_standing(standing), _LANDING)
+    guards = (*_by_client(told, EDIT), *_standing(standing), _LANDING)
     left = "inside `exec` it writes in a clone that is thrown away" if standing.kernel else ""
     return Line(
         capability="edit",
         verdict=FORBIDDEN,
         what="no edit tool",
-        fences=fences,
+        guards=guards,
         open=_and(_opened(told, EDIT), left),
     )
 
 
 def _paths(role: Role, settings: Settings, told: Permissions | None, standing: Standing) -> Line:
     if role.is_read_only:
-        fences = (*_standing(standing, kernel=True, git=True), _COMMANDS, _LANDING)
-        return Line(capability="paths", verdict=FORBIDDEN, what="writes nothing but scratch", fences=fences)
+        guards = (*_standing(standing, kernel=True, git=True), _COMMANDS, _LANDING)
+        return Line(capability="paths", verdict=FORBIDDEN, what="writes nothing but scratch", guards=guards)
     writes, denies = ", ".join(role.writes), ", ".join(role.denies)
     guarded = "" if role.may_change_protected else f"; {len(PROTECTED)} kinds of protected files are nobody's"
     what = f"writes {writes}" + (f", not {denies}" if denies else "") + guarded
-    fences = (*_by_client(told, PATHS), *_standing(standing, git=True), _COMMANDS, _LANDING)
+    guards = (*_by_client(told, PATHS), *_standing(standing, git=True), _COMMANDS, _LANDING)
     left = (
         "in its own workspace the kernel tells no paths apart: found after a shell call, stopped at landing"
     )
     return Line(
-        capability="paths", verdict=PARTLY, what=what, fences=fences, open=_and(_opened(told, PATHS), left)
+        capability="paths", verdict=PARTLY, what=what, guards=guards, open=_and(_opened(told, PATHS), left)
     )
 
 
@@ -179,7 +179,7 @@ def _shell(role: Role, told: Permissions | None, standing: Standing) -> Line:
         capability="shell",
         verdict=FORBIDDEN,
         what="no shell",
-        fences=tuple(_by_client(told, SHELL)),
+        guards=tuple(_by_client(told, SHELL)),
         open=_opened(told, SHELL) or ("" if told else "whoever starts the client must take the shell away"),
     )
 
@@ -191,7 +191,7 @@ def _network(role: Role, told: Permissions | None, standing: Standing) -> Line:
     if NETWORK in role.tools and role.connects is None:
         return Line(capability="network", verdict=ALLOWED, what="any address")
     ports = "any TCP port" if role.connects is None else f"TCP ports {list(role.connects)}"
-    fences = (*_by_client(told, NETWORK), *([f"{_KERNEL} ({', '.join(held)}, inside exec)"] if held else []))
+    guards = (*_by_client(told, NETWORK), *([f"{_KERNEL} ({', '.join(held)}, inside exec)"] if held else []))
     left = ""
     if role.connects is None:
         left = (
@@ -202,7 +202,7 @@ def _network(role: Role, told: Permissions | None, standing: Standing) -> Line:
     verdict = PARTLY if NETWORK in role.tools or role.connects != () else FORBIDDEN
     what = f"{ports}; no web tools" if NETWORK not in role.tools else ports
     return Line(
-        capability="network", verdict=verdict, what=what, fences=fences, open=left or _opened(told, NETWORK)
+        capability="network", verdict=verdict, what=what, guards=guards, open=left or _opened(told, NETWORK)
     )
 
 
@@ -213,20 +213,20 @@ def _subagents(role: Role, told: Permissions | None) -> Line:
         capability="subagents",
         verdict=FORBIDDEN,
         what="starts none; one that it starts all the same has its role",
-        fences=tuple(_by_client(told, AGENTS)),
+        guards=tuple(_by_client(told, AGENTS)),
         open=_opened(told, AGENTS) if told else "whoever starts the client must take them away",
     )
 
 
 def _outside(standing: Standing) -> Line:
-    fences = (f"{_KERNEL} ({standing.kernel}, inside exec)",) if standing.promises.get(FILES) else ()
-    left = "only inside `landlane exec`: a client that you start yourself stands before no kernel fence"
+    guards = (f"{_KERNEL} ({standing.kernel}, inside exec)",) if standing.promises.get(FILES) else ()
+    left = "only inside `landlane exec`: a client that you start yourself runs without a sandbox"
     return Line(
         capability="write outside",
         verdict=FORBIDDEN,
         what="nothing beyond its workspace and scratch",
-        fences=fences,
-        open=left if fences else "nothing holds this here: neither bubblewrap nor Landlock works",
+        guards=guards,
+        open=left if guards else "nothing holds this here: neither bubblewrap nor Landlock works",
     )
 
 
@@ -234,7 +234,7 @@ def _verb(role: Role, verb: str, standing: Standing) -> Line:
     if verb in role.verbs:
         return Line(capability=verb, verdict=ALLOWED, what=f"landlane {verb}")
     git = [_GIT] if verb == "commit" and standing.git_hooks else []
-    fences = (_COMMANDS, *git, *([_LANDING] if verb in ("commit", "land") else []))
+    guards = (_COMMANDS, *git, *([_LANDING] if verb in ("commit", "land") else []))
     left = {
         "commit": "a commit by git's own means is not prevented, but never lands",
         "deploy": "a deploy past landlane is seen by nobody",
@@ -243,14 +243,14 @@ def _verb(role: Role, verb: str, standing: Standing) -> Line:
         capability=verb,
         verdict=FORBIDDEN,
         what=f"landlane {verb}",
-        fences=fences,
+        guards=guards,
         open="" if git else left.get(verb, ""),
     )
 
 
 def _approving() -> Line:
     return Line(
-        capability="approve", verdict=FORBIDDEN, what="no role decides for a person", fences=(_COMMANDS,)
+        capability="approve", verdict=FORBIDDEN, what="no role decides for a person", guards=(_COMMANDS,)
     )
 
 

@@ -29,19 +29,19 @@ def role_json(role: Role) -> dict[str, Any]:
 
 
 def restrictions_json(lines: Sequence[Line], standing: Standing, told: Permissions | None) -> dict[str, Any]:
-    """What a role really restricts, and by which fences."""
+    """What a role really restricts, and by which guards."""
     return {
         "restrictions": [
             {
                 "capability": one.capability,
                 "verdict": one.verdict,
                 "what": one.what,
-                "fences": list(one.fences),
+                "guards": list(one.guards),
                 "open": one.open or None,
             }
             for one in lines
         ],
-        "fences": {
+        "guards": {
             "client_hook": standing.hook,
             "client_hook_trouble": standing.hook_trouble or None,
             "git_hooks": standing.git_hooks,

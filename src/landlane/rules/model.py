@@ -131,13 +131,13 @@ Section = tuple[int, str, list[str]]  # the level of its heading, its name, and 
 def _sections(text: str) -> list[Section]:
     """The text cut at its headings; the first section is what stands above all of them."""
     sections: list[Section] = [(0, "", [])]
-    fence = ""
+    code_mark = ""
     for line in _without_comments(text).split("\n"):
         mark = line.lstrip()[:3]
-        if fence:
-            fence = "" if mark == fence else fence
+        if code_mark:
+            code_mark = "" if mark == code_mark else code_mark
         elif mark in ("```", "~~~"):
-            fence = mark
+            code_mark = mark
         elif level := _heading_level(line):
             sections.append((level, _heading_name(line[level:]), []))
             continue

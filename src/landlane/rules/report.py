@@ -1,4 +1,4 @@
-"""Which rules are broken most: what fences caught, counted from the journal by rule and agent."""
+"""Which rules are broken most: violations, counted from the journal by rule and agent."""
 
 from __future__ import annotations
 
@@ -13,34 +13,34 @@ if TYPE_CHECKING:
     from landlane.context import Context
     from landlane.store.journal_chain import Entry
 
-_CANARY = "canary-"  # so `doctor` calls those who try its fences
-CAUGHT = "fence.caught"
+_CANARY = "canary-"  # so `doctor` calls those who try its guards
+VIOLATED = "rule.violated"
 
 
 @value
 class Broken:
-    """How often a rule was broken: by whom, at which fence, and the last time."""
+    """How often a rule was broken: by whom, at which guard, and the last time."""
 
     rule: str
     count: int
     agents: Mapping[str, int]
-    fences: Mapping[str, int]
+    guards: Mapping[str, int]
     last_at: int
     last_what: str
 
 
-def count_catches(context: Context, within_ms: int = 0) -> list[Broken]:
-    """What fences caught, ever or within the last so long; the rule that was broken most comes first."""
+def count_violations(context: Context, within_ms: int = 0) -> list[Broken]:
+    """Violations, ever or within the last so long; the rule that was broken most comes first."""
     store = context.store
     now = store.wall_of(store.view(lambda reading: reading.now))
     return count_in(read_entries(context), now - within_ms if within_ms else 0)
 
 
 def count_in(entries: Iterable[Entry], since_wall_ms: int = 0) -> list[Broken]:
-    """As `count_catches`, for these entries and since an instant of the calendar."""
+    """As `count_violations`, for these entries and since an instant of the calendar."""
     found: dict[str, Broken] = {}
     for entry in entries:
-        if entry.kind != CAUGHT or entry.at < since_wall_ms or entry.agent.startswith(_CANARY):
+        if entry.kind != VIOLATED or entry.at < since_wall_ms or entry.agent.startswith(_CANARY):
             continue
         facts = entry.facts()
         rule = str(facts.get("rule", "")) or "unnamed"
@@ -49,7 +49,7 @@ def count_in(entries: Iterable[Entry], since_wall_ms: int = 0) -> list[Broken]:
             rule=known.rule if known is not None else rule,
             count=known.count + 1 if known is not None else 1,
             agents=_one_more(known.agents if known is not None else {}, entry.agent),
-            fences=_one_more(known.fences if known is not None else {}, str(facts.get("fence", ""))),
+            guards=_one_more(known.guards if known is not None else {}, str(facts.get("guard", ""))),
             last_at=entry.at,
             last_what=str(facts.get("what", "")),
         )

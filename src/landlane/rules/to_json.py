@@ -47,7 +47,7 @@ def report_json(broken: Sequence[Broken]) -> dict[str, Any]:
                 "rule": one.rule,
                 "count": one.count,
                 "agents": [{"agent": agent or None, "count": count} for agent, count in one.agents.items()],
-                "fences": [{"fence": fence, "count": count} for fence, count in one.fences.items()],
+                "guards": [{"guard": guard, "count": count} for guard, count in one.guards.items()],
                 "last_at": rfc3339(one.last_at),
                 "last": one.last_what,
             }

@@ -1,6 +1,6 @@
-"""What a fence caught, in the journal under the rule that was broken.
+"""Violations of rules, in the journal under the rule that was broken.
 
-Writing down what a fence refuses, right where it does: the refusal itself goes on as it was.
+What a guard refuses is recorded where it is refused: the refusal itself goes on as it was.
 """
 
 from __future__ import annotations
@@ -18,7 +18,7 @@ if TYPE_CHECKING:
 
 # from operations/catches.py
 
-# The rules that fences watch over, by the short names that RULES.md gives them.
+# The rules that guards watch over, by the short names that RULES.md gives them.
 CLAIM_FIRST = "claim before you change"
 SYNC_FIRST = "sync before you deploy"
 VERIFY_FIRST = "verify before done"
@@ -27,21 +27,21 @@ STAY_IN_ROLE = "stay in your role"
 _MOST_PATHS = 50
 
 
-def note_catch(
+def record_violation(
     context: Context,
     session: Session | None,
     *,
     rule: str,
-    fence: str,
+    guard: str,
     what: str,
     paths: tuple[str, ...] = (),
 ) -> None:
-    """Write down that a fence stopped or found something: `what` in a few words."""
+    """Record that a guard refused or found a violation: `what` in a few words."""
     who = (session.agent, session.id) if session is not None else ("", "")
-    facts: dict[str, object] = {"rule": rule, "fence": fence, "what": what[:200]}
+    facts: dict[str, object] = {"rule": rule, "guard": guard, "what": what[:200]}
     if paths:
         facts["paths"] = list(paths[:_MOST_PATHS])
-    context.change(lambda tx: tx.record("fence.caught", *who, facts))
+    context.change(lambda tx: tx.record("rule.violated", *who, facts))
 
 
 # from operations/catching.py
@@ -58,7 +58,7 @@ class Watched:
     context: Context
     session: Session | None
     rule: str
-    fence: str
+    guard: str
     codes: frozenset[str]
 
     def __enter__(self) -> Watched:
@@ -72,11 +72,11 @@ class Watched:
         named = error.facts.get("paths") or [error.facts.get("path") or ""]
         paths = tuple(_as_text(str(path)) for path in named if path)
         try:
-            note_catch(
+            record_violation(
                 self.context,
                 self.session,
                 rule=self.rule,
-                fence=self.fence,
+                guard=self.guard,
                 what=_as_text(f"{error.code}: {error.message}"),
                 paths=paths,
             )

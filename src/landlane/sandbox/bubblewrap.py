@@ -1,4 +1,4 @@
-"""Bubblewrap: finding it, and the arguments that turn a fence into mounts and namespaces of its own."""
+"""Bubblewrap: finding it, and the arguments that turn a sandbox into mounts and namespaces of its own."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ import shutil
 import stat
 import sys
 
-from landlane.sandbox.model import Fence, is_within
+from landlane.sandbox.model import Sandbox, is_within
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -28,16 +28,18 @@ def find_bubblewrap() -> str:
 
 
 def trial_command(bwrap: str) -> list[str]:
-    """Bubblewrap with all that a fence asks of it, to run nothing but itself."""
+    """Bubblewrap with all that a sandbox asks of it, to run nothing but itself."""
     return [bwrap, *_base(), *_NAMESPACES, "--new-session", "--", bwrap, "--version"]
 
 
-def wrap(bwrap: str, fence: Fence, command: list[str], cwd: str, *, has_terminal: bool = False) -> list[str]:
+def wrap(
+    bwrap: str, sandbox: Sandbox, command: list[str], cwd: str, *, has_terminal: bool = False
+) -> list[str]:
     """The command inside a read-only machine in which its own places alone can be changed."""
     words = [bwrap, *_base()]
-    for _, path, how in sorted(_places(fence)):  # outer places first: what lies within covers them
+    for _, path, how in sorted(_places(sandbox)):  # outer places first: what lies within covers them
         words += _mount(path, how)
-    for path in fence.hidden:
+    for path in sandbox.hidden:
         if os.path.isdir(path):
             words += ["--remount-ro", path]  # not before everything in it has its place
     words += _NAMESPACES
@@ -55,20 +57,20 @@ def _base() -> list[str]:
 _EMPTY, _READ, _WRITE, _COVER = "1 empty", "2 read", "3 write", "4 cover"
 
 
-def _places(fence: Fence) -> set[tuple[int, str, str]]:
+def _places(sandbox: Sandbox) -> set[tuple[int, str, str]]:
     """Every mount, with its depth."""
     empty = [path for path in _PRIVATE if os.path.isdir(path) and not os.path.islink(path)]
     needed = [*map(os.path.realpath, _NEEDED), sys.prefix, sys.base_prefix, _own_folder()]
     kept = [path for path in needed if _is_below_any(path, empty)]
-    kept += [path for path in fence.readable if _is_below_any(path, [*empty, *fence.hidden])]
-    kept += _ways_to(fence.sockets_visible, empty, fence.hidden)
+    kept += [path for path in sandbox.readable if _is_below_any(path, [*empty, *sandbox.hidden])]
+    kept += _ways_to(sandbox.sockets_visible, empty, sandbox.hidden)
     found = {(path, _EMPTY) for path in empty}
     found |= {(path, _READ) for path in kept if os.path.exists(path)}
-    found |= {(path, _WRITE) for path in fence.may_change()}
-    found |= {(path, _COVER) for path in fence.hidden if os.path.lexists(path)}
+    found |= {(path, _WRITE) for path in sandbox.may_change()}
+    found |= {(path, _COVER) for path in sandbox.hidden if os.path.lexists(path)}
     for path in listening_sockets():
-        is_seen = not _is_below_any(path, [*empty, *fence.hidden]) or _is_below_any(path, kept)
-        if is_seen and path not in fence.sockets_visible and not _is_below_any(path, fence.may_change()):
+        is_seen = not _is_below_any(path, [*empty, *sandbox.hidden]) or _is_below_any(path, kept)
+        if is_seen and path not in sandbox.sockets_visible and not _is_below_any(path, sandbox.may_change()):
             found.add((path, _COVER))
     return {(path.count("/"), path, how) for path, how in found}
 

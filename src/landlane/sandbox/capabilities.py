@@ -1,4 +1,4 @@
-"""What root may do beyond files: given up by a thread before it starts what must stay inside a fence."""
+"""What root may do beyond files: given up by a thread before it starts what must stay in a sandbox."""
 
 from __future__ import annotations
 

@@ -1,9 +1,9 @@
 """A thread that confines itself and starts children from there, so that they are confined and we are not.
 
-A fence of the kernel belongs to a thread, and a child takes over those of the thread that starts it. So no
+A sandbox belongs to a thread, and a child takes over those of the thread that starts it. So no
 code of ours runs between fork and exec, and no helper program is needed. The thread stays until its child has
 ended, for two reasons. To the kernel it is the child's parent, and a child that is to end with its parent
-would end with the thread. And being inside the fence itself, it can ask the kernel who else is.
+would end with the thread. And being in the sandbox itself, it can ask the kernel who else is.
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ if TYPE_CHECKING:
 
 
 class Confined:
-    """A thread behind a fence, which does what it is asked to, one thing after the other."""
+    """A thread in a sandbox, which does what it is asked to, one thing after the other."""
 
     def __init__(self, confine: Callable[[], None], *, scopes_signals: bool) -> None:
         """Make the thread and confine it.
@@ -33,7 +33,7 @@ class Confined:
         self._asked: queue.SimpleQueue[Callable[[], None] | None] = queue.SimpleQueue()
         self._scopes_signals = scopes_signals
         # A daemon: when we end, it ends with us, and so does what must not outlive us.
-        self._thread = threading.Thread(target=self._serve, name="landlane-fence", daemon=True)
+        self._thread = threading.Thread(target=self._serve, name="landlane-sandbox", daemon=True)
         self._thread.start()
         try:
             self.call(confine)
@@ -44,11 +44,11 @@ class Confined:
 
     @property
     def is_exact(self) -> bool:
-        """Whether a signal from behind this fence reaches who is there, and provably nobody else."""
+        """Whether a signal from inside this sandbox reaches who is there, and provably nobody else."""
         return self._is_exact and self._thread.is_alive()
 
     def kill_all(self) -> bool:
-        """Kill everything behind this fence at once; tells whether that could be done.
+        """Kill everything in this sandbox at once; tells whether that could be done.
 
         The kernel does it in one step, in which nobody can fork. No search, however fast, is as good: what
         forks and ends all the time is never where it was seen.
@@ -61,7 +61,7 @@ class Confined:
     def _reaches_nobody(self) -> bool:
         """Whether signals are refused from here to all that we can send them to, and there are such.
 
-        It is asked before anything is started behind the fence: whoever can be reached then is outside.
+        It is asked before anything is started in the sandbox: whoever can be reached then is outside.
         """
         names = os.listdir("/proc") if os.path.isdir("/proc") else []
         others = [int(name) for name in names if name.isdecimal() and int(name) != os.getpid()]
@@ -70,7 +70,7 @@ class Confined:
         return not reached and any(_can_signal(pid) for pid in ours)
 
     def call(self, action: Callable[[], T]) -> T:
-        """Do something behind the fence, and wait for what comes of it."""
+        """Do something in the sandbox, and wait for what comes of it."""
         results: queue.SimpleQueue[tuple[bool, Any]] = queue.SimpleQueue()
 
         def act() -> None:
@@ -91,9 +91,9 @@ class Confined:
         self._thread.join()
 
     def members(self, pids: list[int]) -> set[int] | None:
-        """Which of these processes are behind this fence: those that the kernel lets us signal from there.
+        """Which of these processes are in this sandbox: those that the kernel lets us signal from there.
 
-        Nothing is told unless it refuses some that we can signal from here: then the fence holds.
+        Nothing is told unless it refuses some that we can signal from here: then the sandbox holds.
         """
         if not self._scopes_signals or not self._thread.is_alive():
             return None

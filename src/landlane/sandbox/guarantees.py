@@ -1,4 +1,4 @@
-"""Which promises of a fence a backend holds, by what, and why not where it does not."""
+"""Which promises of a sandbox a backend holds, by what, and why not where it does not."""
 
 from __future__ import annotations
 
@@ -22,8 +22,8 @@ from landlane.sandbox.model import (
     TREE,
     UDP,
     Backend,
-    Fence,
     Held,
+    Sandbox,
     is_within,
 )
 
@@ -38,30 +38,30 @@ _PIDS = "bubblewrap (pid namespace)"
 _LANDLOCK = "landlock"
 _FILTER = "seccomp"
 _NO_FILTER = "no seccomp filter for this machine"
-_NO_FENCE = "there is no fence on this machine"
+_NO_SANDBOX = "no sandbox works on this machine"
 
 
-def describe(backend: Backend, fence: Fence) -> tuple[Held, ...]:
-    """Every promise, as this backend holds it for this fence."""
+def describe(backend: Backend, sandbox: Sandbox) -> tuple[Held, ...]:
+    """Every promise, as this backend holds it for this sandbox."""
     if backend.name == NONE:
         return tuple(
-            _by("closing them at the start", name) if name == DESCRIPTORS else _open(name, _NO_FENCE)
+            _by("closing them at the start", name) if name == DESCRIPTORS else _open(name, _NO_SANDBOX)
             for name in PROMISES
         )
     is_wrapped = bool(backend.bwrap)
     return (
-        _files(fence, is_wrapped=is_wrapped),
-        _reading(fence, is_wrapped=is_wrapped),
-        _chmod(backend, fence, is_wrapped=is_wrapped),
+        _files(sandbox, is_wrapped=is_wrapped),
+        _reading(sandbox, is_wrapped=is_wrapped),
+        _chmod(backend, sandbox, is_wrapped=is_wrapped),
         _signals(backend),
         _limits(backend),
         _by(_PIDS if is_wrapped else _LANDLOCK, TRACE),
         _by(_PIDS if is_wrapped else _LANDLOCK, ENVIRONMENT),
         _tree(backend),
-        _sockets(backend, fence, is_wrapped=is_wrapped),
-        _abstract(backend, fence),
-        _tcp(backend, fence),
-        _udp(backend, fence),
+        _sockets(backend, sandbox, is_wrapped=is_wrapped),
+        _abstract(backend, sandbox),
+        _tcp(backend, sandbox),
+        _udp(backend, sandbox),
         _by("closing them at the start", DESCRIPTORS),
     )
 
@@ -78,19 +78,21 @@ def _free(promise: str, why: str) -> Held:
     return Held(promise=promise, state=FREE, why=why)
 
 
-def _files(fence: Fence, *, is_wrapped: bool) -> Held:
+def _files(sandbox: Sandbox, *, is_wrapped: bool) -> Held:
     if is_wrapped:
         return _by(_MOUNTS, FILES)
-    shared = ", and /dev/shm is shared with others" if fence.shared_memory else ""
+    shared = ", and /dev/shm is shared with others" if sandbox.shared_memory else ""
     return _by(_LANDLOCK, FILES, f"terminals in /dev/pts can be written to{shared}")
 
 
-def _reading(fence: Fence, *, is_wrapped: bool) -> Held:
-    if not fence.hidden:
+def _reading(sandbox: Sandbox, *, is_wrapped: bool) -> Held:
+    if not sandbox.hidden:
         return _free(READING, "nothing is hidden from it")
     if is_wrapped:
         return _by(_MOUNTS, READING)
-    if any(path == place or is_within(path, place) for path in fence.hidden for place in fence.may_change()):
+    if any(
+        path == place or is_within(path, place) for path in sandbox.hidden for place in sandbox.may_change()
+    ):
         return _open(
             READING, "what is hidden lies in a place it may write in, and Landlock takes nothing back"
         )
@@ -98,10 +100,10 @@ def _reading(fence: Fence, *, is_wrapped: bool) -> Held:
     return _by(_LANDLOCK, READING, late)
 
 
-def _chmod(backend: Backend, fence: Fence, *, is_wrapped: bool) -> Held:
+def _chmod(backend: Backend, sandbox: Sandbox, *, is_wrapped: bool) -> Held:
     if is_wrapped:
         return _by(_MOUNTS, CHMOD)
-    if not fence.modes and backend.has_filter:
+    if not sandbox.modes and backend.has_filter:
         return _by(_FILTER, CHMOD, "refused everywhere, its own files too")
     return _open(CHMOD, "Landlock knows no right for it; bubblewrap would hold it")
 
@@ -128,33 +130,33 @@ def _tree(backend: Backend) -> Held:
     return _open(TREE, "what drops its environment and its parents is not found again")
 
 
-def _sockets(backend: Backend, fence: Fence, *, is_wrapped: bool) -> Held:
-    if fence.refuses_unix_sockets() and backend.has_filter:
+def _sockets(backend: Backend, sandbox: Sandbox, *, is_wrapped: bool) -> Held:
+    if sandbox.refuses_unix_sockets() and backend.has_filter:
         return _by(_FILTER, SOCKETS)
     if is_wrapped:
         late = "one that appears later outside of /run and temporary folders is within reach"
         return _by("bubblewrap (covered by mounts)", SOCKETS, late)
     if backend.landlock_abi >= ABI_UNIX:
         return _by(_LANDLOCK, SOCKETS)
-    if fence.unix_sockets:
+    if sandbox.unix_sockets:
         return _free(SOCKETS, "its role may use unix sockets")
     if not backend.has_filter:
         return _open(SOCKETS, f"{_NO_FILTER}; {_too_old(backend, ABI_UNIX)}")
     return _open(SOCKETS, f"one socket must stay within reach; {_too_old(backend, ABI_UNIX)}")
 
 
-def _abstract(backend: Backend, fence: Fence) -> Held:
-    if fence.refuses_unix_sockets() and backend.has_filter:
+def _abstract(backend: Backend, sandbox: Sandbox) -> Held:
+    if sandbox.refuses_unix_sockets() and backend.has_filter:
         return _by(_FILTER, ABSTRACT_SOCKETS)
     if backend.landlock_abi >= ABI_SCOPE:
         return _by(_LANDLOCK, ABSTRACT_SOCKETS)
     return _open(ABSTRACT_SOCKETS, _too_old(backend, ABI_SCOPE))
 
 
-def _tcp(backend: Backend, fence: Fence) -> Held:
-    if not fence.limits_tcp():
+def _tcp(backend: Backend, sandbox: Sandbox) -> Held:
+    if not sandbox.limits_tcp():
         return _free(TCP, "its role may use any port")
-    if fence.refuses_tcp() and backend.has_filter:
+    if sandbox.refuses_tcp() and backend.has_filter:
         return _by(_FILTER, TCP)
     if backend.landlock_abi < ABI_TCP:
         return _open(TCP, _too_old(backend, ABI_TCP))
@@ -163,8 +165,8 @@ def _tcp(backend: Backend, fence: Fence) -> Held:
     return _by(f"{_LANDLOCK} and {_FILTER}", TCP)
 
 
-def _udp(backend: Backend, fence: Fence) -> Held:
-    if fence.udp:
+def _udp(backend: Backend, sandbox: Sandbox) -> Held:
+    if sandbox.udp:
         return _free(UDP, "its role may use UDP")
     if not backend.has_filter:
         return _open(UDP, _NO_FILTER)

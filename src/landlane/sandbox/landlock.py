@@ -1,4 +1,4 @@
-"""Landlock: the kernel's fence for one thread and all it starts, by its three system calls, without root.
+"""Landlock: the kernel's sandbox for one thread and all it starts, by its three system calls, without root.
 
 Only the *changing* of files is handled, so reading needs no rule, unless something is to be hidden. All go
 in one ruleset: every further layer would deny renames across folders anew.

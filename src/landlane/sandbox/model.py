@@ -24,7 +24,7 @@ TCP = "tcp"
 UDP = "udp"
 DESCRIPTORS = "descriptors"
 
-# What `[fences] required` may name, and what each of them says of a fenced command.
+# What `[sandbox] required` may name, and what each of them says of a sandboxed command.
 PROMISES = {
     FILES: "changes files in its workspace and scratch alone",
     READING: "reads nothing that is hidden from it",
@@ -52,7 +52,7 @@ FREE = "free"  # nobody asked for it to be held
 
 
 @value
-class Fence:
+class Sandbox:
     """What a command may do; the defaults give a worker its network and nothing else beside its places."""
 
     writable: tuple[str, ...]
@@ -90,7 +90,7 @@ class Fence:
 
 @value
 class Backend:
-    """What this machine holds fences with, as found by trying."""
+    """What this machine enforces a sandbox with, as found by trying."""
 
     name: str
     bwrap: str = ""
@@ -101,7 +101,7 @@ class Backend:
 
 @value
 class Held:
-    """One promise: held and by what, open and why, or free because the fence does not ask for it."""
+    """One promise: held and by what, open and why, or free because the sandbox does not ask for it."""
 
     promise: str
     state: str
@@ -128,16 +128,18 @@ def check_promises(names: Iterable[str]) -> tuple[str, ...]:
     for name in (asked := tuple(names)):
         if name not in PROMISES:
             raise Malformed(
-                f"{name[:40]!r} is no fence", code="UNKNOWN_FENCE", hint=f"there are: {', '.join(PROMISES)}"
+                f"{name[:40]!r} is not a promise of the sandbox",
+                code="UNKNOWN_PROMISE",
+                hint=f"there are: {', '.join(PROMISES)}",
             )
     return asked
 
 
 def require(held: Sequence[Held], required: Iterable[str], backend: Backend) -> None:
-    """Refuse to go on without a fence that is required.
+    """Refuse to go on without a required promise.
 
     Raises:
-        NotAllowed: one of them is open here; what the fence itself leaves free is no breach.
+        NotAllowed: one of them is open here; what the sandbox itself leaves free is no breach.
     """
     names = check_promises(required)
     missing = [one for one in held if one.promise in names and one.state == OPEN]
@@ -145,8 +147,8 @@ def require(held: Sequence[Held], required: Iterable[str], backend: Backend) -> 
         raise NotAllowed(
             "this machine cannot hold what is required: "
             + "; ".join(f"{one.promise} ({one.why})" for one in missing),
-            code="FENCE_MISSING",
-            hint=" ".join((*backend.reasons, "Or take them out of [fences] required.")),
+            code="SANDBOX_MISSING",
+            hint=" ".join((*backend.reasons, "Or take them out of [sandbox] required.")),
             missing=[one.promise for one in missing],
             backend=backend.name,
         )

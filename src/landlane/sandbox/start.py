@@ -21,8 +21,8 @@ from landlane.sandbox.model import (
     LANDLOCK,
     NONE,
     Backend,
-    Fence,
     Held,
+    Sandbox,
     is_within,
     require,
 )
@@ -37,7 +37,7 @@ if TYPE_CHECKING:
 
 _TRIAL_SECONDS = 10.0
 _GRACE_SECONDS = 5.0
-_NO_FILES = Fence(writable=(), scratch="")
+_NO_FILES = Sandbox(writable=(), scratch="")
 
 # Folders of scratch, and the variables that lead programs there.
 _PRIVATE = {
@@ -61,7 +61,7 @@ _chosen: dict[str, Backend] = {}
 
 
 def choose_backend() -> Backend:
-    """What holds fences on this machine, found by trying; tried once for each process and bubblewrap."""
+    """What can enforce a sandbox on this machine; tried once for each process and bubblewrap."""
     bwrap = find_bubblewrap()
     if bwrap not in _chosen:
         _chosen[bwrap] = _choose(bwrap)
@@ -101,9 +101,9 @@ def _try_bubblewrap(bwrap: str, abi: int) -> str:
     return "" if ended.exit_code == 0 else said[:200]
 
 
-def start_fenced(
+def start_sandboxed(
     command: Sequence[str],
-    fence: Fence,
+    sandbox: Sandbox,
     *,
     cwd: str,
     backend: Backend | None = None,
@@ -113,38 +113,38 @@ def start_fenced(
     streams: tuple[int, int, int] | None = None,
     has_terminal: bool = False,
     tree_id: str = "",
-) -> FencedChild:
-    """Start a command that can do no more than its fence says, as far as that is held here.
+) -> SandboxedChild:
+    """Start a command that can do no more than its sandbox says, as far as that is held here.
 
     What is not held stands in `held` of the child, for the caller to say. `tree_id` is the mark of its tree,
     for a caller that has written it down before.
 
     Raises:
-        NotAllowed: a required fence cannot be held here.
-        Malformed: a place of the fence is not there.
+        NotAllowed: a required promise cannot be held here.
+        Malformed: a folder of the sandbox is not there.
     """
     backend = backend or choose_backend()
-    held = describe(backend, fence)
+    held = describe(backend, sandbox)
     require(held, required, backend)
-    fence = _resolve(fence)
-    private = prepare_scratch(fence)
+    sandbox = _resolve(sandbox)
+    private = prepare_scratch(sandbox)
     tree_id = tree_id or new_tree_id()
-    variables = {**private, **(environment or {}), **dict(fence.environment), MARK: tree_id}
+    variables = {**private, **(environment or {}), **dict(sandbox.environment), MARK: tree_id}
     words = list(command)
     if backend.bwrap:
-        words = wrap(backend.bwrap, fence, words, os.path.realpath(cwd), has_terminal=has_terminal)
+        words = wrap(backend.bwrap, sandbox, words, os.path.realpath(cwd), has_terminal=has_terminal)
     try:
-        thread = Confined(_confinement(backend, fence), scopes_signals=backend.landlock_abi >= ABI_SCOPE)
+        thread = Confined(_confinement(backend, sandbox), scopes_signals=backend.landlock_abi >= ABI_SCOPE)
     except OSError as error:
         raise NotAllowed(
-            f"the kernel refused the fence: {error}", code="FENCE_MISSING", hint="nothing was started"
+            f"the kernel refused the sandbox: {error}", code="SANDBOX_MISSING", hint="nothing was started"
         ) from error
     try:
-        return FencedChild(
+        return SandboxedChild(
             words,
             cwd=os.path.realpath(cwd),
             environment=variables,
-            without=fence.without,
+            without=sandbox.without,
             has_stdin=has_stdin,
             streams=streams,
             has_terminal=has_terminal,
@@ -158,8 +158,8 @@ def start_fenced(
         raise
 
 
-class FencedChild(Child):
-    """A running child behind its fence, together with everything it starts."""
+class SandboxedChild(Child):
+    """A running child in its sandbox, together with everything it starts."""
 
     def __init__(
         self,
@@ -176,7 +176,7 @@ class FencedChild(Child):
         backend: Backend,
         held: tuple[Held, ...],
     ) -> None:
-        # Where the kernel does not tell who is behind the fence, what loses its parents comes to us.
+        # Where the kernel does not tell who is in the sandbox, what loses its parents comes to us.
         self._adopting = None if thread.is_exact or backend.bwrap else Adopting()
         try:
             super().__init__(
@@ -245,7 +245,7 @@ class FencedChild(Child):
         return self._process.poll()
 
 
-def prepare_scratch(fence: Fence) -> dict[str, str]:
+def prepare_scratch(sandbox: Sandbox) -> dict[str, str]:
     """Make the private folders, and tell the variables that lead there.
 
     Raises:
@@ -253,14 +253,14 @@ def prepare_scratch(fence: Fence) -> dict[str, str]:
     """
     variables: dict[str, str] = {}
     for folder, names in _PRIVATE.items():
-        path = fence.scratch
+        path = sandbox.scratch
         for part in folder.split("/"):
             path = os.path.join(path, part)
             _make_private(path)
         variables |= dict.fromkeys(names, path)
-    if fence.private_home:
+    if sandbox.private_home:
         variables |= _settings_of(os.environ.get("HOME", ""))
-        variables["HOME"] = os.path.join(fence.scratch, "home")
+        variables["HOME"] = os.path.join(sandbox.scratch, "home")
     return variables
 
 
@@ -280,32 +280,32 @@ def _make_private(path: str) -> None:
         if not stat.S_ISDIR(os.lstat(path).st_mode):
             raise Malformed(
                 f"{path} is not a folder",
-                code="FENCE_PLACE",
+                code="SANDBOX_PLACE",
                 hint="remove it: it stands where a private folder must be",
             ) from None
 
 
-def _confinement(backend: Backend, fence: Fence) -> Callable[[], None]:
-    """What a thread does to confine itself for this fence; what the kernel refuses is an error there."""
+def _confinement(backend: Backend, sandbox: Sandbox) -> Callable[[], None]:
+    """What a thread does to confine itself for this sandbox; what the kernel refuses is an error there."""
     holds_files = not backend.bwrap  # else the mounts do, and Landlock would forbid bubblewrap to make them
     rules = Rules(
         holds_files=holds_files,
-        writable=fence.may_change() if holds_files else (),
-        hidden=fence.hidden,
+        writable=sandbox.may_change() if holds_files else (),
+        hidden=sandbox.hidden,
         shown=tuple(
-            path for path in fence.readable if any(is_within(path, hidden) for hidden in fence.hidden)
+            path for path in sandbox.readable if any(is_within(path, hidden) for hidden in sandbox.hidden)
         ),
-        sockets=None if fence.unix_sockets else fence.sockets_visible,
-        connect=fence.tcp_connect,
-        bind=fence.tcp_bind,
-        shared_memory=fence.shared_memory,
+        sockets=None if sandbox.unix_sockets else sandbox.sockets_visible,
+        connect=sandbox.tcp_connect,
+        bind=sandbox.tcp_bind,
+        shared_memory=sandbox.shared_memory,
     )
     refused = Filter(
-        unix_sockets=fence.refuses_unix_sockets(),
-        other_protocols=not fence.udp,
-        around_tcp=fence.limits_tcp(),
-        all_tcp=fence.refuses_tcp(),
-        modes=not fence.modes and holds_files,
+        unix_sockets=sandbox.refuses_unix_sockets(),
+        other_protocols=not sandbox.udp,
+        around_tcp=sandbox.limits_tcp(),
+        all_tcp=sandbox.refuses_tcp(),
+        modes=not sandbox.modes and holds_files,
     )
 
     def confine() -> None:
@@ -322,19 +322,19 @@ def _confinement(backend: Backend, fence: Fence) -> Callable[[], None]:
     return confine
 
 
-def _resolve(fence: Fence) -> Fence:
-    """The same fence with every path as the kernel sees it.
+def _resolve(sandbox: Sandbox) -> Sandbox:
+    """The same sandbox with every path as the kernel sees it.
 
     Raises:
         Malformed: it may write in a place that is not there.
     """
-    for path in (fence.scratch, *fence.writable):
+    for path in (sandbox.scratch, *sandbox.writable):
         if not os.path.isdir(path):
             raise Malformed(
-                f"there is no folder {path} to work in", code="FENCE_PLACE", hint="make it before starting"
+                f"there is no folder {path} to work in", code="SANDBOX_PLACE", hint="make it before starting"
             )
     many = {
-        name: tuple(map(os.path.realpath, getattr(fence, name)))
+        name: tuple(map(os.path.realpath, getattr(sandbox, name)))
         for name in ("writable", "readable", "hidden", "sockets_visible")
     }
-    return replace(fence, scratch=os.path.realpath(fence.scratch), **many)
+    return replace(sandbox, scratch=os.path.realpath(sandbox.scratch), **many)

@@ -1,4 +1,4 @@
-"""Being the parent of every orphan of a tree, for kernels whose fence cannot tell who is behind it.
+"""Being the parent of every orphan of a tree, for kernels whose sandbox cannot tell who is in it.
 
 A tree that forks and ends all the time is never where it was seen. As long as this process adopts orphans,
 the children of what was killed turn up among its own, however often they forked, until none is left.
@@ -61,7 +61,7 @@ class Adopting:
         self._dead = dead - self._dead
 
     def _is_member(self, tree: Tree, one: Seen) -> bool:
-        """A process with the mark, or a child of ours behind a fence; what we use ourselves has none."""
+        """A process with the mark, or a child of ours in a sandbox; what we use ourselves has none."""
         if (one.pid, one.started) == (tree.root.pid, tree.root.started) or bears_mark(one.pid, tree.id):
             return True
         return one.parent == os.getpid() and _count_filters(str(one.pid)) > self._filters

@@ -1,4 +1,4 @@
-"""Runs: commands that were started inside a fence, each with all that must be found again when it ends.
+"""Runs: commands that were started in a sandbox, each with all that must be found again when it ends.
 
 Runs as the store knows them: begun before anything is made, and over when nothing of them is left.
 """

@@ -138,11 +138,11 @@ KNOWN: dict[str, dict[str, tuple[str, Callable[[object, str], Any], str]]] = {
             "what no role may change, beside files that make tools run code or say what is allowed",
         ),
     },
-    "fences": {
+    "sandbox": {
         "required": (
-            "fences_required",
+            "sandbox_required",
             read_texts,
-            "promises of the kernel's fence without which `exec` and workers do not start",
+            "promises of the sandbox without which `exec` and workers do not start",
         ),
     },
     "gates": {

@@ -75,7 +75,7 @@ class Settings:
     paths_documents: tuple[str, ...] | None = None
     paths_releases: tuple[str, ...] | None = None
     paths_protected: tuple[str, ...] = ()
-    fences_required: tuple[str, ...] = ()
+    sandbox_required: tuple[str, ...] = ()
     gates_remind_ms: int = 60 * 60_000
     gates_overdue_ms: int = 24 * 3_600_000
     watch_interval_ms: int = 30_000

@@ -35,10 +35,10 @@ from landlane.settings.load import read_settings
 from landlane.settings.model import FILE_NAME
 from landlane.setup.codex_trust import install_trust, trust_needed
 from landlane.setup.install_git_hooks import (
-    fences_installed,
-    fences_wanted,
-    install_fences,
-    remove_fences,
+    git_hooks_installed,
+    git_hooks_to_change,
+    install_git_hooks,
+    remove_git_hooks,
 )
 from landlane.setup.propose_settings import UNKNOWN_ID, missing_checks, settings_text
 from landlane.values import replace, value
@@ -87,7 +87,7 @@ class Plan:
     clients: tuple[str, ...] = ()
     is_new: bool = False
     trust: str = ""
-    fences: str = ""
+    git_hooks: str = ""
     is_undo: bool = False
     benches: tuple[str, ...] = ()  # checkouts of the queue, of which undo leaves none
     limits: tuple[str, ...] = ()  # of git, set for workspaces that are no longer there
@@ -96,7 +96,7 @@ class Plan:
     @property
     def is_nothing(self) -> bool:
         """Whether all is as it should be."""
-        wanted = (self.changes.steps, self.trust, self.fences, self.benches, self.limits)
+        wanted = (self.changes.steps, self.trust, self.git_hooks, self.benches, self.limits)
         return not (self.is_new or any(wanted))
 
     @property
@@ -105,11 +105,11 @@ class Plan:
         made = [("create", self.folder, "the state, shared by all worktrees")] if self.is_new else []
         trust = [("change", self.trust, "let Codex run these hooks")] if self.trust else []
         how = (
-            ("restore", self.fences, "git runs its own hooks")
+            ("restore", self.git_hooks, "git runs its own hooks")
             if self.is_undo
             else (
                 "change",
-                self.fences,
+                self.git_hooks,
                 "git hooks: ours judge commits, pushes and the target branch, then yours run",
             )
         )
@@ -117,7 +117,7 @@ class Plan:
         benches = (("remove", path, "the queue tested here; nobody's work is in it") for path in self.benches)
         config = os.path.join(os.path.dirname(self.folder), "config")
         limits = [("restore", config, f"without {', '.join(self.limits)}")] if self.limits else []
-        return [*made, *steps, *trust, *([how] if self.fences else []), *limits, *benches]
+        return [*made, *steps, *trust, *([how] if self.git_hooks else []), *limits, *benches]
 
 
 def plan_init(cwd: str, chosen: Chosen | None = None) -> Plan:
@@ -151,7 +151,7 @@ def plan_init(cwd: str, chosen: Chosen | None = None) -> Plan:
         clients=tuple(names),
         is_new=not os.path.isdir(state),
         trust=_trust_wanted(chosen, names, place, changes),
-        fences=fences_wanted(checkout.home_checkout),
+        git_hooks=git_hooks_to_change(checkout.home_checkout),
         unprotected=tuple(_unprotected(names, checkout.root, changes)),
     )
 
@@ -216,13 +216,13 @@ def plan_undo(cwd: str) -> Plan:
     if old is not None and all(step.path != old.path for step in changes.steps):
         changes = replace(changes, steps=(*changes.steps, old))
     home = checkout.home_checkout
-    fences = fences_installed(home)
+    git_hooks = git_hooks_installed(home)
     return Plan(
         root=checkout.root,
         folder=state,
         chosen=Chosen(),
         changes=changes,
-        fences=fences,
+        git_hooks=git_hooks,
         is_undo=True,
         benches=tuple(find_benches(home)),
         limits=_limits_to_drop(home),
@@ -258,9 +258,9 @@ def _install(plan: Plan, on_step: Callable[[str], None]) -> Done:
     changes = replace(now.changes, steps=steps)
     installing.carry_out(plan.folder, load_record(plan.folder), changes, now.clients, on_step)
     changed = [*([plan.folder] if plan.is_new else []), *(step.path for step in steps)]
-    if now.fences:
-        install_fences(find_checkout(plan.root).home_checkout, _clones(plan.root))
-        changed.append(now.fences)
+    if now.git_hooks:
+        install_git_hooks(find_checkout(plan.root).home_checkout, _clones(plan.root))
+        changed.append(now.git_hooks)
     trouble = install_trust(plan.folder, place_of(plan.root)) if now.trust else ""
     if now.trust and not trouble:
         changed.append(now.trust)
@@ -335,14 +335,14 @@ def _undo(plan: Plan, on_step: Callable[[str], None]) -> Done:
     _forget_answers(find_checkout(plan.root))
     installing.carry_out_undo(plan.folder, load_record(plan.folder), now.changes, on_step)
     _forget_old(plan.folder)
-    if now.fences:
-        remove_fences(find_checkout(plan.root).home_checkout, _clones(plan.root))
+    if now.git_hooks:
+        remove_git_hooks(find_checkout(plan.root).home_checkout, _clones(plan.root))
     home = find_checkout(plan.root).home_checkout
     removed = remove_benches(home)
-    if now.limits and drop_limits(home) and not now.fences:
+    if now.limits and drop_limits(home) and not now.git_hooks:
         removed.append(os.path.join(home.common_dir, "config"))
     steps = [step.path for step in now.changes.steps]
-    return Done(changed=(*steps, *([now.fences] if now.fences else []), *removed))
+    return Done(changed=(*steps, *([now.git_hooks] if now.git_hooks else []), *removed))
 
 
 def _old_step(checkout: Checkout) -> Step | None:

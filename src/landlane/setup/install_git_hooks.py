@@ -30,7 +30,7 @@ def _config(common_dir: str) -> str:
 # ------------------------------------------------------------------------------------------- in and out
 
 
-def fences_wanted(home: Checkout) -> str:
+def git_hooks_to_change(home: Checkout) -> str:
     """The file that has yet to be changed for git to run our hooks; empty when all is in place."""
     if not home.common_dir:
         return ""
@@ -45,12 +45,12 @@ def fences_wanted(home: Checkout) -> str:
     return "" if is_there else config
 
 
-def fences_installed(home: Checkout) -> str:
+def git_hooks_installed(home: Checkout) -> str:
     """The file that leads git to our hooks; empty when they were never put in."""
     return _config(home.common_dir) if home.common_dir and load_hooks(home.common_dir) is not None else ""
 
 
-def install_fences(home: Checkout, clones: Sequence[str] = ()) -> None:
+def install_git_hooks(home: Checkout, clones: Sequence[str] = ()) -> None:
     """Let git run our hooks here and in these clones; as often as one likes.
 
     The user's own go on running, from where they are now.
@@ -77,7 +77,7 @@ def _lead_here(common: str, config: str) -> None:
     put_in(config, hooks_folder(common), remember)
 
 
-def remove_fences(home: Checkout, clones: Sequence[str] = ()) -> bool:
+def remove_git_hooks(home: Checkout, clones: Sequence[str] = ()) -> bool:
     """Take our hooks out, and bring back what every config file said; tells whether there were any."""
     common = home.common_dir
     record = load_hooks(common)

@@ -340,8 +340,8 @@ def _doubt(
         tx.run("task_set_why", task=task.id, why=missing.found, next_action=missing.hint)
         facts = {"task": task.id, "why": missing.found, "evidence": seen, "attempt": task.attempt}
         tx.record("task.doubted", *who(session), facts)
-        caught = {"rule": VERIFY_FIRST, "fence": "done", "what": f"{task.id}: {missing.found}"[:200]}
-        tx.record("fence.caught", *who(session), caught)
+        violation = {"rule": VERIFY_FIRST, "guard": "done", "what": f"{task.id}: {missing.found}"[:200]}
+        tx.record("rule.violated", *who(session), violation)
 
 
 def _prove(tx: Change, task: Task, session: Session | None, head: str, seen: list[dict[str, object]]) -> None:

@@ -28,7 +28,7 @@ if TYPE_CHECKING:
     from landlane.protocol.worker.messages import Ending, Heartbeat, Progress, WorkAssignment
 
     class Process(Protocol):
-        """A child that can be ended with all it started: `WorkerChild`, or `fencing.FencedChild`."""
+        """A child that can be ended with all it started: `WorkerChild`, or `SandboxedChild`."""
 
         pid: int
 
@@ -78,7 +78,7 @@ def run_worker(
     """Start a worker, give it its assignment, and come back with its last word when nothing of it is left.
 
     `start` is called with the descriptors that the child gets as input, output and errors; it may be
-    `lambda streams: WorkerChild(command, cwd=folder, streams=streams)`, or `fencing.start_fenced` with them.
+    `lambda streams: WorkerChild(command, cwd=folder, streams=streams)`, or `start_sandboxed` with them.
     `on_message` hears what the worker says; `on_tick` is asked a few times a second, and a reason from it
     ends the work. `now` tells milliseconds, those in which the machine was awake unless it is given; what is
     too long between two looks is no silence of the worker's. Without `limits`, those of the assignment hold.

@@ -17,7 +17,7 @@ from landlane.errors import LandlaneError, NotAllowed, Stale, StoreError
 from landlane.exec.clone import Ground, throw_away_clone
 from landlane.exec.git_identity import sign_commits, write_git_settings
 from landlane.exec.resident_connection import Door
-from landlane.exec.sandbox_rules import asked_fence, make_fence, search_path
+from landlane.exec.sandbox_rules import make_sandbox, requested_sandbox, search_path
 from landlane.exec.start_client import furnish
 from landlane.git.target import find_base, find_target
 from landlane.ids import short_id
@@ -29,7 +29,7 @@ from landlane.protocol.worker.messages import Heartbeat, Progress, WorkFailed
 from landlane.reviews.give_verdict import commit_under_review
 from landlane.sandbox.guarantees import describe
 from landlane.sandbox.model import require
-from landlane.sandbox.start import choose_backend, start_fenced
+from landlane.sandbox.start import choose_backend, start_sandboxed
 from landlane.sessions.join import join
 from landlane.sessions.leases import touch
 from landlane.sessions.sandbox_runs import begin_run, change_run, tree_facts
@@ -55,7 +55,7 @@ from landlane.workspaces.open import open_workspace
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from landlane.sandbox.start import FencedChild
+    from landlane.sandbox.start import SandboxedChild
     from landlane.store.interface import Change
     from landlane.tasks.attempt_model import Attempt
     from landlane.tasks.model import Task
@@ -172,7 +172,9 @@ class Keeper(Attendance):
     def _work(self) -> Outcome:
         assert self._task is not None
         backend = choose_backend()
-        require(describe(backend, asked_fence(self._role)), self._site.settings.fences_required, backend)
+        require(
+            describe(backend, requested_sandbox(self._role)), self._site.settings.sandbox_required, backend
+        )
         state = os.path.join(self._site.common_dir, "landlane")
         with Door(state) as door:
             self._make_ready(is_wrapped=bool(backend.bwrap))
@@ -189,25 +191,27 @@ class Keeper(Attendance):
             )
             hands = self._hands or self._owner
             assert hands is not None
-            fence = make_fence(self._site, self._role, self._ground, self._scratch, door.path, hands, start)
+            sandbox = make_sandbox(
+                self._site, self._role, self._ground, self._scratch, door.path, hands, start
+            )
 
-            def begin(streams: tuple[int, int, int]) -> FencedChild:
+            def begin(streams: tuple[int, int, int]) -> SandboxedChild:
                 assert self._run is not None
                 assert self._ground is not None
-                child = start_fenced(
+                child = start_sandboxed(
                     start.command,
-                    fence,
+                    sandbox,
                     cwd=self._ground.path,
                     backend=backend,
-                    required=self._site.settings.fences_required,
+                    required=self._site.settings.sandbox_required,
                     streams=streams,
                     tree_id=self._run.tree["id"],
                 )
                 self._write_down(child)
                 return child
 
-            self._tell({"event": "started", "fence": backend.name})
-            self._note("fence", backend.name)
+            self._tell({"event": "started", "sandbox": backend.name})
+            self._note("sandbox", backend.name)
             end = run_worker(
                 begin,
                 assignment,
@@ -258,7 +262,7 @@ class Keeper(Attendance):
         if self._is_committing:
             sign_commits(self._ground.path, self._session, task.id)
 
-    def _write_down(self, child: FencedChild) -> None:
+    def _write_down(self, child: SandboxedChild) -> None:
         assert self._run is not None
         workspace = self._ground.workspace.id if self._ground and self._ground.workspace else ""
         try:

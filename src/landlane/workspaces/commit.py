@@ -117,7 +117,7 @@ def commit(site: Site, session: Session, wish: Wish) -> Made:
         Stale: a lease is over, or the commit would undo what landed meanwhile.
         LandlaneError: there is nothing to commit, or a hook refused it.
     """
-    check_verb(site.context, session, "commit", fence="commit")
+    check_verb(site.context, session, "commit", guard="commit")
     with git_lock(site.common_dir, f"commit by {session.agent}", on_wait=site.tell):
         if verb := git.operation_under_way(site.here):
             raise RepositoryError(
@@ -181,7 +181,7 @@ def _plan(site: Site, session: Session, wish: Wish, index: PrivateIndex) -> _Pla
     _check_named(site, wish, sight)
     if load_hooks(site.common_dir) is not None:  # our own git is not judged by our hooks
         with Watched(
-            context=site.context, session=session, rule=LAND_FIRST, fence="commit", codes=GUARD_CODES
+            context=site.context, session=session, rule=LAND_FIRST, guard="commit", codes=GUARD_CODES
         ):
             check_branch(site, sight.branch)
     changes, others = index.fill(sight)
@@ -191,9 +191,9 @@ def _plan(site: Site, session: Session, wish: Wish, index: PrivateIndex) -> _Pla
             code="NOTHING_TO_COMMIT",
             hint="`git status` shows what has; what was committed already needs no second commit",
         )
-    check_paths(site.context, session, [change.path for change in changes], fence="commit")
+    check_paths(site.context, session, [change.path for change in changes], guard="commit")
     refuse_breached(site, session, [change.path for change in changes], site.here.root)
-    with Watched(context=site.context, session=session, rule=CLAIM_FIRST, fence="commit", codes=CLAIM_CODES):
+    with Watched(context=site.context, session=session, rule=CLAIM_FIRST, guard="commit", codes=CLAIM_CODES):
         claims = cover(site.context, session, [change.path for change in changes])
     if not wish.may_undo:
         _refuse_undoing(site, session, sight, changes)
@@ -286,7 +286,7 @@ def _is_wanted(context: Context, session: Session, wish: Wish, path: str) -> boo
     if not any(folder == "." or _at_or_below((path,), folder) for folder in wish.paths):
         return False
     try:
-        check_paths(context, session, [path], fence="commit")
+        check_paths(context, session, [path], guard="commit")
         cover(context, session, [path])
     except LandlaneError:
         return False

@@ -1,4 +1,4 @@
-"""The caller's side behind a fence: a command is said to the resident, and what it answers is shown here."""
+"""The caller's side in a sandbox: a command is said to the resident, and what it answers is shown here."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ _TAKE_SECONDS = 30.0  # for the resident to begin
 _MISSING_SECONDS = 10.0  # for another one to come when one was killed
 _START_SECONDS = 5.0
 _LOOK_SECONDS = 0.05
-# Read here: what a path means behind the fence is known only here.
+# Read here: what a path means in the sandbox is known only here.
 _FILES = ("body", "result", "file", "product", "context", "plan", "findings")
 _MOST_READ = 16 * 1024 * 1024
 TWO_FILES = b"\0"  # stands between them on standard input: no text has it
@@ -29,7 +29,7 @@ _RUN_HERE = ("resident", "demo", "commit", "git", "completion")
 
 
 def runs_here(command: Command) -> bool:
-    """Whether a command is done by this very process, also behind a fence."""
+    """Whether a command is done by this very process, also in a sandbox."""
     return command.path in _RUN_HERE
 
 
@@ -105,7 +105,7 @@ def _read_here(said: str) -> bytes:
 
 
 def _branch_at(folder: str) -> str:
-    """The branch that one stands on: outside of the fence nobody looks into this checkout."""
+    """The branch that one stands on: outside the sandbox nobody looks into this checkout."""
     from landlane.git.discovery import find_checkout
 
     with open(os.path.join(find_checkout(folder).git_dir, "HEAD"), encoding="utf-8") as file:
@@ -155,7 +155,7 @@ def _place() -> tuple[str, str]:
 
 
 def _await(folder: str) -> None:
-    """Nobody is there: outside of a fence another can be started from here, else whoever fenced us does."""
+    """Nobody is there: outside a sandbox another can be started from here, else whoever sandboxed us does."""
     if folder and os.access(folder, os.W_OK):
         from landlane.resident.start import ensure_resident
 
@@ -167,7 +167,7 @@ def _nobody(path: str) -> LandlaneError:
     return LandlaneError(
         f"no resident answers at {path or os.environ['LANDLANE_RESIDENT']}",
         code="RESIDENT_GONE",
-        hint="`landlane status` outside of the fence, with the same repository, tells more",
+        hint="`landlane status` outside the sandbox, with the same repository, tells more",
     )
 
 

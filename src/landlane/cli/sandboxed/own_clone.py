@@ -1,4 +1,4 @@
-"""Behind a fence: commands that work on the caller's own clone, with the caller's own git, inside.
+"""In a sandbox: commands that work on the caller's own clone, with the caller's own git, inside.
 
 What they must know of the state they ask the resident. Outside, nobody runs git in this clone: whoever works
 here may have written its settings.
@@ -167,7 +167,7 @@ def ask_resident(cwd: str, words: Sequence[str]) -> dict[str, Any]:
     request = pack(b"call", os.fsencode(cwd), said, told_of(os.environb), b"")
     give_up_at = time.monotonic() + _MISSING_SECONDS
     try:
-        # Whoever fenced us starts another when one is gone.
+        # Whoever sandboxed us starts another when one is gone.
         while (heard := ask(path, request, _LIMIT_SECONDS)) is None and time.monotonic() < give_up_at:
             time.sleep(_LOOK_SECONDS)
             path = find_socket(named) if os.path.isdir(named) else named

@@ -1,7 +1,7 @@
-"""Commands of callers behind a fence: which they may give, and running them as the session they prove to be.
+"""Commands of callers in a sandbox: which they may give, and running them as the session they prove to be.
 
 What is not named here is refused: a person's decisions, repairs, and whatever would run a given program or
-git outside of the fence. A guest's folder is believed only as a place for names of paths: settings, and what
+git outside the sandbox. A guest's folder is believed only as a place for names of paths: settings, and what
 git obeys, are those of the main checkout.
 """
 
@@ -43,10 +43,10 @@ _GATES = ("gate list", "gate show", "gate ask", "gate withdraw")
 _VERBS = frozenset(("usage list", "queue list", "queue show", "pool show", *_GATES, "deploy history"))
 # A program given here would be run outside; a file would be read there.
 _REFUSED_OPTIONS = {
-    "check": "the command would run outside of the fence",
+    "check": "the command would run outside the sandbox",
     "repo": "a guest has one repository",
 }
-_REFUSED_IN = {"sync": {"update": "git would run outside of the fence, with the settings of this checkout"}}
+_REFUSED_IN = {"sync": {"update": "git would run outside the sandbox, with the settings of this checkout"}}
 _FILES = ("body", "result", "file", "product", "context", "plan", "findings")
 _SHOWN = ("TERM", "NO_COLOR", "COLUMNS")
 
@@ -59,14 +59,14 @@ def refusal_of(command: Command, given: Mapping[str, Any]) -> NotAllowed | None:
     noun = command.path.partition(" ")[0]
     is_known = command.path in _COMMANDS or command.path in _VERBS
     if not is_known and not (" " in command.path and noun in _NOUNS):
-        return _outside_only(f"`landlane {command.path}` is not for callers behind a fence")
+        return _outside_only(f"`landlane {command.path}` is not for callers in a sandbox")
     for name, why in {**_REFUSED_OPTIONS, **_REFUSED_IN.get(command.path, {})}.items():
         if given.get(name):
             return _outside_only(f"`landlane {command.path}` with --{name}: {why}")
     keys = {one.key for one in (*command.options, *command.arguments)}
     for name in _FILES:
         if name in keys and given.get(name) not in (None, "", "-"):
-            return _outside_only(f"{given[name]!r} would be read outside of the fence")
+            return _outside_only(f"{given[name]!r} would be read outside the sandbox")
     return None
 
 
@@ -124,7 +124,7 @@ class GuestDesk(Desk):
             raise NotAllowed(
                 "the call shows no session",
                 code="NOT_YOUR_SESSION",
-                hint="behind a fence LANDLANE_SESSION=<id>:<secret> says who acts",
+                hint="in a sandbox LANDLANE_SESSION=<id>:<secret> says who acts",
             )
         credentials = parse_credentials(shown)
         self._guest = prove(self.house.context, credentials)
@@ -195,7 +195,7 @@ def _run(words: list[str], cwd: str) -> int:
 
 
 def _is_main_checkout(cwd: str) -> bool:
-    """Whether a folder lies where git may be run outside of the fence: not in a guest's own checkout."""
+    """Whether a folder lies where git may be run outside the sandbox: not in a guest's own checkout."""
     from landlane.git.discovery import find_checkout
 
     try:

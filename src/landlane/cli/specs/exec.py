@@ -1,4 +1,4 @@
-"""The command that runs others inside their fences, as part of the table of commands."""
+"""The command that runs others in their sandbox, as part of the table of commands."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ EXEC_COMMANDS: tuple[Command, ...] = (
     Command(
         path="exec",
         handler="exec:execute",
-        summary="Run any command as an agent inside its fences: its own clone, its role, the kernel's rules.",
+        summary="Run any command as an agent in its sandbox: its own clone, its role, the kernel's rules.",
         arguments=(Argument(name="command", help="what to run", is_rest=True),),
         options=(
             Option(name="--role", help="what the agent may do", metavar="R", default="explore"),
@@ -23,7 +23,7 @@ EXEC_COMMANDS: tuple[Command, ...] = (
         details=(
             "It writes in its clone and its scratch alone, and reaches the state through the resident.\n"
             "A role that changes no files gets a clone that is thrown away. What cannot be held here is\n"
-            "said; [fences] required in the settings refuses to start without it."
+            "said; [sandbox] required in the settings refuses to start without it."
         ),
     ),
 )

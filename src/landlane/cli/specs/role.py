@@ -15,7 +15,7 @@ ROLE_COMMANDS: tuple[Command, ...] = (
     Command(
         path="role show",
         handler="role:show",
-        summary="What a role really restricts, by which fence, and what is left open.",
+        summary="What a role really restricts, by which guards, and what is left open.",
         arguments=(Argument(name="role", help="its name"),),
         options=(Option(name="--for", help="for this coding client", metavar="CLIENT"),),
         examples=("landlane role show code", "landlane role show review --for claude"),

@@ -25,7 +25,7 @@ RULES_COMMANDS: tuple[Command, ...] = (
     Command(
         path="rules report",
         handler="rules:report",
-        summary="Which rules are broken most, and by whom: what fences caught.",
+        summary="Which rules are broken most, and by whom: the violations that guards found.",
         options=(Option(name="--since", help="only what was caught in so long", metavar="7d"),),
         examples=("landlane rules report", "landlane rules report --since 7d --json"),
     ),

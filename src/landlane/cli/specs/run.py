@@ -27,7 +27,7 @@ RUN_COMMANDS: tuple[Command, ...] = (
             "landlane run PLAN.md --until-empty --json",
         ),
         details=(
-            "Each worker gets a session, a checkout and a fence of its own. Ctrl-C once begins nothing more\n"
+            "Each worker has its own session, checkout and sandbox. Ctrl-C once begins nothing more\n"
             "and waits for what runs; twice ends it: the tasks go back into the queue, and nothing is lost.\n"
             "Exit code 0: all is done; 1: some task failed or is left; 7: the rest waits for a person."
         ),

@@ -229,7 +229,7 @@ COMMANDS: tuple[Command, ...] = (
     Command(
         path="resident",
         handler="resident:resident",
-        summary="Serve hooks and fenced agents at a private socket; starts and ends by itself where needed.",
+        summary="Serve hooks and sandboxed agents at a private socket; starts and ends by itself.",
         options=(
             Option(name="--state", help="the state folder; found from here", metavar="DIR"),
             Option(name="--idle", help="end after so long without a request", metavar="D", default="5m"),

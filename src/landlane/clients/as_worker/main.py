@@ -2,7 +2,7 @@
 
     python -P -m landlane.clients.as_worker.main [OPTIONS] CLIENT [-- WORDS FOR THE CLIENT]
 
-It is the worker, and runs where a worker runs: inside the fence. It reads one assignment, starts the client
+It is the worker, and runs where a worker runs: in the sandbox. It reads one assignment, starts the client
 in the folder of it, and reads the client's own stream. Heartbeats flow only while the client shows life. At
 the end the change is committed, or handed back as a patch, and nothing that the client started is left.
 """

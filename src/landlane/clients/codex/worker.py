@@ -38,7 +38,7 @@ _RETRIES = ("Reconnecting", "stream disconnected", "retrying")
 def _words(wish: Wish) -> list[str]:
     words = ["exec", "--json"]
     words += ["--model", wish.model] if wish.model else []
-    # Its role's words switch this sandbox off, where it runs inside our fence.
+    # The options of its role switch Codex's own sandbox off where it runs in ours.
     words += unless_given(wish.extra, _SANDBOXES, ["--sandbox", "workspace-write"])
     words += ["-c", 'approval_policy="never"', "--skip-git-repo-check"]
     return [*words, *wish.extra, "-"]

@@ -22,7 +22,7 @@ CANARY = "LANDLANE_CANARY"
 UNREFUSED = 3  # what a canary hears where nothing was refused
 JUDGED = "landlane-judged"  # in the git directory of a checkout: the commit that pre-commit just let through
 _COMMIT, _PUSH, _MOVE = "pre-commit", "pre-push", "reference-transaction"
-FENCED = (_COMMIT, _PUSH, _MOVE)
+GUARDS = (_COMMIT, _PUSH, _MOVE)
 _PLAIN = (
     *("applypatch-msg", "pre-applypatch", "post-applypatch", "pre-merge-commit", "prepare-commit-msg"),
     *("commit-msg", "post-commit", "pre-rebase", "post-checkout", "post-merge", "pre-receive", "update"),
@@ -115,7 +115,7 @@ def program_path() -> str:
 def scripts(own: str, has_own: Sequence[str] = ()) -> dict[str, str]:
     """Every script by its name. `own` is the user's folder as git would read it; empty: the usual one."""
     extra = [name for name in _ONLY_WHERE_THERE if name in has_own]
-    return {name: _script(name, own) for name in (*FENCED, *_PLAIN, *extra)}
+    return {name: _script(name, own) for name in (*GUARDS, *_PLAIN, *extra)}
 
 
 def _script(name: str, own: str) -> str:
@@ -123,7 +123,7 @@ def _script(name: str, own: str) -> str:
 
     folder = shlex.quote(own.rstrip("/") or "/") if own else '"${state%/*}"/hooks'
     head = _HEAD.format(own=folder, name=name)
-    if name not in FENCED:
+    if name not in GUARDS:
         return head + _RUN_OWN
     facts = {
         "ask": shlex.join([sys.executable, "-I", "-S", program_path()]),
@@ -173,9 +173,9 @@ def _remove(path: str) -> None:
 
 
 def outdated_scripts(common_dir: str, own: str) -> list[str]:
-    """The fences whose script is gone, changed, or cannot be run."""
+    """The guards whose script is gone, changed, or cannot be run."""
     folder = hooks_folder(common_dir)
-    return [name for name in FENCED if not _is_as(os.path.join(folder, name), _script(name, own))]
+    return [name for name in GUARDS if not _is_as(os.path.join(folder, name), _script(name, own))]
 
 
 def _is_as(path: str, text: str) -> bool:

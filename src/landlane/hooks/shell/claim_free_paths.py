@@ -8,9 +8,9 @@ from landlane.git.snapshot import differing_from_head, path_text
 from landlane.hooks.edit import task_of
 from landlane.hooks.shell.changes import place_at
 from landlane.hooks.shell.ownership import mode_for
-from landlane.hooks.shell.report import FENCE, first_of, for_task, names_of
+from landlane.hooks.shell.report import GUARD, first_of, for_task, names_of
 from landlane.protocol.hook_events import STRICT, WATCH
-from landlane.rules.violations import CLAIM_FIRST, note_catch
+from landlane.rules.violations import CLAIM_FIRST, record_violation
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -34,11 +34,11 @@ def settle_unclaimed(site: Site, session: Session, effects: Sequence[Effect]) ->
         return []
     names = names_of(effects)
     if policy == STRICT:
-        note_catch(
+        record_violation(
             site.context,
             session,
             rule=CLAIM_FIRST,
-            fence=FENCE,
+            guard=GUARD,
             what="changed through the shell without a claim",
             paths=tuple(path_text(one.path) for one in effects),
         )

@@ -39,7 +39,7 @@ from landlane.hooks.shell.ownership import (
     with_suspects,
     without_the_holders_own,
 )
-from landlane.hooks.shell.report import FENCE, report_breaches
+from landlane.hooks.shell.report import GUARD, report_breaches
 from landlane.hooks.shell_syntax.command_line import MOST_TEXT, read_line
 from landlane.ids import short_id
 from landlane.protocol.hook_events import (
@@ -56,7 +56,7 @@ from landlane.protocol.hook_events import (
     tell,
 )
 from landlane.roles.enforce import may_write as why_not_written
-from landlane.rules.violations import CLAIM_FIRST, note_catch
+from landlane.rules.violations import CLAIM_FIRST, record_violation
 from landlane.sessions.file_versions import remember
 from landlane.sessions.tool_calls import (
     ToolCall,
@@ -149,7 +149,7 @@ def _refuse_git(site: Site, session: Session, event: Event, line: ShellLine) -> 
         try:
             check_git(site, session, folder, call.words)
         except (NotAllowed, Held) as error:
-            note_catch(site.context, session, rule=CLAIM_FIRST, fence=FENCE, what=error.message)
+            record_violation(site.context, session, rule=CLAIM_FIRST, guard=GUARD, what=error.message)
             hint = f"{error.hint[:1].upper()}{error.hint[1:]}." if error.hint else ""
             return f"{error.message}. {hint}"
     return ""

@@ -6,7 +6,7 @@ from landlane.clock import duration_text, rfc3339
 from landlane.git.snapshot import keep_changes, path_text
 from landlane.hooks.shell.changes import place_at
 from landlane.protocol.hook_events import WATCH
-from landlane.rules.violations import CLAIM_FIRST, STAY_IN_ROLE, note_catch
+from landlane.rules.violations import CLAIM_FIRST, STAY_IN_ROLE, record_violation
 from landlane.workspaces.unauthorized_writes import (
     HELD,
     OPEN,
@@ -27,7 +27,7 @@ if TYPE_CHECKING:
     from landlane.hooks.shell.changes import Scene
     from landlane.hooks.shell.ownership import Effect
 
-FENCE = "shell check"
+GUARD = "shell check"
 _MOST_NAMED = 8
 _MOST_KEPT = 5000  # paths in a record; the commit has them all
 _WHAT = {
@@ -85,11 +85,11 @@ def _keep(site: Site, scene: Scene, group: Sequence[Effect]) -> Breach:
         )
     begin_breach(context, session, breach, notice)
     if first.is_sure:
-        note_catch(
+        record_violation(
             context,
             session,
             rule=STAY_IN_ROLE if first.kind == ROLE else CLAIM_FIRST,
-            fence=FENCE,
+            guard=GUARD,
             what=_WHAT[first.kind],
             paths=tuple(path_text(one.path) for one in group),
         )

@@ -37,7 +37,7 @@ if TYPE_CHECKING:
     from landlane.tasks.model import Task
 
 
-_FENCE = "hand-in"
+_GUARD = "hand-in"
 _CAUGHT = frozenset({"CHANGE_UNSAFE", "CHANGE_TOO_BIG"})
 _MOST_PATHS = 10_000
 _MOST_NAMED = 50
@@ -56,7 +56,7 @@ class Returner:
 
 def watched(who: Returner, rule: str = STAY_IN_ROLE, codes: frozenset[str] = _CAUGHT) -> Watched:
     """Around what may be refused for its form, so that it is written down."""
-    return Watched(context=who.site.context, session=who.session, rule=rule, fence=_FENCE, codes=codes)
+    return Watched(context=who.site.context, session=who.session, rule=rule, guard=_GUARD, codes=codes)
 
 
 def judge(who: Returner, bench: Checkout, tree: str, changes: Sequence[TreeChange]) -> Trailers:
@@ -146,7 +146,7 @@ def _check_role(who: Returner, bench: Checkout, tree: str, changes: Sequence[Tre
     found = {as_name(change.path): why_not_change(bench, scope, tree, change) for change in changes}
     refused = {path: reason for path, reason in found.items() if reason}
     if refused:
-        refuse_paths(who.site.context, who.session, role.name, refused, fence=_FENCE)
+        refuse_paths(who.site.context, who.session, role.name, refused, guard=_GUARD)
 
 
 def _check_claims(who: Returner, paths: Sequence[str]) -> list[Claim]:

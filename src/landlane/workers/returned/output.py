@@ -1,6 +1,6 @@
 """Bringing home the output of a task, which is in no commit: from a worker's scratch to where it belongs.
 
-A worker behind a fence writes in its scratch alone. What its task names as output is copied from there into
+A worker in a sandbox writes in its scratch alone. What its task names as output is copied from there into
 the checkout of whoever runs it, file by file, each whole or not at all. Nothing else can be brought this way:
 what git keeps has to land.
 """
@@ -97,7 +97,7 @@ def _check_role(who: Returner, paths: Sequence[str]) -> None:
     scope = Scope(judged, who.site.settings)
     refused = {path: reason for path in paths if (reason := scope.why_not(path))}
     if refused:
-        refuse_paths(who.site.context, who.session, role.name, refused, fence="hand-in")
+        refuse_paths(who.site.context, who.session, role.name, refused, guard="hand-in")
 
 
 def _check_git(site: Site, task: Task, paths: Sequence[str]) -> None:
