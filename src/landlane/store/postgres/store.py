@@ -44,6 +44,9 @@ _MOST_TRIES = 8
 _SEAL_PAGE = 2000
 _SHORTLY_SECONDS = 0.1
 _QUICK_SECONDS = 0.5  # a connection that fails within this was given up, not waited for
+# Read once, because a process opens the store again and again: translating them takes milliseconds.
+_STATEMENTS = {name: for_psycopg(text) for name, text in read_statements("postgres").items()}
+_NEED_NOW = frozenset(name for name, text in _STATEMENTS.items() if "%(now)s" in text and name != "opening")
 _abandoned: list[object] = []  # connections of a parent process: neither used nor closed here
 
 
@@ -74,7 +77,6 @@ class PostgresStore:
         self.clock: Clock = clock or SystemClock()
         self.wait_ms = wait_ms
         self.channel = f"landlane_{digest(repository)[:16]}"
-        self._statements = {name: for_psycopg(text) for name, text in read_statements("postgres").items()}
         self._guard = _thread.RLock()
         self._connection: psycopg.Connection[Any] | None = None
         self._quick: PreparedCall | None = None
@@ -113,7 +115,7 @@ class PostgresStore:
     def execute(self, statement: str, parameters: dict[str, Any]) -> psycopg.Cursor[Any]:
         """Run a named statement."""
         parameters["repository"] = self.repository
-        return self._reach().execute(cast("Any", self._statements[statement]), parameters)
+        return self._reach().execute(cast("Any", _STATEMENTS[statement]), parameters)
 
     def given_now(self) -> int | None:
         """The time of a test's clock; nothing when the server's own counts."""
@@ -273,7 +275,7 @@ class PostgresStore:
         with self._guard:
             connection = self._reach()
             if self._quick is None or self._quick.connection is not connection:
-                self._quick = PreparedCall(connection, self._statements["take_uncontested"])
+                self._quick = PreparedCall(connection, _STATEMENTS["take_uncontested"])
             answer = self._quick.run(parameters)
             if answer is None:
                 return None  # the long road waits, judges, and finds out what is wrong
@@ -457,8 +459,3 @@ class PostgresChange(PostgresReading):
             data=encode_data(facts),
         )
         self.has_recorded = True
-
-
-_NEED_NOW = frozenset(
-    name for name, text in read_statements("postgres").items() if ":now" in text and name != "opening"
-)
