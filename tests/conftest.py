@@ -48,7 +48,7 @@ signal.signal(signal.SIGHUP, signal.SIG_DFL)
 
 _numbers = itertools.count()
 
-# Contract tests keep their files in memory, because waiting for a disk proves nothing there.
+# Tests keep their files in memory, because waiting for a disk proves nothing; those `on_disk` do not.
 MEMORY = Path("/dev/shm")
 MEMORY_BYTES = 2 * 1024**3
 _HAS_FAILED = pytest.StashKey[bool]()
@@ -78,6 +78,7 @@ def memory() -> Iterator[Path | None]:
         _clear_done()
         (made / "program").unlink()
         with contextlib.suppress(OSError):  # what tests that failed left is for somebody to look at
+            (made / "homes").rmdir()
             made.rmdir()
 
 
@@ -100,12 +101,10 @@ def _make_memory() -> Path | None:
 
 @pytest.fixture
 def tmp_path(request: pytest.FixtureRequest, memory: Path | None) -> Iterator[Path]:
-    """A folder of the test's own: in memory for contract tests that are not `on_disk`; kept on failure."""
-    is_in_memory = _has_mark(request, "contract") and not _has_mark(request, "on_disk")
-    if memory is None or not is_in_memory:
+    """A folder of the test's own, in memory unless the test is marked `on_disk`; kept on failure."""
+    if memory is None or _is_on_disk(request):
         yield request.getfixturevalue("tmp_path")
         return
-    _clear_done()
     name = re.sub(r"\W", "_", request.node.name)[:30]
     made = Path(tempfile.mkdtemp(prefix=f"{name}-", dir=memory))
     yield made
@@ -113,8 +112,8 @@ def tmp_path(request: pytest.FixtureRequest, memory: Path | None) -> Iterator[Pa
         _done.append(made)
 
 
-def _has_mark(request: pytest.FixtureRequest, name: str) -> bool:
-    return request.node.get_closest_marker(name) is not None
+def _is_on_disk(request: pytest.FixtureRequest) -> bool:
+    return request.node.get_closest_marker("on_disk") is not None
 
 
 def _clear_done() -> None:
@@ -124,11 +123,17 @@ def _clear_done() -> None:
 
 
 @pytest.fixture(autouse=True)
-def sealed_home(tmp_path_factory: pytest.TempPathFactory, monkeypatch: pytest.MonkeyPatch) -> Path:
+def sealed_home(
+    request: pytest.FixtureRequest,
+    memory: Path | None,
+    tmp_path_factory: pytest.TempPathFactory,
+    monkeypatch: pytest.MonkeyPatch,
+) -> Iterator[Path]:
     """Give the test a home directory of its own, and return it."""
+    _clear_done()
     base = tmp_path_factory.getbasetemp()
     # Not tmp_path: unit tests need no folder there, and others may count what is in it.
-    home = base / "homes" / str(next(_numbers))
+    home = (base if memory is None or _is_on_disk(request) else memory) / "homes" / str(next(_numbers))
     runtime = home / ".run"
     runtime.mkdir(parents=True, mode=0o700)
     git_settings = home / ".gitconfig"
@@ -164,7 +169,9 @@ def sealed_home(tmp_path_factory: pytest.TempPathFactory, monkeypatch: pytest.Mo
     }
     for name, value in sealed.items():
         monkeypatch.setenv(name, value)
-    return home
+    yield home
+    if not request.node.stash.get(_HAS_FAILED, False):
+        _done.append(home)
 
 
 @pytest.fixture

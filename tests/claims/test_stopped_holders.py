@@ -20,7 +20,7 @@ from landlane.api import Landlane
 from landlane.claims.model import Refused, Taken
 from landlane.errors import LandlaneError
 from landlane.testing.store_stress import Replay, all_entries
-from tests.support.sites import wait_until
+from tests.support.sites import let_time_pass, wait_until
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
@@ -32,6 +32,8 @@ T = TypeVar("T")
 
 ANSWER_SECONDS = 30.0
 READ_SECONDS = 5.0
+CLAIM_MS = 10_000
+SESSION_MS = 60_000
 PATH = "src/shared.py"
 BLOCK = "src/block.py"
 
@@ -146,9 +148,10 @@ def sleeper(repository: Path, store: str, start_sleeper: Callable[[Path], Sleepe
     return start_sleeper(repository)
 
 
-def take_over(repository: Path, *paths: str) -> Landlane:
-    """Wait until the leases are over, and take what they held."""
+def take_over(repository: Path, *paths: str, after_ms: int) -> Landlane:
+    """Let time pass until the leases are over, and take what they held."""
     successor = Landlane(repository, agent="successor")
+    let_time_pass(successor._house.store, after_ms)
     outcome = successor.claim(*paths, ttl="60s", wait="20s")
     assert isinstance(outcome, Taken), outcome
     return successor
@@ -170,10 +173,10 @@ def assert_unharmed(successor: Landlane, path: str, token: int) -> None:
 def test_a_sleeper_that_wakes_up_after_its_lease_is_refused_everywhere(
     repository: Path, sleeper: Sleeper
 ) -> None:
-    (token,), _ = sleeper.ask("claim", PATH, "1s")["answer"]
-    sleeper.ask("enter", BLOCK, "1s")
+    (token,), _ = sleeper.ask("claim", PATH, "10s")["answer"]
+    sleeper.ask("enter", BLOCK, "10s")
     sleeper.stop()
-    successor = take_over(repository, PATH, BLOCK)
+    successor = take_over(repository, PATH, BLOCK, after_ms=CLAIM_MS)
     new = successor.claims(PATH)[0].token
     assert new > token
     sleeper.go_on()
@@ -195,13 +198,13 @@ def test_a_sleeper_that_wakes_up_after_its_lease_is_refused_everywhere(
 def test_a_sleeper_whose_session_is_over_is_refused_everywhere(
     repository: Path, store: str, start_sleeper: Callable[[Path], Sleeper]
 ) -> None:
-    (repository / "landlane.toml").write_text('[sessions]\nlease = "5s"\n', encoding="utf-8")
+    (repository / "landlane.toml").write_text('[sessions]\nlease = "1m"\n', encoding="utf-8")
     sleeper = start_sleeper(repository)
-    (token,), _ = sleeper.ask("claim", PATH, "1s")["answer"]
-    sleeper.ask("enter", BLOCK, "1s")
+    (token,), _ = sleeper.ask("claim", PATH, "10s")["answer"]
+    sleeper.ask("enter", BLOCK, "10s")
     sleeper.stop()
     (repository / "landlane.toml").unlink()
-    successor = take_over(repository, PATH, BLOCK)
+    successor = take_over(repository, PATH, BLOCK, after_ms=SESSION_MS)
     await_end_of_session(successor)
     new = successor.claims(PATH)[0].token
     sleeper.go_on()
@@ -229,9 +232,9 @@ def run_command(repository: Path, session: str, *words: str) -> tuple[int, dict[
 
 def test_commands_of_a_sleeper_end_with_the_code_for_stale(repository: Path, sleeper: Sleeper) -> None:
     session = sleeper.ask("credentials")["answer"]
-    (token,), _ = sleeper.ask("claim", PATH, "1s")["answer"]
+    (token,), _ = sleeper.ask("claim", PATH, "10s")["answer"]
     sleeper.stop()
-    successor = take_over(repository, PATH)
+    successor = take_over(repository, PATH, after_ms=CLAIM_MS)
     new = successor.claims(PATH)[0].token
 
     assert run_command(repository, session, "renew", PATH)[0] == 4
@@ -248,13 +251,13 @@ def test_commands_of_a_sleeper_end_with_the_code_for_stale(repository: Path, sle
 def test_commands_of_a_session_that_is_over_end_with_the_code_for_stale(
     repository: Path, store: str, start_sleeper: Callable[[Path], Sleeper]
 ) -> None:
-    (repository / "landlane.toml").write_text('[sessions]\nlease = "5s"\n', encoding="utf-8")
+    (repository / "landlane.toml").write_text('[sessions]\nlease = "1m"\n', encoding="utf-8")
     sleeper = start_sleeper(repository)
     session = sleeper.ask("credentials")["answer"]
-    (token,), _ = sleeper.ask("claim", PATH, "1s")["answer"]
+    (token,), _ = sleeper.ask("claim", PATH, "10s")["answer"]
     sleeper.stop()
     (repository / "landlane.toml").unlink()
-    successor = take_over(repository, PATH)
+    successor = take_over(repository, PATH, after_ms=SESSION_MS)
     await_end_of_session(successor)
     new = successor.claims(PATH)[0].token
 

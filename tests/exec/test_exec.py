@@ -16,7 +16,7 @@ import pytest
 from landlane.sandbox.model import LANDLOCK
 from tests.exec.support import ROOT, Yard, weak_yard, yard
 
-pytestmark = [pytest.mark.acceptance, pytest.mark.sandbox]
+pytestmark = [pytest.mark.acceptance, pytest.mark.sandbox, pytest.mark.on_disk]
 
 __all__ = ["weak_yard", "yard"]
 

@@ -21,7 +21,7 @@ from tests.support.shell import LANDLANE, eventually
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
-pytestmark = [pytest.mark.acceptance, pytest.mark.sandbox]
+pytestmark = [pytest.mark.acceptance, pytest.mark.sandbox, pytest.mark.on_disk]
 
 __all__ = ["weak_yard", "yard"]
 

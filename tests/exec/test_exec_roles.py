@@ -16,7 +16,7 @@ from tests.support.shell import fingerprint
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
-pytestmark = [pytest.mark.acceptance, pytest.mark.sandbox]
+pytestmark = [pytest.mark.acceptance, pytest.mark.sandbox, pytest.mark.on_disk]
 
 # What each role may change, and what it may not; those that are not named here change nothing.
 MAY = {

@@ -23,7 +23,7 @@ if TYPE_CHECKING:
     from landlane.sandbox.model import Backend, Sandbox
     from landlane.testing.real_clients import Client
 
-pytestmark = [pytest.mark.client, pytest.mark.sandbox]
+pytestmark = [pytest.mark.client, pytest.mark.sandbox, pytest.mark.on_disk]
 
 FOLDER = clients_folder()  # read now: the sealed home of a test takes the variable away
 LIMIT_SECONDS = 100.0

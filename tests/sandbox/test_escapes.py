@@ -22,7 +22,7 @@ if TYPE_CHECKING:
 
     Matrix = dict[str, Any]
 
-pytestmark = [pytest.mark.integration, pytest.mark.sandbox]
+pytestmark = [pytest.mark.integration, pytest.mark.sandbox, pytest.mark.on_disk]
 
 NOBODY = 65534
 AS_ROOT, AS_PLAIN_USER = "root", "plain user"

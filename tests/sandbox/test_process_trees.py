@@ -35,7 +35,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
     from pathlib import Path
 
-pytestmark = [pytest.mark.integration, pytest.mark.sandbox]
+pytestmark = [pytest.mark.integration, pytest.mark.sandbox, pytest.mark.on_disk]
 
 WAIT_SECONDS = 30.0  # when a wait takes so long, something hangs
 

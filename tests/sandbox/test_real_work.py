@@ -21,7 +21,7 @@ if TYPE_CHECKING:
     from landlane.processes.child import Ended
     from landlane.sandbox.model import Backend, Sandbox
 
-pytestmark = [pytest.mark.integration, pytest.mark.sandbox]
+pytestmark = [pytest.mark.integration, pytest.mark.sandbox, pytest.mark.on_disk]
 
 LIMIT_SECONDS = 100.0
 

@@ -36,7 +36,7 @@ if TYPE_CHECKING:
 
     from landlane.processes.child import Ended
 
-pytestmark = [pytest.mark.integration, pytest.mark.sandbox]
+pytestmark = [pytest.mark.integration, pytest.mark.sandbox, pytest.mark.on_disk]
 
 LIMIT_SECONDS = 60.0
 

@@ -18,7 +18,7 @@ if TYPE_CHECKING:
     from landlane.sandbox.model import Backend, Sandbox
     from landlane.sandbox.start import SandboxedChild
 
-pytestmark = [pytest.mark.integration, pytest.mark.sandbox]
+pytestmark = [pytest.mark.integration, pytest.mark.sandbox, pytest.mark.on_disk]
 
 DONE = '{"type":"WorkComplete","version":1,"assignment":"T7-1","summary":"done"}'
 

@@ -21,7 +21,15 @@ from landlane.state import slots
 from landlane.state.slot_kinds import Slot, SlotRefused, SlotTaken
 from landlane.testing.repositories import git
 from tests.state.crowd import ask_crowd
-from tests.support.sites import MINUTE, SECOND, SQLITE_ONLY, Background, opened, wait_until
+from tests.support.sites import (
+    MINUTE,
+    SECOND,
+    SQLITE_ONLY,
+    Background,
+    let_time_pass,
+    opened,
+    wait_until,
+)
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -436,6 +444,7 @@ def test_a_dead_waiter_is_passed_over(live_site: Site) -> None:
     bob.wait(30)
 
     free(ann, slot)
+    let_time_pass(ann.context.store, 2 * SECOND)
 
     assert isinstance(waiter.result(15), SlotTaken)
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 import os
 import threading
 import time
-from typing import TYPE_CHECKING, Any, cast
+from typing import TYPE_CHECKING
 
 import pytest
 
@@ -19,7 +19,7 @@ from landlane.sessions import join as sessions
 from landlane.sessions.secrets import SecretFiles
 from landlane.store.mirror import Mirror, read_journal
 from landlane.testing.store_stress import Replay, all_entries
-from tests.support.sites import Background, Site, wait_until
+from tests.support.sites import Background, Site, let_time_pass, wait_until
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
@@ -138,14 +138,14 @@ def test_what_is_being_renewed_cannot_lapse_meanwhile(site: Site, monkeypatch: p
     ann = sessions.join(renewing, "ann").session
     bob = sessions.join(sweeping, "bob").session
     path = renewing.repository.pattern_of("src/a.py", "glob")
-    taken = take(renewing, ann, "src/a.py", 9000)
+    taken = take(renewing, ann, "src/a.py", 60_000)
     assert isinstance(taken, Taken)
-    rewind(renewing, 3000)
+    let_time_pass(renewing.store, 57_000)
     pause = Pause(renew.held_by)
     monkeypatch.setattr(renew, "held_by", pause)
     renewed = Background(lambda: renew.renew(renewing, ann, (path,)))
     assert pause.reached.wait(30)
-    wait_until(lambda: looking.store.view(lambda reading: reading.now) > taken.granted[0].until - 3000)
+    wait_until(lambda: looking.store.view(lambda reading: reading.now) > taken.granted[0].until - 57_000)
     other = Background(lambda: take(sweeping, bob, "elsewhere/*.py"))  # which sweeps what has lapsed
     other._thread.join(0.5)
     pause.go_on()
@@ -158,27 +158,13 @@ def test_what_is_being_renewed_cannot_lapse_meanwhile(site: Site, monkeypatch: p
 def test_a_short_lease_taken_late_in_a_long_session_goes_to_the_next_agent(site: Site) -> None:
     holder, other = site.context(), site.context()
     ann = sessions.join(holder, "ann").session
-    rewind(holder, ann.lease_ms - 60_000)  # it was last heard of long ago: its session has a minute left
+    let_time_pass(holder.store, ann.lease_ms - 60_000)  # its session has a minute left
     assert isinstance(take(holder, ann, "src/a.py", 90_000), Taken)
-    rewind(holder, 91_000)  # the lease is over, the session is not
+    let_time_pass(holder.store, 91_000)  # the lease is over, the session is not
     bob = sessions.join(other, "bob").session
     outcome = Background(lambda: take(other, bob, "src/a.py")).result(20)
     assert isinstance(outcome, Taken)
     assert_journal_makes_sense(site)
-
-
-def rewind(context: Context, milliseconds: int) -> None:
-    """Let time pass for all that is in the repository, without waiting for it."""
-    store = cast("Any", context.store)
-    instants = {"sessions": ("started_at", "seen_at", "lapses_at"), "claims": ("granted_at",)}
-
-    def work(_: object) -> None:
-        database = store.db if hasattr(store, "db") else store._reach()
-        for table, columns in instants.items():
-            changes = ", ".join(f"{column} = {column} - {milliseconds}" for column in columns)
-            database.execute(f"UPDATE {table} SET {changes} WHERE repository = '{store.repository}'")
-
-    store.change(work)
 
 
 def test_a_store_that_fails_after_the_commit_does_not_fail_the_claim(

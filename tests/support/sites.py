@@ -8,7 +8,7 @@ from __future__ import annotations
 import threading
 import time
 from contextlib import contextmanager
-from typing import TYPE_CHECKING, Generic, TypeVar
+from typing import TYPE_CHECKING, Any, Generic, TypeVar, cast
 
 import pytest
 
@@ -39,6 +39,7 @@ if TYPE_CHECKING:
     from landlane.platform.process_identity import Process
     from landlane.sessions.model import Session
     from landlane.settings.model import Settings
+    from landlane.store.interface import Store
     from landlane.store.journal_chain import Entry
 
 T = TypeVar("T")
@@ -52,6 +53,15 @@ POSTGRES_ONLY = pytest.mark.parametrize(
 SECOND = 1000
 MINUTE = 60 * SECOND
 WAIT_SECONDS = 30.0  # when a wait takes so long, something hangs
+
+# The columns that hold instants of the store's own clock.
+_INSTANTS = {
+    "sessions": ("started_at", "seen_at", "lapses_at"),
+    "claims": ("granted_at",),
+    "waiters": ("since", "alive_until"),
+    "slots": ("taken_at", "until", "freed_at"),
+    "runners": ("until",),
+}
 
 
 class Site:
@@ -294,3 +304,33 @@ def wait_until(is_so: Callable[[], bool], seconds: float = WAIT_SECONDS) -> None
     while not is_so():
         assert time.monotonic() < give_up_at, f"not so after {seconds} s"
         time.sleep(0.005)
+
+
+def let_time_pass(store: Store, milliseconds: int) -> None:
+    """Move every instant of the repository into the past, as if so much time had passed.
+
+    Waiters do not notice until they look again. To leave a known rest of a lease, and not to race with it on
+    a busy machine, take a long lease and let all but the rest of it pass.
+    """
+    opened_store = cast("Any", store)
+
+    def work(_: object) -> None:
+        database = opened_store.db if hasattr(opened_store, "db") else opened_store._reach()
+        for table, columns in _INSTANTS.items():
+            changes = ", ".join(f"{column} = {column} - {milliseconds}" for column in columns)
+            database.execute(f"UPDATE {table} SET {changes} WHERE repository = '{opened_store.repository}'")
+
+    opened_store.change(work)
+
+
+def outlive_lease(store: Store, session: Session) -> None:
+    """Let more time pass than the session's lease is long, and be sure that it is renewed meanwhile."""
+    for _ in range(2):
+        let_time_pass(store, session.lease_ms * 2 // 3)
+        due_at = store.view(lambda reading: reading.now) - session.lease_ms // 3
+
+        def has_shown_life(due_at: int = due_at) -> bool:
+            row = store.view(lambda reading: reading.one("session_get", session=session.id))
+            return row is not None and row[9] > due_at
+
+        wait_until(has_shown_life)

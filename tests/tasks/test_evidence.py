@@ -19,7 +19,7 @@ from landlane.tasks import pick as picking
 from landlane.tasks.model import NewTask
 from landlane.testing.repositories import git
 from landlane.values import replace
-from tests.support.sites import Agent, Background, Site, opened, wait_until
+from tests.support.sites import Agent, Background, Site, opened, outlive_lease, wait_until
 from tests.support.work_queue import add
 
 if TYPE_CHECKING:
@@ -281,13 +281,21 @@ def test_a_check_may_say_very_much_and_only_its_end_is_kept(bench: Bench) -> Non
     assert len(missing) < 5000
 
 
-def test_a_long_check_is_a_sign_of_life(bench: Bench) -> None:
-    bench.settle('[sessions]\nlease = "5s"\n')
+def test_a_long_check_is_a_sign_of_life(bench: Bench, live_site: Site) -> None:
+    bench.settle('[sessions]\nlease = "1m"\n')
     bench.agent.leave()
-    bench.agent = Agent(bench.agent.context, sessions.join(bench.agent.context, "bob"))
-    bench.begin(check="sleep 6")
+    joined = sessions.join(bench.agent.context, "bob")
+    go = bench.folder.parent / "go"
+    bench.agent = Agent(bench.agent.context, joined)
+    bench.begin(check=f"while ! test -e {go}; do sleep 0.02; done")
     bench.commit(src__a_py="1")
-    assert bench.done()[0] == "landing"
+    # As it was after a third of the lease, from when on the check is a sign of life.
+    old = replace(joined.session, seen_at=joined.session.seen_at - 60_000)
+    bench.agent = Agent(bench.agent.context, replace(joined, session=old))
+    checking = Background(bench.done)
+    outlive_lease(live_site.context().store, joined.session)
+    go.write_text("")
+    assert checking.result()[0] == "landing"
 
 
 def test_work_that_was_taken_away_during_the_check_is_not_believed(bench: Bench, live_site: Site) -> None:

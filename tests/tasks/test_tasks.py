@@ -15,7 +15,17 @@ from landlane.tasks import import_checklist as checklists
 from landlane.tasks import pick as picking
 from landlane.tasks import read as tasks_read
 from landlane.tasks.model import NewTask
-from tests.support.sites import MINUTE, SECOND, Agent, Background, Site, wait_until
+from landlane.values import replace
+from tests.support.sites import (
+    MINUTE,
+    SECOND,
+    Agent,
+    Background,
+    Site,
+    let_time_pass,
+    outlive_lease,
+    wait_until,
+)
 from tests.support.work_queue import add, end, state, take, take_nothing, task_kinds, try_to_add
 
 pytestmark = pytest.mark.contract
@@ -511,10 +521,11 @@ def test_a_waiter_wakes_when_a_path_is_released(live_site: Site) -> None:
 
 
 def test_a_waiter_wakes_when_an_owner_vanishes(live_site: Site) -> None:
-    ann = live_site.agent("ann", settings=Settings(session_lease_ms=4000))
+    ann = live_site.agent("ann", settings=Settings(session_lease_ms=60_000))
     bob = live_site.agent("bob")
     add(ann, "a", paths=["src/a.py"])
     take(ann)
+    let_time_pass(ann.context.store, 59_000)
     waiter = waiting(live_site, bob)
     assert got(waiter) == "T1"
 
@@ -523,10 +534,17 @@ def test_waiting_keeps_the_waiter_alive_and_has_an_end(
     live_site: Site, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(wait_for_task, "_LOOK_MS", 100)
-    bob = live_site.agent("bob", settings=Settings(session_lease_ms=4000))
-    outcome = wait_for_task.wait_for_task(bob.context, bob.session, "", 5000)
+    bob = live_site.agent("bob", settings=Settings(session_lease_ms=60_000))
+    # As it was after a third of the lease, from when on every look is a sign of life.
+    waiter = replace(bob.session, seen_at=bob.session.seen_at - 60_000)
+    waiting_call = Background(lambda: wait_for_task.wait_for_task(bob.context, waiter, "", HOUR))
+    outlive_lease(live_site.context().store, bob.session)
+    assert sessions.live_sessions(live_site.context())[0].id == bob.session.id
+    add(live_site.agent("ann"), "a")
+    assert isinstance(waiting_call.result(), picking.Picked)
+    end(bob, "T1")
+    outcome = wait_for_task.wait_for_task(bob.context, bob.session, "", 300)
     assert isinstance(outcome, picking.NothingReady)
-    assert sessions.live_sessions(bob.context)[0].id == bob.session.id
 
 
 def test_each_of_many_waiters_gets_another_task(live_site: Site) -> None:
