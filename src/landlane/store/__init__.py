@@ -1,1 +1,1 @@
-"""SQLite and PostgreSQL behind one interface; the journal chain; migrations."""
+"""SQLite and PostgreSQL behind one interface; the journal chain; the schema."""
