@@ -1,13 +1,12 @@
-"""Writing a small file so that whoever reads it finds the old one or the new one, and never half of it.
-
-What a file holds now, as it is remembered for whoever has seen it.
-"""
+"""Write a file atomically; digest and stamp of a file."""
 
 from __future__ import annotations
 
 import os
 
-# from files.py
+Seen = tuple[str, str]  # the content's digest, and the stamp by which an unchanged file is known quickly
+GONE: Seen = ("", "")
+_MOST_BYTES = 64 * 1024 * 1024  # beyond, the stamp has to do: reading it on every edit would be felt
 
 
 def write_whole(path: str, data: bytes | str, *, mode: int | None = None, is_durable: bool = False) -> None:
@@ -34,12 +33,6 @@ def write_whole(path: str, data: bytes | str, *, mode: int | None = None, is_dur
     except BaseException:
         os.unlink(scratch)
         raise
-
-
-# from flows/seeing.py
-
-GONE: Seen = ("", "")
-_MOST_BYTES = 64 * 1024 * 1024  # beyond, the stamp has to do: reading it on every edit would be felt
 
 
 def look_at(path: str) -> Seen:
@@ -71,6 +64,3 @@ def look_at(path: str) -> Seen:
 def stamp_of(found: os.stat_result) -> str:
     """What tells a file that was not touched since: all that a write changes, and what a replacement does."""
     return f"{found.st_mtime_ns}:{found.st_ctime_ns}:{found.st_size}:{found.st_ino}"
-
-
-Seen = tuple[str, str]  # the content's digest, and the stamp by which an unchanged file is known quickly

@@ -20,8 +20,7 @@ from landlane.tasks import read as tasks_read
 from landlane.tasks.add import add_task
 from landlane.tasks.attempt_model import ENDED
 from landlane.tasks.model import NewTask
-from landlane.workers.submit_abandoned import land_approved
-from landlane.workers.submit_abandoned_proved import submit_proved
+from landlane.workers.submit_abandoned import land_approved, submit_proved
 from tests.support.killing import git
 from tests.support.landing import Yard
 

@@ -12,7 +12,7 @@ from landlane.rules.model import read_rules
 from landlane.rules.report import count_violations
 from landlane.rules.versions import COMMAND, HOOK
 from landlane.rules.violations import CLAIM_CODES, CLAIM_FIRST, SYNC_FIRST, Watched, record_violation
-from landlane.sessions.notices_telling import take_untold
+from landlane.sessions.notices import take_untold
 from landlane.setup.rebuild_store import rebuild_store
 from tests.support.sites import MINUTE, SQLITE_ONLY, Background, opened
 

@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from landlane.platform.file_users_inhabitants import processes_in
+from landlane.platform.file_users import processes_in
 from landlane.platform.process_identity import Process
 from landlane.processes.tree import (
     Tree,

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING
 import pytest
 
 from landlane.errors import Malformed, NotAllowed
-from landlane.platform.file_users_inhabitants import processes_in
+from landlane.platform.file_users import processes_in
 from landlane.sandbox.bubblewrap import VARIABLE
 from landlane.sandbox.guarantees import describe
 from landlane.sandbox.model import (

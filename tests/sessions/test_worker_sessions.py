@@ -20,7 +20,7 @@ from landlane.sessions.notices import take_notices
 from landlane.setup.rebuild_store import rebuild_store
 from landlane.tasks import change as tasks
 from landlane.tasks import finish, read
-from landlane.tasks.change_task_handing import hand_back
+from landlane.tasks.hand_back import hand_back
 from tests.support.sites import SQLITE_ONLY, Agent, opened
 from tests.support.work_queue import add, end, state, take
 

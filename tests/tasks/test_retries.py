@@ -14,8 +14,8 @@ from landlane.sessions import join as sessions
 from landlane.settings.model import Settings
 from landlane.setup.rebuild_store import rebuild_store
 from landlane.tasks import change as tasks
-from landlane.tasks import change_task_handing as task_handing
 from landlane.tasks import finish, read
+from landlane.tasks import hand_back as task_handing
 from landlane.tasks import lineage as lineages
 from landlane.tasks import pick as picking
 from landlane.tasks import retry as retries

@@ -20,7 +20,7 @@ from landlane.app.open import open_house
 from landlane.cli.run_progress import LiveView, RunView
 from landlane.cli.terminal import Terminal
 from landlane.errors import StoreTransient
-from landlane.processes.fork_server import Forked, Foundry, _teller  # pyright: ignore[reportPrivateUsage]
+from landlane.processes.fork_server import Forked, ForkServer, _teller  # pyright: ignore[reportPrivateUsage]
 from landlane.processes.tree import look_at
 from landlane.protocol.worker.messages import Heartbeat, Progress
 from landlane.settings.model import Settings
@@ -196,8 +196,10 @@ def test_what_cannot_begin_is_told_and_left(works: Works, monkeypatch: pytest.Mo
     common = {"folder": str(works.root), "is_json": True}
 
     def run(before: Callable[[], object] = lambda: None) -> str:
-        foundry = Foundry([sys.executable, "-m", "landlane.cli.supervisor_server"], str(works.root), common)
-        orchestrator = Orchestrator(site, RunWish(workers=1), foundry, lambda *_: None)
+        fork_server = ForkServer(
+            [sys.executable, "-m", "landlane.cli.supervisor_server"], str(works.root), common
+        )
+        orchestrator = Orchestrator(site, RunWish(workers=1), fork_server, lambda *_: None)
         before()
         return dict(orchestrator.run().left)[task]
 
@@ -224,11 +226,13 @@ def test_a_run_waits_for_its_store(works: Works, monkeypatch: pytest.MonkeyPatch
     monkeypatch.setattr(orchestrating, "list_tasks", away_for_a_while)
     monkeypatch.chdir(works.root)
     common = {"folder": str(works.root), "is_json": True}
-    foundry = Foundry([sys.executable, "-m", "landlane.cli.supervisor_server"], str(works.root), common)
+    fork_server = ForkServer(
+        [sys.executable, "-m", "landlane.cli.supervisor_server"], str(works.root), common
+    )
     seen: list[Glance] = []
 
     site = open_house(str(works.root)).site(lambda _: None)
-    summary = Orchestrator(site, RunWish(workers=1), foundry, lambda *_: None).run(seen.append)
+    summary = Orchestrator(site, RunWish(workers=1), fork_server, lambda *_: None).run(seen.append)
 
     assert summary.done == (task,)
     assert sum("it is away" in one.trouble for one in seen) >= 2
@@ -250,10 +254,12 @@ def test_what_others_set_free_between_two_looks_is_begun(
 
     monkeypatch.chdir(works.root)
     common = {"folder": str(works.root), "is_json": True}
-    foundry = Foundry([sys.executable, "-m", "landlane.cli.supervisor_server"], str(works.root), common)
+    fork_server = ForkServer(
+        [sys.executable, "-m", "landlane.cli.supervisor_server"], str(works.root), common
+    )
     site = open_house(str(works.root)).site(lambda _: None)
 
-    assert Slow(site, RunWish(workers=1), foundry, lambda *_: None).run().done == (task,)
+    assert Slow(site, RunWish(workers=1), fork_server, lambda *_: None).run().done == (task,)
 
 
 def test_a_keeper_never_waits_for_whoever_should_listen() -> None:

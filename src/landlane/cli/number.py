@@ -10,7 +10,7 @@ if TYPE_CHECKING:
 def number(desk: Desk, kind: str, **options: str) -> int:
     """Give the next number."""
     from landlane.state.numbers import give_number
-    from landlane.state.to_json_slots import number_json
+    from landlane.state.to_json import number_json
 
     given = give_number(desk.house.context, desk.session(), kind, purpose=options["for"])
     answer = {"ok": True, **number_json(given)}
@@ -21,7 +21,7 @@ def number(desk: Desk, kind: str, **options: str) -> int:
 def numbers(desk: Desk, kind: str) -> int:
     """List every number of a kind."""
     from landlane.state.numbers import list_numbers
-    from landlane.state.to_json_slots import number_json
+    from landlane.state.to_json import number_json
 
     desk.show_life()
     rows = [number_json(one) for one in list_numbers(desk.house.context, kind)]

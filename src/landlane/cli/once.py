@@ -17,7 +17,7 @@ def once(desk: Desk, key: str, command: tuple[str, ...], again: bool, wait: str)
     from landlane.cli.command import heed_signals
     from landlane.processes.passthrough import check_command, run_through
     from landlane.state.once import run_once
-    from landlane.state.to_json_slots import once_json
+    from landlane.state.to_json import once_json
 
     cwd = desk.cwd
     check_command(command, cwd)

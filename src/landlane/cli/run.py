@@ -78,7 +78,7 @@ def _enter(desk: Desk, plan: str, *, force: bool) -> frozenset[str]:
 
 def _run(desk: Desk, wish: RunWish) -> int:
     from landlane.cli.run_progress import show_run
-    from landlane.processes.fork_server import Foundry
+    from landlane.processes.fork_server import ForkServer
     from landlane.tasks.read import list_tasks
     from landlane.workers.orchestrator import Orchestrator
     from landlane.workers.preflight import check_ready
@@ -92,8 +92,8 @@ def _run(desk: Desk, wish: RunWish) -> int:
         desk.terminal.note("there is nothing to do: landlane task add 'what is to be done' --path PATH")
     view = show_run(desk.terminal)
     common = {"folder": desk.cwd, "is_json": desk.terminal.is_json or view.is_live}
-    foundry = Foundry([sys.executable, "-m", "landlane.cli.supervisor_server"], desk.cwd, common)
-    orchestrator = Orchestrator(site, wish, foundry, view.hear)
+    fork_server = ForkServer([sys.executable, "-m", "landlane.cli.supervisor_server"], desk.cwd, common)
+    orchestrator = Orchestrator(site, wish, fork_server, view.hear)
     _heed(orchestrator)
     with view:
         summary = orchestrator.run(view.look)

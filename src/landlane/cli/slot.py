@@ -17,7 +17,7 @@ if TYPE_CHECKING:
 def take(desk: Desk, kind: str, name: str, amount: str, wait: str) -> int:
     """Take a slot and show it, or show who is in the way."""
     from landlane.state.slots import take_slot, wish_for
-    from landlane.state.to_json_slots import slot_outcome_json
+    from landlane.state.to_json import slot_outcome_json
 
     context = desk.house.context
     wish = wish_for(context, kind, name=name, amount=read_number(amount, "--amount") or 0)
@@ -56,7 +56,7 @@ def _complain(desk: Desk, answer: dict[str, Any]) -> None:
 def list_all(desk: Desk, kind: str) -> int:
     """List what is held."""
     from landlane.state.slots import list_slots
-    from landlane.state.to_json_slots import slot_json
+    from landlane.state.to_json import slot_json
 
     desk.show_life()
     rows = [slot_json(slot, desk.house.store) for slot in list_slots(desk.house.context, kind)]
@@ -70,7 +70,7 @@ def list_all(desk: Desk, kind: str) -> int:
 def free(desk: Desk, id: str) -> int:
     """Give a slot back."""
     from landlane.state.slots import free as free_slot
-    from landlane.state.to_json_slots import slot_json
+    from landlane.state.to_json import slot_json
 
     slot = free_slot(desk.house.context, desk.session(), id)
     answer = {"ok": True, "freed": slot.id, "slot": slot_json(slot, desk.house.store)}

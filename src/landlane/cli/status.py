@@ -94,7 +94,7 @@ def _work(desk: Desk) -> tuple[list[dict[str, Any]], list[dict[str, Any]], list[
     from landlane.landing.records import list_landings
     from landlane.landing.to_json import landing_json
     from landlane.state.slots import list_slots
-    from landlane.state.to_json_slots import slot_json
+    from landlane.state.to_json import slot_json
     from landlane.workspaces.records import list_workspaces
     from landlane.workspaces.to_json import workspace_json
 

@@ -49,8 +49,7 @@ def _do(place: Workplace, order: dict[str, Any], tell: Tell) -> None:
     if order["kind"] == "land":
         from landlane.landing.after_landing import is_shared
         from landlane.landing.wait import run_until
-        from landlane.workers.submit_abandoned import land_approved
-        from landlane.workers.submit_abandoned_proved import submit_proved
+        from landlane.workers.submit_abandoned import land_approved, submit_proved
 
         signal.signal(signal.SIGTERM, _leave)
         for step in (land_approved, submit_proved):

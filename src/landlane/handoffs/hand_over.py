@@ -14,7 +14,7 @@ from landlane.handoffs.model import ACCEPTED, REFUSED, SENT
 from landlane.handoffs.records import handed_to, newest_in
 from landlane.handoffs.text import cut, plain, tell_commands, tell_failed, tell_handoff
 from landlane.sessions.command_history import commands_in
-from landlane.sessions.notices_telling import take_untold
+from landlane.sessions.notices import take_untold
 from landlane.store import records
 from landlane.tasks.attempts import attempts_of
 from landlane.tasks.model import ANYBODY, branch_of, returned_branch_of

@@ -11,8 +11,7 @@ from landlane.protocol.hook_events import HOLD, NOTHING, Answer, deny, is_own_to
 from landlane.sessions.client_sessions import children_of, end_child
 from landlane.sessions.file_versions import forget
 from landlane.sessions.join import leave
-from landlane.sessions.notices import add_notice
-from landlane.sessions.notices_telling import take_untold
+from landlane.sessions.notices import add_notice, take_untold
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:

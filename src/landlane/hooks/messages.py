@@ -16,8 +16,7 @@ from landlane.journal.read import parse_leniently
 from landlane.rules.file import load_rules, load_version
 from landlane.rules.versions import acknowledgement_in, current_in, is_about_change, see_version
 from landlane.sessions.model import ends_at
-from landlane.sessions.notices import has_notices, take_notices
-from landlane.sessions.notices_telling import take_untold
+from landlane.sessions.notices import has_notices, take_notices, take_untold
 from landlane.values import value
 
 TYPE_CHECKING = False

@@ -16,7 +16,7 @@ from landlane.handoffs.records import handed_to
 from landlane.hooks.briefing.checkout import changed_paths
 from landlane.ids import digest
 from landlane.patterns.pattern import covers_branch
-from landlane.sessions.notices_telling import take_untold
+from landlane.sessions.notices import take_untold
 from landlane.tasks.model import ACTIVE, ANYBODY
 from landlane.tasks.rows import task_from
 from landlane.workspaces.other_sessions import open_workspaces

@@ -18,7 +18,7 @@ from landlane.landing import move_target as advancing
 from landlane.landing import records as operations
 from landlane.landing.forward_checkouts import follow_locally, forward_checkouts
 from landlane.landing.model import BOUNCED, EJECTED, LANDED
-from landlane.platform.file_users_inhabitants import processes_in
+from landlane.platform.file_users import processes_in
 from landlane.tasks.attempts import attempts_of
 from landlane.tasks.model import LANDING, REPORTED, REVIEW, WAITING, branch_of
 from landlane.tasks.read import list_tasks
@@ -119,7 +119,7 @@ def _close(site: Site, workspace: Workspace, give_up_at: float) -> str:
     while seen is not None and seen.state in (WORKSPACE_OPEN, CLOSING):
         try:
             if not _is_being_closed(site, seen):  # else the processes in it may be those that close it
-                inside = [pid for pid, _ in processes_in(seen.path, with_own_line=True) if pid != os.getpid()]
+                inside = [pid for pid, _ in processes_in(seen.path, include_own=True) if pid != os.getpid()]
                 if inside:
                     return f"{seen.id} stays open: process {inside[0]} is in it"
                 closed = close_workspace(site, None, seen, force=True)

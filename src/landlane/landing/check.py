@@ -1,7 +1,4 @@
-"""Run the configured checks on exactly one tree, in a test checkout that keeps its caches.
-
-The queue's own checkouts, in which it tests: found, and removed when nobody wants them any more.
-"""
+"""Run the declared checks on one tree, in a checkout of the queue that keeps its caches between runs."""
 
 from __future__ import annotations
 
@@ -38,9 +35,6 @@ if TYPE_CHECKING:
     from landlane.git.discovery import Checkout
     from landlane.processes.child import Ended
     from landlane.settings.model import Settings
-
-
-# from flows/checking.py
 
 _NOBODY = (*PLACES, "LANDLANE_SESSION", "LANDLANE_AGENT", "LANDLANE_STORE")
 _NOT_FOUND = (126, 127)
@@ -329,9 +323,6 @@ def lock_alone(path: str) -> int:
         os.close(file)
         return -1
     return file
-
-
-# from flows/benches.py
 
 
 def find_benches(home: Checkout) -> list[str]:

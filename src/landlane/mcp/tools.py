@@ -217,7 +217,7 @@ def _next(call: Call, role: str = "") -> dict[str, Any]:
 
         missing = bring_reviewed(house.context, house.site, outcome.task)
     if call.is_given_up() and not outcome.is_resumed:
-        from landlane.tasks.change_task_handing import hand_back
+        from landlane.tasks.hand_back import hand_back
 
         hand_back(house.context, session, outcome.task.id, "the client had stopped waiting when it was taken")
     return {

@@ -1,4 +1,4 @@
-"""Who uses a file or a folder now, as far as /proc tells: open files, working folders, and running gits."""
+"""Which processes have a file open or work in a folder, read from /proc."""
 
 from __future__ import annotations
 
@@ -67,6 +67,15 @@ def working_folder(pid: int) -> str:
         return ""
 
 
+def processes_in(folder: str, *, include_own: bool = False) -> list[tuple[int, str]]:
+    """Return pid and name of the processes whose working folder or an open file is inside of a folder.
+
+    This process and its parents are left out, unless `include_own` is set.
+    """
+    skipped = set[int]() if include_own else _own_line()
+    return [(pid, _name_of(pid) or "?") for pid in _pids() if pid not in skipped and _lives_in(pid, folder)]
+
+
 def describe_process(pid: int) -> str:
     """A process in words."""
     return f"process {pid} ({_name_of(pid) or 'gone'})"
@@ -108,3 +117,32 @@ def _git_dirs(pid: int, cwd: str) -> list[str]:
 
 def _is_below(path: str, folder: str) -> bool:
     return path == folder or path.startswith(folder.rstrip("/") + "/")
+
+
+def _own_line() -> set[int]:
+    """Return the pids of this process and its parents."""
+    line, pid = set[int](), os.getpid()
+    while pid > 1:
+        line.add(pid)
+        try:
+            with open(f"/proc/{pid}/stat", encoding="ascii", errors="replace") as file:
+                pid = int(file.read().rpartition(")")[2].split()[1])
+        except (OSError, ValueError, IndexError):
+            break
+    return line
+
+
+def _lives_in(pid: int, folder: str) -> bool:
+    try:
+        if _is_below(os.readlink(f"/proc/{pid}/cwd"), folder):
+            return True
+        return any(_is_below(_target(pid, number), folder) for number in os.listdir(f"/proc/{pid}/fd"))
+    except OSError:
+        return False  # it has ended, or belongs to another user
+
+
+def _target(pid: int, number: str) -> str:
+    try:
+        return os.readlink(f"/proc/{pid}/fd/{number}")
+    except OSError:
+        return ""

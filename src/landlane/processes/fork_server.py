@@ -118,7 +118,7 @@ class Forked:
         self.file = -1
 
 
-class Foundry:
+class ForkServer:
     """The starter's side: has a helper, another one when it was killed, and hands it orders."""
 
     def __init__(self, command: Sequence[str], cwd: str, common: dict[str, Any]) -> None:

@@ -1,7 +1,4 @@
-"""A child whose output passes through to ours while the end of it is kept, as for `once`.
-
-What operations need to run a command: somebody who starts it, and tells how it ended.
-"""
+"""Run a command with its output passed through and the end of it kept, as for `once`."""
 
 from __future__ import annotations
 
@@ -18,9 +15,6 @@ from landlane.processes.child import Child, Ended
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
-
-
-# from runners/passing.py
 
 _TAIL_BYTES = 65_536
 _READ = 65_536
@@ -129,9 +123,6 @@ def _pass_on(target: int, data: bytes) -> None:
             data = data[os.write(target, data) :]
     except OSError:
         return
-
-
-# from ports/runner.py
 
 
 class Ending(Protocol):

@@ -173,7 +173,7 @@ def _take_path(site: Site, path: str) -> bool:
 
 def _clear_leftover(site: Site, rescue: Rescue, path: str) -> None:
     """Remove what an earlier restoring left at its own place, if nobody is there and nothing is at stake."""
-    from landlane.platform.file_users_inhabitants import processes_in
+    from landlane.platform.file_users import processes_in
     from landlane.rescue.at_risk import is_anything_at_stake
     from landlane.rescue.git_state import KEPT
 

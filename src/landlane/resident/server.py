@@ -17,7 +17,7 @@ import time
 from concurrent.futures import ThreadPoolExecutor
 
 from landlane.platform.socket_peer import is_welcome, peer_of
-from landlane.processes.fork_server_forking import Forkery
+from landlane.processes.prefork_server import PreforkServer
 from landlane.resident.messages import (
     BEGUN,
     ERR,
@@ -78,7 +78,7 @@ class Broker:
         self._code = code_stamp()
         self._code_seen_at = time.monotonic()
         # Before any thread begins, and before the socket is there.
-        self._forkery = Forkery(_call_with(doors.run_call), _too_many, doors.warm_up, [post.file])
+        self._prefork = PreforkServer(_call_with(doors.run_call), _too_many, doors.warm_up, [post.file])
         self._pool = ThreadPoolExecutor(THREADS, thread_name_prefix="hook")
         self._selector = selectors.DefaultSelector()
         self._open: dict[int, _Half | _Hold] = {}
@@ -86,7 +86,7 @@ class Broker:
         self._guard = threading.Lock()
         self._last_at = time.monotonic()
         self._why_not = ""
-        self._forkery_lives = True
+        self._prefork_lives = True
 
     def serve(self) -> str:
         """Serve until there is a reason to end; tells which."""
@@ -102,7 +102,7 @@ class Broker:
         finally:
             self._post.leave()
             listener.close()
-            self._forkery.close()
+            self._prefork.close()
             self._pool.shutdown(wait=True)
         return why
 
@@ -127,7 +127,7 @@ class Broker:
             return "its lock or its socket is gone"
         if self._is_outdated(_LOOK_SECONDS):
             return "the package has changed"
-        if not self._forkery_lives:
+        if not self._prefork_lives:
             return "its helper is gone"
         is_held = any(isinstance(one, _Hold) for one in self._open.values())
         if self._busy or is_held:
@@ -272,7 +272,7 @@ class Broker:
         try:
             with os.fdopen(os.dup(request), "wb") as file:
                 file.write(body)
-            self._forkery_lives = self._forkery.hand_over([connection.fileno(), request])
+            self._prefork_lives = self._prefork.hand_over([connection.fileno(), request])
         finally:
             os.close(request)
             connection.close()

@@ -1,6 +1,6 @@
-"""Violations of rules, in the journal under the rule that was broken.
+"""Record in the journal that a rule was violated.
 
-What a guard refuses is recorded where it is refused: the refusal itself goes on as it was.
+`Watched` records a refusal where it is raised, and lets it pass unchanged.
 """
 
 from __future__ import annotations
@@ -15,9 +15,6 @@ if TYPE_CHECKING:
     from landlane.context import Context
     from landlane.sessions.model import Session
 
-
-# from operations/catches.py
-
 # The rules that guards watch over, by the short names that RULES.md gives them.
 CLAIM_FIRST = "claim before you change"
 SYNC_FIRST = "sync before you deploy"
@@ -25,6 +22,9 @@ VERIFY_FIRST = "verify before done"
 MEMORY_FIRST = "load memory before acting"
 STAY_IN_ROLE = "stay in your role"
 _MOST_PATHS = 50
+# What a refusal must be called to count as a broken rule; a remote that cannot be reached breaks none.
+CLAIM_CODES = frozenset({"CLAIM_HELD", "NOT_CLAIMED", "OUTSIDE_CLAIMS"})
+SYNC_CODES = frozenset({"BEHIND", "NOT_LANDED", "DIRTY", "OLDER_THAN_LIVE"})
 
 
 def record_violation(
@@ -42,13 +42,6 @@ def record_violation(
     if paths:
         facts["paths"] = list(paths[:_MOST_PATHS])
     context.change(lambda tx: tx.record("rule.violated", *who, facts))
-
-
-# from operations/catching.py
-
-# What a refusal must be called to count as a broken rule; a remote that cannot be reached breaks none.
-CLAIM_CODES = frozenset({"CLAIM_HELD", "NOT_CLAIMED", "OUTSIDE_CLAIMS"})
-SYNC_CODES = frozenset({"BEHIND", "NOT_LANDED", "DIRTY", "OLDER_THAN_LIVE"})
 
 
 @value

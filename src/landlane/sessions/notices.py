@@ -1,6 +1,7 @@
-"""Notices: what a session must hear of, kept until it was told, and told once.
+"""Messages for a session, each delivered once.
 
-What a session that ended was not told, the next one of the same agent hears.
+A message that a session did not get before it ended goes to the next session of the same agent. Items of a
+list (`take_untold`) are not journaled: after a rebuild of the store they may be delivered a second time.
 """
 
 from __future__ import annotations
@@ -9,11 +10,15 @@ from landlane.store import records
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
+    from collections.abc import Sequence
+
     from landlane.context import Context
     from landlane.store.interface import Change, Reading
 
 _NOUN = "notice"
 _MOST = 20
+_TOLD = "told"
+_MOST_TOLD = 1000
 
 
 def add_notice(tx: Change, session: str, text: str) -> None:
@@ -55,3 +60,31 @@ def take_notices(context: Context, session: str) -> list[str]:
         return told
 
     return context.change(work)
+
+
+def told_in(reading: Reading, subject: str) -> set[str]:
+    """Return the items that were delivered about a subject before."""
+    found = records.find(reading, _TOLD, subject)
+    return set(found["items"]) if found is not None else set()
+
+
+def take_untold(context: Context, session: str, subject: str, items: Sequence[str]) -> list[str]:
+    """Return the items never delivered about this subject, and record them as delivered."""
+    told = context.store.view(lambda reading: told_in(reading, subject))
+    if told.issuperset(items):
+        return []
+
+    def work(tx: Change) -> list[str]:
+        known = records.lock(tx, _TOLD, subject)
+        before: list[str] = known["items"] if known is not None else []
+        new = [item for item in dict.fromkeys(items) if item not in set(before)]
+        document = {
+            "id": subject,
+            "state": "told",
+            "session": session,
+            "items": [*before, *new][-_MOST_TOLD:],
+        }
+        records.put_quietly(tx, _TOLD, document)
+        return new
+
+    return context.store.change(work, areas={f"//told:{subject}": True}, is_durable=False)

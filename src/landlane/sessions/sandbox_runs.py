@@ -1,6 +1,6 @@
-"""Runs: commands that were started in a sandbox, each with all that must be found again when it ends.
+"""Records of commands that run in a sandbox.
 
-Runs as the store knows them: begun before anything is made, and over when nothing of them is left.
+A record is written before anything is created for the run, and ends when nothing of it is left.
 """
 
 from __future__ import annotations
@@ -19,12 +19,10 @@ if TYPE_CHECKING:
     from landlane.sessions.model import Session
     from landlane.store.interface import Change
 
-
-# from domain/runs.py
-
 RUNNING = "running"
 ENDED = "ended"
 _NOTHING: Mapping[str, Any] = {}
+_NOUN = "run"
 
 
 @value
@@ -64,11 +62,6 @@ def tree_of(run: Run) -> Tree:
 def tree_facts(tree: Tree) -> dict[str, Any]:
     """A tree as a record keeps it."""
     return {"id": tree.id, "root": as_dict(tree.root), "is_wrapped": tree.is_wrapped}
-
-
-# from operations/runs.py
-
-_NOUN = "run"
 
 
 def begin_run(context: Context, session: Session, tree: Tree, **facts: object) -> Run:

@@ -1,9 +1,7 @@
-"""Numbers: distinct and growing within a kind, and where in a path they stand once they are used.
+"""Give out numbers that no one else gets: distinct and growing over all worktrees and machines.
 
-Giving out numbers: distinct and growing over all worktrees and machines, and above all that stand in git.
-
-Git is asked before the transaction, which then takes the next number above both what git shows and what was
-given out before. A number that nobody used is reported, never given out again.
+Git is read before the transaction, which then takes the next number above both those in git and those given
+out before. A number that was never used is reported, but not given out again.
 """
 
 from __future__ import annotations
@@ -24,9 +22,6 @@ if TYPE_CHECKING:
     from landlane.sessions.model import Session
     from landlane.store.interface import Change
     from landlane.store.journal_chain import Entry
-
-
-# from domain/numbers.py
 
 LONGEST_PURPOSE = 200
 _LONGEST_KIND = 64
@@ -91,9 +86,6 @@ def state_of(number: int, kind: NumberKind, found: NumbersFound, *, is_over: boo
     if number in found.in_branches:
         return USED
     return ABANDONED if is_over and number not in found.in_trees else PENDING
-
-
-# from operations/numbers.py
 
 
 def give_number(context: Context, session: Session, kind: str, *, purpose: str = "") -> Number:

@@ -1,10 +1,8 @@
-"""What runs once: a run of a command under a key, and how a second caller finds it.
-
-Running a command at most once per key: who comes second waits for the first and hears how it ended.
+"""Run a command at most once per key: a second caller waits for the first and gets its result.
 
 The start is recorded with the process that runs it before the command begins, and the end with its exit code.
-A process that is gone without a recorded end has crashed: nobody can know how far it came, so it is neither
-taken for a success nor run again by itself.
+A process that is gone without a recorded end has crashed. It is unknown how far it came, so the run neither
+counts as a success nor is it repeated automatically.
 """
 
 from __future__ import annotations
@@ -28,10 +26,10 @@ if TYPE_CHECKING:
     from landlane.store.interface import Change, Reading, Row
     from landlane.store.journal_chain import Entry
 
-
-# from domain/once.py
-
 LONGEST_COMMAND = 1000
+_LOOK_SECONDS = 1.0
+_INTERRUPTED = 130  # what a shell says of a command that Ctrl-C ended
+_CANNOT_START = 126
 
 
 @value
@@ -71,19 +69,13 @@ class StillRunning:
     run: Run
 
 
-def exit_status(code: int) -> int:
-    """The exit code as a shell tells it: a signal is 128 and its number."""
-    return 128 - code if code < 0 else code
-
-
-# from operations/once.py
-
 if TYPE_CHECKING:
     Found = Run | Ran | RunCrashed | StillRunning
 
-_LOOK_SECONDS = 1.0
-_INTERRUPTED = 130  # what a shell says of a command that Ctrl-C ended
-_CANNOT_START = 126
+
+def exit_status(code: int) -> int:
+    """The exit code as a shell tells it: a signal is 128 and its number."""
+    return 128 - code if code < 0 else code
 
 
 def run_once(

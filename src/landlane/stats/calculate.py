@@ -1,8 +1,6 @@
-"""Counting how the work goes, from the journal and from what was booked; `metrics.py` says what is counted.
+"""Calculate all metrics of a period from the journal and the recorded usage; `metrics.py` defines them.
 
-A number that cannot be known says so, and why. A rate comes with what it was counted from.
-
-The numbers of a period, from the journal, what was booked, and who stands in line now.
+A number that cannot be known says so, with the reason. A rate comes with what it was counted from.
 """
 
 from __future__ import annotations
@@ -24,9 +22,6 @@ if TYPE_CHECKING:
     from landlane.store.journal_chain import Entry
     from landlane.usage.model import Total, UsageEntry
     from landlane.usage.period import Period
-
-
-# from domain/stats.py
 
 _LANDINGS = frozenset(f"landing.{verb}" for verb in ("testing", "requeued", "landed", "bounced"))
 
@@ -261,9 +256,6 @@ def _by_day(days: Sequence[str], found: Iterable[tuple[int, int]]) -> tuple[int,
         if day in sums:
             sums[day] += amount
     return tuple(sums.values())
-
-
-# from operations/stats.py
 
 
 def stats(context: Context, period: Period) -> Stats:

@@ -1,7 +1,4 @@
-"""Attempts: one worker's try at a task, from its start to its end, as the store remembers it.
-
-Attempts as the store knows them: begun when a task is taken by a worker, and over with what came of it.
-"""
+"""Attempts at a task in the store: begin, change, list."""
 
 from __future__ import annotations
 
@@ -16,12 +13,6 @@ if TYPE_CHECKING:
     from landlane.sessions.model import Session
     from landlane.store.interface import Change, Reading
     from landlane.tasks.model import Task
-
-
-# from domain/attempts.py
-
-
-# from operations/attempts.py
 
 _NOUN = "attempt"
 

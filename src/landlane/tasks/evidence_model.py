@@ -1,7 +1,4 @@
-"""Evidence: what must be seen before a task is believed to be done, by the kind of task.
-
-What judging evidence needs from outside: commits, files, and commands run where nobody can meddle.
-"""
+"""Kinds of evidence that a task is done, and what verifying needs from outside."""
 
 from __future__ import annotations
 
@@ -13,9 +10,6 @@ from landlane.values import value
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping
-
-
-# from domain/evidence.py
 
 COMMIT = "commit"  # a commit on the task's branch
 PATHS = "paths"  # what it changed lies inside the task's claims and declared paths
@@ -61,9 +55,6 @@ def needed(kind: str, kinds: Mapping[str, tuple[str, ...]]) -> tuple[str, ...]:
             hint=f"known: {', '.join(sorted(known))}; or name it under [tasks.evidence] in landlane.toml",
         )
     return known[kind]
-
-
-# from ports/evidence.py
 
 
 @value

@@ -1,11 +1,4 @@
-"""Tasks as the JSON that every door answers with.
-
-Attempts as the JSON that every door answers with.
-
-What a lineage has used of its budget, as JSON for programs and as lines for people.
-
-The pool of workers as JSON for programs and as lines for people.
-"""
+"""Tasks, attempts, retry budgets and the worker pool as JSON, and as lines for people."""
 
 from __future__ import annotations
 
@@ -25,9 +18,6 @@ if TYPE_CHECKING:
     from landlane.tasks.model import Lesson, Task
     from landlane.tasks.retry_rules import Limits, Lineage
     from landlane.tasks.worker_pool import Pool
-
-
-# from views/tasks.py
 
 
 def task_paths(task: Task) -> tuple[str, ...]:
@@ -89,9 +79,6 @@ def lesson_json(lesson: Lesson) -> dict[str, Any]:
     }
 
 
-# from views/attempts.py
-
-
 def attempt_json(attempt: Attempt) -> dict[str, Any]:
     """One attempt: who made it where, and what came of it. What it used is null where nobody knows."""
     return {
@@ -114,9 +101,6 @@ def attempt_json(attempt: Attempt) -> dict[str, Any]:
         "head": attempt.head or None,
         "usage": dict(attempt.usage) if attempt.usage is not None else None,
     }
-
-
-# from views/retries.py
 
 
 def lineage_json(
@@ -158,9 +142,6 @@ def lineage_lines(row: dict[str, Any]) -> list[str]:
         names = ", ".join(f"{one['id']} {one['state']}" for one in row["tasks"])
         lines.append(f"family        {names}")
     return lines
-
-
-# from views/pools.py
 
 
 def pool_json(pool: Pool) -> dict[str, Any]:

@@ -1,6 +1,6 @@
-"""The pool of workers: whether it runs, what its environment did to it, and how many of a kind it admits.
+"""Pause, slow down and resume the worker pool.
 
-The pool as the store knows it: paused when its environment is broken, slower when a provider asks.
+It pauses when its environment is broken, and slows down when a provider asks for it.
 """
 
 from __future__ import annotations
@@ -19,9 +19,6 @@ if TYPE_CHECKING:
     from landlane.sessions.model import Session
     from landlane.store.interface import Change, Reading
 
-
-# from domain/pools.py
-
 POOL = "pool"
 OPEN = "open"
 PAUSED = "paused"
@@ -31,6 +28,7 @@ WINDOW_MS = 3_600_000  # failures further apart have nothing to do with each oth
 SHORTEST_LULL_MS = 10_000  # those who were told together to slow down are one signal
 _MOST_KEPT = 50
 _LONGEST_KEPT = 500
+_AREA = {"//pool": True}  # two that write of it for the first time must not miss each other
 
 
 @value
@@ -111,11 +109,6 @@ def quickened(pool: Pool, kind: str, now: int) -> Pool:
     if limit > int(known.get("before") or 0):
         return replace(pool, admission={name: one for name, one in pool.admission.items() if name != kind})
     return replace(pool, admission={**pool.admission, kind: {**known, "limit": limit}})
-
-
-# from operations/pools.py
-
-_AREA = {"//pool": True}  # two that write of it for the first time must not miss each other
 
 
 def pool_in(reading: Reading) -> Pool:

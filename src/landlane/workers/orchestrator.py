@@ -26,7 +26,7 @@ from landlane.workers.admit import Admission, Refusal
 from landlane.workers.agents import role_for
 from landlane.workers.model import ALL_TAKEN, Glance, RunSummary, RunWish
 from landlane.workers.recover_attempts import close_left, end_orphaned
-from landlane.workers.submit_abandoned_proved import proved_waiting
+from landlane.workers.submit_abandoned import proved_waiting
 from landlane.workers.supervisor_processes import (
     AGAIN_SECONDS,
     LONGEST_PAUSE,
@@ -43,7 +43,7 @@ if TYPE_CHECKING:
     from typing import Any
 
     from landlane.context import Site
-    from landlane.processes.fork_server import Foundry
+    from landlane.processes.fork_server import ForkServer
     from landlane.reviews.model import Review
     from landlane.tasks.model import Task
     from landlane.workers.agents import Agent
@@ -63,14 +63,14 @@ class Orchestrator(Crew):
         self,
         site: Site,
         wish: RunWish,
-        foundry: Foundry,
+        fork_server: ForkServer,
         on_event: Callable[[str, dict[str, Any]], None],
     ) -> None:
         super().__init__(wish, on_event)
         self._over_before: set[str] = set()  # tasks that were over when the run began
         self._site = site
         self._context = site.context
-        self._foundry = foundry
+        self._fork_server = fork_server
         self._lander_at = 0.0
         self._idle_landers = 0
         self._seen_waiting: set[str] = set()
@@ -143,7 +143,7 @@ class Orchestrator(Crew):
             self._lander.signal(signal.SIGTERM)
             self._lander.wait(_LAST_SECONDS)
             self._lander = None
-        self._foundry.close()
+        self._fork_server.close()
         with contextlib.suppress(StoreError):  # whoever comes next does it
             self._try(self._clear_up)  # and no more: whoever lands now would be left behind by us
 
@@ -185,7 +185,7 @@ class Orchestrator(Crew):
         self._seen_waiting = waiting
         pause = min(_LANDER_PAUSE * 2**self._idle_landers, LONGEST_PAUSE)
         self._lander_at = time.monotonic() + pause
-        self._lander = self._foundry.begin({"kind": "land"})
+        self._lander = self._fork_server.begin({"kind": "land"})
 
     def _left_over(self) -> list[Review | Task]:
         """What was approved or proved, and whose author was gone before it could be submitted."""
@@ -286,7 +286,7 @@ class Orchestrator(Crew):
             "is_offline": self._wish.is_offline,
         }
         try:
-            forked = self._foundry.begin(order)
+            forked = self._fork_server.begin(order)
         except OSError as error:
             self._cannot_begin(task, str(error))
             return

@@ -1,23 +1,34 @@
-"""Land approved work whose author is gone."""
+"""Submit approved or verified work whose author or supervisor is gone."""
 
 from __future__ import annotations
 
-from landlane.errors import LandlaneError, StoreError
+from landlane.claims.model import EXCLUSIVE, Refused, Request
+from landlane.claims.take import take
+from landlane.errors import LandlaneError, Stale, StoreError
+from landlane.landing.failed_submission import send_back
+from landlane.landing.model import OPEN
+from landlane.landing.records import list_landings
 from landlane.landing.role_check import lander_role
 from landlane.landing.submit import submit_branch, why_out_of_reach
 from landlane.reviews.close import adopt
 from landlane.reviews.give_verdict import approved_waiting
 from landlane.sessions.join import join, leave
-from landlane.tasks.read import get_task
+from landlane.tasks.attempts import attempts_of
+from landlane.tasks.model import LANDING
+from landlane.tasks.read import get_task, list_tasks
 from landlane.tasks.retry import end_attempt
 from landlane.tasks.retry_rules import AttemptEnd
+from landlane.tasks.rows import pattern_pairs
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from landlane.context import Site
+    from landlane.context import Context, Site
     from landlane.reviews.model import Review
     from landlane.sessions.model import Session
     from landlane.tasks.evidence_model import Witness
+    from landlane.tasks.model import Task
+
+_MOST_FEEDBACK = 3500
 
 
 def land_approved(site: Site, witness: Witness, *, is_shared: bool) -> list[str]:
@@ -28,10 +39,12 @@ def land_approved(site: Site, witness: Witness, *, is_shared: bool) -> list[str]
     Raises:
         StoreError: the store is not to be had.
     """
-    return [_land(site, witness, review, is_shared=is_shared) for review in approved_waiting(site.context)]
+    return [
+        _land_review(site, witness, review, is_shared=is_shared) for review in approved_waiting(site.context)
+    ]
 
 
-def _land(site: Site, witness: Witness, review: Review, *, is_shared: bool) -> str:
+def _land_review(site: Site, witness: Witness, review: Review, *, is_shared: bool) -> str:
     context = site.context
     if why := why_out_of_reach(site, review.head):
         return f"{review.task} was approved at {review.head[:12]}, which is not here: {why}"
@@ -47,7 +60,7 @@ def _land(site: Site, witness: Witness, review: Review, *, is_shared: bool) -> s
     session = joined.session
     try:
         task = adopt(context, session, review.id)
-        return _submit(site, session, witness, review, task.branch, is_shared=is_shared)
+        return _submit_review(site, session, witness, review, task.branch, is_shared=is_shared)
     except StoreError:
         raise
     except LandlaneError as error:
@@ -56,7 +69,7 @@ def _land(site: Site, witness: Witness, review: Review, *, is_shared: bool) -> s
         leave(context, session)
 
 
-def _submit(
+def _submit_review(
     site: Site, session: Session, witness: Witness, review: Review, branch: str, *, is_shared: bool
 ) -> str:
     try:
@@ -69,10 +82,87 @@ def _submit(
             task=review.task,
             attempt=review.attempt,
             code="not_submitted",
-            feedback=told[:3500],
+            feedback=told[:_MOST_FEEDBACK],
             change=review.change or review.head,
             is_progress=True,
         )
         end_attempt(site.context, session, review.task, end)
         return f"{review.task} was approved, and cannot land: {told}"
     return f"{review.task} was approved at {review.head[:12]}, and lands as {landing.id}"
+
+
+def proved_waiting(context: Context) -> list[Task]:
+    """Tasks whose work a worker has proved, and that nobody goes on with: they stand in no queue."""
+    tasks = list_tasks(context, (LANDING,))
+    if not tasks:
+        return []
+    queued = {one.task for one in list_landings(context, OPEN)}
+    return [task for task in tasks if task.id not in queued and _is_abandoned(context, task)]
+
+
+def _is_abandoned(context: Context, task: Task) -> bool:
+    """Whether it was a keeper's, and that keeper's session is over: others land their work themselves."""
+    if not any(one.session == task.session for one in attempts_of(context, task.id)):
+        return False
+    row = context.store.view(lambda reading: reading.one("session_get", session=task.session))
+    return row is None or row[12] is not None
+
+
+def submit_proved(site: Site, witness: Witness, *, is_shared: bool) -> list[str]:
+    """Submit all of these, as they were proved; tells what was done. Who comes second finds nothing to do.
+
+    Raises:
+        StoreError: the store is not to be had.
+    """
+    return [_submit_task(site, witness, task, is_shared=is_shared) for task in proved_waiting(site.context)]
+
+
+def _submit_task(site: Site, witness: Witness, task: Task, *, is_shared: bool) -> str:
+    context = site.context
+    if task.head and (why := why_out_of_reach(site, task.head)):
+        return f"{task.id} was proved at {task.head[:12]}, which is not here: {why}"
+    here = context.processes.current()
+    joined = join(
+        context, f"lands-{task.id}", role=lander_role(site.settings, task), process=here, may_choose_role=True
+    )
+    session = joined.session
+    try:
+        if not _claim(context, session, task):
+            return f"{task.id} is proved, and others hold what it changes"
+        landing = submit_branch(site, session, witness, task.branch, task.id, is_shared=is_shared).landing
+    except StoreError:
+        raise
+    except Stale as error:
+        return f"{task.id}: {error.message}"  # somebody was quicker
+    except LandlaneError as error:
+        return _give_up(context, session, task, error)
+    finally:
+        leave(context, session)
+    return f"{task.id} was proved at {task.head[:12]}, and lands as {landing.id}"
+
+
+def _give_up(context: Context, session: Session, task: Task, error: LandlaneError) -> str:
+    """It will not be taken by asking again: the attempt has failed, and the next one is told why."""
+    told = f"{error.code}: {error.message}. {error.hint}"
+    end = AttemptEnd(
+        task=task.id,
+        attempt=task.attempt,
+        code="not_submitted",
+        feedback=told[:_MOST_FEEDBACK],
+        change=task.head,
+        is_progress=True,
+    )
+    try:
+        send_back(context, session, end)
+    except Stale as stale:
+        return f"{task.id}: {stale.message}"
+    return f"{task.id} was proved, and cannot be submitted: {told}"
+
+
+def _claim(context: Context, session: Session, task: Task) -> bool:
+    pattern_of = context.repository.pattern_of
+    patterns = tuple(pattern_of(text, kind) for text, kind in pattern_pairs(task.stored_paths))
+    if not patterns:
+        return True
+    wish = Request(patterns=patterns, mode=EXCLUSIVE, ttl_ms=session.lease_ms, task=task.id)
+    return not isinstance(take(context, session, wish), Refused)

@@ -25,7 +25,7 @@ from landlane.git.remove_checkout import (
 )
 from landlane.git.run import run_git
 from landlane.git.target import commit_at, find_target, tip_of
-from landlane.platform.file_users_inhabitants import processes_in
+from landlane.platform.file_users import processes_in
 from landlane.values import as_dict, replace, value
 from landlane.workspaces import records as operations
 from landlane.workspaces.environment import free_slots

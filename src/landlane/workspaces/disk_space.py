@@ -8,7 +8,7 @@ import stat
 
 from landlane.git.remove_checkout import remove_tree
 from landlane.git.run import run_git
-from landlane.platform.file_users_inhabitants import processes_in
+from landlane.platform.file_users import processes_in
 from landlane.workspaces import records as operations
 from landlane.workspaces.model import OPEN, Workspace
 

@@ -236,7 +236,7 @@ def _await_other(site: Site, begun: Workspace) -> None:
 
 def _check_mended(site: Site, left: Workspace) -> None:
     """Take back what another process has just left half way; a child of it may still be in the way."""
-    from landlane.platform.file_users_inhabitants import processes_in
+    from landlane.platform.file_users import processes_in
     from landlane.workspaces.recover import mend
 
     mend(site)

@@ -1,7 +1,4 @@
-"""Workspaces and rescues as the JSON that every door answers with.
-
-Commits as the JSON that every door answers with.
-"""
+"""Workspaces and commits as JSON."""
 
 from __future__ import annotations
 
@@ -14,9 +11,6 @@ if TYPE_CHECKING:
     from landlane.workspaces.commit import Made
     from landlane.workspaces.model import Workspace
     from landlane.workspaces.survey import Surveyed
-
-
-# from views/workspaces.py
 
 
 def workspace_json(workspace: Workspace) -> dict[str, Any]:
@@ -74,9 +68,6 @@ def size_text(size: int) -> str:
             break
         amount /= 1000
     return f"{amount:.0f} {unit}" if unit == "B" else f"{amount:.1f} {unit}"
-
-
-# from views/commits.py
 
 
 def commit_json(made: Made) -> dict[str, Any]:

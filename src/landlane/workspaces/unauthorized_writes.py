@@ -1,7 +1,4 @@
-"""Breaches: writes through a shell to what was not the writer's to change, until they are put right.
-
-Breaches as the store knows them: found, and ended by being undone, moved, accepted or made right.
-"""
+"""Record shell writes to paths that the writer may not change, until each is undone, moved or accepted."""
 
 from __future__ import annotations
 
@@ -16,9 +13,6 @@ if TYPE_CHECKING:
     from landlane.sessions.model import Session
     from landlane.store.interface import Change
 
-
-# from domain/breaches.py
-
 OPEN = "open"
 UNDONE = "undone"
 MOVED = "moved"
@@ -28,6 +22,7 @@ CLEARED = "cleared"
 HELD = "held"  # another session holds the path
 STRAY = "stray"  # it lies outside of the writer's workspace
 ROLE = "role"  # the writer's role may not change it
+_NOUN = "breach"
 
 
 @value
@@ -62,11 +57,6 @@ class Breach:
 def ref_of(breach_id: str) -> str:
     """The ref of a breach."""
     return f"refs/landlane/breaches/{breach_id}"
-
-
-# from operations/breaches.py
-
-_NOUN = "breach"
 
 
 def next_breach_id(context: Context) -> str:

@@ -1,4 +1,4 @@
-"""Release a task to another agent without failing it."""
+"""Hand a task back to the queue without failing it, for another agent."""
 
 from __future__ import annotations
 

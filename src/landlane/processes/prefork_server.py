@@ -1,7 +1,8 @@
-"""A helper process without threads that forks a child for each piece of work, with everything loaded already.
+"""A fork server without threads, forked early in a process that will have threads.
 
-A process with threads cannot fork safely, and starting an interpreter takes longer than most commands. So the
-helper is forked before the first thread begins, loads what the work needs, and from then on only forks.
+A process with threads cannot fork safely, and starting an interpreter takes longer than most commands. So
+this server is forked before the first thread starts, loads what the work needs, and then only forks.
+`fork_server` is the other kind: a program of its own, for a process that has the store open.
 """
 
 from __future__ import annotations
@@ -20,10 +21,10 @@ _MOST_CHILDREN = 128
 _MOST_FILES = 4
 
 
-class Forkery:
-    """Hands open files over to children that do `work` with them; they go on when the starter has ended.
+class PreforkServer:
+    """Pass open files to children that do `work` with them; children continue when the starter ends.
 
-    `spare` is done with the files instead when there are too many children.
+    When there are too many children, `spare` is called with the files instead.
     """
 
     def __init__(self, work: Work, spare: Work, warm_up: Callable[[], None], closes: Sequence[int]) -> None:
@@ -41,7 +42,7 @@ class Forkery:
         self._control = ours
 
     def hand_over(self, files: Sequence[int]) -> bool:
-        """Let a child work with these files, which stay open here; tells whether the helper still lives."""
+        """Let a child work with these files, which stay open here; return whether the server still runs."""
         try:
             socket.send_fds(self._control, [b"w"], list(files))
         except OSError:
@@ -49,7 +50,7 @@ class Forkery:
         return True
 
     def close(self) -> None:
-        """Let the helper end; children that work go on."""
+        """End the server; running children continue."""
         self._control.close()
         try:
             os.waitpid(self.pid, 0)
@@ -66,7 +67,7 @@ def _serve(control: socket.socket, work: Work, spare: Work, warm_up: Callable[[]
         told, files, _, _ = socket.recv_fds(control, 8, _MOST_FILES)
         if not told:
             return
-        children -= _bury(children)
+        children -= _reap(children)
         if children >= _MOST_CHILDREN:
             spare(files)
         elif os.fork() == 0:
@@ -88,8 +89,8 @@ def _do(control: socket.socket, work: Work, files: list[int]) -> None:
         os._exit(0)
 
 
-def _bury(children: int) -> int:
-    """How many children have ended since."""
+def _reap(children: int) -> int:
+    """Reap ended children; return how many."""
     ended = 0
     while ended < children and os.waitpid(-1, os.WNOHANG)[0]:
         ended += 1
