@@ -702,7 +702,7 @@ def test_a_broken_store_refuses(yard: Guarded) -> None:
         ("PRAGMA application_id=0x494C434B", "another program"),
     ],
 )
-def test_a_store_of_another_version_or_program_refuses(yard: Fenced, command: str, told: str) -> None:
+def test_a_store_of_another_version_or_program_refuses(yard: Guarded, command: str, told: str) -> None:
     for number in range(2):  # from the second commit on the fast path would allow it
         yard.stage("a.py", f"{number}\n")
         yard.ok("commit", "-q", "-m", "Work")
