@@ -6,6 +6,8 @@ BIN := .venv/bin
 STAGE := scripts/stage.sh
 # Give pytest more with ARGS, as in: make unit ARGS="-k claims -x"
 ARGS ?=
+# A run of all tests must prove every promise; one that ARGS narrows down need not.
+PROMISES := $(if $(ARGS),,--promises)
 # What `make quick` runs.
 QUICK := not (postgres or client or sandbox or slow)
 # Workers beyond eight cost more to start than they save.
@@ -33,9 +35,10 @@ check: .dev ## static checks only: format, lint, types, layers, generated pages
 	@$(STAGE) "check: module map" $(BIN)/python scripts/module_map.py --check
 	@$(STAGE) "check: reference" $(BIN)/python scripts/references.py --check
 	@$(STAGE) "check: worker protocol" $(BIN)/python scripts/worker_protocol.py --check
+	@$(STAGE) "check: promises" $(BIN)/python scripts/promises.py --check
 
 pytest: .dev .clients ## all tests
-	@$(STAGE) "tests" $(BIN)/python -m pytest $(PARALLEL) $(ARGS)
+	@$(STAGE) "tests" $(BIN)/python -m pytest $(PARALLEL) $(PROMISES) $(ARGS)
 
 soak: .dev ## the tests of races, kills and crashes, with many more rounds than `make test` has time for
 	@LANDLANE_RACES=10000 LANDLANE_TASK_ROUNDS=20 LANDLANE_HOOK_CALLS=1000 LANDLANE_COMMIT_ROUNDS=4 LANDLANE_TEST_STARTS=1 \
@@ -64,6 +67,7 @@ format: .dev ## format the code, update the generated pages
 	@$(BIN)/python scripts/module_map.py
 	@$(BIN)/python scripts/references.py
 	@$(BIN)/python scripts/worker_protocol.py
+	@$(BIN)/python scripts/promises.py
 
 demo: .run ## the story on a scratch repository
 	@$(BIN)/landlane demo

@@ -27,6 +27,8 @@ from tests.support.sites import Site
 if TYPE_CHECKING:
     from collections.abc import Generator, Iterator
 
+pytest_plugins = ["tests.support.promise_report"]
+
 # A shared machine can stall any single example; the test's own timeout still ends it.
 settings.register_profile("landlane", deadline=None, print_blob=True)
 settings.load_profile("landlane")

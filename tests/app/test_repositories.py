@@ -46,6 +46,10 @@ def test_a_repository_makes_its_id_once(site: Site) -> None:
     assert (site.repository / ".git" / "landlane" / "repository").read_text().strip() == first
 
 
+@pytest.mark.promise(
+    "repository.id-may-change",
+    "All state follows the repository to a new id from the settings.",
+)
 def test_everything_follows_the_repository_to_an_id_in_the_settings(site: Site) -> None:
     with opened(site) as house:
         ann, bob = joined(house, "ann"), joined(house, "bob")
@@ -84,6 +88,10 @@ def test_a_repository_on_a_file_system_that_ignores_case_ignores_it(site: Site) 
         assert refused(joined(house, "bob").claim("readme.MD"))[0].holder == "ann"
 
 
+@pytest.mark.promise(
+    "repository.case-may-change",
+    "The settings can change how paths are compared, and every claim follows.",
+)
 def test_the_settings_may_change_how_paths_are_compared(site: Site) -> None:
     with opened(site) as house:
         claims = granted(joined(house, "ann").claim("README.md", "Src/{Api,Web}/*.PY"))
@@ -148,6 +156,7 @@ def server(site: Site, request: pytest.FixtureRequest) -> PostgresServer | None:
     return request.getfixturevalue("postgres_server") if site.is_postgres else None
 
 
+@pytest.mark.promise("store.restored-tokens", "A store restored from a backup never issues a token twice.")
 @pytest.mark.own_database
 def test_a_store_from_a_backup_gives_out_no_token_twice(
     site: Site, server: PostgresServer | None, tmp_path: Path

@@ -25,6 +25,7 @@ def _lint_imports(folder: Path) -> subprocess.CompletedProcess[str]:
     )
 
 
+@pytest.mark.promise("house.imports-point-down", "No module imports from a layer above its own.")
 def test_the_tree_keeps_every_import_contract() -> None:
     verdict = _lint_imports(ROOT)
 

@@ -25,6 +25,10 @@ def package(tmp_path: Path) -> Path:
     return folder
 
 
+@pytest.mark.promise(
+    "house.every-module-says-what-it-is-for",
+    "The module map lists every module with the first line of its docstring.",
+)
 def test_the_map_is_what_the_modules_say() -> None:
     assert module_map.main(["--check"]) == 0
 

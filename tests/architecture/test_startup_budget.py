@@ -43,6 +43,10 @@ def _loaded_by(program: str) -> set[str]:
     return set(result.stderr.split())
 
 
+@pytest.mark.promise(
+    "cli.quick-start",
+    "Importing the command line loads neither the terminal libraries nor any heavy dependency.",
+)
 def test_importing_the_command_line_stays_light() -> None:
     loaded = _loaded_by("import landlane.cli.main")
 

@@ -41,6 +41,10 @@ def rounds_for(site: Site, processes: int) -> int:
     return int(ROUNDS[processes] * FACTOR / (5 if site.is_postgres else 1))
 
 
+@pytest.mark.promise(
+    "claims.one-winner",
+    "When many processes claim the same path at the same instant, exactly one gets it.",
+)
 @pytest.mark.timeout(LIMIT_SECONDS + 20)
 @pytest.mark.parametrize("kind", KINDS)
 @pytest.mark.parametrize("processes", ROUNDS)
@@ -54,6 +58,10 @@ def test_exactly_one_of_many_processes_gets_what_all_ask_for_at_once(
     assert told == {"claim.taken": rounds * (2 if kind == "sets" else 1), "session.joined": processes}
 
 
+@pytest.mark.promise(
+    "sessions.one-name-one-session",
+    "Processes that join under one name at the same time share one session.",
+)
 @pytest.mark.timeout(LIMIT_SECONDS + 20)
 def test_processes_that_join_under_one_name_at_once_are_one_session(live_site: Site) -> None:
     rounds = int((8 if live_site.is_postgres else 20) * FACTOR)

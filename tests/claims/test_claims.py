@@ -22,6 +22,11 @@ pytestmark = pytest.mark.contract
 # -------------------------------------------------------------------------------------------- refusing
 
 
+@pytest.mark.promise(
+    "claims.overlap-is-refused",
+    "A claim that overlaps another session's claim is refused with the holder, the end of its lease and a "
+    "hint.",
+)
 def test_an_overlapping_claim_is_refused_with_holder_end_and_hint(site: Site) -> None:
     ann, bob = site.agent("ann"), site.agent("bob")
     claim = granted(ann.claim("src/api/**", ttl_ms=10 * MINUTE, task="T7", note="moving the router"))[0]
@@ -70,6 +75,11 @@ OVERLAPPING = [
 ]
 
 
+@pytest.mark.promise(
+    "claims.overlap-is-exact",
+    "Two patterns that could match the same file, existing or not, conflict; this includes glob against "
+    "glob.",
+)
 @pytest.mark.parametrize(("theirs", "mine"), OVERLAPPING)
 def test_what_could_touch_the_same_file_is_refused(site: Site, theirs: str, mine: str) -> None:
     site.agent("ann").take(theirs)
@@ -91,6 +101,10 @@ DISJOINT = [
 ]
 
 
+@pytest.mark.promise(
+    "claims.disjoint-work-is-free",
+    "Patterns that can never match the same file are granted to different sessions.",
+)
 @pytest.mark.parametrize(("theirs", "mine"), DISJOINT)
 def test_what_can_never_touch_the_same_file_is_granted_to_both(site: Site, theirs: str, mine: str) -> None:
     ann, bob = site.agent("ann"), site.agent("bob")
@@ -111,6 +125,10 @@ def test_a_session_may_claim_inside_what_it_holds(site: Site) -> None:
 # --------------------------------------------------------------------------------------------- sharing
 
 
+@pytest.mark.promise(
+    "claims.shared-with-shared",
+    "Many sessions can hold a shared claim on a path that no session holds exclusively.",
+)
 def test_many_may_share_what_nobody_holds_alone(site: Site) -> None:
     agents = [site.agent(name) for name in ("ann", "bob", "cid")]
     for agent in agents:
@@ -123,6 +141,10 @@ def test_many_may_share_what_nobody_holds_alone(site: Site) -> None:
     ]
 
 
+@pytest.mark.promise(
+    "claims.shared-never-with-exclusive",
+    "A path with a shared claim cannot be claimed exclusively, and the other way round.",
+)
 def test_what_is_shared_cannot_be_had_alone(site: Site) -> None:
     site.agent("ann").take("CHANGELOG.md", is_shared=True)
 
@@ -153,6 +175,10 @@ def test_a_session_may_turn_its_share_into_the_whole_when_nobody_else_shares(sit
     assert bob.is_refused("CHANGELOG.md", is_shared=True).holder == "ann"
 
 
+@pytest.mark.promise(
+    "claims.release-gives-back-every-grant",
+    "Releasing a pattern releases every grant on it, shared and exclusive.",
+)
 def test_releasing_a_pattern_gives_back_every_grant_on_it(site: Site) -> None:
     ann, bob = site.agent("ann"), site.agent("bob")
     ann.take("CHANGELOG.md", is_shared=True)
@@ -187,6 +213,10 @@ def test_one_of_two_grants_on_a_pattern_can_be_released_by_its_token(site: Site)
 # ------------------------------------------------------------------------------- all, or what is free
 
 
+@pytest.mark.promise(
+    "claims.all-or-nothing",
+    "If one pattern of a claim is held, the whole claim is refused and every conflict is listed.",
+)
 def test_one_held_pattern_refuses_the_whole_set_and_every_obstacle_is_named(site: Site) -> None:
     site.agent("ann").take("src/a.py", "docs")
     bob = site.agent("bob")
@@ -197,6 +227,10 @@ def test_one_held_pattern_refuses_the_whole_set_and_every_obstacle_is_named(site
     assert bob.holds() == []
 
 
+@pytest.mark.promise(
+    "claims.partial-takes-what-is-free",
+    "With `partial`, free patterns are granted and the others are refused.",
+)
 def test_partial_grants_what_is_free_and_refuses_the_rest(site: Site) -> None:
     site.agent("ann").take("src/a.py")
     bob = site.agent("bob")
@@ -225,6 +259,10 @@ def test_a_pattern_named_twice_is_granted_once(site: Site) -> None:
 # ---------------------------------------------------------------------------------------------- tokens
 
 
+@pytest.mark.promise(
+    "claims.tokens-grow",
+    "Every grant gets a higher fencing token than all grants before it.",
+)
 def test_every_grant_gets_a_higher_token_whoever_takes_it(site: Site) -> None:
     ann, bob = site.agent("ann"), site.agent("bob")
     tokens: list[int] = []
@@ -238,6 +276,10 @@ def test_every_grant_gets_a_higher_token_whoever_takes_it(site: Site) -> None:
     assert {epoch_of(token) for token in tokens} == {epoch_of(tokens[0])}
 
 
+@pytest.mark.promise(
+    "claims.again-is-renewal",
+    "Claiming a pattern that the session already holds renews it under the same token.",
+)
 @pytest.mark.parametrize(
     ("first", "again"),
     [("src", "src/**"), ("src/**/*.py", "./src/**/*.py"), ("src/{a,b}.py", "src/{b,a}.py"), ("x:y", "x:y")],
@@ -287,6 +329,7 @@ def test_release_without_a_name_gives_back_all(site: Site) -> None:
     assert site.claims() == []
 
 
+@pytest.mark.promise("claims.release-records-commit", "A release records the commit in which the work ended.")
 def test_release_records_the_commit_it_ended_in(site: Site) -> None:
     ann = site.agent("ann")
     claim = ann.take("README.md")
@@ -325,6 +368,10 @@ def test_releasing_what_another_holds_is_refused_with_its_holder(site: Site) -> 
     assert caught.value.facts == {"pattern": "src", "holder": "ann", "until_at": claim.until, "task": "T1"}
 
 
+@pytest.mark.promise(
+    "claims.release-names-the-true-holder",
+    "Only the session that holds a path is named as its holder.",
+)
 def test_only_who_really_holds_it_is_named_as_its_holder(site: Site) -> None:
     site.agent("bob").take("src/*.ts")
 
@@ -402,6 +449,7 @@ def test_check_tells_who_may_change_a_path(site: Site) -> None:
     assert ann.check("src/api/users.py", claim.token).claim == claim
 
 
+@pytest.mark.promise("claims.own-is-not-in-the-way", "A session's own claims never conflict with each other.")
 def test_what_a_session_holds_nearby_is_not_in_its_own_way(site: Site) -> None:
     ann = site.agent("ann")
     ann.take("src/**/*.py")
@@ -410,6 +458,7 @@ def test_what_a_session_holds_nearby_is_not_in_its_own_way(site: Site) -> None:
     assert site.agent("bob").check("src/a.ts").state == "other"
 
 
+@pytest.mark.promise("claims.stale-token-is-refused", "The token of a grant that has ended is refused.")
 def test_check_refuses_the_token_of_a_grant_that_is_over(site: Site) -> None:
     ann = site.agent("ann")
     old = ann.take("src")
@@ -436,6 +485,7 @@ def test_claims_are_listed_in_the_order_of_their_grants_or_by_what_they_touch(si
 # ---------------------------------------------------------------------------------------------- limits
 
 
+@pytest.mark.promise("claims.thousand-at-once", "One call can claim up to a thousand patterns, and no more.")
 def test_a_thousand_patterns_can_be_claimed_at_once_and_no_more(site: Site) -> None:
     ann = site.agent("ann")
     names = [f"src/{number}.py" for number in range(1001)]
@@ -492,6 +542,10 @@ def test_a_note_and_a_task_are_kept_within_bounds(site: Site) -> None:
 # -------------------------------------------------------------------------------------- kinds of names
 
 
+@pytest.mark.promise(
+    "claims.literal-brackets",
+    "A literal claim treats brackets in a path as plain characters.",
+)
 def test_a_literal_claim_takes_brackets_as_they_are(site: Site) -> None:
     ann, bob = site.agent("ann"), site.agent("bob")
     granted(ann.claim("app/[id]/page.tsx", is_literal=True))

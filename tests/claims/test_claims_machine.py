@@ -539,6 +539,11 @@ def bare_repository(tmp_path_factory: pytest.TempPathFactory) -> Path:
     return make_repository(tmp_path_factory.mktemp("machine") / "repository")
 
 
+@pytest.mark.promise(
+    "claims.model",
+    "Whatever sessions and clocks do, the held claims match a simple model, and an exclusive claim never "
+    "has a second holder.",
+)
 @pytest.mark.timeout(600 * MORE)  # a failure is made small first, which takes its time
 def test_sqlite_agrees_with_the_model(bare_repository: Path) -> None:
     machine = type("SqliteMachine", (ClaimsMachine,), {"repository": bare_repository})

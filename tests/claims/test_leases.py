@@ -33,6 +33,10 @@ HOUR = 60 * MINUTE
 # ---------------------------------------------------------------------------------------------- ending
 
 
+@pytest.mark.promise(
+    "leases.end-frees",
+    "A claim is held until the last moment of its lease and is free after it.",
+)
 def test_a_claim_is_held_until_the_last_moment_of_its_lease_and_free_then(site: Site) -> None:
     ann, bob = site.agent("ann"), site.agent("bob")
     claim = ann.take("src", ttl_ms=10 * SECOND)
@@ -44,6 +48,10 @@ def test_a_claim_is_held_until_the_last_moment_of_its_lease_and_free_then(site: 
     assert bob.take("src").token > claim.token
 
 
+@pytest.mark.promise(
+    "leases.lapse-is-journaled-once",
+    "The expiry of a claim is written to the journal exactly once.",
+)
 def test_a_lapsed_claim_is_journaled_once(site: Site) -> None:
     ann, bob = site.agent("ann"), site.agent("bob")
     claim = ann.take("src", ttl_ms=10 * SECOND)
@@ -156,6 +164,7 @@ def test_what_a_session_wrote_while_it_was_being_ended_holds_nothing(site: Site)
 # -------------------------------------------------------------------------------------------- renewing
 
 
+@pytest.mark.promise("leases.life-renews-all", "A heartbeat renews everything that the session holds.")
 def test_a_sign_of_life_renews_everything_a_session_holds(site: Site) -> None:
     ann, bob = site.agent("ann"), site.agent("bob")
     ann.take("a", ttl_ms=10 * MINUTE)
@@ -174,6 +183,7 @@ def test_a_sign_of_life_renews_everything_a_session_holds(site: Site) -> None:
     assert site.kinds()[len(before) :] == ["claim.lapsed", "claim.taken"], "a sign of life is not journaled"
 
 
+@pytest.mark.promise("leases.every-act-is-life", "Every command of a session counts as a heartbeat.")
 @pytest.mark.parametrize(
     "act",
     [
@@ -223,6 +233,10 @@ def test_a_sign_of_life_does_not_bring_back_what_had_lapsed_before(site: Site) -
     assert bob.is_refused("long").until == site.now() + 20 * MINUTE
 
 
+@pytest.mark.promise(
+    "leases.ttl-is-a-lower-bound",
+    "A claim keeps its full lease however long ago its session was last seen.",
+)
 def test_a_claim_taken_long_after_the_last_sign_of_life_keeps_its_whole_lease(site: Site) -> None:
     ann, bob = site.agent("ann"), site.agent("bob")
     site.clock.advance(9 * MINUTE)  # less than a third of the session's lease: not worth a write
@@ -263,6 +277,10 @@ def test_renewing_without_a_name_renews_all_that_is_held(site: Site) -> None:
     assert {claim.until for claim in renewed} == {site.now() + 10 * MINUTE}
 
 
+@pytest.mark.promise(
+    "leases.late-renewal-is-a-new-grant",
+    "Renewing an expired claim that is still free is a new grant with a higher token.",
+)
 def test_renewing_a_lapsed_claim_that_is_free_is_a_new_grant_with_a_higher_token(site: Site) -> None:
     ann = site.agent("ann")
     claim = ann.take("src/**/*.py", ttl_ms=10 * SECOND, is_shared=True)
@@ -277,6 +295,10 @@ def test_renewing_a_lapsed_claim_that_is_free_is_a_new_grant_with_a_higher_token
     assert site.kinds()[-1] == "claim.taken"
 
 
+@pytest.mark.promise(
+    "leases.late-renewal-yields",
+    "Renewing an expired claim that another session holds fails as stale and names the holder.",
+)
 def test_renewing_a_lapsed_claim_that_another_holds_is_stale_and_names_the_holder(site: Site) -> None:
     ann, bob = site.agent("ann"), site.agent("bob")
     ann.take("src", ttl_ms=10 * SECOND)
@@ -328,6 +350,10 @@ def test_releasing_a_lapsed_claim_is_stale(site: Site) -> None:
     assert (caught.value.code, caught.value.exit_code) == ("LEASE_OVER", 4)
 
 
+@pytest.mark.promise(
+    "leases.released-is-forgotten",
+    "An expired claim that was taken again and released is no longer reported as expired.",
+)
 def test_a_lapse_is_forgotten_once_the_claim_was_taken_and_released_again(site: Site) -> None:
     ann = site.agent("ann")
     ann.take("src", ttl_ms=10 * SECOND)
@@ -371,6 +397,10 @@ def test_the_token_of_a_lapsed_claim_opens_nothing(site: Site) -> None:
     assert caught.value.code == "LEASE_OVER"
 
 
+@pytest.mark.promise(
+    "leases.renewals-are-not-overtaken",
+    "A renewal that has started is not overtaken by the end of the lease.",
+)
 @pytest.mark.parametrize("is_claimed_again", [True, False], ids=["claim", "renew"])
 def test_a_renewal_that_has_begun_is_not_overtaken_by_the_end_of_the_lease(
     site: Site, monkeypatch: pytest.MonkeyPatch, is_claimed_again: bool
@@ -458,6 +488,10 @@ def test_a_session_that_is_over_is_not_among_the_living(site: Site) -> None:
     assert bob.session.ended_at is None
 
 
+@pytest.mark.promise(
+    "leases.long-claim-keeps-the-session",
+    "A session lives at least as long as its longest claim.",
+)
 def test_a_session_with_a_long_claim_lives_as_long_as_the_claim(site: Site) -> None:
     ann = site.agent("ann", settings=Settings(session_lease_ms=MINUTE))
     bob = site.agent("bob", settings=Settings(session_lease_ms=24 * HOUR))
@@ -482,6 +516,10 @@ def test_a_session_with_a_long_claim_can_still_act_after_its_own_lease(site: Sit
     assert ann.holds() == ["src", "docs"]
 
 
+@pytest.mark.promise(
+    "leases.sleepers-are-refused",
+    "A process that wakes up after its session has ended cannot use that session.",
+)
 def test_a_sleeper_that_wakes_up_after_its_session_can_do_nothing(site: Site) -> None:
     ann = site.agent("ann")
     ann.take("src")
@@ -508,6 +546,10 @@ def test_a_sleeper_that_wakes_up_after_its_session_can_do_nothing(site: Site) ->
 # ------------------------------------------------------------------------------------- clocks and boots
 
 
+@pytest.mark.promise(
+    "leases.calendar-does-not-matter",
+    "A jump of the system time neither ends nor extends a lease.",
+)
 @pytest.mark.parametrize("jump_ms", [365 * 24 * HOUR, -365 * 24 * HOUR], ids=["forward", "back"])
 def test_a_jump_of_the_calendar_ends_no_lease_and_prolongs_none(site: Site, jump_ms: int) -> None:
     ann, bob = site.agent("ann"), site.agent("bob")
@@ -521,6 +563,10 @@ def test_a_jump_of_the_calendar_ends_no_lease_and_prolongs_none(site: Site, jump
     bob.take("src")
 
 
+@pytest.mark.promise(
+    "leases.restart-keeps-claims",
+    "Claims held before a restart of the machine are held after it.",
+)
 def test_what_was_held_before_a_restart_of_the_machine_is_held_after_it(site: Site) -> None:
     claim = site.agent("ann").take("src", ttl_ms=10 * MINUTE)
     site.clock.advance(MINUTE)
@@ -573,6 +619,10 @@ def ended_process(site: Site) -> Process:
         child.communicate(timeout=30)
 
 
+@pytest.mark.promise(
+    "leases.the-dead-give-way",
+    "The claims of a session whose processes have all died can be taken at once.",
+)
 def test_a_session_whose_processes_have_died_gives_way_at_once(site: Site, ended_process: Process) -> None:
     ann = site.agent("ann", process=ended_process)
     bob = site.agent("bob")
@@ -612,6 +662,7 @@ def test_a_process_elsewhere_is_never_taken_for_dead(site: Site, ended_process: 
     assert site.agent("bob").is_refused("src").holder == "ann"
 
 
+@pytest.mark.promise("leases.pids-are-reused", "A reused pid is not mistaken for the old process.")
 def test_a_pid_that_was_given_to_another_process_is_not_the_old_one(site: Site) -> None:
     current = site.context().processes.current()
     ann = site.agent("ann", process=replace(current, started=current.started - 1))

@@ -43,6 +43,11 @@ def test_what_nobody_is_near_is_granted_at_once(live_site: Site) -> None:
     ]
 
 
+@pytest.mark.promise(
+    "claims.quick-grants-are-the-same",
+    "A grant through the PostgreSQL fast path is identical to one through the full check, in the store and "
+    "in the journal.",
+)
 def test_a_quick_grant_is_the_same_as_one_that_was_judged(live_site: Site) -> None:
     ann = live_site.agent("ann")
     note = 'quoted " and \\ and {} , NULL and 日本 \u2028'

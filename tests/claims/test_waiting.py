@@ -69,6 +69,10 @@ def stand_in_line(
 # ----------------------------------------------------------------------------------------------- waking
 
 
+@pytest.mark.promise(
+    "waiting.woken-by-release",
+    "A waiting claim is woken when the paths it needs are released.",
+)
 @pytest.mark.usefixtures("no_polling")
 @pytest.mark.parametrize(
     "let_go",
@@ -107,6 +111,10 @@ def test_a_waiter_behind_another_is_woken_when_that_one_gives_up(live_site: Site
     granted(behind.result(20))
 
 
+@pytest.mark.promise(
+    "waiting.killed-holders-give-way",
+    "A waiter gets the claims of a killed process, even when it was killed during the wait.",
+)
 def test_a_waiter_gets_what_a_killed_process_held(live_site: Site, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(leases, "_GRACE_MS", 0)
     child = subprocess.Popen([sys.executable, "-c", "input()"], stdin=subprocess.PIPE)
@@ -168,6 +176,10 @@ def test_threads_that_wake_others_at_once_share_one_socket(
 # ----------------------------------------------------------------------------------------------- order
 
 
+@pytest.mark.promise(
+    "waiting.first-come-first-served",
+    "Waiting claims are granted in the order in which they arrived.",
+)
 def test_who_came_first_is_served_first(live_site: Site) -> None:
     ann = live_site.agent("ann")
     ann.take("src")
@@ -193,6 +205,10 @@ def test_who_came_first_is_served_first(live_site: Site) -> None:
     assert tokens == sorted(tokens)
 
 
+@pytest.mark.promise(
+    "waiting.order-over-sets",
+    "The order also holds between sets of patterns that overlap only in part.",
+)
 def test_the_order_holds_over_sets_that_overlap_only_in_part(live_site: Site) -> None:
     ann, bob, cid, dan = (live_site.agent(name) for name in ("ann", "bob", "cid", "dan"))
     ann.take("src/**", "docs/**")
@@ -222,6 +238,7 @@ def test_nothing_of_the_set_is_held_while_one_waits(live_site: Site) -> None:
     assert [claim.pattern for claim in granted(waiter.result())] == ["a", "b"]
 
 
+@pytest.mark.promise("waiting.newcomers-yield", "A new claim waits behind a queued claim that it overlaps.")
 def test_a_newcomer_yields_to_a_waiter_whose_wish_it_overlaps(live_site: Site) -> None:
     ann, bob, cid = (live_site.agent(name) for name in ("ann", "bob", "cid"))
     ann.take("a")
@@ -236,6 +253,7 @@ def test_a_newcomer_yields_to_a_waiter_whose_wish_it_overlaps(live_site: Site) -
     granted(waiter.result())
 
 
+@pytest.mark.promise("waiting.others-pass", "A new claim that overlaps no queued claim does not wait.")
 def test_a_newcomer_beside_the_line_does_not_wait(live_site: Site) -> None:
     ann, bob, cid = (live_site.agent(name) for name in ("ann", "bob", "cid"))
     ann.take("a")
@@ -297,6 +315,7 @@ def test_a_waiter_may_take_other_things_meanwhile(live_site: Site) -> None:
 # ------------------------------------------------------------------------------------------- giving up
 
 
+@pytest.mark.promise("waiting.every-wait-ends", "A wait ends at its time limit and leaves no trace.")
 def test_a_wait_ends_when_its_time_is_up(live_site: Site) -> None:
     ann, bob = live_site.agent("ann"), live_site.agent("bob")
     ann.take("src", task="T1")
@@ -363,6 +382,10 @@ def test_a_waiter_that_is_interrupted_leaves_the_line(
 # ----------------------------------------------------------------------------------------------- rings
 
 
+@pytest.mark.promise(
+    "waiting.rings-are-refused",
+    "Sessions that would deadlock are refused at once, with the names of the others.",
+)
 def test_two_who_would_wait_for_each_other_are_told_at_once(live_site: Site) -> None:
     ann, bob = live_site.agent("ann"), live_site.agent("bob")
     ann.take("a")
@@ -460,6 +483,7 @@ def waiting_process(live_site: Site) -> Iterator[Callable[[], subprocess.Popen[s
         child.communicate(timeout=30)
 
 
+@pytest.mark.promise("waiting.the-killed-are-passed-over", "A killed waiter is skipped after three seconds.")
 def test_a_killed_waiter_is_passed_over_after_three_seconds(
     live_site: Site, waiting_process: Callable[[], subprocess.Popen[str]]
 ) -> None:
@@ -537,6 +561,10 @@ class HeldUp:
         return
 
 
+@pytest.mark.promise(
+    "waiting.the-forgotten-push-nobody-out",
+    "A waiter whose entry was dropped queues again and displaces no other.",
+)
 def test_a_waiter_that_was_forgotten_stands_in_line_again_and_pushes_nobody_out(
     site: Site, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -559,6 +587,10 @@ def test_a_waiter_that_was_forgotten_stands_in_line_again_and_pushes_nobody_out(
     granted(first.result())
 
 
+@pytest.mark.promise(
+    "waiting.is-a-sign-of-life",
+    "Waiting counts as a heartbeat for everything the waiter holds.",
+)
 def test_waiting_is_a_sign_of_life(site: Site, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(waiting, "_BEAT_MS", 20)
     ann = site.agent("ann", settings=Settings(session_lease_ms=24 * 60 * MINUTE))
@@ -576,6 +608,10 @@ def test_waiting_is_a_sign_of_life(site: Site, monkeypatch: pytest.MonkeyPatch) 
     granted(waiter.result())
 
 
+@pytest.mark.promise(
+    "waiting.no-busy-waiting",
+    "A waiter keeps sleeping when the lease it waits for is renewed.",
+)
 def test_a_waiter_sleeps_on_when_the_lease_in_its_way_was_renewed(
     site: Site, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -596,6 +632,7 @@ def test_a_waiter_sleeps_on_when_the_lease_in_its_way_was_renewed(
     granted(waiter.result())
 
 
+@pytest.mark.promise("waiting.no-ghosts-after-a-restart", "No queue entry survives a restart of the machine.")
 @SQLITE_ONLY  # a server does not restart with the machines around it
 def test_nobody_waits_in_line_over_a_restart_of_the_machine(
     site: Site, monkeypatch: pytest.MonkeyPatch

@@ -42,6 +42,7 @@ def refusals(shell: Shell, *calls: tuple[str, list[str]], exit: int = 2) -> list
         return [shell.refuse(code, *words, exit=exit) for code, words in calls]
 
 
+@pytest.mark.promise("cli.bad-input-changes-nothing", "A command refused for its input changes nothing.")
 def test_patterns_that_cannot_be_claimed_change_nothing(busy: Shell) -> None:
     refusals(
         busy,
@@ -119,6 +120,10 @@ def test_labels_and_notes_that_cannot_be_kept_change_nothing(busy: Shell) -> Non
     )
 
 
+@pytest.mark.promise(
+    "claims.tokens-die-with-the-session",
+    "A token is refused once its grant has ended, even when its session no longer exists.",
+)
 def test_numbers_and_ids_that_are_none_change_nothing(busy: Shell) -> None:
     refusals(
         busy,
@@ -169,6 +174,10 @@ def test_a_noun_without_a_verb_shows_people_what_there_is(shell: Shell) -> None:
     assert "rebuild" in ended.err
 
 
+@pytest.mark.promise(
+    "cli.empty-is-not-none",
+    "An option with an empty value is never treated as an option that was not given.",
+)
 def test_a_value_that_was_empty_by_mistake_is_never_taken_for_none(busy: Shell) -> None:
     """`--token "$TOKEN"` without a token must not check nothing, nor `--as "$NAME"` act as the person."""
     refusals(
@@ -259,6 +268,10 @@ def test_a_note_near_what_the_kernel_allows_is_refused_in_words(busy: Shell) -> 
     assert ended.answer()["code"] == "TEXT_TOO_LONG"
 
 
+@pytest.mark.promise(
+    "cli.no-strange-letters",
+    "Control characters in names and notes never reach another user's terminal.",
+)
 def test_control_characters_of_others_do_not_reach_the_terminal(shell: Shell) -> None:
     shell.ask(
         "claim", "a\x1b]0;evil\x07b", "line\nbreak", "--literal", "--note", "\x1b[2J\r\n", "--as", "ann"

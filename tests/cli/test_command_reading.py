@@ -83,6 +83,10 @@ def spellings(draw: st.DrawFn, option: Option) -> list[str]:
     return draw(st.sampled_from([[f"{option.name}={value}"], [option.name, value]]))
 
 
+@pytest.mark.promise(
+    "cli.readers-agree",
+    "The fast argument parser and click parse every command line the same way.",
+)
 @given(words=calls())
 @settings(max_examples=400, suppress_health_check=[HealthCheck.function_scoped_fixture])
 def test_both_readers_hear_the_same(words: list[str], heard: list[Call]) -> None:

@@ -34,6 +34,10 @@ def branch_of(shell: Shell) -> str:
     return shell.git("branch", "--show-current").strip()
 
 
+@pytest.mark.promise(
+    "git.whole-tree-verbs",
+    "While other sessions work in a checkout, `landlane git` does not switch its branch.",
+)
 def test_three_shells_cannot_switch_branches_while_others_are_at_work(shared: Shell) -> None:
     (shared.folder / "src" / "b.py").write_text("bob's work, not committed\n")
     words = [LANDLANE, "git", "--json", "--as", "ann", "--", "switch", "topic"]

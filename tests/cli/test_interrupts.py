@@ -18,6 +18,14 @@ if TYPE_CHECKING:
 pytestmark = pytest.mark.acceptance
 
 
+@pytest.mark.promise(
+    "waiting.leaves-at-once",
+    "A process that is stopped while waiting leaves the queue at once.",
+)
+@pytest.mark.promise(
+    "cli.one-answer",
+    "Every command with --json prints exactly one JSON object, even when it is interrupted.",
+)
 @pytest.mark.parametrize(
     ("number", "exit"), [(signal.SIGINT, 130), (signal.SIGTERM, 143), (signal.SIGHUP, 129)], ids=str
 )

@@ -47,6 +47,10 @@ def set_up(world: World, client: Client) -> None:
     world.call("git", "checkout", "--quiet", "--", ".")
 
 
+@pytest.mark.promise(
+    "exec.real-clients",
+    "A real client works inside the sandbox: its role and the kernel restrict it, and permitted work lands.",
+)
 @pytest.mark.parametrize("backend", ["landlock", "bubblewrap"])
 def test_a_client_works_in_its_role_and_no_further(client: Client, world: World, backend: str) -> None:
     if backend == "bubblewrap" and not BWRAP.exists():

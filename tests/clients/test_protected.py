@@ -59,6 +59,10 @@ def test_a_free_file_is_edited_and_claimed_and_the_rules_are_told(client: Client
     assert result.told_model("Claim before you change")
 
 
+@pytest.mark.promise(
+    "hooks.real-clients",
+    "Real clients are refused a claimed file, and the model is told who holds it.",
+)
 def test_a_held_file_is_refused_and_the_model_told(client: Client, world: World) -> None:
     client = set_up(world, client)
     ask(world, "claim", "calc.py", "--as", "holder")

@@ -56,6 +56,10 @@ def played(tmp_path_factory: pytest.TempPathFactory) -> Played:
     return Played(shell, before, home, answer, Path(answer["folder"]))
 
 
+@pytest.mark.promise(
+    "demo.touches-nothing",
+    "The demo does not touch the repository, store or session it was started in.",
+)
 def test_the_demo_keeps_its_promises_and_touches_nothing_around_it(played: Played) -> None:
     ours = played.answer["ways"]["landlane"]
 
@@ -67,6 +71,10 @@ def test_the_demo_keeps_its_promises_and_touches_nothing_around_it(played: Playe
     assert _left_running(played.folder) == []
 
 
+@pytest.mark.promise(
+    "demo.table-is-true",
+    "Every figure in the demo's table can be verified from the files it leaves.",
+)
 def test_the_table_of_the_demo_is_found_again_by_plain_git(played: Played) -> None:
     for way, told in played.answer["ways"].items():
         found = _count(played.folder, way)
@@ -88,6 +96,10 @@ def test_what_the_demo_kept_can_be_looked_at_and_counted_again(played: Played) -
     assert refused.answer()["code"] == "NO_DEMO"
 
 
+@pytest.mark.promise(
+    "demo.leaves-nothing",
+    "Ctrl-C ends the demo with all its processes and removes its folder.",
+)
 def test_ctrl_c_leaves_no_process_and_no_folder(tmp_path: Path) -> None:
     # Neither a repository nor a home is there.
     folder = tmp_path / "t"

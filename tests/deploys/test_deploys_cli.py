@@ -180,6 +180,7 @@ def test_an_entry_on_its_way_to_the_same_paths_is_waited_for(shop: Shell) -> Non
     assert shop.ask("deploy", "anything", "--", "true")["ok"]
 
 
+@pytest.mark.promise("deploys.never-older", "A version older than the live one is not deployed.")
 def test_what_is_older_than_what_is_live_is_refused(shop: Shell) -> None:
     commit(shop, "two\n")
     shop.git("push", "--quiet")
@@ -326,6 +327,10 @@ def test_who_was_overtaken_has_not_made_anything_live(shop: Shell) -> None:
     assert states(shop) == ["failed"]
 
 
+@pytest.mark.promise(
+    "deploys.one-at-a-time",
+    "Deploys to one target never overlap, and each is checked again after its wait.",
+)
 def test_of_many_at_once_no_two_overlap(shop: Shell) -> None:
     script = "mkdir barrier && cp src/app.txt live.txt && rmdir barrier"
     agents = [shop.where(LANDLANE_AGENT=f"a{number}") for number in range(4)]

@@ -61,6 +61,10 @@ def at_gate(agent: Agent) -> str:
     return asked.id
 
 
+@pytest.mark.promise(
+    "watch.one-event-per-fact",
+    "The same fact is one event, however often and by however many watchers it is seen.",
+)
 def test_a_fact_is_one_event_however_often_and_by_whomever_it_is_seen(site: Site) -> None:
     ann = site.agent("ann")
     other = site.context()
@@ -84,6 +88,7 @@ def test_two_watchers_at_the_same_moment_write_it_once(live_site: Site) -> None:
     assert sum(sender.result() is not None for sender in senders) == 1
 
 
+@pytest.mark.promise("watch.changes-nothing", "A watcher writes events and changes nothing else.")
 def test_the_dead_and_the_stale_are_seen_and_left_alone(site: Site) -> None:
     ann, bob = site.agent("ann", process=DEAD), site.agent("bob")
     granted(ann.claim("src"))

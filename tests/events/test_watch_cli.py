@@ -121,6 +121,10 @@ def test_commits_and_dependencies_are_seen_once_and_nothing_is_fetched(shell: Sh
     ]
 
 
+@pytest.mark.promise(
+    "watch.told-once",
+    "Of several watchers one sends an event, and a receiver that has it never gets it again.",
+)
 def test_a_webhook_gets_each_event_once_from_two_watchers(shell: Shell, receiver: Receiver) -> None:
     configure(shell, f'[notify]\nwebhook = "{receiver.url}"\ncommand = "cat >> ../heard"\n')
     shell.ask("watch", "--once")
@@ -154,6 +158,10 @@ def test_a_webhook_gets_each_event_once_from_two_watchers(shell: Shell, receiver
     assert {watcher.exit for watcher in ended} == {0}
 
 
+@pytest.mark.promise(
+    "watch.killed-senders-repeat-nothing",
+    "A watcher that is killed while sending causes no duplicate delivery.",
+)
 def test_a_watcher_killed_while_it_sends_lets_nobody_hear_it_twice(shell: Shell, receiver: Receiver) -> None:
     configure(shell, f'[notify]\nwebhook = "{receiver.url}"\nlimit = "5s"\n')
     shell.ask("watch", "--once")

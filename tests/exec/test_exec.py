@@ -23,6 +23,10 @@ __all__ = ["weak_yard", "yard"]
 PLAIN_USER = 65_534
 
 
+@pytest.mark.promise(
+    "exec.works-inside",
+    "Claims, commits, reports and landings work inside the sandbox as they do outside.",
+)
 def test_claims_commits_reports_and_landings_work_inside(yard: Yard) -> None:
     task = yard.shell.ask("task", "add", "Add b", "--path", "src/b.py")["task"]["id"]
 
@@ -193,6 +197,10 @@ def test_what_was_not_committed_is_kept(yard: Yard) -> None:
     assert yard.shell.ask("task", "show", ended["task"])["task"]["state"] == "dropped"
 
 
+@pytest.mark.promise(
+    "exec.no-settings-obeyed",
+    "Nothing that an agent configures in its clone runs outside its sandbox.",
+)
 def test_no_setting_of_the_clone_is_obeyed_outside(yard: Yard) -> None:
     trap = yard.repository.parent / "trapped"
     ended = yard.script(

@@ -53,6 +53,7 @@ def start_words(mark: str, *, is_deaf: bool = False) -> tuple[str, ...]:
     return ("exec", "--role", "code", "--name", "ann", "--", "sh", "-c", script)
 
 
+@pytest.mark.promise("exec.nothing-is-lost", "Uncommitted changes of a stopped command are kept.")
 @pytest.mark.parametrize(
     ("yard", "number"),
     [
@@ -88,6 +89,10 @@ def draft_of(yard: Yard) -> str:
     return (back / "src" / "draft.py").read_text()
 
 
+@pytest.mark.promise(
+    "exec.nothing-goes-on",
+    "When the parent of a sandboxed command is killed, the next Landlane process ends the processes it left.",
+)
 @pytest.mark.parametrize(
     ("yard", "who"),
     [(LANDLOCK, "exec"), (LANDLOCK, "doctor"), (LANDLOCK, "resident"), (BUBBLEWRAP, "resident")],

@@ -45,6 +45,10 @@ def yard(request: pytest.FixtureRequest, tmp_path: Path) -> Iterator[Yard]:
     made.close()
 
 
+@pytest.mark.promise(
+    "exec.roles-hold",
+    "Whatever a sandboxed agent tries, only changes that its role allows reach the target branch.",
+)
 @pytest.mark.parametrize(
     ("role", "yard"), CASES, indirect=["yard"], ids=[f"{role}-{backend}" for role, backend in CASES]
 )

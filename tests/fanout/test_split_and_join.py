@@ -84,6 +84,10 @@ def test_all_joins_when_the_last_is_done_with_results_in_the_order_of_the_plan(s
     assert joins(site) == 1
 
 
+@pytest.mark.promise(
+    "fans.one-failure-is-one-failure",
+    "A failed branch stops no other, and the join receives all results and failures in order.",
+)
 def test_a_failing_branch_stops_no_other_and_the_join_is_told_of_all(site: Site) -> None:
     ann = site.agent("ann")
     add(ann, "All")
@@ -321,6 +325,10 @@ def test_a_branch_that_is_dropped_is_a_failure(site: Site) -> None:
     assert results(ann) == [("One", "dropped", "nobody can")]
 
 
+@pytest.mark.promise(
+    "fans.joined-once",
+    "However many branches end at the same instant, a split task continues exactly once.",
+)
 def test_sixteen_branches_that_end_at_the_same_instant_are_joined_once(live_site: Site) -> None:
     ann = live_site.agent("ann")
     add(ann, "All")

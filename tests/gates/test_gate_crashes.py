@@ -108,6 +108,10 @@ def standing(site: Site, context: Context, task_id: str) -> str:
     return "queue"
 
 
+@pytest.mark.promise(
+    "gates.killed-anywhere",
+    "A question or an answer that is killed at any step leaves the task with exactly one owner.",
+)
 def test_a_killed_question_or_answer_leaves_one_owner(live_site: Site) -> None:
     site = live_site
     ann = site.agent("ann")

@@ -82,6 +82,10 @@ def test_asking_the_same_again_finds_the_same_gate(site: Site) -> None:
     assert ask(ann, task, head="2" * 40).id == "G2"
 
 
+@pytest.mark.promise(
+    "gates.the-lease-stands-still",
+    "A session that waits for a person keeps its task and claims, however long that takes.",
+)
 def test_the_answer_gives_task_and_claims_back_to_a_silent_owner(site: Site) -> None:
     ann, eve = site.agent("ann"), person(site)
     task = with_task(ann)
@@ -108,6 +112,10 @@ def test_the_answer_gives_task_and_claims_back_to_a_silent_owner(site: Site) -> 
     assert get_task(ann.context, task).state == "ready"
 
 
+@pytest.mark.promise(
+    "gates.answers-outlive-their-owner",
+    "When the session that asked is gone, the next owner of the task sees the answer first.",
+)
 @pytest.mark.parametrize("gone", [DEAD, EARLIER], ids=["dead", "of an earlier boot"])
 def test_without_its_owner_the_task_goes_back_with_the_answer_as_a_lesson(site: Site, gone: Process) -> None:
     ann = site.agent("ann", process=gone)
@@ -170,6 +178,10 @@ def test_a_gate_is_withdrawn_by_who_asked_or_when_the_task_ends_otherwise(site: 
     assert gates.list_gates(ann.context) == []
 
 
+@pytest.mark.promise(
+    "gates.answers-are-bound",
+    "An approval counts for exactly the commit, file or command that was asked about.",
+)
 def test_the_riskiest_comes_first_and_an_approval_is_for_one_thing(site: Site) -> None:
     ann, eve = site.agent("ann"), person(site)
     kinds = ("taste", "approval", "financial", "credentials")

@@ -99,6 +99,10 @@ def test_without_an_answer_it_ends_with_seven_and_a_no_with_six(desk: Shell) -> 
     desk.refuse("TASK_NOT_YOURS", "gate", "ask", "T1", "--why", "x", "--as", "bob", exit=4)
 
 
+@pytest.mark.promise(
+    "gates.only-a-person-answers",
+    "No agent, role, subagent, tool or sandboxed caller can answer a question for a person.",
+)
 def test_no_agent_can_answer_and_what_moved_cannot_be_approved(desk: Shell) -> None:
     desk.refuse("WAITS_FOR_PERSON", "gate", "ask", "T1", "--why", "x", "--as", "ann", exit=7)
     joined = desk.ask("join", "ann")["session"]

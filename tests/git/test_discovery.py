@@ -138,6 +138,10 @@ def _dangle(git_dir: Path) -> None:
     git_dir.symlink_to("/nowhere/at/all")
 
 
+@pytest.mark.promise(
+    "repository.never-the-one-around",
+    "A broken repository is reported and never mistaken for the repository around it.",
+)
 @pytest.mark.parametrize(
     "damage", [_break_head, _break_objects, _empty, _point_to_nowhere, _write_garbage, _dangle]
 )

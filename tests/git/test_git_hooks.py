@@ -116,6 +116,10 @@ def yard(repository: Path) -> Iterator[Guarded]:
 # ------------------------------------------------------------------------------------------- in and out
 
 
+@pytest.mark.promise(
+    "git-hooks.undone-exactly",
+    "Removing our git hooks restores the config file byte for byte.",
+)
 @pytest.mark.parametrize(
     "config",
     [
@@ -256,6 +260,10 @@ def test_a_merge_counts_only_by_what_it_changes_itself(yard: Guarded) -> None:
     yard.ok("commit", "-q", "-m", "Merge", agent="bob")
 
 
+@pytest.mark.promise(
+    "git-hooks.foreign-paths",
+    "A plain git commit of a path that another session holds is refused, in every checkout.",
+)
 @pytest.mark.parametrize("kind", KINDS)
 def test_the_git_hooks_refuse_in_every_workspace(yard: Guarded, kind: str) -> None:
     opened = yard.open(kind=kind, agent="bob").workspace
@@ -309,6 +317,10 @@ def test_our_own_commit_passes_and_runs_the_users_hook_once(yard: Guarded) -> No
 # ------------------------------------------------------------------------------------ the user's own hooks
 
 
+@pytest.mark.promise(
+    "git-hooks.own-hooks-run",
+    "Every git hook of the user still runs, with git's own arguments and input.",
+)
 def test_every_hook_of_the_user_still_runs_with_gits_own_input(yard: Guarded) -> None:
     log = yard.repository / ".git" / "log"
     for name in ("pre-commit", "prepare-commit-msg", "commit-msg", "post-commit", "post-checkout"):
@@ -370,6 +382,10 @@ def test_hooks_of_a_former_hooks_path_go_on_running(repository: Path, is_relativ
 # -------------------------------------------------------------------------------------------- the override
 
 
+@pytest.mark.promise(
+    "git-hooks.person-overrides",
+    "A person can override a git hook with a reason that is recorded; an agent cannot.",
+)
 def test_a_person_overrides_with_a_reason_that_is_kept(yard: Guarded) -> None:
     yard.guard()
     yard.hold("ann", "a.py")
@@ -469,6 +485,11 @@ WAYS = {
 }
 
 
+@pytest.mark.promise(
+    "git-hooks.target",
+    "Once the target branch has landing checks, no git command outside the queue moves, renames or deletes "
+    "it.",
+)
 @pytest.mark.parametrize("is_packed", [True, False])
 @pytest.mark.parametrize("way", WAYS)
 def test_nothing_but_the_queue_moves_the_target(yard: Guarded, way: str, is_packed: bool) -> None:
@@ -551,6 +572,10 @@ def test_the_queue_itself_moves_the_target(repository: Path) -> None:
 # --------------------------------------------------------------------------------------- branches of others
 
 
+@pytest.mark.promise(
+    "git-hooks.branches-of-others",
+    "The branch of another session's workspace can be neither deleted nor rewound.",
+)
 @pytest.mark.parametrize("is_packed", [True, False])
 def test_the_branch_of_anothers_workspace_is_neither_deleted_nor_rewound(
     yard: Guarded, is_packed: bool

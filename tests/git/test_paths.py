@@ -49,6 +49,10 @@ def code_of(text: str, folder: Path, *, ignore_case: bool = False) -> str:
     return caught.value.code
 
 
+@pytest.mark.promise(
+    "paths.one-file-one-name",
+    "A file has one name from every folder, worktree, link and spelling.",
+)
 def test_a_file_has_one_name_from_every_folder(tree: Path) -> None:
     for text, folder in (
         ("src/api/users.py", "."),
@@ -228,6 +232,7 @@ def test_case_is_ignored_where_the_repository_says_so(tree: Path) -> None:
 # ------------------------------------------------------------------------------ repositories in repositories
 
 
+@pytest.mark.promise("paths.one-home", "A file in a submodule is claimed in the submodule only.")
 def test_a_file_in_a_submodule_belongs_to_the_submodule(tree: Path, tmp_path: Path) -> None:
     make_repository(tmp_path / "library")
     git(tree, "-c", "protocol.file.allow=always", "submodule", "--quiet", "add", "../library", "sub")

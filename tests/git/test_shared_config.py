@@ -105,6 +105,10 @@ def no_git(monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
 # ---------------------------------------------------------------------------------------- core.bare
 
 
+@pytest.mark.promise(
+    "git.flips-are-mended",
+    "A repository that became bare by accident is repaired by the next command.",
+)
 def test_a_repository_made_bare_by_git_init_is_mended_by_the_next_command(
     repository: Path, worktree: Path
 ) -> None:

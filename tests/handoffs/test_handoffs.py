@@ -93,6 +93,10 @@ def test_accepting_again_changes_nothing_and_others_come_too_late(site: Site) ->
     assert (late.value.code, late.value.facts["holder"]) == ("HANDOFF_ACCEPTED", "bob")
 
 
+@pytest.mark.promise(
+    "handoffs.against-the-hash",
+    "A handoff is accepted by the hash of its content; any other hash is refused.",
+)
 def test_the_hash_of_something_else_is_refused(site: Site) -> None:
     ann, bob = site.agent("ann"), site.agent("bob")
     add(ann, "Parse dates")
@@ -226,6 +230,10 @@ def test_a_role_that_may_not_have_it_is_refused(site: Site) -> None:
     assert owner(site, "T1") == ("ready", "")
 
 
+@pytest.mark.promise(
+    "handoffs.bounded",
+    "A handoff over the maximum is refused, its content is kept, and a person decides.",
+)
 def test_over_the_maximum_a_person_decides_and_what_was_said_is_kept(site: Site) -> None:
     settings = Settings(handoffs_max=2)
     ann, bob = site.agent("ann", settings=settings), site.agent("bob", settings=settings)

@@ -178,6 +178,10 @@ def test_nothing_is_read_where_a_worker_that_may_only_look_decides_what_lies_the
     assert not {"dirty", "rescue", "path"} & set(taken)
 
 
+@pytest.mark.promise(
+    "handoffs.dead-owners-leave-traces",
+    "The next owner of a dead owner's task is first shown its branch, rescue, commands and lessons.",
+)
 def test_whoever_follows_a_dead_owner_reads_what_it_left(yard: Yard) -> None:
     path = begin(yard)
     head = git(path, "rev-parse", "HEAD").strip()
@@ -212,6 +216,10 @@ def test_a_branch_that_moved_after_it_was_sent_is_pointed_out(yard: Yard) -> Non
 # ------------------------------------------------------------------------------------ kill -9
 
 
+@pytest.mark.promise(
+    "handoffs.one-owner",
+    "kill -9 at any step of sending or accepting a handoff leaves the task with exactly one owner.",
+)
 @pytest.mark.parametrize("step", SENDING)
 def test_a_sender_killed_at_any_step_leaves_one_owner(yard: Yard, step: str) -> None:
     begin(yard)
@@ -272,6 +280,10 @@ def test_rebuilt_from_the_journal_it_stands_as_it_stood(yard: Yard, is_accepted:
 # ------------------------------------------------------------------------------------ heard of
 
 
+@pytest.mark.promise(
+    "handoffs.successor-hears",
+    "A handoff to an agent that goes idle and dies is delivered to its successor, once.",
+)
 def test_sent_while_its_receiver_goes_idle_and_dies_the_successor_hears_of_it_once(yard: Yard) -> None:
     begin(yard)
     yard.session("bob")

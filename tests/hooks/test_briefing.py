@@ -120,6 +120,10 @@ def make_pipe(yard: Yard) -> None:
     os.mkfifo(yard.folder / "RULES.md")
 
 
+@pytest.mark.promise(
+    "sessions.start-whatever-fails",
+    "A session starts even when its rules cannot be read, and reports that.",
+)
 @pytest.mark.parametrize(
     ("make", "words"),
     [

@@ -104,6 +104,10 @@ def test_what_is_held_and_unchanged_takes_the_quick_road(one: StandIn) -> None:
     assert one.type("journal")["entries"] == before
 
 
+@pytest.mark.promise(
+    "hooks.no-lost-update",
+    "An edit based on an outdated version of a file is refused until the file is read again.",
+)
 def test_an_edit_on_a_version_that_is_gone_is_refused_until_it_is_read_again(
     one: StandIn, two: StandIn
 ) -> None:
@@ -379,6 +383,15 @@ def test_in_a_broken_repository_nothing_new_is_edited(root: Path, one: StandIn) 
     assert one.before("Edit", file_path=str(root / "a.py")).is_denied
 
 
+@pytest.mark.promise(
+    "hooks.trouble-refuses",
+    "Any error that keeps a hook from checking an edit or a shell call is a refusal; reading is still "
+    "allowed.",
+)
+@pytest.mark.promise(
+    "store.hooks-refuse-other-versions",
+    "No hook allows an edit or a commit because the store has another version or belongs to another program.",
+)
 @pytest.mark.parametrize(
     "trouble",
     [
@@ -465,6 +478,11 @@ def test_a_hook_whose_package_is_gone_refuses(root: Path, tmp_path: Path) -> Non
     assert b"refused" in done.stderr
 
 
+@pytest.mark.promise(
+    "hooks.check-and-take",
+    "When many sessions want to edit the same file at once, one may; none of a thousand calls is allowed "
+    "by mistake.",
+)
 @pytest.mark.slow
 @pytest.mark.timeout(600)
 def test_of_many_at_once_none_falls_open(root: Path) -> None:

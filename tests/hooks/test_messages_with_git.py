@@ -182,6 +182,10 @@ def test_rules_reach_a_session_that_has_not_heard_of_them(yard: Yard) -> None:
     assert heard(yard, "ann") == []
 
 
+@pytest.mark.promise(
+    "rules.a-change-is-told-once",
+    "A change of the rules reaches every running client with its next tool result, once.",
+)
 def test_changed_rules_reach_each_running_session_once(yard: Yard) -> None:
     yard.commit({"RULES.md": RULES})
     heard(yard, "ann")

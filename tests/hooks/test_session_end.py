@@ -80,6 +80,10 @@ def test_work_in_its_own_workspace_counts(yard: Yard) -> None:
     assert f"cd {workspace.path} && landlane commit" in text
 
 
+@pytest.mark.promise(
+    "sessions.never-held-twice",
+    "Work that a session would leave behind is reported once, so the session can always end.",
+)
 def test_the_same_is_pointed_out_once_and_less_of_it_not_again(yard: Yard) -> None:
     yard.claim("ann", "a.py", "b.py")
     (yard.folder / "a.py").write_text("new\n", encoding="utf-8")

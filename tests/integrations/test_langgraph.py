@@ -268,6 +268,10 @@ def never_agree(bridge: Bridge, feedback: Any) -> Any:
     return compile_graph({"write": write, "review": review, "give_up": give_up})
 
 
+@pytest.mark.promise(
+    "langgraph.loops-end",
+    "Two nodes that never agree stop at the limit with all feedback; a repetition stops earlier.",
+)
 def test_a_writer_and_a_reviewer_that_never_agree_stop_with_all_that_was_said(tmp_path: Path) -> None:
     bridge = Bridge(make_repository(tmp_path / "shop", settings="[handoffs]\nmax = 9\n"), state=State)
     faults = ["too long", "too short", "too dull", "too loud"]
@@ -392,6 +396,10 @@ def test_a_write_to_a_version_that_is_not_the_newest_is_refused(bridge: Bridge) 
 # ------------------------------------------------------------------------------------------ gates
 
 
+@pytest.mark.promise(
+    "langgraph.only-persons-pass-gates",
+    "Whatever resumes a graph, only a person's answer passes a gate in it.",
+)
 def test_only_a_persons_answer_lets_a_graph_pass_a_gate_also_after_a_restart(bridge: Bridge) -> None:
     @bridge.node(agent="ann", claims="prices/**")
     def publish(state: State) -> Finish:
@@ -454,6 +462,10 @@ def test_without_a_node_of_a_bridge_there_is_nothing_to_ask_about(bridge: Bridge
 # ---------------------------------------------------------------------------------------- killed
 
 
+@pytest.mark.promise(
+    "langgraph.killed-anywhere",
+    "A graph whose process is killed at any change continues, and repeats nothing on its task.",
+)
 def test_the_example_survives_kills_and_does_nothing_twice(tmp_path: Path) -> None:
     repository = make_repository(tmp_path / "shop")
     seed = time.time_ns() % 10_000

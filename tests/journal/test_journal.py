@@ -50,6 +50,10 @@ def trouble(site: Site) -> tuple[str, ...]:
 # -------------------------------------------------------------------------------------------- recording
 
 
+@pytest.mark.promise(
+    "journal.one-entry-per-change",
+    "Each change has exactly one journal entry, and a call without a change has none.",
+)
 def test_each_change_has_one_entry(site: Site) -> None:
     ann = site.agent("ann")
     ann.take("src", "docs/{a,b}")
@@ -165,6 +169,10 @@ def test_the_last_word_on_a_path_is_found(site: Site) -> None:
 # -------------------------------------------------------------------------------------------- tampering
 
 
+@pytest.mark.promise(
+    "journal.accidents-are-refused",
+    "The database itself refuses accidental edits of the journal.",
+)
 @pytest.mark.parametrize("command", ["UPDATE journal SET agent = 'eve'", "DELETE FROM journal"])
 def test_an_accidental_edit_is_refused_by_the_database(site: Site, command: str) -> None:
     site.agent("ann").take("src")
@@ -185,6 +193,7 @@ def test_an_accidental_edit_is_refused_by_the_database(site: Site, command: str)
     assert site.entries() == before
 
 
+@pytest.mark.promise("journal.edits-show", "An edited journal entry is detected.")
 @pytest.mark.own_database
 @pytest.mark.parametrize(
     "change",
@@ -211,6 +220,7 @@ def test_an_edited_entry_shows(site: Site, change: str) -> None:
     assert all("entry 3" in line or "entry 4" in line or "granted src" in line for line in found)
 
 
+@pytest.mark.promise("journal.cuts-show", "An entry removed from the middle of the journal is detected.")
 @pytest.mark.own_database
 def test_an_entry_cut_out_of_the_middle_shows(site: Site) -> None:
     ann = site.agent("ann")
@@ -235,6 +245,10 @@ def test_two_entries_that_changed_places_show(site: Site) -> None:
     assert trouble(site)
 
 
+@pytest.mark.promise(
+    "journal.tail-cuts-show",
+    "Entries removed from the end of the journal are detected by comparing with journal.jsonl.",
+)
 @pytest.mark.own_database
 def test_a_tail_cut_off_shows_against_the_file(site: Site) -> None:
     with opened(site) as house:
@@ -316,6 +330,10 @@ def follow_until(site: Site, after: int, is_enough: Callable[[list[Entry]], bool
     return seen
 
 
+@pytest.mark.promise(
+    "journal.followers-are-woken",
+    "A follower of the journal is woken when another process writes.",
+)
 def test_a_follower_is_woken_by_what_another_process_writes(
     live_site: Site, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -330,6 +348,10 @@ def test_a_follower_is_woken_by_what_another_process_writes(
     assert [entry.kind for entry in follower.result(20)] == ["claim.taken"] * 2 + ["claim.released"] * 2
 
 
+@pytest.mark.promise(
+    "journal.followers-miss-nothing",
+    "Followers of the journal miss no entry while several processes write.",
+)
 def test_followers_miss_nothing_while_several_processes_write(live_site: Site) -> None:
     writers = [start_writer(live_site, name, 30) for name in ("ann", "bob", "cid")]
     total = journal.last_position(live_site.context()) + 3 * 60

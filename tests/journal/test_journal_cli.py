@@ -188,6 +188,10 @@ def test_a_store_that_is_older_than_its_copy_counts_as_restored_and_never_gives_
     assert len(list(shell.state.glob("journal.before-*.jsonl"))) == 1
 
 
+@pytest.mark.promise(
+    "journal.copies-are-proved",
+    "An edited or truncated journal is detected in every copy, not only in the store.",
+)
 def test_an_edited_copy_is_found(shell: Shell) -> None:
     change_copy(used(shell), lambda lines: [line.replace('"pattern":"a"', '"pattern":"z"') for line in lines])
 

@@ -110,6 +110,10 @@ def test_a_worker_does_not_stay_for_the_verdict(yard: Yard) -> None:
     assert land_approved(yard.site, yard.house.witness(), is_shared=False)[0].endswith("lands as L1")
 
 
+@pytest.mark.promise(
+    "reviews.bound-to-the-commit",
+    "Only a commit that its reviewers approved can land; a later commit needs its own review.",
+)
 def test_a_commit_behind_the_approved_one_needs_a_review_of_its_own(yard: Yard) -> None:
     begin(yard)
     approve(yard)

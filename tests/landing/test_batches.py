@@ -71,6 +71,10 @@ def test_two_culprits_are_both_found(yard: Yard) -> None:
     assert [name for name, state in yard.states().items() if state == "bounced"] == ["b1", "b4"]
 
 
+@pytest.mark.promise(
+    "landing.green-and-green",
+    "Of two branches that pass alone and fail together exactly one lands, and the other is told why.",
+)
 def test_two_that_are_green_alone_and_red_together_land_one_and_name_the_pair(yard: Yard) -> None:
     yard.configure(f'["{GREEN}"]')
     yard.branch("one", {"left": "x"}, "Turn left")

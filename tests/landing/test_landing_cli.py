@@ -190,6 +190,7 @@ def held(shell: Shell) -> Shell:
     return shell
 
 
+@pytest.mark.promise("landing.a-person-approves", "No agent can approve an entry that waits for a person.")
 def test_an_agent_cannot_approve(held: Shell, tmp_path: Path) -> None:
     joined = held.ask("join", "ann")
     secret = f"{joined['session']['id']}:{joined['session']['secret']}"

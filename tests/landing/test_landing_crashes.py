@@ -64,6 +64,10 @@ def fill(yard: Yard) -> dict[str, str]:
         house.close()
 
 
+@pytest.mark.promise(
+    "landing.crash-anywhere",
+    "Killed at any step, the queue leaves a tested target, and no entry is lost or landed twice.",
+)
 def test_a_runner_killed_at_any_step_leaves_a_tested_target_and_loses_nothing(
     yard: Yard, tmp_path: Path
 ) -> None:
@@ -159,6 +163,10 @@ def test_a_check_that_outlives_its_runner_does_not_meddle_with_the_next(
         os.close(os.open(gate, os.O_WRONLY | os.O_NONBLOCK))
 
 
+@pytest.mark.promise(
+    "landing.overtaken-writes-nothing",
+    "A queue runner that was paused past its lease writes nothing when it resumes.",
+)
 def test_a_stopped_runner_that_wakes_up_writes_nothing(yard: Yard, tmp_path: Path) -> None:
     expected = fill(yard)
     saved = Saved(tmp_path / "yard", tmp_path / "saved")

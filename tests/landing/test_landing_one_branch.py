@@ -50,6 +50,7 @@ def test_a_branch_lands_after_its_checks_on_the_merged_tree(yard: Yard) -> None:
     assert git(yard.folder, "for-each-ref", "refs/landlane/landing") == "", "nothing is left over"
 
 
+@pytest.mark.promise("landing.tested-tree", "The tree that was tested is exactly the tree that lands.")
 def test_what_is_tested_is_what_lands(yard: Yard) -> None:
     yard.configure('["git rev-parse HEAD^{tree} > ../tree"]')
     yard.branch("one", {"b.txt": "b\n"})
@@ -189,6 +190,7 @@ def test_a_check_runs_for_nobody_and_in_no_other_repository(
     assert not names & {"LANDLANE_SESSION", "LANDLANE_AGENT", "LANDLANE_STORE", "GIT_DIR"}
 
 
+@pytest.mark.promise("landing.never-twice", "The same tree is never tested twice.")
 def test_the_same_tree_is_never_tested_twice(yard: Yard) -> None:
     yard.configure('["echo run >> ../runs; test ! -e bad"]')
     yard.branch("one", {"bad": ""})

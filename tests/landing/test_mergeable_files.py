@@ -45,6 +45,10 @@ FILES = {
 }
 
 
+@pytest.mark.promise(
+    "landing.hot-files",
+    "Branches that add a line to the changelog and raise a counter all land, and every change counts.",
+)
 def test_ten_branches_add_a_line_and_raise_a_counter(yard: Yard) -> None:
     yard.configure('["test $(wc -l < COUNT) = 1"]', HOT, FILES)
     for number in range(10):

@@ -203,6 +203,10 @@ def test_what_was_submitted_lands_not_what_the_branch_became(yard: Yard) -> None
     assert yard.at("a.txt") == "submitted"
 
 
+@pytest.mark.promise(
+    "landing.holds-its-claims",
+    "A queue entry holds its claims until it has ended, whatever happens to its author.",
+)
 def test_the_entry_holds_the_claims_when_the_author_leaves(yard: Yard) -> None:
     yard.configure()
     yard.branch("one", {"a.txt": "x"})

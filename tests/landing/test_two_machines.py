@@ -237,6 +237,10 @@ def at(machine: Machine, tmp_path: Path) -> Shell:
     return Shell(machine.repository, {"PYTHONPATH": str(folder), "MACHINE": machine.name})
 
 
+@pytest.mark.promise(
+    "landing.two-machines",
+    "When two machines take tasks, claim and land at once, the remote matches the queue.",
+)
 def test_both_machines_take_tasks_claim_and_land_at_once(
     machines: tuple[Machine, Machine], tmp_path: Path
 ) -> None:

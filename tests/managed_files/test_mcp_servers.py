@@ -42,6 +42,10 @@ def read(path: Path) -> Any:
     return tomllib.loads(text) if path.suffix == ".toml" else json.loads(text)
 
 
+@pytest.mark.promise(
+    "mcp.init-and-undo",
+    "`init` adds the MCP server to each client's settings, and undo restores every byte.",
+)
 @pytest.mark.parametrize("client", ENTRIES)
 def test_init_enters_the_server_and_undo_brings_every_byte_back(repository: Path, client: str) -> None:
     name, keys, wanted = ENTRIES[client]

@@ -31,6 +31,10 @@ def said_first(version: str) -> tuple[str, dict[str, Any]]:
     return ("server/discover", {"_meta": ENVELOPE}) if version == MODERN else ("initialize", hello)
 
 
+@pytest.mark.promise(
+    "mcp.first-answers-are-the-sdks",
+    "The answers of the MCP server before the SDK is loaded are exactly those of the SDK.",
+)
 @pytest.mark.parametrize("version", VERSIONS)
 def test_what_the_front_answers_is_what_the_sdk_answers(repository: Path, version: str) -> None:
     # With a mark the SDK answers alone.

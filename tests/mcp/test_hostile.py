@@ -108,6 +108,10 @@ def test_halves_of_characters_are_refused_and_not_waited_for(mallory: Speaker) -
     assert mallory.answer_to(mallory.ask("tools/call", whole))["code"] == "PATH_OUTSIDE"
 
 
+@pytest.mark.promise(
+    "mcp.bad-calls-change-nothing",
+    "A call with wrong, huge or escaping arguments returns a clear tool error and changes nothing.",
+)
 def test_bad_calls_have_changed_nothing(mallory: Speaker, folder: Path) -> None:
     for name, arguments, _ in BAD_CALLS:
         mallory.ask("tools/call", {"name": name, "arguments": arguments})

@@ -103,6 +103,10 @@ def test_each_token_acts_for_its_own_session(served: Served) -> None:
     assert served.call(ann, "release")["released"] == ["calc.py"]
 
 
+@pytest.mark.promise(
+    "mcp.token-per-session",
+    "Over HTTP a wrong or missing token is refused, and the refusal is written to the journal.",
+)
 @pytest.mark.parametrize(
     ("shown", "code"),
     [("", "NO_TOKEN"), ("nonsense", "BAD_TOKEN"), ("s-unknown:secret", "NOT_YOUR_SESSION"), ("wrong", "")],

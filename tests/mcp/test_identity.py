@@ -83,6 +83,11 @@ def test_the_client_that_started_the_server_is_who_acts(repository: Path) -> Non
         assert claim_as(speaker, "a") == "claude-main1"
 
 
+@pytest.mark.promise(
+    "mcp.subagents-act-as-themselves",
+    "A claim that a subagent makes through the MCP server belongs to the subagent, where its client "
+    "identifies it.",
+)
 @pytest.mark.parametrize("key", ["claudecode/toolUseId", "callId"])
 def test_the_call_id_that_the_hook_reported_names_the_subagent(repository: Path, key: str) -> None:
     tell_hook(repository, "SessionStart", "main-1", source="startup")

@@ -171,6 +171,10 @@ def test_the_journal_shows_the_newest_or_what_is_behind_a_position(repository: P
         assert entry["kind"] == "claim.released"
 
 
+@pytest.mark.promise(
+    "mcp.few-tools",
+    "There are at most ten tools, under 2,500 tokens in total, and read-only tools are marked as such.",
+)
 def test_the_tools_are_few_and_say_what_they_only_read(repository: Path) -> None:
     with Speaker(repository, "--as", "ann") as ann:
         tools = ann.ask("tools/list")["result"]["tools"]

@@ -39,6 +39,10 @@ def test_who_waits_hears_for_whom_and_gets_it_when_it_is_free(repository: Path, 
         assert bob.answer_to(bob.hear(number))["granted"]
 
 
+@pytest.mark.promise(
+    "mcp.waits-end-in-time",
+    "A wait through the MCP server ends before clients time out, and says how to continue.",
+)
 def test_a_wait_ends_by_itself_and_says_how_to_go_on(repository: Path) -> None:
     with Speaker(repository, "--as", "ann") as ann, Speaker(repository, "--as", "bob") as bob:
         ann.call("claim", paths=["calc.py"])
@@ -52,6 +56,10 @@ def test_no_wait_is_longer_than_clients_wait() -> None:
     assert LONGEST_WAIT_SECONDS < 60
 
 
+@pytest.mark.promise(
+    "mcp.given-up-waits-take-nothing",
+    "A client that cancels a wait never ends up holding the claim.",
+)
 def test_who_cancels_a_wait_does_not_get_the_claim_behind_its_back(repository: Path) -> None:
     with (
         Speaker(repository, "--as", "ann") as ann,

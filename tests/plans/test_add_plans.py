@@ -57,6 +57,7 @@ def test_all_tasks_come_with_what_the_check_puts_in_sequence(site: Site) -> None
     assert site.kinds().count("task.added") == 5
 
 
+@pytest.mark.promise("plans.entered-once", "Adding the same plan again adds nothing.")
 def test_the_same_plan_again_adds_nothing(site: Site) -> None:
     ann, bob = site.agent("ann", settings=SETTINGS), site.agent("bob", settings=SETTINGS)
     first = enter(ann)

@@ -220,6 +220,10 @@ def plans(draw: st.DrawFn) -> list[PlanTask]:
     return tasks
 
 
+@pytest.mark.promise(
+    "plans.collisions-never-run-at-once",
+    "Two tasks of a plan that could change the same path never run at the same time.",
+)
 @given(plans())
 def test_what_meets_never_runs_at_the_same_time(tasks: list[PlanTask]) -> None:
     checked = check_plan(make_plan("", tasks), Around(settings=SETTINGS))

@@ -84,6 +84,11 @@ def test_a_plan_is_shown_as_a_picture(shell: Shell) -> None:
     assert shell.tell("plan", "check", "plan.toml") == SHOWN
 
 
+@pytest.mark.promise(
+    "plans.shown-before-anything-starts",
+    "Checking a plan shows its waves, the tasks that run in sequence and why, and its maximum cost, and "
+    "changes nothing.",
+)
 def test_programs_get_the_same_as_json_and_nothing_is_changed(shell: Shell) -> None:
     (shell.folder / "landlane.toml").write_text(SETTINGS)
     (shell.folder / "plan.toml").write_text(PLAN)

@@ -101,6 +101,10 @@ def test_what_is_written_is_read_back(message: Any) -> None:
     assert read_object(as_object(message)) == message
 
 
+@pytest.mark.promise(
+    "workers.garbage-comes-to-a-reason",
+    "All output of a worker is parsed as a protocol message or rejected with a reason.",
+)
 @given(st.binary(max_size=300) | TEXTS.map(str.encode))
 def test_garbage_comes_to_a_reason(line: bytes) -> None:
     found = read_line(line)

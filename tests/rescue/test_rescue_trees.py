@@ -132,6 +132,11 @@ def conflict(place: Place, how: str) -> None:
     )
 
 
+@pytest.mark.promise(
+    "rescues.byte-for-byte",
+    "All content of a checkout can be restored byte for byte after the checkout was removed and git gc has "
+    "run.",
+)
 @settings(max_examples=EXAMPLES, suppress_health_check=[HealthCheck.too_slow, HealthCheck.data_too_large])
 @given(kind=st.sampled_from([WORKTREE, CLONE]), steps=st.lists(STEPS, min_size=3, max_size=14))
 def test_any_checkout_comes_back_as_it_was(kind: str, steps: list[tuple[Any, ...]]) -> None:

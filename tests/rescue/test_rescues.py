@@ -359,6 +359,10 @@ def test_the_main_checkout_can_be_rescued(scene: Scene) -> None:
     assert any("checked out elsewhere" in note for note in restored.notes)
 
 
+@pytest.mark.promise(
+    "rescues.hostile-settings",
+    "Inspecting a clone runs no program that its git settings name.",
+)
 def test_hostile_settings_of_a_clone_are_never_run(scene: Scene, tmp_path: Path) -> None:
     with_submodule(scene)
     (scene.repository / ".gitattributes").write_text("*.txt filter=evil diff=evil merge=evil\n")

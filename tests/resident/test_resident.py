@@ -130,6 +130,10 @@ NOT_FOR_GUESTS = [
 ]
 
 
+@pytest.mark.promise(
+    "guests.only-what-is-named",
+    "Inside the sandbox, decisions of a person, repairs and programs that would run outside are refused.",
+)
 def test_what_a_guest_may_not_do_is_refused(served: Served) -> None:
     inside = served.inside(served.join("bob"))
     served.begin()
@@ -147,6 +151,10 @@ def test_every_command_was_thought_about() -> None:
     assert not {"gate approve", "commit", "git", "exec", "run", "store info", "resident"} & allowed
 
 
+@pytest.mark.promise(
+    "guests.act-as-themselves",
+    "A caller inside the sandbox acts as the session whose secret it presents, and as no other.",
+)
 def test_a_guest_is_nobody_else(stored: Served, tmp_path: Path) -> None:
     ann, bob = stored.join("ann"), stored.join("bob")
     inside = stored.inside(bob)
@@ -185,6 +193,10 @@ def test_files_are_read_by_the_caller_alone(served: Served, tmp_path: Path) -> N
     assert json.loads(answer[1])["code"] == "NOT_IN_SANDBOX"
 
 
+@pytest.mark.promise(
+    "resident.killing-loses-nothing",
+    "The resident can be killed at any moment: claims stay granted, and the next caller starts a new one.",
+)
 def test_killed_under_traffic_it_loses_nothing(stored: Served) -> None:
     credentials = stored.join("bob")
     stored.begin()
@@ -214,6 +226,7 @@ def test_killed_under_traffic_it_loses_nothing(stored: Served) -> None:
     assert stored.inside(credentials).ask("release", "--all")["ok"]
 
 
+@pytest.mark.promise("resident.one-serves", "Of several residents that start at once, exactly one serves.")
 def test_of_several_that_start_at_once_one_serves(served: Served) -> None:
     running = [served.outside.popen("resident", "--idle", "1m", "--json") for _ in range(4)]
     eventually(lambda: sum(one.poll() is not None for one in running) == 3, 40)

@@ -104,6 +104,10 @@ def test_a_rejection_gives_the_work_back_with_all_that_was_said(site: Site) -> N
     assert "major at src/dates.py:3 (bob): loses the time zone" in lesson.why
 
 
+@pytest.mark.promise(
+    "reviews.come-to-an-end",
+    "A writer and a reviewer that never agree are stopped, and the full discussion is kept.",
+)
 def test_a_writer_and_a_reviewer_that_never_agree_stop_at_the_bound_with_the_whole_history(
     site: Site,
 ) -> None:
@@ -132,6 +136,10 @@ def test_one_that_repeats_itself_stops_a_round_earlier(site: Site) -> None:
     assert state(site, "T1") in ("waiting_for_person", "dead")
 
 
+@pytest.mark.promise(
+    "reviews.contradictions-are-decided",
+    "When reviewers disagree, only the named decider decides.",
+)
 def test_a_contradiction_goes_to_the_named_decider_whose_verdict_counts(site: Site) -> None:
     ann, bob, cid, dan = (site.agent(name) for name in ("ann", "bob", "cid", "dan"))
     submit(ann, count=2, decider="dan")
@@ -185,6 +193,7 @@ def test_a_person_decides_at_a_gate_bound_to_the_commit(site: Site, *, approve: 
     assert not gates.list_gates(ann.context)
 
 
+@pytest.mark.promise("reviews.nobody-judges-own-work", "The author of a change cannot give a verdict on it.")
 def test_nobody_judges_their_own_work(site: Site) -> None:
     ann = site.agent("ann")
     submit(ann)

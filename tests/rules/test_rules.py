@@ -72,6 +72,10 @@ def test_each_session_acknowledges_what_it_read(site: Site) -> None:
     assert told == [("ann", ONE.version, HOOK), ("bob", TWO.version, COMMAND)]
 
 
+@pytest.mark.promise(
+    "rules.who-worked-under-which",
+    "For any session and any time, the version of the rules it worked under is known.",
+)
 def test_for_any_instant_it_can_be_told_what_a_session_worked_under(site: Site) -> None:
     ann = site.agent("ann")
     wall = ann.context.store.wall_of

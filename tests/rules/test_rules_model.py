@@ -92,6 +92,10 @@ def test_a_text_without_structure_is_one_rule_and_an_empty_one_has_none() -> Non
     assert names("") == names("\n \n") == names("# Only a title\n") == []
 
 
+@pytest.mark.promise(
+    "rules.version-by-content",
+    "The version of the rules depends on their content only; line endings make no difference.",
+)
 def test_how_lines_end_makes_no_difference_to_the_version() -> None:
     version = version_of(RULES_TEMPLATE)
 

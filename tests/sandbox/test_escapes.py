@@ -117,6 +117,11 @@ HOLDING = [
 UNSANDBOXED = [case for person in (AS_ROOT, AS_PLAIN_USER) for case in cases(CONTROL, "tight", person)]
 
 
+@pytest.mark.promise(
+    "sandbox.held-as-said",
+    "The sandbox blocks everything it reports as blocked, for root and for normal users; everything it "
+    "reports as open is open.",
+)
 @pytest.mark.parametrize(("attempt", "backend", "sandbox", "person"), HOLDING)
 def test_an_attempt_is_stopped_where_the_sandbox_says_so_and_nowhere_else(
     attempt: Attempt,

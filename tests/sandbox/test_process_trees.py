@@ -80,6 +80,11 @@ def living(workspace: Path) -> set[int]:
     return {pid for pid, _ in processes_in(str(workspace))}
 
 
+@pytest.mark.promise(
+    "sandbox.end-all-of-it",
+    "Ending a sandboxed command ends every process it started, even one that left its process group, "
+    "session and environment.",
+)
 def test_ending_reaches_what_left_group_session_parents_and_environment(
     backend: Backend,
     make_sandbox: Callable[..., Sandbox],

@@ -225,6 +225,10 @@ def test_input_and_output_can_be_handed_through(
     assert (tmp_path / "got").read_text().strip() == "2"
 
 
+@pytest.mark.promise(
+    "sandbox.required-or-refused",
+    "A command is not started when a required sandbox guarantee is not available.",
+)
 def test_a_required_promise_that_cannot_be_held_is_refused_and_nothing_starts(
     make_sandbox: Callable[..., Sandbox], tmp_path: Path
 ) -> None:

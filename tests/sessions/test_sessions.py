@@ -39,6 +39,7 @@ def test_joining_begins_the_first_generation(site: Site) -> None:
     assert newest.facts()["generation"] == 1
 
 
+@pytest.mark.promise("sessions.second-join-attaches", "Joining again attaches to the live session.")
 def test_joining_again_attaches_to_the_live_session(site: Site) -> None:
     first, second = site.agent("ann"), site.agent("ann")
 
@@ -48,6 +49,10 @@ def test_joining_again_attaches_to_the_live_session(site: Site) -> None:
     assert site.kinds().count("session.joined") == 1
 
 
+@pytest.mark.promise(
+    "sessions.generation-grows",
+    "Each new session of an agent gets a higher generation number.",
+)
 def test_each_new_beginning_raises_the_generation(site: Site) -> None:
     brief = Settings(session_lease_ms=MINUTE)
     first = site.agent("ann", settings=brief)
@@ -84,6 +89,10 @@ def test_names_that_differ_in_case_are_two_agents(site: Site) -> None:
     assert not site.agent("Ann").joined.is_new
 
 
+@pytest.mark.promise(
+    "sessions.secret-is-private",
+    "A session secret is stored where only its user can read it.",
+)
 def test_a_secret_lies_where_only_its_user_can_read_it(site: Site) -> None:
     site.agent("ann")
     folder = site.repository / ".git" / "landlane" / "sessions"
@@ -99,6 +108,10 @@ def test_the_store_does_not_know_the_secret(site: Site) -> None:
     assert ann.joined.secret not in str(site.entries())
 
 
+@pytest.mark.promise(
+    "repository.stores-are-shared",
+    "Two repositories in one store are isolated from each other.",
+)
 def test_two_repositories_in_one_store_know_nothing_of_each_other(site: Site) -> None:
     ann = site.agent("ann")
     elsewhere = site.context(repository_id=new_uuid(), secrets=site.repository / "elsewhere")
@@ -116,6 +129,7 @@ def test_two_repositories_in_one_store_know_nothing_of_each_other(site: Site) ->
 # --------------------------------------------------------------------------------------------- proving
 
 
+@pytest.mark.promise("sessions.wrong-secret-proves-nothing", "A wrong secret is refused.")
 def test_a_wrong_secret_proves_nothing(site: Site) -> None:
     ann = site.agent("ann")
 
@@ -125,6 +139,7 @@ def test_a_wrong_secret_proves_nothing(site: Site) -> None:
         assert (caught.value.code, caught.value.exit_code) == ("NOT_YOUR_SESSION", 6)
 
 
+@pytest.mark.promise("sessions.name-in-use", "A name in use cannot be taken without its secret.")
 def test_a_name_in_use_cannot_be_had_without_its_secret(site: Site, tmp_path: Path) -> None:
     ann = site.agent("ann")
 
@@ -216,6 +231,10 @@ def test_a_session_shown_that_is_over_is_stale(site: Site) -> None:
     assert (caught.value.code, caught.value.exit_code) == ("SESSION_OVER", 4)
 
 
+@pytest.mark.promise(
+    "sessions.nearest-ancestor",
+    "The nearest registered ancestor process decides who acts, before every other source.",
+)
 def test_the_nearest_registered_ancestor_comes_before_everything(site: Site) -> None:
     ancestry = site.context().processes.ancestry()
     site.agent("bob", process=ancestry[-1])
@@ -226,6 +245,7 @@ def test_the_nearest_registered_ancestor_comes_before_everything(site: Site) -> 
     assert who_acts(site, Caller(session_text=shown, agent_variable="cid", person="pat")) == "ann"
 
 
+@pytest.mark.promise("sessions.no-masks", "A child of a registered process cannot act as another session.")
 def test_a_child_of_a_registered_process_cannot_act_as_somebody_else(site: Site) -> None:
     site.agent("ann", process=site.context().processes.ancestry()[0])
 
@@ -251,6 +271,10 @@ def test_a_command_belongs_to_the_session_of_the_process_that_started_it(live_si
     assert answer.stdout.strip() == ann.session.id
 
 
+@pytest.mark.promise(
+    "sessions.same-pid-is-not-the-same-process",
+    "A process with the same pid but a different start time is treated as a stranger.",
+)
 def test_a_process_with_the_same_pid_but_another_start_is_a_stranger(site: Site) -> None:
     parent = site.context().processes.ancestry()[0]
     site.agent("ann", process=replace(parent, started=parent.started + 1))
@@ -305,6 +329,10 @@ def test_asking_for_a_known_session_begins_none(site: Site) -> None:
 # --------------------------------------------------------------------------------------------- leaving
 
 
+@pytest.mark.promise(
+    "sessions.leaving-frees-all",
+    "Leaving releases everything the session held and lists it.",
+)
 def test_leaving_frees_everything_and_tells_what(site: Site) -> None:
     ann = site.agent("ann")
     ann.take("src", "docs/{a,b}")

@@ -95,6 +95,10 @@ def test_a_subagent_of_a_worker_asks_for_the_same_keeper(site: Site) -> None:
     assert child.role == "explore"
 
 
+@pytest.mark.promise(
+    "hands.nothing-beyond-the-role",
+    "The claims of a supervisor let its worker do nothing that the worker's own role forbids.",
+)
 @pytest.mark.parametrize("is_subagent", [False, True])
 def test_a_worker_gains_nothing_that_its_role_forbids(site: Site, is_subagent: bool) -> None:
     """Neither it nor its subagents end the attempt, nor claim, commit or land in the place of its keeper."""
@@ -128,6 +132,10 @@ def test_a_worker_gains_nothing_that_its_role_forbids(site: Site, is_subagent: b
     assert state(site, "T1") == "done"
 
 
+@pytest.mark.promise(
+    "hands.a-link-and-no-name",
+    "A read-only worker acts for the supervisor that started it; a name alone grants nothing.",
+)
 def test_who_is_only_called_like_a_worker_has_nothing_in_hand(site: Site) -> None:
     ann, posing = site.agent("ann"), site.agent("ann.w")
     add(ann, "Say it")

@@ -69,6 +69,10 @@ def test_the_table_of_keys_names_only_fields_that_exist_each_once() -> None:
     assert set(fields) <= set(as_dict(Settings()))
 
 
+@pytest.mark.promise(
+    "settings.mistakes-are-named",
+    "An unknown key in the settings is refused with the closest known key.",
+)
 @pytest.mark.parametrize(
     ("text", "key", "nearest"),
     [

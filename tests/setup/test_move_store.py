@@ -116,6 +116,10 @@ def test_a_password_stays_out_of_every_answer(used: Shell, postgres_server: Post
     assert (used.state / POINTER).stat().st_mode & 0o077 == 0
 
 
+@pytest.mark.promise(
+    "store.moved-is-out-of-use",
+    "A store that was moved refuses every command, even read-only ones.",
+)
 def test_the_old_store_answers_that_it_has_moved_even_to_those_who_only_look(
     used: Shell, tmp_path: Path
 ) -> None:

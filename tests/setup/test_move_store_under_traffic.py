@@ -76,6 +76,10 @@ def test_every_grant_during_a_move_is_in_the_new_store_and_no_later_one_in_the_o
     assert shell.ask("journal", "--verify")["trouble"] == []
 
 
+@pytest.mark.promise(
+    "store.rebuild-loses-nothing",
+    "Claims granted while a store is rebuilt are in the new store.",
+)
 def test_every_grant_around_a_rebuild_is_in_the_new_store(shell: Shell) -> None:
     shell.ask("join", "somebody")
     workers = Workers(shell, 2, enough=100)

@@ -54,6 +54,7 @@ def test_without_settings_it_counts_from_one(site: Site) -> None:
     assert {one.state for one in numbers.list_numbers(ann.context, "adr")} == {"given"}
 
 
+@pytest.mark.promise("numbers.above-every-branch", "A new number is higher than every number in any branch.")
 def test_a_number_is_above_all_that_stand_in_any_branch(site: Site) -> None:
     repository = site.repository
     commit(repository, "migrations/0003_users.sql")
@@ -133,6 +134,7 @@ def test_what_cannot_be_a_kind_is_refused(site: Site, kind: str) -> None:
     assert told.value.code == "BAD_KIND"
 
 
+@pytest.mark.promise("numbers.distinct", "No two sessions get the same number, and there are no gaps.")
 def test_a_crowd_gets_distinct_numbers_without_a_gap(live_site: Site) -> None:
     got = ask_crowd(live_site, "number", processes=32, turns=3)
 

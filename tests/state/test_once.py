@@ -175,6 +175,7 @@ def start_and_kill(site: Site, *child: str) -> None:
     runner.communicate(timeout=30)
 
 
+@pytest.mark.promise("once.crash-is-no-success", "A crash is reported neither as success nor as failure.")
 def test_a_crash_is_told_apart_from_success_and_failure(live_site: Site) -> None:
     start_and_kill(live_site)
     bob, command = live_site.agent("bob"), Command()

@@ -189,6 +189,10 @@ def test_a_port_that_another_program_uses_is_not_given_out(site: Site) -> None:
     assert take(ann, "port", name="d").place == str(first + 1)
 
 
+@pytest.mark.promise(
+    "slots.ports-are-distinct-and-free",
+    "Ports of different sessions are distinct, and each can be bound.",
+)
 def test_a_crowd_gets_distinct_ports_that_can_be_bound(live_site: Site) -> None:
     got = ask_crowd(live_site, "port", processes=32, turns=2)
 
@@ -323,6 +327,7 @@ def test_a_slot_is_freed_by_its_holder_alone(site: Site) -> None:
     assert freed.token == slot.token
 
 
+@pytest.mark.promise("slots.end-with-the-session", "A slot is released no later than its session ends.")
 def test_slots_end_with_their_session(site: Site) -> None:
     ann, bob = site.agent("ann", settings=KINDS), site.agent("bob", settings=KINDS)
     take(ann, "gpu", amount=24)
@@ -392,6 +397,10 @@ def test_a_waiter_is_woken_when_a_slot_is_freed(live_site: Site, monkeypatch: py
     assert live_site.line() == []
 
 
+@pytest.mark.promise(
+    "slots.no-starving",
+    "A large request at the head of the queue is not starved by small ones.",
+)
 def test_a_large_wish_at_the_head_is_not_starved_by_small_ones(live_site: Site) -> None:
     ann, bob, carl = (live_site.agent(name, settings=KINDS) for name in ("ann", "bob", "carl"))
     first, second = take(ann, "gpu", amount=12), take(ann, "gpu", amount=8)

@@ -281,6 +281,7 @@ def test_a_failed_run_is_run_again_only_with_again(shell: Shell) -> None:
     assert shell.ask("once", "t", "--", "false")["ran"] is False
 
 
+@pytest.mark.promise("once.runs-once", "When many callers use one key, the command runs once.")
 def test_many_at_once_run_it_once(shell: Shell) -> None:
     shell.ask("status")
     words = " ".join(str(number) for number in range(16))

@@ -64,6 +64,10 @@ def test_the_version_starts_at_one_and_grows_by_one(site: Site) -> None:
     assert value_of(ann, "a") == 6
 
 
+@pytest.mark.promise(
+    "state.never-overwritten-by-accident",
+    "A key cannot be overwritten by a writer that has not seen its current value.",
+)
 def test_an_existing_key_is_not_overwritten_by_accident(site: Site) -> None:
     ann, bob = site.agent("ann"), site.agent("bob")
     put(ann, "phase", "freeze")
@@ -240,6 +244,7 @@ def test_an_unknown_reducer_is_named(site: Site) -> None:
     assert "union" in told.value.hint
 
 
+@pytest.mark.promise("state.no-update-is-lost", "Many appends at the same instant are all kept.")
 def test_no_append_of_a_crowd_is_lost(live_site: Site) -> None:
     versions = ask_crowd(live_site, "append", processes=32, turns=3)
 
@@ -309,6 +314,7 @@ def test_a_key_with_a_reducer_keeps_to_it(site: Site) -> None:
     assert told.value.code == "STATE_REDUCER"
 
 
+@pytest.mark.promise("state.steps-go-one-way", "A key with defined steps never goes back, whoever asks.")
 def test_steps_are_never_taken_back(site: Site) -> None:
     ann = site.agent("ann", settings=RULES)
     put(ann, "phase", "plan")

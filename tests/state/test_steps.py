@@ -23,6 +23,10 @@ if TYPE_CHECKING:
 pytestmark = pytest.mark.contract
 
 
+@pytest.mark.promise(
+    "steps.with-what-they-tell-of",
+    "A step and the record that it was done are one transaction.",
+)
 def test_a_step_is_there_with_what_it_tells_of_or_neither_is(site: Site) -> None:
     ann = site.agent("ann")
     add(ann, "Parse dates")

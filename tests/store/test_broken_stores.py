@@ -213,6 +213,7 @@ def test_an_id_that_was_lost_is_told_and_never_made_up(used: Shell) -> None:
     used.refuse("REPOSITORY_ID_BROKEN", "claims", exit=1)
 
 
+@pytest.mark.promise("store.never-in-two", "When the location of the store is unknown, every command stops.")
 def test_a_pointer_to_the_store_that_says_nothing_stops_every_command(used: Shell) -> None:
     for text in ("", "\n", "relative/path"):
         (used.folder / ".git" / "landlane" / POINTER).write_text(text, encoding="utf-8")

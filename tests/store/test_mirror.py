@@ -96,6 +96,10 @@ def test_any_text_survives_the_way_through_the_file(site: Site, house: House, an
     assert house.verify().trouble == ()
 
 
+@pytest.mark.promise(
+    "journal.file-is-never-ahead",
+    "A change that was rolled back never appears in journal.jsonl.",
+)
 def test_what_was_rolled_back_never_appears_in_the_file(site: Site, house: House, ann: Agent) -> None:
     ann.take("src")
     house.settle()
@@ -116,6 +120,10 @@ def test_what_was_rolled_back_never_appears_in_the_file(site: Site, house: House
     assert in_file(site) == site.entries()
 
 
+@pytest.mark.promise(
+    "journal.torn-lines-are-mended",
+    "A torn last line of journal.jsonl is cut off and written again.",
+)
 @pytest.mark.parametrize("torn", [b'{"agent":"ann","at":"2026-', b"\xe6\x97", b"{}", b'{"position":'])
 def test_a_torn_last_line_is_cut_off_and_written_again(
     site: Site, house: House, ann: Agent, torn: bytes
@@ -144,6 +152,7 @@ def test_a_last_line_that_lost_its_end_is_written_again(site: Site, house: House
     assert in_file(site) == site.entries()
 
 
+@pytest.mark.promise("journal.missing-lines-are-caught-up", "Missing lines of journal.jsonl are added later.")
 @pytest.mark.parametrize("keep", [0, 1, 2])
 def test_missing_lines_are_caught_up(site: Site, house: House, ann: Agent, keep: int) -> None:
     ann.take("src", "docs")
@@ -217,6 +226,10 @@ def test_many_who_copy_at_once_write_each_line_once(live_site: Site) -> None:
         assert house.verify().trouble == ()
 
 
+@pytest.mark.promise(
+    "journal.each-line-once",
+    "Many processes or threads that copy the journal at once write each line once.",
+)
 def test_threads_that_share_a_house_write_each_line_once(live_site: Site) -> None:
     with opened(live_site) as house:
 
@@ -237,6 +250,7 @@ def test_threads_that_share_a_house_write_each_line_once(live_site: Site) -> Non
 # ------------------------------------------------------------------------------------------ what is held
 
 
+@pytest.mark.promise("journal.claims-file", "claims.json matches the held claims.")
 def test_the_file_of_claims_equals_what_is_held(site: Site, house: House, ann: Agent) -> None:
     bob = site.agent("bob")
     ann.take("src", "docs")
@@ -285,6 +299,10 @@ def committed(site: Site) -> str:
     return "".join(git(site.repository, "show", f"{REF}:{name}") for name in names)
 
 
+@pytest.mark.promise(
+    "journal.in-git",
+    "With `[journal] git = true` the journal is committed to its own ref, and the check compares it.",
+)
 def test_the_journal_is_committed_to_a_ref_of_its_own(site: Site, versioned: House) -> None:
     head = git(site.repository, "rev-parse", "HEAD")
     ann = Agent(versioned.context, sessions.join(versioned.context, "ann"))
@@ -312,6 +330,7 @@ def test_nothing_new_makes_no_commit(site: Site, versioned: House) -> None:
     assert git(site.repository, "rev-parse", REF) == tip
 
 
+@pytest.mark.promise("journal.any-text", "Any text of a note survives the journal file and git unchanged.")
 def test_any_text_survives_the_way_through_git(site: Site, versioned: House) -> None:
     ann = Agent(versioned.context, sessions.join(versioned.context, "ann"))
     for number, note in enumerate(("\u2028 \x85 \x0c", "日本 𝔘")):

@@ -94,6 +94,10 @@ def refusal(site: Site) -> LandlaneError:
 # ------------------------------------------------------------------------------------------ another number
 
 
+@pytest.mark.promise(
+    "store.other-versions-are-refused",
+    "A store of any other schema version is refused with a hint how to continue, and left unchanged.",
+)
 @pytest.mark.own_database
 @pytest.mark.parametrize(("number", "code"), [(0, "STORE_OLDER"), (2, "STORE_NEWER"), (99, "STORE_NEWER")])
 def test_a_store_of_another_number_is_refused_and_left_as_it_is(site: Site, number: int, code: str) -> None:
@@ -343,6 +347,7 @@ def test_processes_that_create_the_store_at_the_same_time_get_the_same_one(live_
     live_site.agent("ann").take("src")
 
 
+@pytest.mark.promise("store.created-whole", "A crash while a store is created leaves nothing half done.")
 @pytest.mark.own_database
 @pytest.mark.parametrize("function", ["scripts_after", "version_facts", "new_uuid"])
 def test_a_crash_while_the_store_is_created_leaves_nothing_half_done(live_site: Site, function: str) -> None:

@@ -85,6 +85,10 @@ def test_the_schemas_version_is_recorded(site: Site) -> None:
         database.close()
 
 
+@pytest.mark.promise(
+    "store.newer-is-refused",
+    "A store written by a newer program is refused with an explanation and left unchanged.",
+)
 @pytest.mark.own_database
 def test_a_store_of_a_newer_program_is_refused_politely_and_left_as_it_is(site: Site) -> None:
     site.agent("ann").take("src")
@@ -125,6 +129,7 @@ def test_a_store_of_a_newer_program_that_older_ones_may_use_is_used(
     assert facts_of(site)["schema"] == "9007"
 
 
+@pytest.mark.promise("store.made-once", "A store is created once, however many processes open it first.")
 @pytest.mark.own_database
 def test_a_store_is_made_once_however_many_open_it_first(live_site: Site) -> None:
     openers = [Background(live_site.context) for _ in range(8)]
@@ -138,6 +143,10 @@ def test_a_store_is_made_once_however_many_open_it_first(live_site: Site) -> Non
 # ------------------------------------------------------------------------------------- what is no store
 
 
+@pytest.mark.promise(
+    "store.foreign-is-left-alone",
+    "A database of another program is refused and left unchanged.",
+)
 @SQLITE_ONLY
 def test_a_database_of_another_program_is_left_alone(site: Site) -> None:
     run_sql(site, "CREATE TABLE theirs (x)", "INSERT INTO theirs VALUES (1)")
@@ -149,6 +158,10 @@ def test_a_database_of_another_program_is_left_alone(site: Site) -> None:
     assert fingerprint(site.place) == before
 
 
+@pytest.mark.promise(
+    "store.damage-is-named",
+    "A damaged store file is reported as damaged and left unchanged.",
+)
 @SQLITE_ONLY
 @pytest.mark.parametrize(
     "content",
@@ -186,6 +199,10 @@ def test_a_truncated_file_is_called_damaged_at_the_latest_when_it_is_used(site: 
     assert caught.value.code == "STORE_CORRUPT"
 
 
+@pytest.mark.promise(
+    "store.loss-is-noticed",
+    "A store that is lost while its journal still exists is not created again.",
+)
 @SQLITE_ONLY
 @pytest.mark.parametrize("is_removed", [True, False], ids=["removed", "emptied"])
 def test_a_store_that_is_lost_while_its_journal_is_there_is_not_begun_anew(
@@ -291,6 +308,10 @@ def locked_by_another_program(site: Site) -> Iterator[None]:
         database.close()
 
 
+@pytest.mark.promise(
+    "store.busy-has-an-end",
+    "Waiting for a locked store ends after the time in the settings.",
+)
 @pytest.mark.own_database
 def test_a_store_that_stays_locked_is_given_up_after_the_wait_of_the_settings(site: Site) -> None:
     ann = site.agent("ann", settings=Settings(store_wait_ms=300))
@@ -392,6 +413,7 @@ sys.exit(os.waitpid(child, 0)[1])
 """
 
 
+@pytest.mark.promise("store.forks", "A forked child and its parent can both use the store.")
 def test_a_forked_child_and_its_parent_may_both_use_the_store(live_site: Site) -> None:
     command = [sys.executable, "-c", FORKING_PROCESS, str(live_site.repository), live_site.place]
 
@@ -424,6 +446,10 @@ print(first.try_acquire(), flush=True)
 """
 
 
+@pytest.mark.promise(
+    "store.forks-keep-no-lock",
+    "A child forked during a transaction does not keep the lock.",
+)
 @SQLITE_ONLY
 def test_a_child_forked_in_the_middle_of_a_change_does_not_keep_the_lock(site: Site) -> None:
     command = [sys.executable, "-c", FORKING_WHILE_LOCKED, site.place + ".lock"]
@@ -446,6 +472,7 @@ def test_a_wait_for_the_lock_that_was_given_up_takes_it_from_nobody(site: Site) 
     holder.close()
 
 
+@pytest.mark.promise("store.threads", "Threads can share one store.")
 def test_threads_may_share_one_store(live_site: Site) -> None:
     context = live_site.context()
     agents = [Agent(context, sessions.join(context, f"a{number}")) for number in range(8)]
@@ -463,6 +490,7 @@ def test_threads_may_share_one_store(live_site: Site) -> None:
     assert verify.verify(context, []).trouble == ()
 
 
+@pytest.mark.promise("store.closes-everything", "Closing the store closes every file.")
 def test_closing_lets_go_of_every_file(live_site: Site) -> None:
     def use() -> None:
         with opened(live_site) as house:

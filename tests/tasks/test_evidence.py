@@ -99,6 +99,10 @@ def test_without_a_branch_it_is_only_reported_and_dependants_stay_blocked(bench:
     assert read.get_task(bench.agent.context, "T2").state == "blocked"
 
 
+@pytest.mark.promise(
+    "evidence.empty-branches-are-no-work",
+    "A branch without a commit of its own is not evidence, even when other work has landed meanwhile.",
+)
 def test_a_branch_without_a_commit_of_its_own_is_no_work(bench: Bench) -> None:
     bench.begin()
     git(bench.folder, "branch", BRANCH)
@@ -140,6 +144,10 @@ def test_work_that_has_landed_before_it_was_reported_is_done_at_once(bench: Benc
     assert bench.done()[0] == "done"
 
 
+@pytest.mark.promise(
+    "evidence.paths-inside-claims",
+    "Changes outside the task's claims are not accepted as evidence, landed or not.",
+)
 def test_landed_work_outside_the_claims_is_not_believed_either(bench: Bench) -> None:
     bench.begin(paths=["src/**"])
     bench.commit(src__a_py="1", docs__b_md="2")
@@ -191,6 +199,7 @@ def test_names_that_look_like_patterns_are_compared_as_they_are(bench: Bench) ->
 # -------------------------------------------------------------------------------------------- checks
 
 
+@pytest.mark.promise("evidence.checks-run-on-the-commit", "An uncommitted fix does not make a check pass.")
 def test_an_uncommitted_fix_does_not_pass_the_check(bench: Bench) -> None:
     bench.begin(check="grep -q good src/a.py")
     bench.commit(src__a_py="bad")
@@ -233,6 +242,7 @@ def test_the_check_stands_in_a_repository_of_its_own_and_acts_for_nobody(
     assert run.exit_code == 0, run.output
 
 
+@pytest.mark.promise("evidence.checks-end", "A check that hangs is killed with all its children.")
 def test_a_check_that_hangs_is_killed_with_all_its_children(bench: Bench) -> None:
     bench.settle('[tasks]\ncheck_limit = "1s"\n')
     mark = f"5{os.getpid()}{time.monotonic_ns() % 1000}"

@@ -134,6 +134,10 @@ def make_plan(dice: random.Random) -> str:
     return "\n".join(lines)
 
 
+@pytest.mark.promise(
+    "tasks.end-once-in-order",
+    "Every task ends exactly once and after its dependencies, however many owners are killed.",
+)
 def test_every_task_ends_exactly_once_and_in_order_while_owners_are_killed(
     crew: Crew, repository: Path
 ) -> None:

@@ -56,6 +56,10 @@ def try_to_take(agent: Agent) -> str:
 # ------------------------------------------------------------------------------------ what was seen elsewhere
 
 
+@pytest.mark.promise(
+    "retries.starts-are-bounded",
+    "A task that always fails to start is started a few times and then needs a person.",
+)
 def test_t24_what_always_fails_to_start_is_started_a_few_times_in_70_hours(site: Site) -> None:
     ann = site.agent("ann", settings=LONG)
     add(ann, "a")
@@ -77,6 +81,10 @@ def test_t24_what_always_fails_to_start_is_started_a_few_times_in_70_hours(site:
     assert "spawn failed" in str(gate.evidence["history"])
 
 
+@pytest.mark.promise(
+    "retries.idle-success-is-bounded",
+    "Attempts that succeed without changing anything are stopped after a few.",
+)
 def test_t25_what_ends_well_and_changes_nothing_is_parked_after_k_runs(site: Site) -> None:
     settings = Settings(retries_max_idle=3, session_lease_ms=LONG.session_lease_ms)
     ann = site.agent("ann", settings=settings)
@@ -92,6 +100,10 @@ def test_t25_what_ends_well_and_changes_nothing_is_parked_after_k_runs(site: Sit
     assert "changed nothing" in read.get_task(ann.context, "T1").why
 
 
+@pytest.mark.promise(
+    "retries.new-ids-begin-no-new-budget",
+    "Children and follow-ups share the budget of the task they come from.",
+)
 @pytest.mark.parametrize("same", [True, False], ids=["same feedback", "new feedback each time"])
 def test_t26_five_steps_never_become_97_records(site: Site, same: bool) -> None:
     """Each failure gives birth to a new task instead of another attempt at the old one."""
@@ -129,6 +141,10 @@ def test_t26_children_that_only_ever_succeed_are_bounded_too(site: Site) -> None
     assert len(read.list_tasks(ann.context)) == 9
 
 
+@pytest.mark.promise(
+    "retries.broken-environment-charges-nobody",
+    "The same start failure on three tasks pauses the worker pool, and no attempt is charged.",
+)
 def test_t27_one_broken_environment_pauses_the_pool_and_charges_nobody(site: Site) -> None:
     ann = site.agent("ann", settings=LONG)
     for number in range(40):
@@ -465,6 +481,10 @@ def stopped(site: Site, agent: Agent) -> None:
     assert state(site, "T1") == "waiting_for_person"
 
 
+@pytest.mark.promise(
+    "retries.only-a-person-gives-a-new-budget",
+    "A stopped task continues only when a person says so, with its history.",
+)
 def test_only_a_person_lets_what_was_stopped_go_on_with_a_fresh_budget_and_all_history(site: Site) -> None:
     ann, pat = site.agent("ann"), person(site)
     stopped(site, ann)

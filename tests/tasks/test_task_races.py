@@ -51,10 +51,15 @@ def test_one_task_goes_to_one_of_sixty_four(repository: Path, store: str) -> Non
     assert race(repository, store, 1, "none") == ROUNDS
 
 
+@pytest.mark.promise(
+    "tasks.one-owner",
+    "When many processes ask for the next task at once, no two get the same one.",
+)
 def test_fifty_tasks_go_to_fifty_of_sixty_four(repository: Path, store: str) -> None:
     assert race(repository, store, 50, "none") == 50 * ROUNDS
 
 
+@pytest.mark.promise("tasks.no-shared-path", "No two active tasks ever have overlapping paths.")
 def test_no_two_active_tasks_ever_have_overlapping_paths(repository: Path, store: str) -> None:
     assert race(repository, store, 50, "paths") >= ROUNDS
 
@@ -128,6 +133,10 @@ def test_two_who_add_the_same_work_at_once_see_each_other(live_site: Site) -> No
     assert sum(isinstance(one, task_adding.Added) for one in outcomes) == 1
 
 
+@pytest.mark.promise(
+    "tasks.one-key-one-task",
+    "Adding a task with the same key again returns the same task, even at the same instant.",
+)
 def test_one_key_added_by_many_at_once_is_one_task(live_site: Site) -> None:
     agents = [live_site.agent(f"a{number}") for number in range(8)]
     start = threading.Barrier(len(agents))

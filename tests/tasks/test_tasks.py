@@ -160,6 +160,10 @@ def test_what_is_done_already_is_not_waited_for(site: Site) -> None:
     assert add(ann, "b", after=["T1"]).state == "ready"
 
 
+@pytest.mark.promise(
+    "tasks.rings-are-shown",
+    "Tasks that would depend on each other are refused, and the cycle is shown.",
+)
 def test_a_ring_is_refused_and_shown_and_changes_nothing(site: Site) -> None:
     ann = site.agent("ann")
     add(ann, "a")
@@ -205,6 +209,10 @@ def test_what_waits_for_a_dropped_task_can_be_unblocked_by_hand(site: Site) -> N
     assert over.value.code == "TASK_OVER"
 
 
+@pytest.mark.promise(
+    "tasks.block-by-hand-stays",
+    "A task that was blocked by hand stays blocked when its dependencies are done.",
+)
 def test_a_block_by_hand_outlasts_its_dependencies(site: Site) -> None:
     ann = site.agent("ann")
     add(ann, "a")
@@ -381,6 +389,10 @@ def test_a_final_failure_is_not_tried_again_by_itself(site: Site) -> None:
     assert state(site, "T2") == "blocked"
 
 
+@pytest.mark.promise(
+    "tasks.return-with-their-history",
+    "The task of a dead owner returns to the queue, and its next owner is shown what happened.",
+)
 def test_the_task_of_a_dead_owner_returns_with_its_history(site: Site) -> None:
     ann, bob = site.agent("ann"), site.agent("bob")
     add(bob, "first", paths=["src/a.py"])
@@ -596,6 +608,7 @@ def test_ids_of_another_repository_are_followed_inside_the_list(site: Site) -> N
     ]
 
 
+@pytest.mark.promise("tasks.lists-are-whole", "A checklist with one invalid item adds nothing.")
 @pytest.mark.parametrize(
     ("text", "code"),
     [

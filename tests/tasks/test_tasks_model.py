@@ -105,6 +105,7 @@ def test_a_step_of_priority_is_worth_an_hour() -> None:
     assert rank_of(0, 1) < rank_of(0, 0) < rank_of(0, -1)
 
 
+@pytest.mark.promise("tasks.nothing-starves", "A task of any priority eventually comes first.")
 @given(st.integers(-1000, 1000), st.integers(-1000, 1000), st.integers(0, 10**12))
 def test_nothing_starves(low: int, high: int, ready_at: int) -> None:
     """However unimportant: from some day on, everything that is added comes behind it."""

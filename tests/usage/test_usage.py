@@ -75,6 +75,11 @@ def test_a_booking_is_made_once_by_its_key(site: Site) -> None:
     assert site.kinds()[before:] == ["usage.booked"]
 
 
+@pytest.mark.promise(
+    "usage.booked-once",
+    "A usage record that arrives again under the same key is booked once, even when several processes book "
+    "it at the same time.",
+)
 def test_of_those_who_book_the_same_at_once_one_does(live_site: Site) -> None:
     agents = [live_site.agent(name) for name in ("ann", "bob", "cid", "dan")]
     tries = [Background(lambda agent=agent: book(agent, "run-1", 0.1)) for agent in agents]
@@ -84,6 +89,11 @@ def test_of_those_who_book_the_same_at_once_one_does(live_site: Site) -> None:
     assert usage.totals(agents[0].context).grand.cost_micros == 100_000
 
 
+@pytest.mark.promise(
+    "usage.parts-equal-the-total",
+    "The costs of all tasks and the costs of no task add up exactly to the grand total, however many tasks "
+    "a record is linked to.",
+)
 def test_many_records_linked_to_many_tasks_add_up_to_the_total(site: Site) -> None:
     """337 records, most linked to several tasks and one to 61: counting links would be far too high."""
     ann, dice = site.agent("ann"), random.Random(39)
@@ -196,6 +206,11 @@ def test_what_an_attempt_used_so_far_grows_and_its_end_says_what_it_cost(site: S
     assert usage.list_usage(ann.context) == [ended]
 
 
+@pytest.mark.promise(
+    "usage.failures-are-booked",
+    "Every attempt is booked, even when its supervisor was killed: as unknown, or as at least the usage "
+    "recorded so far.",
+)
 @pytest.mark.parametrize(
     ("noted", "how_it_ended", "cost", "is_least"),
     [

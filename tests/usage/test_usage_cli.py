@@ -120,6 +120,10 @@ def test_stats_tells_each_number_with_what_it_was_counted_from(shell: Shell) -> 
     assert "divided by the changes that landed" in " ".join(shell.tell("stats", "--define").split())
 
 
+@pytest.mark.promise(
+    "usage.budgets-stop",
+    "A worker that uses up its budget is stopped, and a person is asked before the task is tried again.",
+)
 @pytest.mark.sandbox
 def test_a_worker_that_uses_up_its_budget_is_ended_and_a_person_is_asked(shell: Shell) -> None:
     (shell.folder / "spender.py").write_text(SPENDER)

@@ -114,6 +114,10 @@ def test_a_price_is_rounded_once() -> None:
     assert price_of(cheap, "m", 250_000, 250_000) == 1
 
 
+@pytest.mark.promise(
+    "usage.unknown-is-not-zero",
+    "An unknown cost is shown as unknown and never counted as zero in a total.",
+)
 def test_unknown_is_never_shown_as_nothing() -> None:
     assert total_words(add_up([])) == "nothing booked"
     assert total_words(add_up([entry("T1", None)])) == "unknown"

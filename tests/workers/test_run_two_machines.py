@@ -221,6 +221,11 @@ def pins_in_remote(works: Works) -> list[str]:
     return works.git("ls-remote", "origin", "refs/landlane/*").split()[1::2]
 
 
+@pytest.mark.promise(
+    "reviews.on-any-machine",
+    "Work made on one machine can be reviewed and landed on another; a machine leaves alone work it cannot "
+    "fetch.",
+)
 def test_work_of_one_machine_is_reviewed_and_landed_by_another(machines: tuple[Works, Works]) -> None:
     north, south = machines
     task = north.edit("Say so", "a.txt", label="reviewer:judge")

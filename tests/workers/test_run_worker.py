@@ -337,6 +337,10 @@ time.sleep(300)
 """
 
 
+@pytest.mark.promise(
+    "workers.none-survives",
+    "A misbehaving worker is ended with everything it started, even when it ignores SIGTERM.",
+)
 def test_whoever_ignores_the_request_to_end_is_killed_with_all_its_children(bench: Bench) -> None:
     end = bench.run(sys.executable, "-c", STUBBORN, "garbage")
 

@@ -32,6 +32,10 @@ def readers(repository: Path) -> Works:
     return works
 
 
+@pytest.mark.promise(
+    "hands.a-question-loses-no-change",
+    "Changes a worker returns while a person is asked are kept on the branch of its attempt.",
+)
 def test_what_a_worker_returned_outlives_its_question(readers: Works) -> None:
     works = readers
     asked = "landlane gate ask T1 --why 'Say it?' --json > asked.json; test $? = 7 && rm asked.json"

@@ -90,6 +90,10 @@ def test_commits_on_the_branch_stay_on_the_branch(yard: Yard, kind: str) -> None
     assert yard.leftovers() == [f"refs/heads/{workspace.branch}"]
 
 
+@pytest.mark.promise(
+    "workspaces.merged-by-content",
+    "A branch that was squashed or rebased onto the target is recognised as merged.",
+)
 @kinds
 @pytest.mark.parametrize("way", ["squash", "rebase", "merge", "squash, then changed again"])
 def test_a_merged_branch_is_recognised_and_deleted(yard: Yard, kind: str, way: str) -> None:
@@ -316,6 +320,7 @@ exec '{Path(sys.executable).with_name("landlane")}' workspace close {workspace.i
     assert Path(workspace.path, "README.md").exists()
 
 
+@pytest.mark.promise("workspaces.gc-breaks-none", "No git prune or gc in any checkout breaks a workspace.")
 @pytest.mark.parametrize("kind", KINDS)
 def test_gc_and_prune_anywhere_break_no_workspace(yard: Yard, kind: str) -> None:
     task = yard.task()

@@ -61,6 +61,10 @@ def install_hook(shell: Shell, name: str, script: str) -> Path:
     return hook
 
 
+@pytest.mark.promise(
+    "commits.own-files",
+    "Agents that commit at once in one checkout get one commit each, with exactly their own files.",
+)
 @pytest.mark.parametrize("count", [4, 13])
 def test_every_agent_in_one_checkout_gets_a_commit_of_its_own_file(shell: Shell, count: int) -> None:
     shells = set_up(shell, count)
@@ -135,6 +139,10 @@ def test_nobody_commits_the_untracked_file_of_another(shell: Shell) -> None:
     shell.refuse("NOT_CLAIMED", "commit", "-m", "It", "theirs.txt", "--as", "ann", exit=6)
 
 
+@pytest.mark.promise(
+    "commits.take-nothing-back",
+    "A commit that would revert landed work of others is refused, and the revert is shown.",
+)
 def test_a_stale_tree_on_a_fetched_base_does_not_delete_what_a_peer_landed(
     shell: Shell, tmp_path: Path
 ) -> None:

@@ -87,6 +87,10 @@ def test_the_same_call_gives_the_same_workspace(yard: Yard, kind: str) -> None:
     assert not second.is_new
 
 
+@pytest.mark.promise(
+    "workspaces.fresh-base",
+    "A workspace starts from the current state of the remote, or clearly reports that it does not.",
+)
 @kinds
 def test_it_begins_where_the_remote_is_now(yard: Yard, kind: str) -> None:
     tip = advance(add_remote(yard.repository))

@@ -43,6 +43,7 @@ def status(place: str | Path) -> str:
     return git(place, "status", "--porcelain=v2", "-z")
 
 
+@pytest.mark.promise("stash.own-content", "Changes stashed in one checkout never reappear in another.")
 @kinds
 def test_each_gets_its_own_content_back(yard: Yard, kind: str) -> None:
     ann, bob = yard.open(kind=kind).workspace.path, yard.open(kind=kind, agent="bob").workspace.path

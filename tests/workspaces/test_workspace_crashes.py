@@ -109,6 +109,10 @@ def test_these_are_the_steps(yard: Yard, kind: str) -> None:
     assert tuple(closing_steps) == CLOSING[kind]
 
 
+@pytest.mark.promise(
+    "workspaces.crash-anywhere",
+    "A process killed while opening a workspace leaves either nothing or a complete workspace.",
+)
 @pytest.mark.parametrize(("kind", "step"), KILLED_OPENING)
 def test_an_opener_that_is_killed_leaves_nothing_or_a_whole_workspace(
     yard: Yard, kind: str, step: str
@@ -143,6 +147,10 @@ def test_opening_again_needs_no_other_command_first(yard: Yard, kind: str) -> No
     assert [one.state for one in yard.known(with_closed=True)] == ["failed", "open"]
 
 
+@pytest.mark.promise(
+    "workspaces.close-loses-nothing",
+    "Closing a workspace loses nothing, whoever closes it and however often the closing process is killed.",
+)
 @pytest.mark.parametrize(("kind", "step"), KILLED_CLOSING)
 def test_a_closer_that_is_killed_loses_nothing(yard: Yard, kind: str, step: str) -> None:
     workspace = yard.open(kind=kind).workspace

@@ -41,6 +41,10 @@ def test_the_answer_of_open_is_the_folder(shell: Shell, kind: str) -> None:
     assert shell.at(path).ask("workspace", "list")["workspaces"][0]["path"] == str(path)
 
 
+@pytest.mark.promise(
+    "workspaces.open-at-once",
+    "Sixteen workspaces opened at the same instant are sixteen separate workspaces.",
+)
 def test_sixteen_processes_at_once_and_others_beside_them(shell: Shell) -> None:
     remote = add_remote(shell.folder)
     tip = advance(remote)
@@ -236,6 +240,10 @@ def lapse(shell: Shell, agent: str, *words: str) -> None:
     eventually(lambda: not shell.ask("claims")["claims"])
 
 
+@pytest.mark.promise(
+    "rescues.takeover",
+    "Uncommitted changes of an expired holder are saved before another session gets the path.",
+)
 def test_what_a_lapsed_holder_left_is_saved_before_its_path_is_anothers(shell: Shell) -> None:
     commit_file(shell.folder, "src/api.py", "as committed\n")
     lapse(shell, "bob", "src/**")
