@@ -18,7 +18,7 @@ def failure(error: LandlaneError, wall_of: Callable[[int], int] | None = None) -
         from landlane.clock import rfc3339
 
         facts["until"] = rfc3339(wall_of(at))
-    return {**facts, **failed(error.code, error.message, error.hint)}
+    return {**failed(error.code, error.message, error.hint), **facts}
 
 
 def failed(code: str, message: str, hint: str) -> dict[str, Any]:

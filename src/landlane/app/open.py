@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 
 from landlane.app.detect_restore import notice_restore
+from landlane.app.live_files import live_files
 from landlane.app.repository_id import ID_FILE, repository_id_of, unwritable, write_id
 from landlane.app.store_location import open_store, store_place
 from landlane.app.wiring import make_context
@@ -21,7 +22,6 @@ from landlane.values import replace
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Callable
-    from typing import Any
 
     from landlane.clock import Clock
     from landlane.context import Context, Site
@@ -47,21 +47,7 @@ class House:
         self.store = store
         self.context = context
         self.folder = checkout.state_folder
-        live = {"claims": self._live_claims, "tasks": self._live_tasks}
-        self.mirror = Mirror(self.folder, store, live)
-
-    def _live_claims(self) -> list[dict[str, Any]]:
-        from landlane.claims.read import list_claims
-        from landlane.claims.to_json import claim_json
-
-        return [claim_json(claim, self.store) for claim in list_claims(self.context)]
-
-    def _live_tasks(self) -> list[dict[str, Any]]:
-        from landlane.tasks.model import OPEN
-        from landlane.tasks.read import list_tasks
-        from landlane.tasks.to_json import task_json
-
-        return [task_json(task, self.store) for task in list_tasks(self.context, tuple(OPEN))]
+        self.mirror = Mirror(self.folder, store, live_files(context))
 
     def settle(self, *, wait_seconds: float = 0.0) -> None:
         """Let the plain files, and the journal's ref if wanted, follow what was changed."""

@@ -23,7 +23,7 @@ def run_command(command: Command, given: dict[str, Any], desk_kind: type[Desk] |
         desk.begin()
         return _find_handler(command.handler)(desk, **given)
     except LandlaneError as error:
-        return terminal.fail(desk.with_calendar(error))
+        return desk.fail(error)
     except BrokenPipeError:
         return 1
     except KeyboardInterrupt as stop:
@@ -104,14 +104,12 @@ class Desk:
         self._house = open_house(self.cwd, is_short_lived=True, notices_restore=notices_restore)
         return self._house
 
-    def with_calendar(self, error: LandlaneError) -> LandlaneError:
-        """The error with the store's instants as everybody's."""
-        at = error.facts.pop("until_at", None)
-        if at is not None:
-            from landlane.clock import rfc3339
+    def fail(self, error: LandlaneError) -> int:
+        """Report an error, with instants of the store as calendar time; return the exit code."""
+        return self.terminal.fail(error, self._wall_of)
 
-            error.facts["until"] = rfc3339(self.house.store.wall_of(at))
-        return error
+    def _wall_of(self, at: int) -> int:
+        return self.house.store.wall_of(at)
 
     def settle(self) -> None:
         """Let the plain files beside the store follow what this command changed; the next one catches up."""

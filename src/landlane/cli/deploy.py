@@ -41,7 +41,7 @@ def deploy(desk: Desk, target: str, command: tuple[str, ...], wait: str) -> int:
 def fail(desk: Desk, error: LandlaneError) -> int:
     """An error together with what it names: commits, paths, conflicts."""
     if desk.terminal.is_json:
-        return desk.terminal.fail(desk.with_calendar(error))
+        return desk.fail(error)
     desk.terminal.complain(error.message, "", error.code)
     for commit in error.facts.get("commits", ()):
         desk.terminal.note(f"  {_commit_text(commit)}")

@@ -22,6 +22,7 @@ def show_output(desk: Desk, stop: LandlaneError) -> None:
 def run_queue(desk: Desk, drain: bool, wait: str) -> int:
     """Run the queue until it is empty, or for ever."""
     from landlane.cli.command import heed_signals
+    from landlane.error_json import failure
     from landlane.landing.records import get_landing, list_landings
     from landlane.landing.to_json import landing_json
     from landlane.landing.wait import run_until
@@ -36,7 +37,7 @@ def run_queue(desk: Desk, drain: bool, wait: str) -> int:
         raise stop
     answer: dict[str, Any] = {"ok": stop is None, "landings": ended}
     if stop is not None:
-        answer |= {"code": stop.code, "message": stop.message, "hint": stop.hint, **stop.facts}
+        answer |= failure(stop)
         if not desk.terminal.is_json:
             show_output(desk, stop)
             desk.terminal.complain(stop.message, stop.hint, stop.code)

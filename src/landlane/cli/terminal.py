@@ -9,6 +9,7 @@ from landlane.errors import LandlaneError
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
+    from collections.abc import Callable
     from typing import Any
 
 
@@ -61,17 +62,12 @@ class Terminal:
         _say(f"{question} [Y/n] ")
         return sys.stdin.readline().strip().lower() in ("", "y", "yes")
 
-    def fail(self, error: LandlaneError) -> int:
-        """Say what went wrong and what to do; tells the exit code."""
-        document = {
-            "ok": False,
-            "code": error.code,
-            "message": error.message,
-            "hint": error.hint,
-            **error.facts,
-        }
+    def fail(self, error: LandlaneError, wall_of: Callable[[int], int] | None = None) -> int:
+        """Report an error, as JSON or for people; return the exit code."""
         if self.is_json:
-            self._out(_to_json(document))
+            from landlane.error_json import failure
+
+            self._out(_to_json(failure(error, wall_of)))
         else:
             self.complain(error.message, error.hint, error.code)
         return error.exit_code

@@ -92,6 +92,7 @@ def _troubles(found: Any) -> list[str]:
 
 def _go_on(desk: Desk, interval_ms: int) -> int:
     from landlane.cli.command import heed_signals
+    from landlane.error_json import failed
     from landlane.events import watch as watching
     from landlane.events.to_json import event_json, event_line
     from landlane.settings.load import read_settings
@@ -113,8 +114,7 @@ def _go_on(desk: Desk, interval_ms: int) -> int:
         nonlocal told
         if error.message != told:  # once, and not at every look
             if desk.terminal.is_json:
-                trouble = {"ok": False, "code": error.code, "message": error.message, "hint": error.hint}
-                desk.terminal.line(_line(trouble))
+                desk.terminal.line(_line(failed(error.code, error.message, error.hint)))
             desk.terminal.note(f"{error.message} [{error.code}]; it goes on")
         told = error.message
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from landlane.clients.codex import tools
 from landlane.clients.hook_format import (
     as_table,
     block,
@@ -95,10 +96,10 @@ def read(word: str, payload: Mapping[str, Any], environment: Mapping[str, str]) 
 def _tool_facts(said: Mapping[str, Any], cwd: str) -> dict[str, Any]:
     name = text_of(said, "tool_name", is_needed=True)
     facts: dict[str, Any] = {"tool_name": name, "call": text_of(said, "tool_use_id")}
-    if name == "apply_patch":
+    if name == tools.PATCH:
         patch = text_of(table_of(said, "tool_input"), "command", is_needed=True)
         return {**facts, "tool": EDIT, "paths": tuple(placed(path, cwd) for path in patched_paths(patch))}
-    if name == "Bash":
+    if name == tools.SHELL:
         return {**facts, "tool": SHELL, "command": text_of(table_of(said, "tool_input"), "command")}
     return {**facts, "tool": OTHER}
 

@@ -6,6 +6,7 @@ import json
 import os
 import shlex
 
+from landlane.clients.codex import tools
 from landlane.clients.codex.app_server import ask
 from landlane.clients.codex.hook import TITLE
 from landlane.clients.detect import (
@@ -53,7 +54,7 @@ SERVERS = ".codex/config.toml"
 WORKTREE_FOLDER = ".codex"
 
 _END_SECONDS = 3  # Codex allows no more at the end of a session
-_GUARDED_TOOLS = "apply_patch|Bash"
+_GUARDED_TOOLS = f"{tools.PATCH}|{tools.SHELL}"
 _OWN_TOOLS = "mcp__landlane__.*"
 _HANDED_ON = ("LANDLANE_SESSION", "LANDLANE_AGENT", "LANDLANE_STORE", "LANDLANE_RESIDENT")
 _TOLD = ("SessionStart", "UserPromptSubmit", "PostToolUse", "Stop", "SubagentStart", "SubagentStop")
@@ -231,8 +232,8 @@ def _feature_is_off(place: Place) -> bool:
 def canary(kind: str, cwd: str, path: str, session: str, agent: str) -> Canary:
     """An edit or a shell call as Codex would announce it."""
     patch = f"*** Begin Patch\n*** Update File: {path}\n@@\n-a\n+b\n*** End Patch\n"
-    tools = {"edit": ("apply_patch", patch), "shell": ("Bash", f"echo x > {path}")}
-    name, command = tools[kind]
+    calls = {"edit": (tools.PATCH, patch), "shell": (tools.SHELL, f"echo x > {path}")}
+    name, command = calls[kind]
     payload: dict[str, Any] = {
         "session_id": session,
         "turn_id": "canary",
