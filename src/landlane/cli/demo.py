@@ -54,9 +54,10 @@ def _play(desk: Desk, *, agents: int, tasks: int, seed: int, ways: tuple[str, ..
     from landlane.cli.command import heed_signals
     from landlane.demo.run import play
     from landlane.demo.scratch import Stage
+    from landlane.platform.terminal import is_terminal
 
     heed_signals()
-    is_watched = not desk.terminal.is_json and sys.stderr is not None and sys.stderr.isatty()
+    is_watched = not desk.terminal.is_json and is_terminal(sys.stderr)
     folder = os.path.realpath(tempfile.mkdtemp(prefix="landlane-demo-"))
     try:
         with Stage(folder, is_kept=is_kept, say=desk.terminal.note, is_watched=is_watched) as stage:

@@ -6,6 +6,7 @@ import sys
 import time
 
 from landlane.cli.terminal import in_one_line
+from landlane.platform.terminal import is_terminal
 from landlane.workers.model import ALL_TAKEN
 from landlane.workers.to_json import cost_text
 
@@ -95,7 +96,7 @@ def line_of(task: str, told: dict[str, Any]) -> str:
 
 def show_run(terminal: Terminal) -> RunView:
     """What suits whoever looks: a picture for eyes, lines for a log."""
-    is_watched = not terminal.is_json and sys.stderr is not None and sys.stderr.isatty()
+    is_watched = not terminal.is_json and is_terminal(sys.stderr)
     return LiveView(terminal) if is_watched else RunView(terminal)
 
 

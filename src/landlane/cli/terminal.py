@@ -6,6 +6,7 @@ import os
 import sys
 
 from landlane.errors import LandlaneError
+from landlane.platform.terminal import is_terminal
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -41,7 +42,7 @@ class Terminal:
         if not rows:
             return title
         rows = [[in_one_line(cell) for cell in row] for row in rows]
-        if _is_terminal(sys.stdout):
+        if is_terminal(sys.stdout):
             return _rich_table(title, columns, rows)
         widths = [max(len(row[index]) for row in [columns, *rows]) for index in range(len(columns))]
         lines = [
@@ -57,7 +58,7 @@ class Terminal:
 
     def confirm(self, question: str) -> bool:
         """Ask the person at the terminal; where nobody can answer, the plan that was shown is carried out."""
-        if self.is_json or not (_is_terminal(sys.stdin) and _is_terminal(sys.stderr)):
+        if self.is_json or not (is_terminal(sys.stdin) and is_terminal(sys.stderr)):
             return True
         _say(f"{question} [Y/n] ")
         return sys.stdin.readline().strip().lower() in ("", "y", "yes")
@@ -115,12 +116,8 @@ def _say(text: str) -> None:
         return
 
 
-def _is_terminal(stream: Any) -> bool:
-    return stream is not None and stream.isatty()
-
-
 def _has_colour(stream: Any) -> bool:
-    return _is_terminal(stream) and "NO_COLOR" not in os.environ
+    return is_terminal(stream) and "NO_COLOR" not in os.environ
 
 
 def _to_json(document: dict[str, Any]) -> str:

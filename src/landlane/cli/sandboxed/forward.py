@@ -8,6 +8,7 @@ import time
 
 from landlane.cli.terminal import Terminal
 from landlane.errors import LandlaneError, Malformed
+from landlane.platform.terminal import is_terminal
 from landlane.resident.messages import OUT, SOCKET, Garbled, Lost, find_socket, listen, pack, told_of
 
 TYPE_CHECKING = False
@@ -119,7 +120,7 @@ def _branch_at(folder: str) -> str:
 
 def _ask(cwd: str, words: list[str], stdin: bytes) -> int:
     told = told_of(os.environb)
-    seen = [letter for letter, stream in ((b"o", sys.stdout), (b"e", sys.stderr)) if _is_terminal(stream)]
+    seen = [letter for letter, stream in ((b"o", sys.stdout), (b"e", sys.stderr)) if is_terminal(stream)]
     told[b"LANDLANE_EYES"] = b"".join(seen)
     try:
         said = [os.fsencode(word) for word in words]
@@ -176,7 +177,3 @@ def _show(kind: bytes, content: bytes) -> None:
     if stream is not None:  # closed by a caller that wants only the exit code
         stream.buffer.write(content)
         stream.flush()
-
-
-def _is_terminal(stream: Any) -> bool:
-    return stream is not None and stream.isatty()
