@@ -47,7 +47,6 @@ KNOWN: dict[str, set[str]] = {
     "store/sqlite/lock_holder.py": {"/proc"},
     "store/wake.py": {"/proc"},
     "testing/postgres_server.py": {"/proc", "os.name"},
-    "testing/real_clients/environment.py": {"/proc"},
     "workers/admit.py": {"/proc"},
     "workers/run_worker.py": {"os.pidfd_open"},
 }

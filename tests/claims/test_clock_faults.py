@@ -16,8 +16,8 @@ from landlane.claims.model import Refused, Taken
 from landlane.sessions import join as sessions
 from landlane.store.tokens import epoch_of
 from landlane.testing.fake_clock import FakeClock
-from landlane.testing.store_stress import Replay, all_entries
 from tests.support.sites import Background, let_time_pass, wait_until
+from tests.support.store_stress import Replay, all_entries
 
 if TYPE_CHECKING:
     from pathlib import Path

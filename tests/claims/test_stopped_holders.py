@@ -19,8 +19,8 @@ import pytest
 from landlane.api import Landlane
 from landlane.claims.model import Refused, Taken
 from landlane.errors import LandlaneError
-from landlane.testing.store_stress import Replay, all_entries
 from tests.support.sites import let_time_pass, wait_until
+from tests.support.store_stress import Replay, all_entries
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator

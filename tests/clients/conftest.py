@@ -7,12 +7,12 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from landlane.testing.real_clients import CLIENTS, World, clients_folder, program_of
+from tests.support.real_clients import CLIENTS, World, clients_folder, program_of
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
 
-    from landlane.testing.real_clients import Client
+    from tests.support.real_clients import Client
 
 # Read now: the sealed home of a test takes both variables away.
 CHOSEN = os.environ.get("LANDLANE_TEST_CLIENTS", "claude codex gemini").split()

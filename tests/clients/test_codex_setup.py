@@ -9,13 +9,13 @@ import pytest
 
 from landlane.clients.codex import setup as codex_setup
 from landlane.clients.setup_model import Place
-from landlane.testing.real_clients import Codex
+from tests.support.real_clients import Codex
 
 if TYPE_CHECKING:
     from collections.abc import Callable
     from pathlib import Path
 
-    from landlane.testing.real_clients import Client, World
+    from tests.support.real_clients import Client, World
 
 pytestmark = [pytest.mark.client, pytest.mark.xdist_group("clients-1")]
 

@@ -8,15 +8,15 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from landlane.testing.real_clients import World
-from landlane.testing.scripted_model.server import ScriptedModel, marker
 from tests.clients.conftest import FOLDER
 from tests.clients.test_run import Scripts
+from tests.support.real_clients import World
+from tests.support.scripted_model.server import ScriptedModel, marker
 
 if TYPE_CHECKING:
     from collections.abc import Callable
 
-    from landlane.testing.real_clients import Client
+    from tests.support.real_clients import Client
 
 pytestmark = [pytest.mark.client, pytest.mark.xdist_group("clients-1")]
 

@@ -7,12 +7,12 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from landlane.testing.real_clients import Codex, Launch, hooks_seen_by_codex, trust_hooks
+from tests.support.real_clients import Codex, Launch, hooks_seen_by_codex, trust_hooks
 
 if TYPE_CHECKING:
     from collections.abc import Callable
 
-    from landlane.testing.real_clients import Client, Result, Scripts, World
+    from tests.support.real_clients import Client, Result, Scripts, World
 
 pytestmark = pytest.mark.client
 

@@ -10,11 +10,11 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 
-from landlane.testing.real_clients.client import HERE
-from landlane.testing.scripted_model.server import ScriptedModel
+from tests.support.real_clients.client import HERE
+from tests.support.scripted_model.server import ScriptedModel
 
 if TYPE_CHECKING:
-    from landlane.testing.real_clients import Client, World
+    from tests.support.real_clients import Client, World
 
 pytestmark = [pytest.mark.client, pytest.mark.sandbox]
 

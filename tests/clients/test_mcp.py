@@ -7,14 +7,14 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 
-from landlane.testing.real_clients import Codex, Launch
-from landlane.testing.real_clients.client import call
+from tests.support.real_clients import Codex, Launch
+from tests.support.real_clients.client import call
 
 if TYPE_CHECKING:
     from collections.abc import Callable
 
-    from landlane.testing.real_clients import Client, World
-    from landlane.testing.scripted_model.api_formats import Turn
+    from tests.support.real_clients import Client, World
+    from tests.support.scripted_model.api_formats import Turn
 
 pytestmark = pytest.mark.client
 pytest.importorskip("mcp", reason="the extra `mcp` is not installed")

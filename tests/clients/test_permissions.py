@@ -10,12 +10,12 @@ import pytest
 
 from landlane.clients.permissions import Permissions, permissions_for
 from landlane.roles.model import BUILT_IN
-from landlane.testing.real_clients import Codex
+from tests.support.real_clients import Codex
 
 if TYPE_CHECKING:
     from pathlib import Path
 
-    from landlane.testing.real_clients import Client, World
+    from tests.support.real_clients import Client, World
 
 pytestmark = pytest.mark.client
 

@@ -8,14 +8,14 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 
-from landlane.testing.real_clients import Codex
+from tests.support.real_clients import Codex
 from tests.support.shell import LANDLANE
 
 if TYPE_CHECKING:
     from collections.abc import Callable
     from pathlib import Path
 
-    from landlane.testing.real_clients import Client, World
+    from tests.support.real_clients import Client, World
 
 pytestmark = pytest.mark.client
 

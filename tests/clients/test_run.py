@@ -8,15 +8,15 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 
-from landlane.testing.real_clients.client import HERE
-from landlane.testing.scripted_model.server import ScriptedModel, marker
 from tests.clients.test_workers import LEAD, NEW, OLD, UNKNOWN_USAGE, words_for
+from tests.support.real_clients.client import HERE
+from tests.support.scripted_model.server import ScriptedModel, marker
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping, Sequence
 
-    from landlane.testing.real_clients import Client, World
-    from landlane.testing.scripted_model.api_formats import Turn
+    from tests.support.real_clients import Client, World
+    from tests.support.scripted_model.api_formats import Turn
 
 pytestmark = [pytest.mark.client, pytest.mark.sandbox]
 

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 
-from landlane.testing.scripted_model.server import OVER, ScriptedModel, choose, marker
+from tests.support.scripted_model.server import OVER, ScriptedModel, choose, marker
 
 if TYPE_CHECKING:
     from pathlib import Path

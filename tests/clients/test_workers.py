@@ -12,16 +12,16 @@ import pytest
 from landlane.clients.as_worker.registry import worker_command
 from landlane.processes.tree_child import WorkerChild
 from landlane.protocol.worker.messages import WorkAssignment, WorkComplete, WorkFailed
-from landlane.testing.real_clients.client import HERE, clients_folder
-from landlane.testing.scripted_model.server import ScriptedModel, marker
 from landlane.workers.run_worker import run_worker
+from tests.support.real_clients.client import HERE, clients_folder
+from tests.support.scripted_model.server import ScriptedModel, marker
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
 
-    from landlane.testing.real_clients import Client, World
-    from landlane.testing.scripted_model.api_formats import Turn
     from landlane.workers.run_worker import WorkerEnd
+    from tests.support.real_clients import Client, World
+    from tests.support.scripted_model.api_formats import Turn
 
 pytestmark = pytest.mark.client
 

@@ -12,9 +12,9 @@ from typing import TYPE_CHECKING, Any
 import pytest
 
 from landlane.mcp.tool_schemas import RESOURCES, TOOLS
-from landlane.testing.real_clients.client import NODE, clients_folder, program_of
 from landlane.testing.repositories import make_repository
 from tests.mcp.test_tools import landlane
+from tests.support.real_clients.client import NODE, clients_folder, program_of
 
 if TYPE_CHECKING:
     from collections.abc import Iterator

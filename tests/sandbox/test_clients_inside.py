@@ -13,15 +13,15 @@ from urllib.parse import urlsplit
 import pytest
 
 from landlane.sandbox.start import start_sandboxed
-from landlane.testing.real_clients import CLIENTS, clients_folder, program_of
-from landlane.testing.real_clients.client import HERE, NODE
-from landlane.testing.scripted_model.server import ScriptedModel
+from tests.support.real_clients import CLIENTS, clients_folder, program_of
+from tests.support.real_clients.client import HERE, NODE
+from tests.support.scripted_model.server import ScriptedModel
 
 if TYPE_CHECKING:
     from collections.abc import Callable
 
     from landlane.sandbox.model import Backend, Sandbox
-    from landlane.testing.real_clients import Client
+    from tests.support.real_clients import Client
 
 pytestmark = [pytest.mark.client, pytest.mark.sandbox, pytest.mark.on_disk]
 

@@ -14,7 +14,7 @@ from landlane.app.open import open_house
 from landlane.claims.model import Taken
 from landlane.errors import StoreError
 from landlane.store.mirror import read_journal
-from landlane.testing.store_stress import Replay, all_entries
+from tests.support.store_stress import Replay, all_entries
 
 pytestmark = [pytest.mark.simulation, pytest.mark.timeout(90)]
 

@@ -18,7 +18,7 @@ from landlane.app.open import open_house
 from landlane.claims.model import Taken
 from landlane.errors import LandlaneError
 from landlane.store.mirror import read_journal
-from landlane.testing.store_stress import Replay, all_entries
+from tests.support.store_stress import Replay, all_entries
 
 if TYPE_CHECKING:
     from collections.abc import Iterator

@@ -18,8 +18,8 @@ from landlane.errors import StoreTransient
 from landlane.sessions import join as sessions
 from landlane.sessions.secrets import SecretFiles
 from landlane.store.mirror import Mirror, read_journal
-from landlane.testing.store_stress import Replay, all_entries
 from tests.support.sites import Background, Site, let_time_pass, wait_until
+from tests.support.store_stress import Replay, all_entries
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator

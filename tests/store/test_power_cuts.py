@@ -27,7 +27,7 @@ from landlane.errors import LandlaneError, StoreError
 from landlane.store.journal_chain import Entry
 from landlane.store.tokens import epoch_of
 from landlane.testing.fake_clock import FakeClock
-from landlane.testing.store_stress import Replay, all_entries
+from tests.support.store_stress import Replay, all_entries
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator

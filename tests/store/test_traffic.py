@@ -16,7 +16,7 @@ from landlane.app.open import open_house
 from landlane.store.journal_chain import Entry, check_chain
 from landlane.store.mirror import read_journal
 from landlane.testing.postgres_server import PostgresServer, PostgresUnavailable
-from landlane.testing.store_stress import (
+from tests.support.store_stress import (
     Replay,
     Swarm,
     all_entries,

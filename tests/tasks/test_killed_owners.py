@@ -21,7 +21,7 @@ from landlane.tasks import change as tasks
 from landlane.tasks import finish, read, wait_for_task
 from landlane.tasks import pick as picking
 from landlane.tasks.import_checklist import import_checklist
-from landlane.testing.store_stress import all_entries
+from tests.support.store_stress import all_entries
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -86,7 +86,7 @@ class Crew:
         self._folder = str(folder)
         self._dice = dice
         self._context = multiprocessing.get_context("forkserver")
-        self._context.set_forkserver_preload(["landlane.testing.store_stress", "landlane.store.sqlite.store"])
+        self._context.set_forkserver_preload(["tests.support.store_stress", "landlane.store.sqlite.store"])
         self._names = 0
         self.workers: dict[str, ForkServerProcess] = {}
         self.kills = 0

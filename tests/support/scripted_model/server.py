@@ -21,14 +21,14 @@ import time
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from typing import TYPE_CHECKING, Any, Self, cast
 
-from landlane.testing.scripted_model.api_formats import Json, Turn, answerer, conversation, has_tools, strings
 from landlane.values import value
+from tests.support.scripted_model.api_formats import Json, Turn, answerer, conversation, has_tools, strings
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping, Sequence
     from pathlib import Path
 
-    from landlane.testing.scripted_model.api_formats import Event
+    from tests.support.scripted_model.api_formats import Event
 
 MARKER = re.compile(r"\[\[script:([\w.-]+)\]\]")
 OVER = "(script over)"

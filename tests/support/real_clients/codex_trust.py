@@ -8,8 +8,8 @@ import threading
 from typing import IO, TYPE_CHECKING, Any, cast
 
 if TYPE_CHECKING:
-    from landlane.testing.real_clients.environment import World
-    from landlane.testing.scripted_model.api_formats import Json
+    from tests.support.real_clients.environment import World
+    from tests.support.scripted_model.api_formats import Json
 
 _SECONDS = 30.0
 

@@ -4,12 +4,12 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from landlane.testing.real_clients.client import Client, at, call
+from tests.support.real_clients.client import Client, at, call
 
 if TYPE_CHECKING:
     from pathlib import Path
 
-    from landlane.testing.scripted_model.api_formats import Json, Turn
+    from tests.support.scripted_model.api_formats import Json, Turn
 
 
 class Gemini(Client):

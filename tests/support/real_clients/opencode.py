@@ -5,10 +5,10 @@ from __future__ import annotations
 import json
 from typing import TYPE_CHECKING
 
-from landlane.testing.real_clients.client import Client, at, call
+from tests.support.real_clients.client import Client, at, call
 
 if TYPE_CHECKING:
-    from landlane.testing.scripted_model.api_formats import Json, Turn
+    from tests.support.scripted_model.api_formats import Json, Turn
 
 
 class OpenCode(Client):

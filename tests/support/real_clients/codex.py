@@ -5,12 +5,12 @@ from __future__ import annotations
 import json
 from typing import TYPE_CHECKING
 
-from landlane.testing.real_clients.client import Client, call
+from tests.support.real_clients.client import Client, call
 
 if TYPE_CHECKING:
     from pathlib import Path
 
-    from landlane.testing.scripted_model.api_formats import Json, Turn
+    from tests.support.scripted_model.api_formats import Json, Turn
 
 # With these on, Codex waits some seconds at its end for hosts it cannot reach.
 _OFF = ("plugins", "apps", "remote_plugin", "plugin_discovery_prefetch")

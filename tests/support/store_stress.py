@@ -327,7 +327,7 @@ class Swarm:
         self._context = multiprocessing.get_context("forkserver")
         self._context.set_forkserver_preload(
             [
-                "landlane.testing.store_stress",
+                "tests.support.store_stress",
                 "landlane.store.sqlite.store",
                 "landlane.store.postgres.store",
                 "psycopg",

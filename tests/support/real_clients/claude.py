@@ -4,10 +4,10 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from landlane.testing.real_clients.client import Client, at, call
+from tests.support.real_clients.client import Client, at, call
 
 if TYPE_CHECKING:
-    from landlane.testing.scripted_model.api_formats import Turn
+    from tests.support.scripted_model.api_formats import Turn
 
 
 class Claude(Client):

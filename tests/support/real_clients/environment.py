@@ -24,14 +24,14 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import IO, TYPE_CHECKING, Any, Self
 
-from landlane.testing.real_clients.client import HERE, NODE, Client, Scripts, clients_folder, program_of
-from landlane.testing.real_clients.network_namespace import Namespace
 from landlane.testing.repositories import make_repository
-from landlane.testing.scripted_model.server import Request, ScriptedModel
 from landlane.values import value
+from tests.support.real_clients.client import HERE, NODE, Client, Scripts, clients_folder, program_of
+from tests.support.real_clients.network_namespace import Namespace
+from tests.support.scripted_model.server import Request, ScriptedModel
 
 if TYPE_CHECKING:
-    from landlane.testing.scripted_model.api_formats import Json
+    from tests.support.scripted_model.api_formats import Json
 
 RUN_SECONDS = 90.0
 CALL_SECONDS = 60.0

@@ -8,11 +8,11 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from landlane.testing.scripted_model.api_formats import Turn
-from landlane.testing.scripted_model.server import marker
+from tests.support.scripted_model.api_formats import Turn
+from tests.support.scripted_model.server import marker
 
 if TYPE_CHECKING:
-    from landlane.testing.scripted_model.api_formats import Json
+    from tests.support.scripted_model.api_formats import Json
 
 Scripts = Mapping[str, Sequence[Turn]]
 
@@ -25,7 +25,7 @@ NODE = "node/node_modules/node/bin"
 def clients_folder() -> Path:
     """Where scripts/clients.sh installs: $LANDLANE_CLIENTS, else .clients in this checkout."""
     named = os.environ.get("LANDLANE_CLIENTS")
-    return Path(named).resolve() if named else Path(__file__).resolve().parents[4] / ".clients"
+    return Path(named).resolve() if named else Path(__file__).resolve().parents[3] / ".clients"
 
 
 def program_of(name: str, folder: Path | None = None) -> Path | None:
