@@ -169,7 +169,6 @@ _VARIABLES = {
     "LANDLANE_ROLE": "in a sandbox: the role of the agent; for it to read, not to choose",
     "LANDLANE_OVERRIDE": "a person's reason to bypass the git hooks this once; it is journaled",
     "LANDLANE_BWRAP": "where bubblewrap's program `bwrap` is, if not on the path",
-    "LANDLANE_CLIENTS": "for tests: the folder that scripts/clients.sh installs coding clients in",
     "LANDLANE_TREE": "ours: marks what a sandboxed command starts, so that all of it can be ended",
     "LANDLANE_PASS": "ours: marks git calls that our own guard has judged already",
     "LANDLANE_CANARY": "ours: set while `doctor` tries the git hooks",
