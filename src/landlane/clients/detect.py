@@ -35,6 +35,14 @@ def located(place: Place, path: str) -> str:
     return os.path.join(place.home, path[2:]) if path.startswith("~/") else os.path.join(place.root, path)
 
 
+def files_in(folder: str, ending: str) -> list[str]:
+    """Return the files of a folder with an ending, sorted; none if it does not exist."""
+    try:
+        return [os.path.join(folder, name) for name in sorted(os.listdir(folder)) if name.endswith(ending)]
+    except OSError:
+        return []
+
+
 def main_checkout(root: str) -> str:
     """The checkout that a linked worktree belongs to; any other checkout itself.
 

@@ -63,9 +63,10 @@ class Canary:
 def setup_of(name: str) -> ModuleType:
     """The module that knows how a client is set up.
 
-    It has `TITLE`, `is_used(place)`, `version(place, run)`, `wanted(command)`, `troubles(place, run)` and
-    `canary(kind, cwd, path, session, agent)`; `run` starts a program and tells what it wrote. Where the
-    client reads MCP servers from the checkout, `mcp_wanted(words)` tells what enters ours.
+    It has `TITLE`, `is_used(place)`, `version(place, run)`, `wanted(command)`, `hook_files(place)`,
+    `troubles(place, run)` and `canary(kind, cwd, path, session, agent)`; `run` starts a program and tells
+    what it wrote. Where the client reads MCP servers from the checkout, `mcp_wanted(words)` tells what
+    enters ours.
     """
     return __import__(f"landlane.clients.{name}.setup", fromlist=["TITLE"])
 

@@ -11,6 +11,7 @@ from landlane.context import Site
 from landlane.doctor.clients import look_at_clients
 from landlane.doctor.command_path import look_at_reach
 from landlane.doctor.git import look_at_locks, look_at_settings, look_at_worktrees
+from landlane.doctor.hook_programs import look_at_hook_programs
 from landlane.doctor.nested_worktrees import look_at_nesting
 from landlane.doctor.sandbox import look_at_kernel, look_at_runs
 from landlane.doctor.try_git_hooks import try_git_hooks
@@ -75,7 +76,8 @@ def examine(cwd: str, *, fix: bool = False) -> list[Check]:
         _close_secrets(house)
     checks += [_run(name, look, house) for name, look in _LOOKS]
     git_rows = _look_at_git_hooks(house, fix=fix)
-    return checks + _look_at_clients(house) + git_rows + _look_at_git(house, fix=fix)
+    programs = _run("hook programs", _look_at_hook_programs, house)
+    return [*checks, *_look_at_clients(house), *git_rows, programs, *_look_at_git(house, fix=fix)]
 
 
 def _check_patterns(settings: Settings) -> None:
@@ -285,6 +287,10 @@ def _look_at_clients(house: House) -> list[Check]:
         return [Check(name="clients", is_ok=False, is_enforced=False, found=found)]
     guarded = sorted({name.partition(":")[0] for name, one in rows if ":" in name and one.is_enforced})
     return [*(_of(name, finding) for name, finding in rows), _guards(guarded)]
+
+
+def _look_at_hook_programs(house: House) -> Check:
+    return _of("hook programs", look_at_hook_programs(house.checkout))
 
 
 def _look_at_git_hooks(house: House, *, fix: bool) -> list[Check]:

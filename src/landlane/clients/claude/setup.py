@@ -31,7 +31,7 @@ if TYPE_CHECKING:
     from landlane.clients.setup_model import Place
 
 
-__all__ = ["TITLE", "canary", "is_used", "mcp_wanted", "troubles", "version", "wanted"]
+__all__ = ["TITLE", "canary", "hook_files", "is_used", "mcp_wanted", "troubles", "version", "wanted"]
 
 # Our paths are this machine's own, so they go into the file that stays out of the repository. Claude Code
 # reads it in the linked worktrees of a checkout too.
@@ -124,18 +124,22 @@ def _is_closed(matcher: str, hook: Mapping[str, Any]) -> bool:
     return matcher == _READING_TOOLS or hook.get("onFailure") == "block"
 
 
-def _switched_off(place: Place, path_of_ours: str) -> list[Trouble]:
-    """Settings that switch all hooks off, ours with them."""
+def hook_files(place: Place) -> list[str]:
+    """Return the files that Claude Code reads hooks from, whether they exist or not."""
     home = place.environment.get("CLAUDE_CONFIG_DIR") or located(place, "~/.claude")
-    places = [
+    return [
         os.path.join(home, "settings.json"),
         located(place, ".claude/settings.json"),
         located(place, SETTINGS),
-        path_of_ours,
+        os.path.join(main_checkout(place.root), SETTINGS),
         *_managed(),
     ]
+
+
+def _switched_off(place: Place, path_of_ours: str) -> list[Trouble]:
+    """Settings that switch all hooks off, ours with them."""
     found: list[Trouble] = []
-    for path in dict.fromkeys(places):
+    for path in dict.fromkeys(hook_files(place)):
         try:
             settings = load(path)
         except Malformed as problem:

@@ -37,6 +37,7 @@ __all__ = [
     "TITLE",
     "canary",
     "distrust",
+    "hook_files",
     "is_used",
     "mcp_wanted",
     "troubles",
@@ -102,6 +103,16 @@ def mcp_wanted(words: list[str]) -> tuple[Wanted, ...]:
     ]
     why = "its model can claim, take tasks and land through tools"
     return (Wanted(path=SERVERS, form=TOML, content="\n".join(lines), why=why),)
+
+
+def hook_files(place: Place) -> list[str]:
+    """Return the files that Codex reads hooks from, whether they exist or not."""
+    folders = [
+        _codex_home(place),
+        located(place, ".codex"),
+        os.path.join(main_checkout(place.root), ".codex"),
+    ]
+    return [os.path.join(folder, name) for folder in folders for name in ("hooks.json", "config.toml")]
 
 
 def trust_files(place: Place) -> list[str]:

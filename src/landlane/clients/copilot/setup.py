@@ -9,7 +9,7 @@ from landlane.clients import hook_command
 from landlane.clients import setup_checks as conditions
 from landlane.clients.copilot.hook import BEFORE_TOOL, KINDS, TITLE
 from landlane.clients.copilot.tools import EDITS, SHELLS
-from landlane.clients.detect import is_there, located, program, release
+from landlane.clients.detect import files_in, is_there, located, program, release
 from landlane.clients.hook_command import SECONDS
 from landlane.clients.setup_model import JSON, WHOLE, Canary, Trouble, Wanted
 
@@ -21,7 +21,7 @@ if TYPE_CHECKING:
     from landlane.clients.setup_model import Place
 
 
-__all__ = ["TITLE", "canary", "is_used", "mcp_wanted", "troubles", "version", "wanted"]
+__all__ = ["TITLE", "canary", "hook_files", "is_used", "mcp_wanted", "troubles", "version", "wanted"]
 
 HOOKS = ".github/hooks/landlane.json"
 SERVERS = ".mcp.json"  # it shares this list with Claude Code
@@ -93,12 +93,22 @@ def _off(settings: Mapping[str, Any]) -> str:
     return "disableAllHooks" if settings.get("disableAllHooks") is True else ""
 
 
+def _home(place: Place) -> str:
+    return place.environment.get("COPILOT_HOME") or os.path.join(place.home, ".copilot")
+
+
+def hook_files(place: Place) -> list[str]:
+    """Return the files that Copilot CLI reads hooks from; Claude Code's settings are not among them."""
+    return files_in(located(place, os.path.dirname(HOOKS)), ".json") + files_in(
+        f"{_home(place)}/hooks", ".json"
+    )
+
+
 def _trust_troubles(place: Place) -> list[Trouble]:
     """In a folder that it does not trust Copilot runs without its hooks, and says nothing."""
     if place.environment.get("COPILOT_ALLOW_ALL") == "true":
         return []
-    home = place.environment.get("COPILOT_HOME") or os.path.join(place.home, ".copilot")
-    config = conditions.read_settings(os.path.join(home, "config.json"))[0]
+    config = conditions.read_settings(os.path.join(_home(place), "config.json"))[0]
     folders = [
         *conditions.items(config.get("trustedFolders")),
         *conditions.items(config.get("trusted_folders")),

@@ -17,7 +17,7 @@ if TYPE_CHECKING:
     from landlane.clients.setup_model import Place
 
 
-__all__ = ["TITLE", "canary", "is_used", "mcp_wanted", "troubles", "version", "wanted"]
+__all__ = ["TITLE", "canary", "hook_files", "is_used", "mcp_wanted", "troubles", "version", "wanted"]
 
 HOOKS = ".cursor/hooks.json"
 SERVERS = ".cursor/mcp.json"
@@ -73,6 +73,11 @@ def mcp_wanted(words: list[str]) -> tuple[Wanted, ...]:
     server = {"mcpServers": {"landlane": {"command": words[0], "args": words[1:]}}}
     why = "its model can claim, take tasks and land through tools"
     return (Wanted(path=SERVERS, form=JSON, content=server, why=why),)
+
+
+def hook_files(place: Place) -> list[str]:
+    """Return the files that Cursor reads hooks from, whether they exist or not."""
+    return [located(place, HOOKS), located(place, f"~/{HOOKS}"), "/etc/cursor/hooks.json"]
 
 
 def troubles(place: Place, run: Callable[[list[str]], str]) -> list[Trouble]:

@@ -21,7 +21,7 @@ if TYPE_CHECKING:
     from landlane.clients.setup_model import Place
 
 
-__all__ = ["TITLE", "canary", "is_used", "mcp_wanted", "troubles", "version", "wanted"]
+__all__ = ["TITLE", "canary", "hook_files", "is_used", "mcp_wanted", "troubles", "version", "wanted"]
 
 SETTINGS = ".gemini/settings.json"
 
@@ -78,7 +78,7 @@ def troubles(place: Place, run: Callable[[list[str]], str]) -> list[Trouble]:
     content = wanted(hook_command.ours)[0].content
     found += conditions.layout_troubles(TITLE, SETTINGS, BEFORE_TOOL, settings, content)
     names = {str(hook.get("name") or hook["command"]) for _, _, hook in our_hooks(settings)}
-    found += conditions.switched_off(TITLE, _places(place), lambda one: _off(one, names))
+    found += conditions.switched_off(TITLE, hook_files(place), lambda one: _off(one, names))
     found += _trust_troubles(place, settings)
     here = version(place, run)
     if is_older(here, _HOOKS_ON):
@@ -90,8 +90,8 @@ def _home(place: Place) -> str:
     return os.path.join(place.environment.get("GEMINI_CLI_HOME") or place.home, ".gemini")
 
 
-def _places(place: Place) -> list[str]:
-    """The files that can switch hooks off."""
+def hook_files(place: Place) -> list[str]:
+    """Return the files that Gemini CLI reads hooks from, whether they exist or not."""
     system = place.environment.get("GEMINI_CLI_SYSTEM_SETTINGS_PATH") or f"{_SYSTEM}/settings.json"
     return [
         os.path.join(_home(place), "settings.json"),

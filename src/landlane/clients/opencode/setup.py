@@ -7,7 +7,7 @@ import os
 import shlex
 
 from landlane.clients import setup_checks as conditions
-from landlane.clients.detect import MEND, broken_command, is_there, located, program, release
+from landlane.clients.detect import MEND, broken_command, files_in, is_there, located, program, release
 from landlane.clients.opencode.hook import TITLE
 from landlane.clients.setup_model import JSON, WHOLE, Canary, Trouble, Wanted
 
@@ -18,7 +18,18 @@ if TYPE_CHECKING:
 
     from landlane.clients.setup_model import Place
 
-__all__ = ["TITLE", "canary", "is_used", "mcp_wanted", "plugin_text", "troubles", "version", "wanted"]
+__all__ = [
+    "TITLE",
+    "canary",
+    "hook_files",
+    "hook_of",
+    "is_used",
+    "mcp_wanted",
+    "plugin_text",
+    "troubles",
+    "version",
+    "wanted",
+]
 
 PLUGIN = ".opencode/plugins/landlane.js"
 SERVERS = ".opencode/opencode.json"
@@ -63,6 +74,17 @@ def plugin_text(hook: list[str]) -> str:
     return "".join(f"{_HOOK}{json.dumps(hook)}\n" if line.startswith(_HOOK) else line for line in lines)
 
 
+def hook_files(place: Place) -> list[str]:
+    """Return the plugins of opencode; `hook_of` finds the command in one of ours."""
+    folders = [located(place, ".opencode"), located(place, "~/.config/opencode")]
+    return [
+        path
+        for folder in folders
+        for name in ("plugin", "plugins")
+        for path in files_in(os.path.join(folder, name), ".js")
+    ]
+
+
 def troubles(place: Place, run: Callable[[list[str]], str]) -> list[Trouble]:
     """Everything that keeps our plugin from being loaded, or from refusing when its hook fails."""
     del run
@@ -94,7 +116,7 @@ def _settings_troubles(place: Place) -> list[Trouble]:
 
 def _plugin_troubles(text: str) -> list[Trouble]:
     """A plugin that cannot be loaded is skipped without a word, so ours must be as we wrote it."""
-    hook = _hook_of(text)
+    hook = hook_of(text)
     if hook is None or text != plugin_text(hook):
         # It may be a plugin of an older release of ours, or one that somebody opened up.
         return [Trouble(what=f"{PLUGIN} is not as this version of Landlane writes it", hint=MEND)]
@@ -104,8 +126,8 @@ def _plugin_troubles(text: str) -> list[Trouble]:
     return []
 
 
-def _hook_of(text: str) -> list[str] | None:
-    """The hook's command in a plugin of ours."""
+def hook_of(text: str) -> list[str] | None:
+    """Return the hook's command in a plugin of the form that we write, or None."""
     line = next((line for line in text.splitlines() if line.startswith(_HOOK)), "")
     try:
         found: Any = json.loads(line.removeprefix(_HOOK))

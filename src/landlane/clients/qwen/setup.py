@@ -20,7 +20,7 @@ if TYPE_CHECKING:
     from landlane.clients.setup_model import Place
 
 
-__all__ = ["TITLE", "canary", "is_used", "mcp_wanted", "troubles", "version", "wanted"]
+__all__ = ["TITLE", "canary", "hook_files", "is_used", "mcp_wanted", "troubles", "version", "wanted"]
 
 SETTINGS = ".qwen/settings.json"
 
@@ -74,7 +74,7 @@ def troubles(place: Place, run: Callable[[list[str]], str]) -> list[Trouble]:
     settings, found = conditions.read_settings(located(place, SETTINGS))
     content = wanted(hook_command.ours)[0].content
     found += conditions.layout_troubles(TITLE, SETTINGS, BEFORE_TOOL, settings, content)
-    found += conditions.switched_off(TITLE, _places(place), _off)
+    found += conditions.switched_off(TITLE, hook_files(place), _off)
     if place.environment.get("QWEN_CODE_SAFE_MODE", "").lower() in ("1", "true"):
         hint = "take QWEN_CODE_SAFE_MODE out of the environment"
         found.append(Trouble(what=f"{TITLE} runs no hooks in its safe mode", hint=hint))
@@ -85,8 +85,8 @@ def _home(place: Place) -> str:
     return place.environment.get("QWEN_HOME") or os.path.join(place.home, ".qwen")
 
 
-def _places(place: Place) -> list[str]:
-    """The files that can switch hooks off."""
+def hook_files(place: Place) -> list[str]:
+    """Return the files that Qwen Code reads hooks from, whether they exist or not."""
     system = place.environment.get("QWEN_CODE_SYSTEM_SETTINGS_PATH") or f"{_SYSTEM}/settings.json"
     return [os.path.join(_home(place), "settings.json"), located(place, SETTINGS), system]
 
