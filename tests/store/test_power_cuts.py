@@ -39,7 +39,7 @@ apsw = pytest.importorskip("apsw", reason="no apsw here: it comes with requireme
 pytestmark = [pytest.mark.simulation, pytest.mark.faults, pytest.mark.timeout(120)]
 
 SEED = int(os.environ.get("LANDLANE_FAULT_SEED", "0")) or random.SystemRandom().randrange(2**32)
-ROUNDS = 100 * max(1, int(float(os.environ.get("LANDLANE_FAULT_SECONDS", "20")) / 20))
+ROUNDS = 5 * int(float(os.environ.get("LANDLANE_FAULT_SECONDS", "5")))
 SECTOR = 512
 CODES = {apsw.IOError: apsw.SQLITE_IOERR}  # of what this VFS raises itself
 CHECKPOINT_PAGES = 12  # so that the log is emptied into the file again and again
