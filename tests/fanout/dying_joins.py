@@ -7,6 +7,7 @@ must find all of it or nothing, and be able to go on to exactly one end.
 
 from __future__ import annotations
 
+import importlib
 import json
 import os
 import signal
@@ -261,6 +262,9 @@ def run(repository: Path, place: str, scene: str, stride: int) -> int:
 
 def main() -> None:
     repository, place, stride = sys.argv[1:]
+    if "://" in place:  # once, and not in each of the processes that are forked
+        importlib.import_module("landlane.store.postgres.store")
+        importlib.import_module("psycopg")
     print(json.dumps({scene: run(Path(repository), place, scene, int(stride)) for scene in SCENES}))
 
 

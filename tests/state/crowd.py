@@ -6,6 +6,7 @@ last of them is ready.
 
 from __future__ import annotations
 
+import importlib
 import json
 import os
 import subprocess
@@ -70,6 +71,9 @@ def ask_crowd(site: Site, job: str, processes: int, turns: int = 1) -> list[list
 
 def main() -> None:
     repository, place, job, processes, turns = sys.argv[1:]
+    if "://" in place:  # once, and not in each of the processes that are forked
+        importlib.import_module("landlane.store.postgres.store")
+        importlib.import_module("psycopg")
     ready, start, answers = os.pipe(), os.pipe(), [os.pipe() for _ in range(int(processes))]
     for who in range(int(processes)):
         if not os.fork():

@@ -3,8 +3,7 @@
 from __future__ import annotations
 
 import json
-import subprocess
-import sys
+import shutil
 from pathlib import Path
 
 import pytest
@@ -14,21 +13,20 @@ from landlane.app.open import open_house
 from landlane.claims.model import Taken
 from landlane.errors import StoreError
 from landlane.store.mirror import read_journal
+from tests.support.killing import fork, wait_for
 from tests.support.store_stress import Replay, all_entries
 
 pytestmark = [pytest.mark.simulation, pytest.mark.timeout(90)]
 
 DIED = 99
 
-# What the dying process has at hand.
+# What the dying process has at hand, and `folder`, the repository.
 TOOLS = """
-import os, sys
+import os
 from landlane.api import Landlane
 from landlane.store import mirror
 from landlane.sessions import secrets
 from landlane.app import open as bootstrap
-
-folder = sys.argv[1]
 
 def die(*_, **__):
     os._exit(99)
@@ -42,11 +40,13 @@ def die_after(function):
 
 
 def let_die(repository: Path, script: str) -> None:
-    """Run a script that ends itself in the middle of something."""
-    done = subprocess.run(
-        [sys.executable, "-c", TOOLS + script, str(repository)], capture_output=True, text=True, timeout=60
-    )
-    assert done.returncode == DIED, done.stderr
+    """Run a script in a process of its own, where it ends itself in the middle of something."""
+    assert run_script(repository, script) == DIED
+
+
+def run_script(repository: Path, script: str, **names: object) -> int:
+    """Run a script in a forked process, which may patch whatever it likes, and return its exit code."""
+    return wait_for(fork(lambda: exec(TOOLS + script, {"folder": str(repository), **names})))  # noqa: S102
 
 
 def assert_healed(repository: Path, *, holding: set[str]) -> None:
@@ -229,7 +229,6 @@ def test_a_death_in_every_step_of_making_the_store_leaves_none_or_a_whole_one(re
     script = """
 import sqlite3
 from landlane.store.sqlite import schema as sqlite_schema
-left = int(sys.argv[2])
 class Dying(sqlite3.Connection):
     def execute(self, *arguments):
         global left
@@ -243,14 +242,12 @@ bootstrap.open_house(folder)
 """
     for statements in range(0, 200, 5):
         state = repository / ".git" / "landlane"
-        done = subprocess.run(
-            [sys.executable, "-c", TOOLS + script, str(repository), str(statements)], timeout=60
-        )
-        if not done.returncode:
+        code = run_script(repository, script, left=statements)
+        if not code:
             break
-        assert done.returncode == DIED
+        assert code == DIED
         open_house(str(repository)).close()
-        subprocess.run(["rm", "-r", str(state)], check=True)
+        shutil.rmtree(state)
     else:
         raise AssertionError("never got through")
     assert statements > 10

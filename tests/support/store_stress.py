@@ -49,6 +49,13 @@ _FILES = tuple(f"src/{folder}/m{number}.py" for folder in "abcd" for number in r
 _GLOBS = ("src/a/**", "src/*/m3.py", "src/{b,c}/m1.py", "src/**/m5.py", "docs/**", "src/d/m[0-2].py")
 _SHARED = ("CHANGELOG.md", "registry/**", "registry/names.txt")
 _OWN_PATHS = 60
+# What a server of forked processes imports once for all of them.
+PRELOADED = (
+    "tests.support.store_stress",
+    "landlane.store.sqlite.store",
+    "landlane.store.postgres.store",
+    "psycopg",
+)
 _PAUSE_SECONDS = 0.02
 _SLOW_NS = 500_000_000  # copying the journal is told of only when it took so long
 
@@ -325,14 +332,7 @@ class Swarm:
         self._environment = dict(environment)
         self._dice = random.Random(seed)
         self._context = multiprocessing.get_context("forkserver")
-        self._context.set_forkserver_preload(
-            [
-                "tests.support.store_stress",
-                "landlane.store.sqlite.store",
-                "landlane.store.postgres.store",
-                "psycopg",
-            ]
-        )
+        self._context.set_forkserver_preload(list(PRELOADED))
         self._pipes: dict[Connection, ForkServerProcess] = {}
         self.agents: list[ForkServerProcess] = []
         self.reports: list[Report] = []

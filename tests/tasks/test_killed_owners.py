@@ -21,7 +21,7 @@ from landlane.tasks import change as tasks
 from landlane.tasks import finish, read, wait_for_task
 from landlane.tasks import pick as picking
 from landlane.tasks.import_checklist import import_checklist
-from tests.support.store_stress import all_entries
+from tests.support.store_stress import PRELOADED, all_entries
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -30,7 +30,7 @@ if TYPE_CHECKING:
 
     from landlane.store.journal_chain import Entry
 
-TASKS = int(os.environ.get("LANDLANE_FAULT_TASKS", "80"))  # 500 for the whole of it
+TASKS = int(os.environ.get("LANDLANE_FAULT_TASKS", "40"))  # 500 for the whole of it
 WORKERS = int(os.environ.get("LANDLANE_FAULT_WORKERS", "8"))
 LIMIT_SECONDS = 60 + TASKS
 SEED = int(os.environ.get("LANDLANE_FAULT_SEED", "0")) or random.SystemRandom().randrange(2**32)
@@ -86,7 +86,7 @@ class Crew:
         self._folder = str(folder)
         self._dice = dice
         self._context = multiprocessing.get_context("forkserver")
-        self._context.set_forkserver_preload(["tests.support.store_stress", "landlane.store.sqlite.store"])
+        self._context.set_forkserver_preload(list(PRELOADED))
         self._names = 0
         self.workers: dict[str, ForkServerProcess] = {}
         self.kills = 0
