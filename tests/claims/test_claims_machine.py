@@ -548,7 +548,7 @@ def bare_repository(tmp_path_factory: pytest.TempPathFactory) -> Path:
 def test_sqlite_agrees_with_the_model(bare_repository: Path) -> None:
     machine = type("SqliteMachine", (ClaimsMachine,), {"repository": bare_repository})
 
-    run_machine(machine, settings=settings(max_examples=200 * MORE, stateful_step_count=50))
+    run_machine(machine, settings=settings(max_examples=60 * MORE, stateful_step_count=50))
 
 
 @pytest.mark.postgres
@@ -558,4 +558,4 @@ def test_postgres_agrees_with_the_model(bare_repository: Path, postgres_url: str
         "PostgresMachine", (ClaimsMachine,), {"repository": bare_repository, "place": postgres_url}
     )
 
-    run_machine(machine, settings=settings(max_examples=25 * MORE, stateful_step_count=40))
+    run_machine(machine, settings=settings(max_examples=10 * MORE, stateful_step_count=40))

@@ -22,7 +22,7 @@ if TYPE_CHECKING:
 
 pytestmark = pytest.mark.simulation
 
-EXAMPLES = int(os.environ.get("LANDLANE_EXAMPLES", "12"))
+EXAMPLES = int(os.environ.get("LANDLANE_EXAMPLES", "6"))
 MEMORY = "/dev/shm" if os.access("/dev/shm", os.W_OK) else None
 
 ODD = [
