@@ -10,7 +10,7 @@ if TYPE_CHECKING:
     from typing import Any, Protocol, TypeVar
 
     from landlane.git.discovery import Checkout
-    from landlane.git.numbered_files import NumbersFound
+    from landlane.git.numbers_in_file_names import NumbersFound
     from landlane.ids import Credentials
     from landlane.patterns.pattern import Pattern
     from landlane.platform.process_identity import Process

@@ -14,7 +14,7 @@ from landlane.app.store_location import POINTER
 from landlane.errors import Stale
 from landlane.ids import new_uuid
 from landlane.sessions import join as sessions
-from landlane.store.tokens import epoch_of
+from landlane.store.fencing_tokens import epoch_of
 from landlane.testing.repositories import git
 from tests.support.sites import MINUTE, SQLITE_ONLY, Agent, granted, opened, refused
 

@@ -11,7 +11,7 @@ from landlane.claims import read as held
 from landlane.claims.model import Refused, Taken
 from landlane.errors import Held, LandlaneError, Malformed, NotAllowed, Stale
 from landlane.settings.model import Settings
-from landlane.store.tokens import epoch_of
+from landlane.store.fencing_tokens import epoch_of
 from tests.support.sites import MINUTE, SECOND, granted, refused
 
 if TYPE_CHECKING:

@@ -20,8 +20,8 @@ from landlane.claims.model import (
 from landlane.errors import Malformed
 from landlane.patterns.pattern import Pattern, overlap, parse
 from landlane.sessions.model import ends_at
+from landlane.store.fencing_tokens import epoch_of, token_of
 from landlane.store.lock_areas import areas_of
-from landlane.store.tokens import epoch_of, token_of
 
 pytestmark = pytest.mark.unit
 

@@ -14,7 +14,7 @@ from landlane.claims import take as claims
 from landlane.claims import wait as waiting
 from landlane.claims.model import Refused, Taken
 from landlane.sessions import join as sessions
-from landlane.store.tokens import epoch_of
+from landlane.store.fencing_tokens import epoch_of
 from landlane.testing.fake_clock import FakeClock
 from tests.support.sites import Background, let_time_pass, wait_until
 from tests.support.store_stress import Replay, all_entries

@@ -16,7 +16,7 @@ from landlane.claims import take as claims
 from landlane.errors import Held, LandlaneError, Stale
 from landlane.sessions import join as sessions
 from landlane.settings.model import Settings
-from landlane.store.tokens import epoch_of
+from landlane.store.fencing_tokens import epoch_of
 from landlane.values import replace
 from tests.support.sites import MINUTE, SECOND, Background, granted, refused
 

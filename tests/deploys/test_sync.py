@@ -9,7 +9,7 @@ import pytest
 
 from landlane.app.open import open_house
 from landlane.context import Site
-from landlane.deploys import update as updating
+from landlane.deploys import update_checkout as updating
 from landlane.deploys.sync import sync
 from landlane.errors import LandlaneError
 from landlane.git.discovery import HOME_POINTER

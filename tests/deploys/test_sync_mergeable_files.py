@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from landlane.deploys.update import update
+from landlane.deploys.update_checkout import update
 from landlane.testing.repositories import git
 from tests.support.landing import Yard
 

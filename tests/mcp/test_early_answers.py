@@ -9,7 +9,7 @@ import pytest
 
 from landlane import __version__
 from landlane.clients.hook_command import sdk_release
-from landlane.mcp.early_answers import Front
+from landlane.mcp.answer_while_loading import Front
 from landlane.mcp.tool_schemas import INSTRUCTIONS
 from tests.mcp.speaking import CLIENT, ENVELOPE, MODERN, VERSIONS, Speaker
 
@@ -69,7 +69,7 @@ def test_an_answer_that_differs_from_the_sdks_stands_the_front_down(
     repository: Path, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
 ) -> None:
     (tmp_path / "sitecustomize.py").write_text(
-        "from landlane.mcp import early_answers as front, tool_schemas as tool_list\n"
+        "from landlane.mcp import answer_while_loading as front, tool_schemas as tool_list\n"
         "front.INSTRUCTIONS = 'as another release would say it'\n",
         encoding="utf-8",
     )

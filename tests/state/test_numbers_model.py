@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import pytest
 
-from landlane.git import numbered_files
-from landlane.git.numbered_files import NumbersFound
+from landlane.git import numbers_in_file_names
+from landlane.git.numbers_in_file_names import NumbersFound
 from landlane.state.numbers import NumberKind, state_of
 
 pytestmark = pytest.mark.unit
@@ -27,7 +27,7 @@ pytestmark = pytest.mark.unit
     ],
 )
 def test_the_number_is_read_where_the_path_has_it(path: str, name: str, number: int | None) -> None:
-    assert numbered_files.reader_for(path)(name) == number
+    assert numbers_in_file_names.reader_for(path)(name) == number
 
 
 @pytest.mark.parametrize(
@@ -35,7 +35,7 @@ def test_the_number_is_read_where_the_path_has_it(path: str, name: str, number: 
     [("migrations/{n}_*.sql", "migrations"), ("{n}.md", ""), ("a/b*/{n}", "a"), ("a/b/v{n}/x.sql", "a/b")],
 )
 def test_only_the_literal_folder_is_searched(path: str, folder: str) -> None:
-    assert numbered_files.folder_of(path) == folder
+    assert numbers_in_file_names.folder_of(path) == folder
 
 
 @pytest.mark.parametrize(

@@ -24,8 +24,8 @@ from landlane.api import Landlane
 from landlane.app.open import open_house
 from landlane.claims.model import Refused, Taken
 from landlane.errors import LandlaneError, StoreError
+from landlane.store.fencing_tokens import epoch_of
 from landlane.store.journal_chain import Entry
-from landlane.store.tokens import epoch_of
 from landlane.testing.fake_clock import FakeClock
 from tests.support.store_stress import Replay, all_entries
 

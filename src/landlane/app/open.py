@@ -5,7 +5,7 @@ from __future__ import annotations
 import os
 
 from landlane.app.detect_restore import notice_restore
-from landlane.app.live_files import live_files
+from landlane.app.mirror_contents import mirror_contents
 from landlane.app.repository_id import ID_FILE, repository_id_of, unwritable, write_id
 from landlane.app.store_location import open_store, store_place
 from landlane.app.wiring import make_context
@@ -47,7 +47,7 @@ class House:
         self.store = store
         self.context = context
         self.folder = checkout.state_folder
-        self.mirror = Mirror(self.folder, store, live_files(context))
+        self.mirror = Mirror(self.folder, store, mirror_contents(context))
 
     def settle(self, *, wait_seconds: float = 0.0) -> None:
         """Let the plain files, and the journal's ref if wanted, follow what was changed."""

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from landlane.patterns.pattern import parse
-from landlane.store.tokens import epoch_of
+from landlane.store.fencing_tokens import epoch_of
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:

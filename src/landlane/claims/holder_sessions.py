@@ -6,7 +6,7 @@ from landlane.claims.model import Request
 from landlane.claims.take import claim_for, taken_facts
 from landlane.ids import digest, new_secret, short_id
 from landlane.sessions.leases import session_from
-from landlane.store.tokens import token_of
+from landlane.store.fencing_tokens import token_of
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:

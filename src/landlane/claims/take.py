@@ -26,8 +26,8 @@ from landlane.sessions.leases import (
     session_over,
 )
 from landlane.sessions.model import ends_at
+from landlane.store.fencing_tokens import token_of
 from landlane.store.lock_areas import areas_of
-from landlane.store.tokens import token_of
 from landlane.text import check_label, check_text
 from landlane.values import replace
 

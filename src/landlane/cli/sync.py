@@ -39,7 +39,7 @@ def _look(desk: Desk, site: Any) -> int:
 def _update(desk: Desk, site: Any, how: str, no_check: bool) -> int:
     from landlane.cli.command import heed_signals
     from landlane.deploys.to_json import update_json
-    from landlane.deploys.update import update
+    from landlane.deploys.update_checkout import update
     from landlane.sessions.leases import stay_alive
 
     session = desk.session()

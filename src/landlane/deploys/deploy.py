@@ -17,7 +17,7 @@ from landlane.deploys import records as deploys
 from landlane.deploys.approval import ask_for_deploy, is_deploy_approved
 from landlane.deploys.model import LONGEST_COMMAND, LONGEST_OUTPUT, deploy_target
 from landlane.deploys.sync import behind_error, changes_in, commits_in, dirty_error, find_position, offline
-from landlane.deploys.update import run_shell
+from landlane.deploys.update_checkout import run_shell
 from landlane.errors import Held, LandlaneError, Malformed, Stale, StoreError, TimedOut
 from landlane.git.run import ask, run_in
 from landlane.git.target import find_target

@@ -13,7 +13,7 @@ if TYPE_CHECKING:
 
     from landlane.deploys.model import Deploy
     from landlane.deploys.sync import Position
-    from landlane.deploys.update import Update
+    from landlane.deploys.update_checkout import Update
 
 _HINTS = {
     "DEPLOY_FAILED": "nobody knows how far it came: look at the target, then mend it and deploy again",

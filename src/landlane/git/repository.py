@@ -11,7 +11,7 @@ if TYPE_CHECKING:
     from typing import Any
 
     from landlane.git.discovery import Checkout
-    from landlane.git.numbered_files import NumbersFound
+    from landlane.git.numbers_in_file_names import NumbersFound
 
 
 _HEX = frozenset("0123456789abcdef")
@@ -85,7 +85,7 @@ class GitRepository:
 
     def numbers_in(self, path: str) -> NumbersFound:
         """The numbers that stand where `path` has its `{n}`: in branches, and in working trees."""
-        from landlane.git.numbered_files import find_numbers  # noqa: PLC0415
+        from landlane.git.numbers_in_file_names import find_numbers  # noqa: PLC0415
 
         return find_numbers(self.checkout, path)
 

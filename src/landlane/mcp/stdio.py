@@ -9,7 +9,7 @@ import queue
 import threading
 from typing import TYPE_CHECKING, Any, cast
 
-from landlane.mcp.early_answers import Front, distrust, is_trusted, table_of
+from landlane.mcp.answer_while_loading import Front, distrust, is_trusted, table_of
 
 if TYPE_CHECKING:
     from landlane.mcp.open_repositories import Houses

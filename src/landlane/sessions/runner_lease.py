@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from landlane.errors import Malformed, Stale
 from landlane.platform.process_identity import Process
-from landlane.store.tokens import token_of
+from landlane.store.fencing_tokens import token_of
 from landlane.values import replace, value
 
 TYPE_CHECKING = False

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from landlane.claims.take import living
 from landlane.errors import Malformed
-from landlane.git.numbered_files import PLACE, NumbersFound
+from landlane.git.numbers_in_file_names import PLACE, NumbersFound
 from landlane.sessions.leases import sweep_if_due
 from landlane.text import check_text
 from landlane.values import value

@@ -21,7 +21,7 @@ from landlane.state.slot_kinds import (
     make_wish,
     workspace_id,
 )
-from landlane.store.tokens import token_of
+from landlane.store.fencing_tokens import token_of
 from landlane.values import replace
 
 TYPE_CHECKING = False

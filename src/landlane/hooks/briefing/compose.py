@@ -13,7 +13,7 @@ from landlane.errors import LandlaneError
 from landlane.gates.records import list_gates
 from landlane.handoffs.hand_over import context_for, tell_waiting
 from landlane.hooks.briefing.checkout import tell_base, tell_uncommitted
-from landlane.hooks.briefing.memory import tell_memory
+from landlane.hooks.briefing.memory_files import tell_memory
 from landlane.processes.own_command import hard_to_reach
 from landlane.protocol.hook_events import CHILD_START, STRICT, WATCH
 from landlane.rules.show_to_session import tell_rules_safely

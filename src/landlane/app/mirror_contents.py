@@ -10,7 +10,7 @@ if TYPE_CHECKING:
     from landlane.context import Context
 
 
-def live_files(context: Context) -> dict[str, Callable[[], list[dict[str, Any]]]]:
+def mirror_contents(context: Context) -> dict[str, Callable[[], list[dict[str, Any]]]]:
     """Return, by name of the file without its suffix, the function that lists its entries."""
     return {"claims": lambda: _live_claims(context), "tasks": lambda: _open_tasks(context)}
 
