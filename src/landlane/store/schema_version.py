@@ -42,6 +42,8 @@ def scripts_after(database: str, version: int) -> list[str]:
 
 def _migrations(database: str) -> list[tuple[int, str]]:
     """Return the migrations in order: (schema version, script)."""
+    if STABLE_SINCE is None:
+        return []
     folder = os.path.join(FOLDER, "migrations")
     names = sorted(name for name in os.listdir(folder) if name.endswith(f".{database}.sql"))
     return [(int(name[:4]), _read(os.path.join(folder, name))) for name in names]
