@@ -13,6 +13,7 @@ from landlane.git import trial_merge as trials
 from landlane.git.ancestry import merge_base
 from landlane.git.run import ask
 from landlane.git.target import Target
+from landlane.landing import bounce_reasons
 from landlane.landing import records as operations
 from landlane.landing.after_landing import let_go
 from landlane.landing.check import Bench, Verdict
@@ -137,11 +138,8 @@ class Halving:
             return None
         note_caught(self._site, landing, found)
         reason, listed = in_words(found)
-        hint = (
-            "take these paths out of the branch, and land again; leave them to an agent of another role: "
-            f"`landlane role show {landing.role}` tells what this one does"
-        )
-        return RepositoryError(reason, code="ROLE_FORBIDS", hint=hint, output=listed)
+        why = bounce_reasons.role_forbids(reason, landing.role)
+        return RepositoryError(why.reason, code=why.code, hint=why.hint, output=listed)
 
     def _judge_on_tip(self, tip: str, landing: Landing) -> int:
         """Something in front of it may never land: what counts is the target, or else it waits."""
@@ -169,14 +167,9 @@ class Halving:
         return 1
 
     def _bounce_clash(self, tip: str, landing: Landing, clash: trials.Clash) -> None:
-        named = ", ".join(clash.paths[:_MOST_BLAMED])
-        named += f" and {len(clash.paths) - _MOST_BLAMED} more" if len(clash.paths) > _MOST_BLAMED else ""
-        reason = f"it conflicts with {self._means.target.branch} in {named}"
-        if clash.reasons:
-            reason += f": {'; '.join(clash.reasons[:3])}"
-        hint = f"landlane sync --update merge, mend {named}, commit, and land again"
+        why = bounce_reasons.conflict(self._means.target.branch, clash.paths, clash.reasons)
         others = self._others(tip, landing, clash.paths)
-        self._bounce(landing, reason=reason, code="CONFLICT", hint=hint, output=others, base=tip)
+        self._bounce(landing, reason=why.reason, code=why.code, hint=why.hint, output=others, base=tip)
 
     def _others(self, tip: str, landing: Landing, paths: Sequence[str]) -> str:
         """Who changed these paths on the target since the branch parted, and what they were about."""
@@ -265,20 +258,16 @@ class Halving:
         if not bare.is_green and bare.check == verdict.check:
             self._leave_to_mender(landing, bare)
             return 0
-        reason, hint, output = verdict.reason, "mend it, commit, and land again", verdict.output
+        why, output = bounce_reasons.check_failed(verdict.reason), verdict.output
         other = self._find_other(culprit)
         if other is not None:
-            reason += f", and only together with {other.in_words()}, which has landed"
-            hint = (
-                f"landlane sync --update merge, mend what does not fit together with {other.commit[:12]},"
-                " commit, and land again"
-            )
+            why = bounce_reasons.check_failed(verdict.reason, other.in_words(), other.commit)
             output = f"{output}\n\nthe other side of it:\n{other.in_words()}\n"
         self._bounce(
             landing,
-            reason=reason,
-            code="CHECK_FAILED",
-            hint=hint,
+            reason=why.reason,
+            code=why.code,
+            hint=why.hint,
             output=output,
             pair=other.landing if other is not None else "",
             base=culprit.before,

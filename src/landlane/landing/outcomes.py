@@ -7,6 +7,7 @@ with what has to be mended.
 from __future__ import annotations
 
 from landlane.errors import NotAllowed, Stale
+from landlane.landing.bounce_reasons import REJECTED, rejected
 from landlane.landing.entry_claims import (
     end_holder,
     give_back,
@@ -57,9 +58,6 @@ if TYPE_CHECKING:
     from landlane.sessions.runner_lease import RunnerLease
     from landlane.store.interface import Change
     from landlane.tasks.model import Task
-
-
-REJECTED = "REJECTED"  # the code of an entry that a person did not want
 
 
 def mark_landed(
@@ -320,14 +318,14 @@ def decide(
             hint=f"look at the change again: git show {one.head[:12]}",
         )
     if not approve:
-        hint = "read the reason, change the work, commit, and submit it again"
+        said = rejected(session.agent, why)
         return bounce(
             context,
             None,
             landing_id,
-            reason=f"{session.agent} rejected it: {why}",
-            code=REJECTED,
-            hint=hint,
+            reason=said.reason,
+            code=said.code,
+            hint=said.hint,
             wall_ms=wall_ms,
         )
 

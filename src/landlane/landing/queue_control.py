@@ -6,6 +6,7 @@ from landlane.errors import NotAllowed
 from landlane.git.target import commit_at, fetch_target, find_target
 from landlane.landing import records as operations
 from landlane.landing.after_landing import let_go
+from landlane.landing.bounce_reasons import ejected
 from landlane.landing.model import EJECTED, TESTING
 from landlane.landing.outcomes import bounce
 from landlane.landing.queue import LEASE_MS, queue_name, remote_gone
@@ -68,13 +69,14 @@ def _eject(site: Site, session: Session, landing_id: str, why: str, lease: Runne
             code="LANDING_BUSY",
             hint="`landlane queue run --drain` settles it",
         )
+    said = ejected(session.agent, why)
     ended = bounce(
         site.context,
         lease,
         landing_id,
-        reason=f"{session.agent}: {why}",
-        code="EJECTED",
-        hint="",
+        reason=said.reason,
+        code=said.code,
+        hint=said.hint,
         wall_ms=site.wall_ms(),
         state=EJECTED,
     )
