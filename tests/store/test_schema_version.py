@@ -149,6 +149,38 @@ def test_another_number_in_either_place_is_enough(site: Site, change: str, code:
     assert content_of(site) == before
 
 
+def move_store(place: str, to: str) -> None:
+    """Move a SQLite store with its log, as a rebuild does."""
+    for ending in ("", "-wal", "-shm"):
+        if os.path.exists(place + ending):
+            os.rename(place + ending, to + ending)
+
+
+@SQLITE_ONLY
+def test_a_file_of_another_version_is_refused_to_whoever_has_the_store_open(site: Site) -> None:
+    ann = site.agent("ann")
+    ann.take("src")
+    copy = site.place + ".copy"
+    with sqlite3.connect(site.place) as database, sqlite3.connect(copy) as target:
+        database.backup(target)
+    database.close()
+    target.execute("PRAGMA user_version=2")
+    target.close()
+    move_store(site.place, site.place + ".aside")
+    os.rename(copy, site.place)
+
+    for _ in range(2):
+        with pytest.raises(StoreError, match="newer Landlane"):
+            ann.take("docs")
+        with pytest.raises(StoreError, match="newer Landlane"):
+            site.claims()
+
+    move_store(site.place, site.place + ".newer")
+    move_store(site.place + ".aside", site.place)
+    ann.take("docs")
+    assert {claim.pattern for claim in site.claims()} == {"src", "docs"}
+
+
 @SQLITE_ONLY
 def test_the_log_of_a_killed_program_is_left_as_it_is_too(site: Site) -> None:
     script = (

@@ -211,9 +211,10 @@ class SqliteStore:
 
     def _follow_file(self) -> None:
         """Go on with the file that a rebuild or a restore put in the place of ours."""
-        self.db.close()
-        self._lock.close()
-        self._open()
+        db, lock = self.db, self._lock
+        self._open()  # if it is refused, the next call looks at the file again
+        db.close()
+        lock.close()
 
     def close(self) -> None:
         with self._guard:
