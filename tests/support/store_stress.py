@@ -532,14 +532,16 @@ def find_trouble(replay: Replay, reports: Sequence[Report]) -> list[str]:
     """What was acknowledged but is not in the journal, or stands there in an impossible order."""
     trouble = list(replay.trouble)
     placed: list[tuple[int, Report]] = []
-    for report in reports:
+    known: set[int] = set()
+    for report in sorted(reports, key=lambda one: one.get("began", 0)):
         for entry, words in _entries_of(replay, report):
             if entry is None:
                 trouble.append(f"acknowledged, but not in the journal: {words} {report}")
-            elif (
-                entry.at >= report["asked_at"]
-            ):  # older: asking again for what one holds gives the same grant
+            # Asking again for what one holds gives the same grant, whose entry is older than the question. Its
+            # time alone does not tell: in memory both may be in the same millisecond.
+            elif entry.at >= report["asked_at"] and entry.position not in known:
                 placed.append((entry.position, report))
+                known.add(entry.position)
     return trouble + _out_of_order(placed)
 
 
