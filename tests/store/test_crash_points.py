@@ -46,7 +46,7 @@ def let_die(repository: Path, script: str) -> None:
 
 def run_script(repository: Path, script: str, **names: object) -> int:
     """Run a script in a forked process, which may patch whatever it likes, and return its exit code."""
-    return wait_for(fork(lambda: exec(TOOLS + script, {"folder": str(repository), **names})))  # noqa: S102
+    return wait_for(fork(lambda: exec(TOOLS + script, {"folder": str(repository), **names})))
 
 
 def assert_healed(repository: Path, *, holding: set[str]) -> None:
