@@ -16,7 +16,7 @@ from landlane.processes.tree import MARK
 from tests.support.shell import LANDLANE, Shell, eventually
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Mapping
+    from collections.abc import Callable, Iterable, Mapping
 
 LIMIT_SECONDS = 100.0
 SETTINGS = """\
@@ -150,6 +150,17 @@ class Works:
     def helpers(self, process: subprocess.Popen[str]) -> list[int]:
         """The processes that fork keepers."""
         return _children(process.pid)
+
+
+def work_on(works: Works, task: str, tell: Callable[[dict[str, Any]], None], role: str = "code") -> None:
+    """Keep one worker on a task, as a process of a run does; for a process that was forked for it."""
+    from landlane.cli import supervisor_server
+
+    os.environ.update(works.shell.environment)
+    os.chdir(works.root)
+    order = {"kind": "keep", "folder": str(works.root), "is_json": True, "task": task, "agent": "scripted"}
+    order |= {"role": role, "orchestrator": "test", "is_offline": False}
+    supervisor_server._work(order, tell)  # pyright: ignore[reportPrivateUsage]
 
 
 def _children(pid: int) -> list[int]:

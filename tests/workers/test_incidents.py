@@ -2,13 +2,10 @@
 
 from __future__ import annotations
 
-import json
 import os
 import signal
 import socket
 import subprocess
-import sys
-import time
 from typing import TYPE_CHECKING
 
 import pytest
@@ -23,10 +20,12 @@ from landlane.tasks.attempt_model import Attempt
 from landlane.testing.fake_clock import FakeClock
 from landlane.testing.repositories import open_context
 from landlane.values import as_dict, replace
+from landlane.workers import attempt_resources, finish_attempt, supervisor
 from landlane.workers.recover_attempts import is_orphaned
-from tests.support.killing import stop_outside_the_store
+from tests.support.killing import fork, stop_outside_the_store, wait_for
 from tests.support.shell import eventually
-from tests.workers.running import Works
+from tests.support.sites import let_time_pass
+from tests.workers.running import Works, work_on
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -34,30 +33,29 @@ if TYPE_CHECKING:
 pytestmark = [pytest.mark.acceptance, pytest.mark.soak]
 
 MINUTE = 60_000
+LEASE_MS = 10_000
 
-# Kills itself before or after one of the steps of a keeper.
-DYING = """
-import json, os, signal, sys
-import landlane.cli.supervisor_server as keepers, landlane.workers.supervisor as keeping
-import landlane.workers.attempt_resources as attending, landlane.workers.finish_attempt as ends
-name, when, order = sys.argv[1], sys.argv[2], json.loads(sys.argv[3])
-module = next(one for one in (keeping, ends, attending) if hasattr(one, name))
-original = getattr(module, name)
-def step(*words, **more):
-    if when == "before":
-        os.kill(os.getpid(), signal.SIGKILL)
-    done = original(*words, **more)
-    os.kill(os.getpid(), signal.SIGKILL)
-    return done
-setattr(module, name, step)
-os.setsid()
-keepers._work(order, lambda told: None)
-"""
 STEPS = (
     *("join", "begin_in", "take_task", "begin_run", "open_workspace", "furnish", "start_sandboxed"),
     *("run_worker", "bring_back", "hand_in", "conclude", "submit_branch"),
     *("leave", "remove_scratch"),
 )
+
+
+def work_and_die(works: Works, task: str, name: str, when: str) -> None:
+    """Keep a worker on a task, and be killed before or after one of the steps of that."""
+    module = next(one for one in (supervisor, finish_attempt, attempt_resources) if hasattr(one, name))
+    original = getattr(module, name)
+
+    def step(*words: object, **more: object) -> object:
+        if when == "before":
+            os.kill(os.getpid(), signal.SIGKILL)
+        original(*words, **more)
+        os.kill(os.getpid(), signal.SIGKILL)
+        return None
+
+    setattr(module, name, step)
+    work_on(works, task, lambda _: None)
 
 
 def test_t23_ports_stay_distinct_while_checkouts_come_and_go(repository: Path) -> None:
@@ -133,7 +131,7 @@ def test_t29_what_a_killed_owner_had_is_taken_up_by_an_idle_pool(works: Works) -
 
 def test_t30_a_sleeper_that_wakes_up_writes_nothing(repository: Path) -> None:
     """A is stopped until its lease is over; B takes the task and lands it; A goes on, and is refused."""
-    works = Works(repository, more='[sessions]\nlease = "10s"\n')
+    works = Works(repository, more=f'[sessions]\nlease = "{LEASE_MS}ms"\n')
     task = works.add(
         "Sleep over it",
         "a.txt",
@@ -145,6 +143,9 @@ def test_t30_a_sleeper_that_wakes_up_writes_nothing(repository: Path) -> None:
     asleep = [*works.keepers(first), *works.workers_running(), first.pid]
     stop_outside_the_store(str(works.root / ".git" / "landlane" / "store.db"), asleep)
     try:
+        context = open_context(works.root)
+        let_time_pass(context.store, LEASE_MS)
+        context.store.close()
         eventually(lambda: works.states()[task] == "ready", seconds=60)
         works.run()
         tip = works.git("rev-parse", "main")
@@ -189,29 +190,17 @@ def test_t31_a_pid_that_went_to_another_process_is_no_keeper(repository: Path) -
 @pytest.mark.sandbox
 def test_t36_killed_between_any_two_steps_the_next_run_converges(works: Works) -> None:
     tasks: dict[str, str] = {}
-    dying: list[subprocess.Popen[bytes]] = []
+    dying: list[int] = []
+    ends: list[int] = []
     for number, name in enumerate(STEPS):
         when = "before" if number % 2 else "after"
         task = works.edit(f"Die {when} {name}", f"{name}.txt")
         tasks[task] = name
-        order = {
-            "kind": "keep",
-            "folder": str(works.root),
-            "is_json": True,
-            "task": task,
-            "agent": "scripted",
-            "role": "code",
-            "orchestrator": "test",
-            "is_offline": False,
-        }
-        command = [sys.executable, "-c", DYING, name, when, json.dumps(order)]
-        environment = {**os.environ, **works.shell.environment}
-        dying.append(subprocess.Popen(command, cwd=works.root, env=environment))
-        if len(dying) % 4 == 0:
-            for one in dying:
-                one.wait(timeout=60)
-    for one, name in zip(dying, STEPS, strict=True):
-        assert one.wait(timeout=60) == -signal.SIGKILL, name
+        dying.append(fork(lambda at=(task, name, when): work_and_die(works, *at)))
+        if len(dying) == 4 or name == STEPS[-1]:
+            ends += [wait_for(pid) for pid in dying]
+            dying.clear()
+    assert dict(zip(STEPS, ends, strict=True)) == dict.fromkeys(STEPS, -signal.SIGKILL)
 
     ended = works.shell.run("run", "--json", limit_seconds=200)
 
@@ -246,28 +235,8 @@ def test_t43_a_kill_by_pattern_reaches_no_sibling(works: Works) -> None:
 def test_work_is_never_begun_twice_by_a_crowd(works: Works) -> None:
     """Eight keepers ask for one task in the same instant."""
     task = works.edit("Only once", "a.txt", seconds=0.5)
-    order = {
-        "kind": "keep",
-        "folder": str(works.root),
-        "is_json": True,
-        "task": task,
-        "agent": "scripted",
-        "role": "code",
-        "orchestrator": "test",
-        "is_offline": False,
-    }
-    code = (
-        "import json, sys, landlane.cli.supervisor_server as k;"
-        " k._work(json.loads(sys.argv[1]), lambda told: None)"
-    )
-    environment = {**os.environ, **works.shell.environment}
-    crowd = [
-        subprocess.Popen([sys.executable, "-c", code, json.dumps(order)], cwd=works.root, env=environment)
-        for _ in range(8)
-    ]
-    deadline = time.monotonic() + 60
-    for one in crowd:
-        assert one.wait(timeout=deadline - time.monotonic()) == 0
+    crowd = [fork(lambda: work_on(works, task, lambda _: None)) for _ in range(8)]
+    assert [wait_for(pid) for pid in crowd] == [0] * 8
 
     assert works.task(task)["attempt"] == 1
     works.run()

@@ -19,17 +19,20 @@ import landlane.workers.supervisor_processes as crew
 from landlane.app.open import open_house
 from landlane.cli.run_progress import LiveView, RunView
 from landlane.cli.terminal import Terminal
-from landlane.errors import StoreTransient
+from landlane.errors import NotAllowed, StoreTransient
 from landlane.processes.fork_server import Forked, ForkServer, _teller  # pyright: ignore[reportPrivateUsage]
 from landlane.processes.tree import look_at
 from landlane.protocol.worker.messages import Heartbeat, Progress
 from landlane.settings.model import Settings
+from landlane.store.sqlite.store import SqliteStore
 from landlane.tasks.read import list_tasks
+from landlane.workers import finish_attempt, store_outage, supervisor
 from landlane.workers.model import Glance, RunWish
 from landlane.workers.orchestrator import Orchestrator
 from landlane.workers.supervisor import Keeper
+from tests.support.killing import fork, wait_for
 from tests.support.shell import eventually
-from tests.workers.running import Works, kill_all, stop
+from tests.workers.running import Works, kill_all, stop, work_on
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -37,39 +40,37 @@ if TYPE_CHECKING:
 
 pytestmark = [pytest.mark.acceptance, pytest.mark.soak, pytest.mark.sandbox]
 
-# A keeper in which one step raises what nobody expects, or refuses.
-FAULTY = """
-import json, sys
-import landlane.cli.supervisor_server as keepers, landlane.workers.finish_attempt as ends
-from landlane.errors import NotAllowed
-name, what, order = sys.argv[1], sys.argv[2], json.loads(sys.argv[3])
-def step(*words, **more):
-    refused = NotAllowed("not so", code="NOT_SO", hint="otherwise")
-    raise refused if what == "refuse" else KeyError("nobody expects")
-setattr(ends, name, step)
-keepers._work(order, lambda told: print(json.dumps(told), flush=True))
-"""
-
 
 def keep(works: Works, task: str, step: str, what: str) -> dict[str, Any]:
-    """Run one keeper in which a step fails; what it tells last."""
-    return keep_with(works, FAULTY, step, what, task=task)
+    """Run one keeper in which a step raises what nobody expects, or refuses; what it tells last."""
+
+    def fail(*_: object, **__: object) -> None:
+        refused = NotAllowed("not so", code="NOT_SO", hint="otherwise")
+        raise refused if what == "refuse" else KeyError("nobody expects")
+
+    return keep_with(works, lambda: setattr(finish_attempt, step, fail), task=task)
 
 
-def keep_with(works: Works, program: str, *words: str, task: str, role: str = "code") -> dict[str, Any]:
-    """Run one keeper by a program that spoils something of it; what it tells last."""
-    order = {"kind": "keep", "folder": str(works.root), "is_json": True, "task": task, "agent": "scripted"}
-    order |= {"role": role, "orchestrator": "test", "is_offline": False}
-    done = subprocess.run(
-        [sys.executable, "-c", program, *words, json.dumps(order)],
-        cwd=works.root,
-        env={**os.environ, **works.shell.environment},
-        stdout=subprocess.PIPE,
-        text=True,
-        timeout=60,
-        check=True,
-    )
-    return json.loads(done.stdout.splitlines()[-1])
+def keep_with(
+    works: Works,
+    spoil: Callable[[], object],
+    *,
+    task: str,
+    role: str = "code",
+    check: Callable[[], object] = lambda: None,
+) -> dict[str, Any]:
+    """Run one keeper in a process in which something is spoiled; what it tells last."""
+    told = works.root.parent / "told"
+    told.touch()
+
+    def work() -> None:
+        spoil()
+        with told.open("w", encoding="utf-8") as file:
+            work_on(works, task, lambda one: print(json.dumps(one), file=file, flush=True), role)
+        check()
+
+    assert wait_for(fork(work)) == 0
+    return json.loads(told.read_text(encoding="utf-8").splitlines()[-1])
 
 
 def test_what_fails_in_a_keeper_is_told_and_done_again(works: Works) -> None:
@@ -95,47 +96,57 @@ def test_what_fails_in_a_keeper_is_told_and_done_again(works: Works) -> None:
     works.check_clean()
 
 
-# A keeper whose store is away for each that asks it first after the worker's last word: before it
-# does what it is asked, after that, or for good.
-FORSAKEN = """
-import json, sys
-import landlane.cli.supervisor_server as keepers, landlane.workers.supervisor as keeping
-import landlane.workers.store_outage as outlasting
-from landlane.errors import StoreTransient
-from landlane.store.sqlite.store import SqliteStore
-how, order = sys.argv[1], json.loads(sys.argv[2])
-outlasting.AGAIN_SECONDS = 0.01
-outlasting.MOST_AWAY_SECONDS = 0.1 if how == "always" else 60.0
-run_worker, is_over, met = keeping.run_worker, [], set()
-def last_word(*words, **more):
-    end = run_worker(*words, **more)
-    is_over.append(True)
-    return end
-keeping.run_worker = last_word
-def faulty(real):
-    def call(*words, **more):
-        code = sys._getframe(1).f_code
-        if code.co_name == "change" and "context" in code.co_filename:
-            code = sys._getframe(2).f_code
-        who = (code.co_filename, code.co_name)
-        is_away = bool(is_over) and (how == "always" or who not in met)
-        met.update([who] if is_over else [])
-        if is_away and how != "after":
-            raise StoreTransient("it is away", code="STORE_UNREACHABLE", hint="")
-        result = real(*words, **more)
-        if is_away:
-            raise StoreTransient("it may have happened", code="STORE_AMBIGUOUS", hint="")
-        return result
-    return call
-SqliteStore.change, SqliteStore.view = faulty(SqliteStore.change), faulty(SqliteStore.view)
-keepers._work(order, lambda told: print(json.dumps(told), flush=True))
-assert len(met) > 5
-"""
+class Forsaken:
+    """A store that is away for each that asks it first after the worker's last word.
+
+    It is away before it does what it is asked, after that, or always.
+    """
+
+    def __init__(self, how: str) -> None:
+        self._how = how
+        self._is_over = False
+        self.met: set[tuple[str, str]] = set()
+
+    def spoil(self) -> None:
+        """Make it so in this process."""
+        store_outage.AGAIN_SECONDS = 0.01
+        store_outage.MOST_AWAY_SECONDS = 0.1 if self._how == "always" else 60.0
+        run_worker = supervisor.run_worker  # pyright: ignore[reportPrivateImportUsage]
+
+        def last_word(*words: Any, **more: Any) -> Any:
+            end = run_worker(*words, **more)
+            self._is_over = True
+            return end
+
+        supervisor.run_worker = last_word  # type: ignore[assignment]
+        SqliteStore.change = self._faulty(SqliteStore.change)  # type: ignore[method-assign]
+        SqliteStore.view = self._faulty(SqliteStore.view)  # type: ignore[method-assign]
+
+    def _faulty(self, real: Callable[..., Any]) -> Callable[..., Any]:
+        def call(*words: Any, **more: Any) -> Any:
+            code = sys._getframe(1).f_code
+            if code.co_name == "change" and "context" in code.co_filename:
+                code = sys._getframe(2).f_code
+            who = (code.co_filename, code.co_name)
+            is_away = self._is_over and (self._how == "always" or who not in self.met)
+            self.met.update([who] if self._is_over else [])
+            if is_away and self._how != "after":
+                raise StoreTransient("it is away", code="STORE_UNREACHABLE", hint="")
+            result = real(*words, **more)
+            if is_away:
+                raise StoreTransient("it may have happened", code="STORE_AMBIGUOUS", hint="")
+            return result
+
+        return call
+
+    def check(self) -> None:
+        assert len(self.met) > 5
 
 
 def keep_without_store(works: Works, task: str, role: str, how: str) -> dict[str, Any]:
     """Run one keeper whose store is away after the worker's last word; what it tells last."""
-    return keep_with(works, FORSAKEN, how, task=task, role=role)
+    store = Forsaken(how)
+    return keep_with(works, store.spoil, task=task, role=role, check=store.check)
 
 
 @pytest.mark.parametrize("how", ["before", "after"])

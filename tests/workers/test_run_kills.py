@@ -20,7 +20,7 @@ if TYPE_CHECKING:
 pytestmark = [pytest.mark.acceptance, pytest.mark.soak, pytest.mark.sandbox]
 
 # Ten minutes of it are asked for with LANDLANE_RUN_KILLS=600; by default it takes a few seconds.
-SECONDS = float(os.environ.get("LANDLANE_RUN_KILLS", "6"))
+SECONDS = float(os.environ.get("LANDLANE_RUN_KILLS", "3"))
 LAST_SECONDS = 120 + SECONDS  # for what the kills left to do
 SEED = int(os.environ.get("LANDLANE_SEED", "11"))
 

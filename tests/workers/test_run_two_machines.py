@@ -17,8 +17,10 @@ import pytest
 from psycopg.conninfo import conninfo_to_dict
 
 from landlane.testing.postgres_server import PostgresServer
+from landlane.testing.repositories import open_context
 from tests.support.killing import git
 from tests.support.shell import eventually
+from tests.support.sites import let_time_pass
 from tests.workers.running import Works
 
 if TYPE_CHECKING:
@@ -32,6 +34,7 @@ pytestmark = [
     pytest.mark.sandbox,
 ]
 
+LEASE_MS = 10_000
 ID = "6f3d1b52-0b56-4b0e-9d0e-3f1f5f2f6a77"
 # Python imports this first: on another machine the name and the run of the machine are others.
 ELSEWHERE = """
@@ -173,7 +176,7 @@ def test_both_machines_work_off_one_queue(machines: tuple[Works, Works]) -> None
 
 
 @pytest.mark.parametrize(
-    "machines", ['[sessions]\nlease = "10s"\n[store]\nwait = "2s"\n'], indirect=True, ids=["short"]
+    "machines", [f'[sessions]\nlease = "{LEASE_MS}ms"\n[store]\nwait = "2s"\n'], indirect=True, ids=["short"]
 )
 def test_who_is_cut_off_loses_its_task_and_can_do_no_harm(
     machines: tuple[Works, Works], cable: Cable
@@ -189,6 +192,9 @@ def test_who_is_cut_off_loses_its_task_and_can_do_no_harm(
     eventually(lambda: bool(south.workers_running()), seconds=60)
 
     cable.cut()
+    context = open_context(north.root, north.shell.environment["LANDLANE_STORE"], repository_id=ID)
+    let_time_pass(context.store, LEASE_MS)
+    context.store.close()
     here = north.begin("--workers", "1", "--until-empty")
     here.communicate(timeout=120)
     cable.mend()
