@@ -8,7 +8,8 @@ from typing import TYPE_CHECKING
 import pytest
 
 from landlane.claims import read as held
-from landlane.claims.model import Refused, Taken
+from landlane.claims.model import Taken
+from landlane.claims.refusal_model import Refused
 from landlane.errors import Held, LandlaneError, Malformed, NotAllowed, Stale
 from landlane.settings.model import Settings
 from landlane.store.fencing_tokens import epoch_of

@@ -25,7 +25,8 @@ from landlane.claims import read as held
 from landlane.claims import release as claims_release
 from landlane.claims import renew as claims_renew
 from landlane.claims import take as claims
-from landlane.claims.model import EXCLUSIVE, SHARED, Refused, Taken
+from landlane.claims.model import EXCLUSIVE, SHARED, Taken
+from landlane.claims.refusal_model import Refused
 from landlane.errors import Held, LandlaneError, Stale
 from landlane.ids import new_uuid
 from landlane.journal import read as journal

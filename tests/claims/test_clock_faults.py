@@ -12,7 +12,8 @@ from landlane.api import Landlane
 from landlane.app.open import open_house
 from landlane.claims import take as claims
 from landlane.claims import wait as waiting
-from landlane.claims.model import Refused, Taken
+from landlane.claims.model import Taken
+from landlane.claims.refusal_model import Refused
 from landlane.sessions import join as sessions
 from landlane.store.fencing_tokens import epoch_of
 from landlane.testing.fake_clock import FakeClock

@@ -17,7 +17,8 @@ from typing import TYPE_CHECKING, Any, TypeVar
 import pytest
 
 from landlane.api import Landlane
-from landlane.claims.model import Refused, Taken
+from landlane.claims.model import Taken
+from landlane.claims.refusal_model import Refused
 from landlane.errors import LandlaneError
 from tests.support.sites import let_time_pass, wait_until
 from tests.support.store_stress import Replay, all_entries

@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING
 import pytest
 
 from landlane.claims import wait as waiting
-from landlane.claims.model import Refused
+from landlane.claims.refusal_model import Refused
 from landlane.errors import Malformed, Stale, StoreError
 from landlane.sessions import leases
 from landlane.settings.model import Settings

@@ -10,10 +10,11 @@ from typing import Any
 
 import pytest
 
+from landlane.clients import registry
 from landlane.clients import setup_checks as conditions
-from landlane.clients import setup_model as setups
 from landlane.clients.hook_command import hook_command, lean_path
-from landlane.clients.setup_model import Place, setup_of
+from landlane.clients.registry import setup_of
+from landlane.clients.setup_model import Place
 
 pytestmark = pytest.mark.integration
 
@@ -193,7 +194,7 @@ def test_a_canary_is_read_as_a_guarded_call(name: str, kind: str) -> None:
     assert (event.kind, event.tool, event.session, event.cwd) == ("before", kind, "s1", "/repo")
     assert event.paths == (("/repo/a.py",) if kind == "edit" else ())
     refused = client.refuse(canary.word, "no")
-    assert setups.is_denied(name, canary.word, refused.exit_code, refused.stdout)
+    assert registry.is_denied(name, canary.word, refused.exit_code, refused.stdout)
 
 
 @pytest.mark.parametrize("name", ["qwen", "copilot", "opencode"])

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 import pytest
 
 from landlane.clients.permissions import Permissions, permissions_for
-from landlane.roles.model import BUILT_IN
+from landlane.roles.built_in import BUILT_IN
 from tests.support.real_clients import Codex
 
 if TYPE_CHECKING:

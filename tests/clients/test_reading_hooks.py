@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 
-from landlane.clients.setup_model import setup_of
+from landlane.clients.registry import setup_of
 
 pytestmark = pytest.mark.unit
 

@@ -11,7 +11,7 @@ import pytest
 
 from landlane.clients.hook_command import hook_command
 from landlane.clients.opencode.setup import plugin_text
-from landlane.clients.setup_model import NAMES, setup_of
+from landlane.clients.registry import NAMES, setup_of
 from landlane.doctor.examine import examine
 from landlane.doctor.hook_programs import look_at_hook_programs
 from landlane.git.discovery import find_checkout

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from landlane.roles.model import BUILT_IN
+from landlane.roles.built_in import BUILT_IN
 from landlane.sandbox.model import BUBBLEWRAP, LANDLOCK
 from tests.exec.support import Yard
 from tests.support.shell import fingerprint

@@ -18,7 +18,7 @@ from landlane.hooks.edit import check_edit
 from landlane.hooks.shell.effects import before_shell
 from landlane.processes.tree import Tree
 from landlane.protocol.hook_events import BEFORE, DENY, EDIT, NOTHING, SHELL, Event
-from landlane.roles.model import BUILT_IN
+from landlane.roles.built_in import BUILT_IN
 from landlane.sessions.join import join
 from landlane.sessions.sandbox_runs import ENDED, begin_run, change_run
 from landlane.sessions.tool_calls import open_calls

@@ -7,10 +7,11 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 
-from landlane.claims.model import Refused
+from landlane.claims.refusal_model import Refused
 from landlane.clock import rfc3339
 from landlane.errors import Held, Malformed, NotAllowed, Stale, WaitsForPerson
 from landlane.handoffs import accept as handoffs
+from landlane.handoffs import decline
 from landlane.handoffs import records as handoffs_records
 from landlane.handoffs.accept import Accepted
 from landlane.handoffs.model import Draft, Handoff, is_whole
@@ -186,10 +187,10 @@ def test_whoever_declines_is_not_asked_again_and_the_sender_hears_of_it(site: Si
     add(ann, "Parse dates", paths=["src/**"])
     hand(ann, take(ann).task.id)
     with pytest.raises(Held):
-        handoffs.decline_handoff(eve.context, eve.session, "T1", "no time")
+        decline.decline_handoff(eve.context, eve.session, "T1", "no time")
     with pytest.raises(Malformed):
-        handoffs.decline_handoff(bob.context, bob.session, "T1", " ")
-    handoffs.decline_handoff(bob.context, bob.session, "T1", "no time")
+        decline.decline_handoff(bob.context, bob.session, "T1", " ")
+    decline.decline_handoff(bob.context, bob.session, "T1", "no time")
     assert take_notices(ann.context, ann.session.id) == [
         "bob declined H1: no time. T1 is anybody's now",
     ]

@@ -6,7 +6,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from landlane.hooks.git_command.scope import SAFE, SCOPED, WHOLE_TREE, judge_git
+from landlane.hooks.git_command.verb_rules import SAFE, SCOPED, WHOLE_TREE, judge_git
 
 pytestmark = pytest.mark.unit
 

@@ -12,7 +12,7 @@ from landlane.errors import NotAllowed
 from landlane.landing.enqueue import Submission, submit
 from landlane.landing.model import BOUNCED, LANDED
 from landlane.landing.outcomes import decide
-from landlane.roles.model import BUILT_IN
+from landlane.roles.built_in import BUILT_IN
 from landlane.sessions import join as sessions
 from landlane.testing.repositories import git
 from tests.support.landing import Yard

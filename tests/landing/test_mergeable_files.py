@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from landlane.claims.model import Refused
+from landlane.claims.refusal_model import Refused
 from landlane.errors import NotAllowed
 from tests.support.landing import SETTINGS, Yard
 

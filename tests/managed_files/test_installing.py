@@ -13,7 +13,7 @@ import pytest
 
 from landlane.app.open import open_house
 from landlane.clients import hook_command as commands
-from landlane.clients.setup_model import NAMES, setup_of
+from landlane.clients.registry import NAMES, setup_of
 from landlane.errors import LandlaneError
 from landlane.managed_files.client_files import equip
 from landlane.managed_files.json_entries import values_of

@@ -10,8 +10,9 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from landlane.errors import Malformed
-from landlane.protocol.worker.conversation import NEW, OVER, WORKING, Conversation, Limits, limits_of
+from landlane.protocol.worker.conversation import NEW, OVER, WORKING, Conversation
 from landlane.protocol.worker.fields import CODES, MOST_LINE_BYTES, ONE_OF, TABLE, USAGE_FIELDS, Field
+from landlane.protocol.worker.heartbeat_limits import Limits, limits_of
 from landlane.protocol.worker.messages import (
     CLASSES,
     Flaw,

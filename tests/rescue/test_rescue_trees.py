@@ -14,7 +14,7 @@ from hypothesis import HealthCheck, event, given, settings
 from hypothesis import strategies as st
 
 from landlane.git.untrusted_checkout import CLONE, WORKTREE
-from landlane.rescue.take import take_rescue
+from landlane.rescue.write_rescue import take_rescue
 from tests.support.rescue import Scene, git, picture
 
 if TYPE_CHECKING:

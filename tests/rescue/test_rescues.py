@@ -22,7 +22,7 @@ from landlane.rescue.at_risk import is_anything_at_stake
 from landlane.rescue.block_gc import without_gc
 from landlane.rescue.refs import drop_rescue, find_rescue, list_rescues, pack_rescues
 from landlane.rescue.restore import restore_rescue
-from landlane.rescue.take import take_rescue
+from landlane.rescue.write_rescue import take_rescue
 from tests.support.rescue import Scene, git, picture, tree_of
 from tests.support.sites import Background
 
@@ -593,7 +593,7 @@ def test_big_files_are_streamed_and_no_name_is_needed(scene: Scene, monkeypatch:
 TAKE = """
 import sys
 from landlane.git.untrusted_checkout import Place
-from landlane.rescue.take import take_rescue
+from landlane.rescue.write_rescue import take_rescue
 home, root, git_dir, kind, name = sys.argv[1:]
 print("begin", flush=True)
 take_rescue(home, Place(root=root, git_dir=git_dir, kind=kind), name, {"reason": "killed"})

@@ -9,8 +9,8 @@ import pytest
 
 from landlane.errors import Malformed, NotAllowed
 from landlane.landing import outcomes as landing_ends
+from landlane.roles.built_in import BUILT_IN
 from landlane.roles.enforce import check_paths, check_verb, may_write, role_of
-from landlane.roles.model import BUILT_IN
 from landlane.rules.violations import STAY_IN_ROLE
 from landlane.sessions import join as sessions
 from landlane.sessions.model import PERSON

@@ -6,16 +6,8 @@ import pytest
 
 from landlane.errors import Malformed, SettingsError
 from landlane.patterns.pattern import parse
-from landlane.roles.model import (
-    BUILT_IN,
-    TESTS,
-    VERBS,
-    WORKER_ROLE,
-    Scope,
-    bound_by,
-    find_role,
-    why_not_verb,
-)
+from landlane.roles.built_in import BUILT_IN, bound_by, find_role
+from landlane.roles.model import TESTS, VERBS, WORKER_ROLE, Scope, why_not_verb
 from landlane.settings.load import check_settings
 from landlane.settings.model import Settings
 

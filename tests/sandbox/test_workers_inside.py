@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 import pytest
 
 from landlane.processes.tree import find_members
-from landlane.protocol.worker.conversation import Limits
+from landlane.protocol.worker.heartbeat_limits import Limits
 from landlane.protocol.worker.messages import WorkAssignment, WorkComplete, WorkFailed
 from landlane.sandbox.start import start_sandboxed
 from landlane.workers.run_worker import WorkerEnd, run_worker

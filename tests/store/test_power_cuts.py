@@ -22,7 +22,8 @@ import pytest
 
 from landlane.api import Landlane
 from landlane.app.open import open_house
-from landlane.claims.model import Refused, Taken
+from landlane.claims.model import Taken
+from landlane.claims.refusal_model import Refused
 from landlane.errors import LandlaneError, StoreError
 from landlane.store.fencing_tokens import epoch_of
 from landlane.store.journal_chain import Entry

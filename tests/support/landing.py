@@ -7,7 +7,8 @@ from typing import TYPE_CHECKING, Any
 
 from landlane.app.open import open_house
 from landlane.claims import take as claims
-from landlane.claims.model import EXCLUSIVE, SHARED, Refused
+from landlane.claims.model import EXCLUSIVE, SHARED
+from landlane.claims.refusal_model import Refused
 from landlane.landing.model import Landing
 from landlane.landing.queue import QueueRunner, drain, start_running
 from landlane.landing.records import get_landing, get_queue, list_landings

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING
 
 from landlane.git.untrusted_checkout import CLONE, WORKTREE, Place
 from landlane.rescue.restore import RestoredFiles, restore_rescue
-from landlane.rescue.take import take_rescue
+from landlane.rescue.write_rescue import take_rescue
 from landlane.values import value
 
 if TYPE_CHECKING:

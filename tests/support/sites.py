@@ -19,7 +19,8 @@ from landlane.claims import release as claims_release
 from landlane.claims import renew as claims_renew
 from landlane.claims import take as claims
 from landlane.claims import wait as waiting
-from landlane.claims.model import EXCLUSIVE, SHARED, Claim, Refusal, Refused, Taken
+from landlane.claims.model import EXCLUSIVE, SHARED, Claim, Taken
+from landlane.claims.refusal_model import Refusal, Refused
 from landlane.ids import Credentials
 from landlane.journal import read as journal
 from landlane.sessions import identify

@@ -23,7 +23,8 @@ from landlane.claims import check, release, renew
 from landlane.claims import read as held
 from landlane.claims import take as claims
 from landlane.claims import wait as waiting
-from landlane.claims.model import EXCLUSIVE, SHARED, Refused, Taken, modes_collide
+from landlane.claims.model import EXCLUSIVE, SHARED, Taken, modes_collide
+from landlane.claims.refusal_model import Refused
 from landlane.errors import LandlaneError, StoreError
 from landlane.journal import read as journal
 from landlane.patterns.pattern import overlap, parse
@@ -537,8 +538,8 @@ def find_trouble(replay: Replay, reports: Sequence[Report]) -> list[str]:
         for entry, words in _entries_of(replay, report):
             if entry is None:
                 trouble.append(f"acknowledged, but not in the journal: {words} {report}")
-            # Asking again for what one holds gives the same grant, whose entry is older than the question. Its
-            # time alone does not tell: in memory both may be in the same millisecond.
+            # Asking again for what one holds gives the same grant, whose entry is older than the question.
+            # Its time alone does not tell: in memory both may be in the same millisecond.
             elif entry.at >= report["asked_at"] and entry.position not in known:
                 placed.append((entry.position, report))
                 known.add(entry.position)

@@ -24,7 +24,7 @@ from landlane.tasks import change as tasks
 from landlane.tasks import finish, read
 from landlane.tasks import pick as picking
 from landlane.tasks.model import NewTask
-from landlane.tasks.priority import rank_of
+from landlane.tasks.offer_order import rank_of
 from landlane.testing.fake_clock import FakeClock
 from landlane.testing.repositories import make_repository, open_context
 

@@ -23,7 +23,7 @@ from landlane.tasks.model import (
     find_loop,
     in_order,
 )
-from landlane.tasks.priority import rank_of
+from landlane.tasks.offer_order import rank_of
 
 pytestmark = pytest.mark.unit
 

@@ -10,7 +10,8 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from landlane.protocol.worker.conversation import Conversation, Limits
+from landlane.protocol.worker.conversation import Conversation
+from landlane.protocol.worker.heartbeat_limits import Limits
 from landlane.protocol.worker.messages import Heartbeat, WorkAssignment
 from landlane.sessions.join import join, leave, live_sessions
 from landlane.sessions.leases import renew_session

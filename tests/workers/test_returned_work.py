@@ -19,7 +19,7 @@ from landlane.handoffs.accept import accept_handoff, send_handoff
 from landlane.handoffs.hand_over import context_for
 from landlane.handoffs.model import Draft
 from landlane.protocol.worker.messages import WorkComplete
-from landlane.roles.model import find_role
+from landlane.roles.built_in import find_role
 from landlane.settings.model import Settings
 from landlane.tasks import change as tasks
 from landlane.tasks import pick as picking

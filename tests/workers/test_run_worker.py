@@ -16,7 +16,7 @@ import pytest
 from landlane.errors import Malformed
 from landlane.processes.tree import MARK, find_members
 from landlane.processes.tree_child import WorkerChild
-from landlane.protocol.worker.conversation import Limits
+from landlane.protocol.worker.heartbeat_limits import Limits
 from landlane.protocol.worker.messages import (
     Heartbeat,
     Progress,

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from landlane.handoffs import accept as handoffs
-from landlane.handoffs import records
+from landlane.handoffs import decline, records
 from landlane.handoffs.model import Draft, Handoff
 from landlane.state.steps import find_step, put_step_in
 from landlane.tasks.model import ANYBODY
@@ -14,7 +14,7 @@ if TYPE_CHECKING:
     from typing import Any
 
     from landlane.app.open import House
-    from landlane.claims.model import Refused
+    from landlane.claims.refusal_model import Refused
     from landlane.sessions.model import Session
     from landlane.store.interface import Change
 
@@ -101,7 +101,7 @@ class Handoffs:
         Raises:
             Held: it is for somebody else.
         """
-        return self._settled(handoffs.decline_handoff(self._house.context, self._session(), task, why))
+        return self._settled(decline.decline_handoff(self._house.context, self._session(), task, why))
 
     def show(self, task: str) -> Handoff | None:
         """The newest handoff of a task, or the one of this id."""

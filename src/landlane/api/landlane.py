@@ -24,7 +24,8 @@ from landlane.claims import read as held
 from landlane.claims import take as claims_operations
 from landlane.claims import wait as waiting
 from landlane.claims.check import Standing
-from landlane.claims.model import EXCLUSIVE, SHARED, Claim, Refusal, Refused, Request, Taken
+from landlane.claims.model import EXCLUSIVE, SHARED, Claim, Request, Taken
+from landlane.claims.refusal_model import Refusal, Refused
 from landlane.clock import parse_duration, rfc3339
 from landlane.errors import Held, LandlaneError, Stale
 from landlane.journal import read as journal

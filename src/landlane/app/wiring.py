@@ -52,7 +52,7 @@ def _after_change(tx: Change, context: Context) -> None:
 @value
 class _Sessions:
     def check_role(self, settings: Settings, name: str) -> None:
-        from landlane.roles.model import find_role
+        from landlane.roles.built_in import find_role
 
         find_role(settings, name)
 

@@ -15,6 +15,8 @@ TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable
 
+    from landlane.claims.refusal_model import Refusal
+
 
 EXCLUSIVE = "exclusive"
 SHARED = "shared"
@@ -53,37 +55,11 @@ class Claim:
 
 
 @value
-class Refusal:
-    """Why one pattern was not granted: who is in the way, until when, and what to do instead."""
-
-    pattern: str
-    holder: str
-    session: str
-    held: str
-    mode: str
-    task: str
-    note: str
-    since: int
-    until: int
-    is_waiting: bool
-    hint: str
-
-
-@value
 class Taken:
     """All that was asked for (or with `partial`, some of it) is granted."""
 
     granted: tuple[Claim, ...]
     refused: tuple[Refusal, ...] = ()
-
-
-@value
-class Refused:
-    """Nothing was granted. `code` says whether it is held, waited for too long, or would never end."""
-
-    refused: tuple[Refusal, ...]
-    code: str = "CLAIM_HELD"
-    cycle: tuple[str, ...] = ()
 
 
 def modes_collide(one: str, other: str) -> bool:

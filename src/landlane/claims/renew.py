@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
-from landlane.claims.model import Claim, Refused, Request, Taken
+from landlane.claims.model import Claim, Request, Taken
 from landlane.claims.read import held_by, not_held, refuse_sleeper
+from landlane.claims.refusal_model import Refused
 from landlane.claims.take import identity, living, take_in
 from landlane.store.lock_areas import areas_of
 from landlane.values import replace

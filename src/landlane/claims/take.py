@@ -7,13 +7,12 @@ from landlane.claims.model import (
     LONGEST_NOTE,
     SHARED,
     Claim,
-    Refusal,
-    Refused,
     Request,
     Taken,
     check_request,
     is_in_the_way,
 )
+from landlane.claims.refusal_model import Refusal, Refused
 from landlane.clock import duration_text
 from landlane.errors import NotAllowed
 from landlane.patterns.pattern import Branch, covers_branch

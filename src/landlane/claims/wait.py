@@ -7,7 +7,8 @@ whom is looked for; if its place would close one, it is told so at once instead.
 
 from __future__ import annotations
 
-from landlane.claims.model import Refused, Taken, check_request, find_cycle, is_in_the_way
+from landlane.claims.model import Taken, check_request, find_cycle, is_in_the_way
+from landlane.claims.refusal_model import Refused
 from landlane.claims.take import is_over, take, take_in
 from landlane.errors import Malformed
 from landlane.patterns.pattern import Branch, Pattern

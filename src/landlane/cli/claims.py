@@ -12,7 +12,8 @@ TYPE_CHECKING = False
 if TYPE_CHECKING:
     from typing import Any
 
-    from landlane.claims.model import Claim, Refused
+    from landlane.claims.model import Claim
+    from landlane.claims.refusal_model import Refused
     from landlane.cli.command import Desk
     from landlane.patterns.pattern import Pattern
     from landlane.store.interface import Reading

@@ -152,7 +152,7 @@ def list_all(desk: Desk, all: bool) -> int:
 
 def accept(desk: Desk, task: str, hash: str) -> int:
     """Take over what was handed over, and show it."""
-    from landlane.claims.model import Refused
+    from landlane.claims.refusal_model import Refused
     from landlane.handoffs.accept import accept_handoff
 
     outcome = accept_handoff(desk.house.context, desk.session(), task, hash.strip())
@@ -216,7 +216,7 @@ def what_was_left(desk: Desk, task: Task) -> dict[str, Any]:
 
 def decline(desk: Desk, task: str, why: str) -> int:
     """Give a handoff back."""
-    from landlane.handoffs.accept import decline_handoff
+    from landlane.handoffs.decline import decline_handoff
     from landlane.handoffs.to_json import handoff_json
 
     declined = decline_handoff(desk.house.context, desk.session(), task, why)

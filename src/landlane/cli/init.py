@@ -68,7 +68,7 @@ def _unprotected(plan: Plan) -> list[str]:
     """The loud last line: which clients may still change everything."""
     if not plan.unprotected:
         return []
-    from landlane.clients.setup_model import setup_of
+    from landlane.clients.registry import setup_of
 
     titles = ", ".join(setup_of(name).TITLE for name, _ in plan.unprotected)
     why = "; ".join(reason for _, reason in plan.unprotected)

@@ -13,7 +13,7 @@ if TYPE_CHECKING:
 
 def list_all(desk: Desk) -> int:
     """Show every role."""
-    from landlane.roles.model import roles_of
+    from landlane.roles.built_in import roles_of
     from landlane.roles.to_json import role_json
 
     roles = roles_of(desk.house.settings)
@@ -32,7 +32,7 @@ def _writes(role: Role) -> str:
 def show(desk: Desk, role: str, **options: Any) -> int:
     """Show what one role restricts here."""
     from landlane.clients.permissions import permissions_for
-    from landlane.roles.model import find_role
+    from landlane.roles.built_in import find_role
     from landlane.roles.restrictions import denied_paths, look_around, restrictions
     from landlane.roles.to_json import restrictions_json, role_json
 

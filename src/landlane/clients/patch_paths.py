@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from landlane.clients.hook_format import odd
+from landlane.clients.shared_hook_format import odd
 
 _MARKS = ("*** Add File: ", "*** Update File: ", "*** Delete File: ", "*** Move to: ")
 

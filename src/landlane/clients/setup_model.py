@@ -7,10 +7,8 @@ from landlane.values import value
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Mapping
-    from types import ModuleType
     from typing import Any
 
-NAMES = ("claude", "codex", "gemini", "qwen", "copilot", "opencode", "cursor")
 
 JSON = "json"  # merged into a JSON document, whose comments and layout stay
 TEXT = "text"  # a marked block of a text file
@@ -58,20 +56,3 @@ class Canary:
     word: str
     payload: Mapping[str, Any]
     environment: Mapping[str, str]
-
-
-def setup_of(name: str) -> ModuleType:
-    """The module that knows how a client is set up.
-
-    It has `TITLE`, `is_used(place)`, `version(place, run)`, `wanted(command)`, `hook_files(place)`,
-    `troubles(place, run)` and `canary(kind, cwd, path, session, agent)`; `run` starts a program and tells
-    what it wrote. Where the client reads MCP servers from the checkout, `mcp_wanted(words)` tells what
-    enters ours.
-    """
-    return __import__(f"landlane.clients.{name}.setup", fromlist=["TITLE"])
-
-
-def is_denied(name: str, word: str, exit_code: int, stdout: str) -> bool:
-    """Whether an answer of our hook makes this client refuse."""
-    client = __import__(f"landlane.clients.{name}.hook", fromlist=["is_denial"])
-    return bool(client.is_denial(word, exit_code, stdout))

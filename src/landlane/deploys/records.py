@@ -7,7 +7,8 @@ one has failed, whatever it did.
 
 from __future__ import annotations
 
-from landlane.claims.model import EXCLUSIVE, Refused, Request, Taken
+from landlane.claims.model import EXCLUSIVE, Request, Taken
+from landlane.claims.refusal_model import Refused
 from landlane.claims.take import living
 from landlane.claims.wait import take_or_wait
 from landlane.deploys.model import FAILED, LIVE, RUNNING, SUPERSEDED, UNDER_WAY, VERIFYING, Deploy

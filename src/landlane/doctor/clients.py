@@ -5,7 +5,8 @@ from __future__ import annotations
 import os
 
 from landlane.clients.detect import broken_command
-from landlane.clients.setup_model import NAMES, Trouble, setup_of
+from landlane.clients.registry import NAMES, setup_of
+from landlane.clients.setup_model import Trouble
 from landlane.doctor.finding import Finding
 from landlane.doctor.try_client_hooks import command_for, commands_in, held_path, stranger
 from landlane.errors import LandlaneError
@@ -28,6 +29,7 @@ if TYPE_CHECKING:
     from landlane.git.discovery import Checkout
 
     Rows = list[tuple[str, Finding]]
+
 
 _MEND = "run `landlane init` again"
 _WAYS = ("edits", "subagents", "shell")

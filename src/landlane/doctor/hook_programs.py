@@ -13,7 +13,7 @@ import tomllib
 
 from landlane.clients.hook_command import is_ours
 from landlane.clients.opencode.setup import hook_of
-from landlane.clients.setup_model import NAMES, setup_of
+from landlane.clients.registry import NAMES, setup_of
 from landlane.doctor.called_programs import (
     is_shell_script,
     programs_called,
@@ -37,6 +37,7 @@ if TYPE_CHECKING:
 
     from landlane.clients.setup_model import Place
     from landlane.git.discovery import Checkout
+
 
 _MOST_BYTES = 1_000_000
 _MOST_SHOWN = 5

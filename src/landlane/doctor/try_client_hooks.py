@@ -14,7 +14,7 @@ from contextlib import contextmanager
 from landlane.claims.model import EXCLUSIVE, Request
 from landlane.claims.take import take
 from landlane.clients.hook_command import is_ours
-from landlane.clients.setup_model import is_denied, setup_of
+from landlane.clients.registry import is_denied, setup_of
 from landlane.errors import LandlaneError
 from landlane.git.discovery import find_checkout
 from landlane.git.run import PLACES, run_in
@@ -39,6 +39,7 @@ if TYPE_CHECKING:
     from landlane.clients.setup_model import Canary
     from landlane.context import Context, Site
     from landlane.processes.child import Ended
+
 
 _LIMIT_SECONDS = 15.0
 _TTL_MS = 120_000

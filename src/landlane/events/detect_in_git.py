@@ -6,7 +6,8 @@ Nothing is fetched and no ref is moved: the remote is only asked where its branc
 from __future__ import annotations
 
 from landlane.errors import LandlaneError, PatternError
-from landlane.events.model import COMMITS, DEPENDENCIES, Fact, changed_manifests
+from landlane.events.kinds import COMMITS, DEPENDENCIES
+from landlane.events.model import Fact, changed_manifests
 from landlane.events.records import marks_in, write_moved
 from landlane.git.run import ask, run_in
 from landlane.git.target import commits_of, find_target
@@ -21,6 +22,7 @@ if TYPE_CHECKING:
     from landlane.events.model import Event
     from landlane.git.target import Target
     from landlane.settings.model import Settings
+
 
 _ASK_SECONDS = 20.0
 _MOST_COMMITS = 20

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from landlane.clock import duration_text
-from landlane.events.model import (
+from landlane.events.kinds import (
     DEAD_LETTER,
     DEAD_SESSION,
     GATE_OVERDUE,
@@ -15,8 +15,8 @@ from landlane.events.model import (
     RED,
     STALE_CLAIM,
     STALLED,
-    Fact,
 )
+from landlane.events.model import Fact
 from landlane.events.records import marks_in, write_facts, write_moved
 from landlane.gates.records import gates_in
 from landlane.handoffs.transfer import waiting_in

@@ -14,15 +14,12 @@ if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
     from typing import Any
 
+
 # What is to be sent: not yet, being sent now, got there, given up, or nobody knows.
 NEW, SENDING, SENT, FAILED, UNSURE = "new", "sending", "sent", "failed", "unsure"
 DUE, SETTLED = "due", "settled"  # of an event: something is yet to be sent, or nothing is
 COMMAND, WEBHOOK = "command", "webhook"
 
-COMMITS, DEPENDENCIES, RED, STALLED = "commits", "dependencies", "red", "stalled"
-PAUSED, POOL, STALE_CLAIM, DEAD_SESSION = "paused", "pool", "stale-claim", "dead-session"
-GATE_WAITING, GATE_REMINDER, GATE_OVERDUE = "gate-waiting", "gate-reminder", "gate-overdue"
-HANDOFF_OVERDUE, DEAD_LETTER, NOTIFY_FAILED = "handoff-overdue", "dead-letter", "notify-failed"
 
 _FIRST_MS = 2_000
 _FACTOR = 3

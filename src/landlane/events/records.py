@@ -5,10 +5,10 @@ A watcher changes nothing else: it does not even end what has lapsed, which is f
 
 from __future__ import annotations
 
+from landlane.events.kinds import NOTIFY_FAILED
 from landlane.events.model import (
     DUE,
     NEW,
-    NOTIFY_FAILED,
     SENDING,
     SENT,
     UNSURE,
@@ -31,6 +31,7 @@ if TYPE_CHECKING:
     from landlane.context import Context
     from landlane.settings.model import Settings
     from landlane.store.interface import Change, Reading
+
 
 NOUN = "event"
 _SEEN = "seen"  # the state of the records that say how far watchers have looked

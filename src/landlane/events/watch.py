@@ -8,8 +8,8 @@ from landlane.errors import LandlaneError
 from landlane.events.detect_in_git import observe_target
 from landlane.events.detect_in_store import observe
 from landlane.events.model import next_instant
-from landlane.events.notify import send_due
 from landlane.events.records import due_events, reports_of
+from landlane.events.send import send_due
 from landlane.values import replace, value
 
 TYPE_CHECKING = False

@@ -28,7 +28,8 @@ from landlane.git.create_checkout import bring_back
 from landlane.ids import short_id
 from landlane.platform.process_identity import Process
 from landlane.processes.tree import Tree, new_tree_id
-from landlane.roles.model import bound_by, find_role, forbidden
+from landlane.roles.built_in import bound_by, find_role
+from landlane.roles.model import forbidden
 from landlane.sandbox.guarantees import describe
 from landlane.sandbox.model import require
 from landlane.sandbox.start import choose_backend, start_sandboxed

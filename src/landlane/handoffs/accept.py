@@ -15,33 +15,30 @@ from landlane.handoffs.model import Handoff, is_addressed, is_same_digest
 from landlane.handoffs.records import newest_in
 from landlane.handoffs.send import send_handoff
 from landlane.handoffs.transfer import (
-    NOUN,
     accept_in,
-    drop_holder,
     is_persons,
     open_handoff,
 )
 from landlane.roles.model import forbidden
-from landlane.sessions.notices import add_notice
-from landlane.store import records
-from landlane.tasks.model import AT_WORK, LONGEST_LINE, READY, check_reason
-from landlane.tasks.rows import get_in, who, whole
-from landlane.values import as_dict, replace, value
+from landlane.tasks.model import AT_WORK, READY
+from landlane.tasks.rows import get_in, whole
+from landlane.values import value
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Callable
 
-    from landlane.claims.model import Claim, Refused
+    from landlane.claims.model import Claim
+    from landlane.claims.refusal_model import Refused
     from landlane.context import Context
     from landlane.sessions.model import Session
-    from landlane.store.interface import Change, Reading
+    from landlane.store.interface import Change
     from landlane.tasks.model import Task
 
     Step = Callable[[str], None]
 
 
-__all__ = ["accept_handoff", "decline_handoff", "open_handoff", "send_handoff"]
+__all__ = ["accept_handoff", "open_handoff", "send_handoff"]
 
 
 @value
@@ -82,7 +79,7 @@ def accept_handoff(
         if handoff is None:
             return _again(tx, me, task, digest)
         _check_hash(handoff, digest)
-        _check_receiver(tx, context, me, task, handoff)
+        check_receiver(tx, context, me, task, handoff)
         if me.role and task.role and me.role != task.role:
             raise forbidden(
                 me.agent, me.role, f"a task for the role {task.role} is not for the role {me.role}"
@@ -103,7 +100,7 @@ def _again(tx: Change, me: Session, task: Task, digest: str) -> Accepted:
     """What this session has accepted already; so a call whose answer was lost can be made again."""
     newest = newest_in(tx, task.id)
     if newest is None:
-        raise _not_handed(task)
+        raise not_handed(task)
     if newest.accepted_session == me.id and task.session == me.id and task.state in AT_WORK:
         _check_hash(newest, digest)
         from landlane.claims.read import live_claims  # noqa: PLC0415 - rare
@@ -118,10 +115,11 @@ def _again(tx: Change, me: Session, task: Task, digest: str) -> Accepted:
             holder=newest.accepted_by,
             task=task.id,
         )
-    raise _not_handed(task)
+    raise not_handed(task)
 
 
-def _not_handed(task: Task) -> Malformed:
+def not_handed(task: Task) -> Malformed:
+    """Return the error for a task that waits under no handoff."""
     return Malformed(
         f"{task.id} waits under no handoff: it is {task.state}",
         code="NO_HANDOFF",
@@ -142,7 +140,8 @@ def _check_hash(handoff: Handoff, shown: str) -> None:
         )
 
 
-def _check_receiver(tx: Change, context: Context, me: Session, task: Task, handoff: Handoff) -> None:
+def check_receiver(tx: Change, context: Context, me: Session, task: Task, handoff: Handoff) -> None:
+    """Refuse a session that the handoff is not for."""
     if task.state != READY:
         raise NotAllowed(
             f"{task.id} is {task.state}: it cannot be accepted now",
@@ -165,45 +164,3 @@ def _check_receiver(tx: Change, context: Context, me: Session, task: Task, hando
 
 
 # ---------------------------------------------------------------------------------------- declining
-
-
-def decline_handoff(context: Context, session: Session, task_id: str, why: str) -> Handoff:
-    """Whom a handoff is for does not want it: it is anybody's at once, and its claims are free.
-
-    Raises:
-        Malformed: there is no reason, no such task, or no handoff that waits.
-        Held: it is for somebody else.
-    """
-    check_reason(why)
-
-    def work(tx: Change) -> Handoff:
-        me = living(tx, session)
-        task = get_in(tx, task_id)
-        handoff = open_handoff(tx, task_id)
-        if handoff is None:
-            raise _not_handed(task)
-        _check_receiver(tx, context, me, task, handoff)
-        now = context.store.wall_of(tx.now)
-        drop_holder(tx, handoff)
-        told = f"{me.agent} declined {handoff.id}: {why}"[:LONGEST_LINE]
-        declined = replace(
-            handoff,
-            until=min(handoff.until, now),
-            declined={**handoff.declined, me.agent: now + context.settings.handoffs_wait_ms},
-            holder="",
-            why=told,
-        )
-        records.put(tx, NOUN, as_dict(declined), "declined", me, task=task_id)
-        facts = {"task": task_id, "why": told, "attempt": task.attempt, "state": task.state, "handed": True}
-        tx.record("task.returned", *who(me), facts)
-        tx.run("task_set_why", task=task_id, why=told, next_action=task.next_action)
-        if _lives(tx, handoff.session):
-            add_notice(tx, handoff.session, f"{told}. {task_id} is anybody's now")
-        return declined
-
-    return context.change(work)
-
-
-def _lives(tx: Reading, session_id: str) -> bool:
-    row = tx.one("session_get", session=session_id)
-    return row is not None and row[12] is None and row[9] + row[7] > tx.now

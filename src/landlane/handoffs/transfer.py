@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 from landlane.claims.holder_sessions import release_rows
-from landlane.claims.model import EXCLUSIVE, Claim, Refused, Request
+from landlane.claims.model import EXCLUSIVE, Claim, Request
+from landlane.claims.refusal_model import Refused
 from landlane.claims.take import claim_for, take_in
 from landlane.errors import NotAllowed
 from landlane.handoffs.model import (
@@ -16,7 +17,8 @@ from landlane.handoffs.model import (
     may_take,
 )
 from landlane.patterns.pattern import Branch, covers_branch
-from landlane.roles.model import Scope, bound_by, forbidden, why_not_verb
+from landlane.roles.built_in import bound_by
+from landlane.roles.model import Scope, forbidden, why_not_verb
 from landlane.sessions.leases import end_session, session_from
 from landlane.sessions.model import PERSON
 from landlane.store import records

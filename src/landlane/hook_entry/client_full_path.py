@@ -62,7 +62,7 @@ def answer(
 
 
 def _adapter(client: str) -> Any:
-    from landlane.clients.setup_model import NAMES
+    from landlane.clients.registry import NAMES
 
     if client not in NAMES:
         raise Malformed(

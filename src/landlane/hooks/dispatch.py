@@ -22,6 +22,7 @@ if TYPE_CHECKING:
     from landlane.protocol.hook_events import Event
     from landlane.sessions.model import Session
 
+
 _BETWEEN = "\n\n"
 _AGAIN = ("resume", "compact", "clear")
 _LATE = "From here on Landlane watches over what you change in this repository."
@@ -191,7 +192,8 @@ def _judge_settings(find_site: Callable[[], Site], event: Event) -> Answer:
     """Refuse settings under which the client would not ask us any more."""
     import os
 
-    from landlane.clients.setup_model import Place, setup_of
+    from landlane.clients.registry import setup_of
+    from landlane.clients.setup_model import Place
 
     try:
         root = find_site().here.root

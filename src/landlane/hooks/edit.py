@@ -5,8 +5,9 @@ from __future__ import annotations
 import os
 
 from landlane.claims.check import check
-from landlane.claims.model import EXCLUSIVE, SHARED, Refused
+from landlane.claims.model import EXCLUSIVE, SHARED
 from landlane.claims.read import list_claims
+from landlane.claims.refusal_model import Refused
 from landlane.claims.take import ancestors_of, make_request, take
 from landlane.clock import duration_text, rfc3339
 from landlane.errors import PatternError, RepositoryError
@@ -22,7 +23,7 @@ TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
-    from landlane.claims.model import Refusal
+    from landlane.claims.refusal_model import Refusal
     from landlane.context import Context
     from landlane.patterns.pattern import Pattern
     from landlane.protocol.hook_events import Answer, Event

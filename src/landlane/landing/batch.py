@@ -124,9 +124,8 @@ class Halving:
         if isinstance(made, Candidate) and FILE_NAME in landing.paths:
             trouble = broken_settings(self._site.home, made.commit)
             if trouble:
-                return RepositoryError(
-                    trouble, code="SETTINGS_BROKEN", hint=f"mend {FILE_NAME}, and land again"
-                )
+                why = bounce_reasons.settings_broken(trouble, FILE_NAME)
+                return RepositoryError(why.reason, code=why.code, hint=why.hint)
         return self._out_of_role(made) or made if isinstance(made, Candidate) else made
 
     def _out_of_role(self, made: Candidate) -> RepositoryError | None:

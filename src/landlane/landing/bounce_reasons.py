@@ -54,6 +54,11 @@ def role_forbids(found: str, role: str) -> BounceReason:
     return BounceReason(code="ROLE_FORBIDS", reason=found, hint=hint)
 
 
+def settings_broken(trouble: str, file_name: str) -> BounceReason:
+    """It would leave the target branch with settings that cannot be used."""
+    return BounceReason(code="SETTINGS_BROKEN", reason=trouble, hint=f"mend {file_name}, and land again")
+
+
 def rejected(person: str, why: str) -> BounceReason:
     """A person looked at it and said no."""
     hint = "read the reason, change the work, commit, and submit it again"

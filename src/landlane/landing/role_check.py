@@ -11,8 +11,9 @@ from landlane.git import trial_merge as trials
 from landlane.git.run import ask
 from landlane.git.trailers import read_trailers
 from landlane.git.tree_diff import files_below, link_end, tree_changes
+from landlane.roles.built_in import bound_by, roles_of
 from landlane.roles.enforce import check_verb, record_role_violation, refuse_paths
-from landlane.roles.model import Scope, bound_by, may_commit, roles_of, why_not_verb
+from landlane.roles.model import Scope, may_commit, why_not_verb
 from landlane.sessions.leases import session_from
 
 TYPE_CHECKING = False

@@ -9,7 +9,8 @@ from __future__ import annotations
 import os
 
 from landlane.clients.hook_command import hook_command, sdk_release, server_words
-from landlane.clients.setup_model import NAMES, Place, setup_of
+from landlane.clients.registry import NAMES, setup_of
+from landlane.clients.setup_model import Place
 from landlane.errors import LandlaneError, Malformed
 from landlane.git.discovery import find_checkout
 from landlane.git.run import run_in
@@ -29,6 +30,7 @@ if TYPE_CHECKING:
     from landlane.clients.setup_model import Wanted
     from landlane.context import Site
     from landlane.git.discovery import Checkout
+
 
 # What clients were seen to understand in their settings. With anything else some do not start, and some go on
 # without these settings, and so without our hooks.

@@ -130,7 +130,8 @@ def _claim(
     shared: bool = False,
     literal: bool = False,
 ) -> dict[str, Any]:
-    from landlane.claims.model import EXCLUSIVE, SHARED, Refused
+    from landlane.claims.model import EXCLUSIVE, SHARED
+    from landlane.claims.refusal_model import Refused
     from landlane.claims.take import make_request
     from landlane.claims.to_json import outcome_json
     from landlane.claims.wait import take_or_wait

@@ -5,7 +5,8 @@ from __future__ import annotations
 from landlane.errors import Malformed
 from landlane.patterns.pattern import overlap, parse
 from landlane.plans.model import AGENTS
-from landlane.roles.model import Scope, find_role, roles_of
+from landlane.roles.built_in import find_role, roles_of
+from landlane.roles.model import Scope
 from landlane.tasks.checklist import is_task_id
 from landlane.tasks.duplicates import Lookalike, best_first, likeness, signs_of
 from landlane.tasks.evidence_model import needed
@@ -24,6 +25,7 @@ if TYPE_CHECKING:
     from landlane.tasks.model import Task
 
     T = TypeVar("T")
+
 
 _PLANNED = "planned"
 _MOST_SHARING = 20  # a word that more tasks share tells little

@@ -9,7 +9,7 @@ from landlane.errors import RepositoryError
 from landlane.git.discovery import checkout_at
 from landlane.git.private_dir.temporary import open_shadow
 from landlane.git.untrusted_checkout import SUBMODULE, Place
-from landlane.rescue.find_changes import survey
+from landlane.rescue.find_unsaved import survey
 from landlane.rescue.git_state import KEPT, commits_missing_at, read_state
 from landlane.values import value
 
@@ -18,7 +18,7 @@ if TYPE_CHECKING:
     from collections.abc import Generator, Sequence
 
     from landlane.git.private_dir.temporary import Shadow
-    from landlane.rescue.find_changes import Survey
+    from landlane.rescue.find_unsaved import Survey
     from landlane.rescue.git_state import State
 
 

@@ -12,7 +12,7 @@ from landlane.git.run import run_in, told
 from landlane.git.untrusted_checkout import told_home
 from landlane.git.worktree_reader import TreeReader
 from landlane.git.worktree_writer import TreeWriter
-from landlane.rescue.find_changes import LINK, MODE
+from landlane.rescue.find_unsaved import LINK, MODE
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:

@@ -9,7 +9,7 @@ from landlane.errors import RepositoryError
 from landlane.git.run import Output, Stream, git_failed, run_git
 from landlane.git.untrusted_checkout import BIG, LIMIT_SECONDS, MAIN, to_bytes, to_text
 from landlane.git.worktree_writer import TreeWriter
-from landlane.rescue.find_changes import FILE, LINK
+from landlane.rescue.find_unsaved import FILE, LINK
 from landlane.rescue.git_state import STASH, is_state_path
 
 TYPE_CHECKING = False

@@ -17,7 +17,7 @@ from landlane.rescue.refs import (
     list_rescues,
     ref_of,
 )
-from landlane.rescue.take import take_rescue
+from landlane.rescue.write_rescue import take_rescue
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:

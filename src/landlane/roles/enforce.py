@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 from landlane.errors import StoreError
-from landlane.roles.model import Scope, bound_by, find_role, forbidden, why_not_verb
+from landlane.roles.built_in import bound_by, find_role
+from landlane.roles.model import Scope, forbidden, why_not_verb
 from landlane.rules.violations import STAY_IN_ROLE, record_violation
 
 TYPE_CHECKING = False
@@ -16,6 +17,7 @@ if TYPE_CHECKING:
     from landlane.roles.model import Role
     from landlane.sessions.model import Session
     from landlane.settings.model import Settings
+
 
 _MOST_NAMED = 50
 _LAST: list[Any] = []

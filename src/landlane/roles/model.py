@@ -6,10 +6,10 @@ anything, whatever the role. A session without a role is bound by claims and rul
 
 from __future__ import annotations
 
-from landlane.errors import Malformed, NotAllowed, PatternError
+from landlane.errors import NotAllowed, PatternError
 from landlane.patterns.pattern import branches_overlap, covers_branch, parse
-from landlane.settings.choices import BUILT_IN_ROLES, PATH_WORDS, ROLE_TOOLS, ROLE_VERBS
-from landlane.values import replace, value
+from landlane.settings.choices import PATH_WORDS, ROLE_TOOLS, ROLE_VERBS
+from landlane.values import value
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -23,7 +23,7 @@ if TYPE_CHECKING:
 TOOLS = ROLE_TOOLS
 VERBS = ROLE_VERBS
 WORKER_ROLE = "explore"  # of whoever is started without one: it reads, and changes nothing
-_TESTS_WORD, _DOCS_WORD, _RELEASE_WORD = PATH_WORDS
+TESTS_WORD, DOCS_WORD, RELEASE_WORD = PATH_WORDS
 
 # Where tests are, unless the settings say otherwise.
 TESTS = (
@@ -82,112 +82,6 @@ class Role:
     def is_read_only(self) -> bool:
         """Whether it writes nothing but its scratch."""
         return not self.writes
-
-
-_READING = ("read", "shell")
-_WORKING = ("read", "edit", "shell", "network")
-_BUILDING = ("claim", "commit", "land")
-
-
-def _reader(name: str, summary: str, *more: str) -> Role:
-    return Role(name=name, summary=summary, tools=(*_READING, *more), unix_sockets=False, udp=False)
-
-
-def _writer(name: str, summary: str, writes: Sequence[str], denies: Sequence[str] = ()) -> Role:
-    return Role(
-        name=name,
-        summary=summary,
-        tools=_WORKING,
-        writes=tuple(writes),
-        denies=tuple(denies),
-        verbs=_BUILDING,
-    )
-
-
-BUILT_IN: dict[str, Role] = {
-    role.name: role
-    for role in (
-        Role(
-            name="orchestrator",
-            summary="plans and hands out work; changes no file itself, claims only names such as deploy:prod",
-            tools=("read", "shell", "network", "agents"),
-            verbs=("claim",),
-        ),
-        _writer("code", "changes the source, not the tests", ["**"], [_TESTS_WORD]),
-        _writer("test", "changes the tests, not the source", [_TESTS_WORD]),
-        _reader("debug", "finds out why something fails; changes nothing"),
-        _reader("review", "judges the work of others; changes nothing"),
-        _reader("verify", "runs checks and tells what it saw; changes nothing"),
-        _reader("explore", "looks around and reports; changes nothing"),
-        _writer("document", "changes documents", [_DOCS_WORD], [_TESTS_WORD]),
-        _writer("refactor", "changes the form of source and tests, not what they do", ["**"]),
-        _reader("security", "looks for weaknesses and reports them; changes nothing"),
-        _reader("research", "reads widely, also on the network, and reports; changes nothing", "network"),
-        Role(
-            name="release",
-            summary="versions, change logs and deployments",
-            tools=_WORKING,
-            writes=(_RELEASE_WORD,),
-            verbs=(*_BUILDING, "deploy"),
-        ),
-    )
-}
-assert tuple(BUILT_IN) == BUILT_IN_ROLES  # the settings are checked against these names
-
-
-def roles_of(settings: Settings) -> dict[str, Role]:
-    """The built-in roles, changed and joined by those that the settings define."""
-    roles = dict(BUILT_IN)
-    for name, given in settings.roles:
-        base = roles.get(str(given.get("like", name))) or Role(name=name, summary="", tools=("read",))
-        changes = {_FIELDS.get(key, key): found for key, found in given.items() if key != "like"}
-        roles[name] = replace(base, name=name, **changes)
-    return roles
-
-
-_FIELDS = {"protected": "may_change_protected"}
-
-
-def find_role(settings: Settings, name: str) -> Role:
-    """The role of this name.
-
-    Raises:
-        Malformed: there is none.
-    """
-    if name in BUILT_IN and not settings.roles:
-        return BUILT_IN[name]
-    roles = roles_of(settings)
-    found = roles.get(name)
-    if found is None:
-        raise unknown_role(name, list(roles))
-    return found
-
-
-def unknown_role(name: str, known: list[str]) -> Malformed:
-    """There is no such role; the nearest one is named."""
-    import difflib  # noqa: PLC0415 - only a mistake needs it
-
-    near = difflib.get_close_matches(name, known, n=1, cutoff=0.5)
-    meant = f"did you mean {near[0]}? " if near else ""
-    return Malformed(
-        f"there is no role {name[:40]!r}",
-        code="UNKNOWN_ROLE",
-        hint=f"{meant}one of {', '.join(known)}; or define it: [roles.{name[:40]}] in landlane.toml",
-        nearest=near[0] if near else "",
-    )
-
-
-def bound_by(settings: Settings, name: str) -> Role | None:
-    """The role that somebody is bound by; nothing without one.
-
-    One that is defined no longer is held to nothing but reading: what it was allowed, nobody can tell.
-    """
-    if not name:
-        return None
-    try:
-        return find_role(settings, name)
-    except Malformed:
-        return Role(name=name, summary="is not defined any more, so it may only read", tools=("read",))
 
 
 def why_not_verb(role: Role | None, verb: str) -> str:
@@ -279,9 +173,9 @@ def spelled(patterns: Sequence[str], words: Mapping[str, Sequence[str]]) -> list
 def words_of(settings: Settings) -> dict[str, Sequence[str]]:
     """What the words in roles stand for, as the settings say or by default."""
     return {
-        _TESTS_WORD: TESTS if settings.paths_tests is None else settings.paths_tests,
-        _DOCS_WORD: DOCUMENTS if settings.paths_documents is None else settings.paths_documents,
-        _RELEASE_WORD: RELEASES if settings.paths_releases is None else settings.paths_releases,
+        TESTS_WORD: TESTS if settings.paths_tests is None else settings.paths_tests,
+        DOCS_WORD: DOCUMENTS if settings.paths_documents is None else settings.paths_documents,
+        RELEASE_WORD: RELEASES if settings.paths_releases is None else settings.paths_releases,
     }
 
 

@@ -91,7 +91,8 @@ def look_around(checkout: Checkout, home: Checkout, role: Role, client: str) -> 
 
 def _hook_trouble(root: str, client: str) -> str:
     """Why the hook of a client does not stand; empty when it does."""
-    from landlane.clients.setup_model import Place, setup_of
+    from landlane.clients.registry import setup_of
+    from landlane.clients.setup_model import Place
 
     place = Place(
         root=root,

@@ -10,7 +10,7 @@ import os
 
 from landlane.app.open import ANSWERED, open_house
 from landlane.clients.hook_command import ours, sdk_release
-from landlane.clients.setup_model import setup_of
+from landlane.clients.registry import setup_of
 from landlane.errors import LandlaneError, RepositoryError, StoreError
 from landlane.git.discovery import HOME_POINTER, Checkout, find_checkout
 from landlane.git.shared_config import drop_limits, limits_set

@@ -10,7 +10,7 @@ from landlane.roles.enforce import check_known
 from landlane.tasks.duplicates import Lookalike, best_first, likeness, signs_of
 from landlane.tasks.evidence_model import needed
 from landlane.tasks.model import BLOCKED, DONE, DROPPED, OVER, READY, NewTask, check_new
-from landlane.tasks.priority import rank_of
+from landlane.tasks.offer_order import rank_of
 from landlane.tasks.rows import get_in, id_order, pattern_pairs, task_from, who, whole
 from landlane.values import value
 

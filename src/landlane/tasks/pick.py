@@ -10,17 +10,20 @@ from __future__ import annotations
 from bisect import bisect_left, bisect_right, insort
 from itertools import islice
 
-from landlane.claims.model import EXCLUSIVE, Claim, Refused, Request
+from landlane.claims.model import EXCLUSIVE, Claim, Request
 from landlane.claims.read import live_claims
+from landlane.claims.refusal_model import Refused
 from landlane.claims.take import is_over, living, take_in
 from landlane.patterns.pattern import Branch, ancestors, below, branches_overlap
-from landlane.roles.model import Scope, bound_by, forbidden, why_not_verb
+from landlane.roles.built_in import bound_by
+from landlane.roles.model import Scope, forbidden, why_not_verb
 from landlane.sessions.leases import end_if_gone, is_dead
 from landlane.store.lock_areas import areas_of
 from landlane.tasks.extensions import installed
 from landlane.tasks.lineage import earlier_lessons, held_in, let_go_in
 from landlane.tasks.model import ACTIVE, READY
 from landlane.tasks.model import KIND as REVIEW_KIND
+from landlane.tasks.offer_order import FIRST_LOOK, PAGE, ready_in_order
 from landlane.tasks.on_change import settle_due
 from landlane.tasks.read import count_tasks, lessons_in
 from landlane.tasks.rows import pattern_pairs, task_from, unknown_task, who, whole
@@ -28,7 +31,7 @@ from landlane.values import replace, value
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterable, Iterator
+    from collections.abc import Callable, Iterable
 
     from landlane.context import Context
     from landlane.patterns.pattern import Pattern
@@ -37,8 +40,6 @@ if TYPE_CHECKING:
     from landlane.tasks.model import Lesson, Task
 
 
-_FIRST_LOOK = 4  # mostly one of the first can be had
-_PAGE = 50
 _MOST_NAMED = 10
 
 
@@ -223,12 +224,12 @@ class _Walk:
         if handed and (picked := self._find_among(handed)) is not None:
             return picked
         ready = (one for one in ready_in_order(self._tx, role) if one[0] not in handed)
-        size = _FIRST_LOOK
+        size = FIRST_LOOK
         while some := dict(islice(ready, size)):
             picked = self._find_among(some)
             if picked is not None:
                 return picked
-            size = _PAGE
+            size = PAGE
         return None
 
     def _handed(self, role: str) -> dict[str, str]:
@@ -375,25 +376,3 @@ class _Walk:
         request = Request(patterns=patterns, mode=EXCLUSIVE, ttl_ms=self._me.lease_ms, task=task.id)
         outcome = take_in(self._tx, self._context, self._me, request)
         return None if isinstance(outcome, Refused) else outcome.granted
-
-
-def ready_in_order(reading: Reading, role: str) -> Iterator[tuple[str, str]]:
-    """The ready tasks for a role and those for everybody, best first: (id, declared paths)."""
-    lines = [_line(reading, one) for one in dict.fromkeys((role, ""))]
-    heads = [next(line, None) for line in lines]
-    while any(head is not None for head in heads):
-        best = min((head for head in heads if head is not None), key=lambda head: head[:3])
-        at = heads.index(best)
-        heads[at] = next(lines[at], None)
-        yield best[2], best[3]
-
-
-def _line(reading: Reading, role: str) -> Iterator[tuple[int, int, str, str]]:
-    """The ready tasks of one role: (rank, length of the id, id, declared paths), page by page."""
-    rank, last, limit = -(2**62), "", _FIRST_LOOK
-    while rows := reading.all("tasks_ready_after", role=role, rank=rank, id=last, limit=limit):
-        for task_id, rank, paths in rows:
-            yield rank, len(task_id), task_id, paths
-        if len(rows) < limit:
-            return
-        last, limit = rows[-1][0], _PAGE

@@ -7,7 +7,7 @@ import json
 from landlane.errors import Malformed
 from landlane.tasks.extensions import installed
 from landlane.tasks.model import BLOCKED, DONE, READY, WAITING, Task, check_transition
-from landlane.tasks.priority import rank_of
+from landlane.tasks.offer_order import rank_of
 from landlane.values import replace
 
 TYPE_CHECKING = False

@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 from landlane.sessions.leases import is_dead, touch
+from landlane.tasks.offer_order import ready_in_order
 from landlane.tasks.on_change import settle_due
-from landlane.tasks.pick import Picked, backing_off, next_task, nothing_ready, ready_in_order, try_to_pick
+from landlane.tasks.pick import Picked, backing_off, next_task, nothing_ready, try_to_pick
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:

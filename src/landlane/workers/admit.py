@@ -15,7 +15,8 @@ from landlane.handoffs.accept import open_handoff
 from landlane.landing.model import HELD, entry_of
 from landlane.landing.records import get_landing, get_queue
 from landlane.patterns.pattern import branches_overlap
-from landlane.roles.model import Scope, find_role, may_commit
+from landlane.roles.built_in import find_role
+from landlane.roles.model import Scope, may_commit
 from landlane.state.slot_kinds import known_kinds
 from landlane.state.slots import in_use
 from landlane.tasks.model import ANYBODY

@@ -11,7 +11,8 @@ from landlane.exec.cleanup import SCRATCH_PREFIX, remove_scratch, unpin
 from landlane.git.target import commit_at
 from landlane.ids import short_id
 from landlane.protocol.worker.messages import WorkComplete
-from landlane.roles.model import find_role, may_commit
+from landlane.roles.built_in import find_role
+from landlane.roles.model import may_commit
 from landlane.sessions.join import leave
 from landlane.sessions.sandbox_runs import ENDED as RUN_ENDED
 from landlane.sessions.sandbox_runs import change_run

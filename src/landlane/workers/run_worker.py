@@ -14,8 +14,9 @@ import time
 
 from landlane.clock import awake_ms
 from landlane.processes.tree_child import Pipes
-from landlane.protocol.worker.conversation import Conversation, Limits, limits_of
+from landlane.protocol.worker.conversation import Conversation
 from landlane.protocol.worker.fields import MOST_LINE_BYTES
+from landlane.protocol.worker.heartbeat_limits import Limits, limits_of
 from landlane.protocol.worker.messages import Flaw, WorkComplete, WorkFailed, failed, read_line, write_line
 from landlane.values import replace, value
 
@@ -43,6 +44,7 @@ if TYPE_CHECKING:
     Streams = tuple[int, int, int]
     Start = Callable[[Streams], Process]
     Says = Heartbeat | Progress | WorkComplete | WorkFailed
+
 
 _READ = 65_536
 _TICK_SECONDS = 0.2

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from landlane.claims.model import EXCLUSIVE, Refused, Request
+from landlane.claims.model import EXCLUSIVE, Request
+from landlane.claims.refusal_model import Refused
 from landlane.claims.take import take
 from landlane.errors import LandlaneError, Stale, StoreError
 from landlane.landing.failed_submission import send_back
@@ -27,6 +28,7 @@ if TYPE_CHECKING:
     from landlane.sessions.model import Session
     from landlane.tasks.evidence_model import Witness
     from landlane.tasks.model import Task
+
 
 _MOST_FEEDBACK = 3500
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from landlane.clients.claude.tools import EDITS, READS, SHELLS
-from landlane.clients.hook_format import (
+from landlane.clients.shared_hook_format import (
     as_table,
     block,
     context,

@@ -18,9 +18,9 @@ from landlane.clients.detect import (
     release,
 )
 from landlane.clients.hook_command import SECONDS, ours
-from landlane.clients.hook_format import Group, hooks_layout
 from landlane.clients.setup_checks import layout_troubles
 from landlane.clients.setup_model import JSON, Canary, Trouble, Wanted
+from landlane.clients.shared_hook_format import Group, hooks_layout
 from landlane.errors import Malformed
 
 TYPE_CHECKING = False

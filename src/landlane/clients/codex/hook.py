@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 from landlane.clients.codex import tools
-from landlane.clients.hook_format import (
+from landlane.clients.patch_paths import patched_paths
+from landlane.clients.shared_hook_format import (
     as_table,
     block,
     context,
@@ -16,7 +17,6 @@ from landlane.clients.hook_format import (
     table_of,
     text_of,
 )
-from landlane.clients.patch_paths import patched_paths
 from landlane.protocol.hook_events import (
     AFTER,
     BEFORE,

@@ -20,9 +20,9 @@ from landlane.clients.detect import (
     release,
 )
 from landlane.clients.hook_command import SECONDS, is_ours, ours
-from landlane.clients.hook_format import Group, hooks_layout
 from landlane.clients.setup_checks import layout_troubles
 from landlane.clients.setup_model import JSON, TOML, Canary, Trouble, Wanted
+from landlane.clients.shared_hook_format import Group, hooks_layout
 from landlane.errors import LandlaneError, Malformed
 
 TYPE_CHECKING = False

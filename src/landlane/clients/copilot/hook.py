@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from landlane.clients import hook_format as shapes
+from landlane.clients import shared_hook_format as shapes
 from landlane.clients.copilot.tools import SHELLS
 from landlane.errors import Malformed
 from landlane.protocol import hook_events as words

@@ -10,8 +10,8 @@ from landlane.clients.detect import is_older, is_there, located, our_hooks, prog
 from landlane.clients.gemini.hook import BEFORE_TOOL, KINDS, TITLE
 from landlane.clients.gemini.tools import READS
 from landlane.clients.hook_command import SECONDS
-from landlane.clients.hook_format import Group, hooks_layout
 from landlane.clients.setup_model import JSON, Canary, Trouble, Wanted
+from landlane.clients.shared_hook_format import Group, hooks_layout
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from landlane.clients import hook_format as shapes
+from landlane.clients import shared_hook_format as shapes
 from landlane.clients.qwen.tools import EDITS, SHELLS
 from landlane.protocol import hook_events as words
 from landlane.protocol.hook_events import Event, Spoken

@@ -8,9 +8,9 @@ from landlane.clients import hook_command
 from landlane.clients import setup_checks as conditions
 from landlane.clients.detect import is_there, located, program, release
 from landlane.clients.hook_command import SECONDS
-from landlane.clients.hook_format import Group, hooks_layout
 from landlane.clients.qwen.hook import BEFORE_TOOL, KINDS, TITLE
 from landlane.clients.setup_model import JSON, Canary, Trouble, Wanted
+from landlane.clients.shared_hook_format import Group, hooks_layout
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:

@@ -8,7 +8,7 @@ from landlane.claims.check import check
 from landlane.errors import Held, NotAllowed, PatternError, RepositoryError
 from landlane.git.discovery import find_checkout
 from landlane.git.run import ask
-from landlane.hooks.git_command.scope import SAFE, WHOLE_TREE, Verdict, judge_git
+from landlane.hooks.git_command.verb_rules import SAFE, WHOLE_TREE, Verdict, judge_git
 from landlane.values import replace
 from landlane.workspaces.other_sessions import others_anywhere, others_in
 

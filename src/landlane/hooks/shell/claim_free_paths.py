@@ -16,10 +16,11 @@ TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
-    from landlane.claims.model import Refusal
+    from landlane.claims.refusal_model import Refusal
     from landlane.context import Site
     from landlane.hooks.shell.ownership import Effect
     from landlane.sessions.model import Session
+
 
 _MOST_TAKEN = 400  # paths that one call takes; more is a folder's worth, and somebody should say which
 

@@ -10,7 +10,8 @@ from typing import Any
 from langgraph.types import Command, interrupt
 
 from landlane.api import Landlane
-from landlane.claims.model import Refused, Taken
+from landlane.claims.model import Taken
+from landlane.claims.refusal_model import Refused
 from landlane.errors import Held, LandlaneError, Malformed, NotAllowed, WaitsForPerson
 from landlane.ids import digest
 from landlane.integrations.langgraph.graph_state import write_owned
@@ -26,6 +27,7 @@ TYPE_CHECKING = False
 if TYPE_CHECKING:
     from landlane.fanout.split import FannedOut
     from landlane.integrations.langgraph.take_task import Refusals
+
 
 _FINISHED = "finished"
 _BEAT_SECONDS = 60.0  # well below the lease of a session

@@ -7,7 +7,7 @@ from typing import Any
 
 from langgraph.types import interrupt
 
-from landlane.claims.model import Refused
+from landlane.claims.refusal_model import Refused
 from landlane.clock import rfc3339
 from landlane.errors import Held
 from landlane.handoffs.model import SENT
@@ -20,6 +20,7 @@ if TYPE_CHECKING:
     from landlane.api import Landlane
 
     Refusals = list[dict[str, Any]]
+
 
 _LONGEST_NAP_SECONDS = 1.0  # between two looks, each of which is a sign of life
 

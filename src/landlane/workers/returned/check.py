@@ -6,8 +6,9 @@ What counts is what the change makes of the tree, each path at both ends of a re
 from __future__ import annotations
 
 from landlane.claims.coverage import cover
-from landlane.claims.model import MOST_PATTERNS, Refused
+from landlane.claims.model import MOST_PATTERNS
 from landlane.claims.read import held_by
+from landlane.claims.refusal_model import Refused
 from landlane.claims.take import make_request, take_in
 from landlane.errors import Held, NotAllowed, PatternError
 from landlane.git.trailers import Trailers

@@ -15,7 +15,7 @@ from landlane.git.worktree_reader import TreeReader, unreadable
 from landlane.rescue.at_risk import look_at, stakes_of
 from landlane.rescue.block_gc import without_gc
 from landlane.rescue.fast_import import MADE, CommitWriter, cheapest_compression
-from landlane.rescue.find_changes import FILE, LINK, MODE
+from landlane.rescue.find_unsaved import FILE, LINK, MODE
 from landlane.rescue.git_state import KEPT, commits_missing_at
 from landlane.rescue.refs import FORM, find_rescue, get_rescue, ref_of
 
@@ -28,7 +28,7 @@ if TYPE_CHECKING:
     from landlane.git.run import Output
     from landlane.git.untrusted_checkout import Place
     from landlane.rescue.at_risk import Look
-    from landlane.rescue.find_changes import Found
+    from landlane.rescue.find_unsaved import Found
     from landlane.rescue.refs import Rescue
 
 _TRIES = 3
