@@ -199,13 +199,14 @@ def repository(tmp_path: Path, tmp_path_factory: pytest.TempPathFactory, sealed_
 
 
 @pytest.fixture(scope="session")
-def postgres_server() -> Iterator[PostgresServer]:
+def postgres_server(memory: Path | None) -> Iterator[PostgresServer]:
     """One PostgreSQL server for all tests of a worker; without one, the tests that need it are skipped."""
     try:
+        temp = None if memory is None else MEMORY  # `memory` itself is closed to the user of the server
         # Nothing here lives long enough to need vacuuming, which would only disturb what is being timed.
         # Shared memory as files among the data: a server that is killed leaves nothing in /dev/shm.
         options = {"autovacuum": "off", "dynamic_shared_memory_type": "mmap"}
-        server = PostgresServer.start(fsync=False, options=options)
+        server = PostgresServer.start(temp=temp, fsync=False, options=options)
     except PostgresUnavailable as unavailable:
         pytest.skip(f"{NO_POSTGRES}: {unavailable.reason}")
     with server:

@@ -106,11 +106,14 @@ class PostgresServer:
         cls,
         folder: Path | None = None,
         *,
+        temp: Path | None = None,
         fsync: bool = True,
         options: Mapping[str, str] | None = None,
         locations: Iterable[Path] | None = None,
     ) -> Self:
         """Start a server, with its data and log in `folder` (kept, and reused) or in a temp folder (removed).
+
+        `temp` is where temp folders are made, instead of the system's place for them.
 
         Raises:
             PostgresUnavailable: nothing in `locations` can be run here.
@@ -118,7 +121,7 @@ class PostgresServer:
             ValueError: we are root and `nobody` may not enter `folder`.
         """
         account = _choose_account()
-        run_folder = _make_run_folder(account)
+        run_folder = _make_run_folder(temp, account)
         try:
             programs = _choose_programs(
                 program_folders() if locations is None else locations, run_folder, account
@@ -301,15 +304,15 @@ def _look_up_user(user: str | int) -> pwd.struct_passwd:
         raise PostgresUnavailable(f"initdb has no user to run as: {missing.args[0]}") from missing
 
 
-def _make_run_folder(account: Account | None) -> Path:
+def _make_run_folder(temp: Path | None, account: Account | None) -> Path:
     """Make a private folder whose path is short enough for a socket and open to the server's user."""
-    for base in (tempfile.gettempdir(), "/tmp"):  # noqa: S108 - mkdtemp makes a private folder there
+    for base in (temp or tempfile.gettempdir(), "/tmp"):  # noqa: S108 - mkdtemp makes a private folder there
         folder = Path(tempfile.mkdtemp(prefix="landlane-pg-", dir=base)).resolve()
         _give(folder, account)
         if len(f"{folder}/.s.PGSQL.65535") < SOCKET_PATH_LIMIT and _may_use([folder], account):
             return folder
         folder.rmdir()
-    raise PostgresUnavailable(f"neither {tempfile.gettempdir()} nor /tmp can hold a server's socket")
+    raise PostgresUnavailable(f"neither {temp or tempfile.gettempdir()} nor /tmp can hold a server's socket")
 
 
 def _choose_programs(locations: Iterable[Path], run_folder: Path, account: Account | None) -> Programs:
