@@ -18,9 +18,10 @@ from hypothesis import settings
 
 from landlane.app.store_location import POINTER, STORE_NAME
 from landlane.testing.fake_clock import FakeClock
-from landlane.testing.postgres_server import PostgresServer, PostgresUnavailable
+from landlane.testing.postgres_server import PostgresServer
 from tests.support.client_programs import make_bare_path
 from tests.support.committing import Crew
+from tests.support.postgres import NO_POSTGRES, start_postgres
 from tests.support.shell import Shell
 from tests.support.sites import Site
 
@@ -41,8 +42,6 @@ FOREIGN_NAMES = ("NO_COLOR", "FORCE_COLOR", "CLICOLOR", "CLICOLOR_FORCE", "PAGER
 AUTHOR = "Ada Example"
 EMAIL = "ada@example.invalid"
 DATE = "2026-01-02T03:04:05+00:00"
-
-NO_POSTGRES = "no PostgreSQL"
 
 # A run in the background or under nohup ignores these, and would hand that down to every command it starts.
 signal.signal(signal.SIGINT, signal.default_int_handler)
@@ -201,15 +200,11 @@ def repository(tmp_path: Path, tmp_path_factory: pytest.TempPathFactory, sealed_
 @pytest.fixture(scope="session")
 def postgres_server(memory: Path | None) -> Iterator[PostgresServer]:
     """One PostgreSQL server for all tests of a worker; without one, the tests that need it are skipped."""
-    try:
-        temp = None if memory is None else MEMORY  # `memory` itself is closed to the user of the server
-        # Nothing here lives long enough to need vacuuming, which would only disturb what is being timed.
-        # Shared memory as files among the data: a server that is killed leaves nothing in /dev/shm.
-        options = {"autovacuum": "off", "dynamic_shared_memory_type": "mmap"}
-        server = PostgresServer.start(temp=temp, fsync=False, options=options)
-    except PostgresUnavailable as unavailable:
-        pytest.skip(f"{NO_POSTGRES}: {unavailable.reason}")
-    with server:
+    temp = None if memory is None else MEMORY  # `memory` itself is closed to the user of the server
+    # Nothing here lives long enough to need vacuuming, which would only disturb what is being timed.
+    # Shared memory as files among the data: a server that is killed leaves nothing in /dev/shm.
+    options = {"autovacuum": "off", "dynamic_shared_memory_type": "mmap"}
+    with start_postgres(options, temp) as server:
         yield server
 
 

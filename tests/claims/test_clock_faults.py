@@ -17,8 +17,9 @@ from landlane.claims.refusal_model import Refused
 from landlane.sessions import join as sessions
 from landlane.store.fencing_tokens import epoch_of
 from landlane.testing.fake_clock import FakeClock
-from tests.support.sites import Background, let_time_pass, wait_until
+from tests.support.sites import Background, let_time_pass
 from tests.support.store_stress import Replay, all_entries
+from tests.support.waiting import wait_until
 
 if TYPE_CHECKING:
     from pathlib import Path

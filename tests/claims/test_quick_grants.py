@@ -9,7 +9,8 @@ import pytest
 from landlane.claims import take as claims
 from landlane.claims.model import EXCLUSIVE, SHARED
 from landlane.values import as_dict
-from tests.support.sites import MINUTE, POSTGRES_ONLY, SECOND, Background, granted, wait_until
+from tests.support.sites import MINUTE, POSTGRES_ONLY, SECOND, Background, granted
+from tests.support.waiting import wait_until
 
 if TYPE_CHECKING:
     from landlane.store.interface import Uncontested

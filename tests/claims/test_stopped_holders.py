@@ -20,8 +20,9 @@ from landlane.api import Landlane
 from landlane.claims.model import Taken
 from landlane.claims.refusal_model import Refused
 from landlane.errors import LandlaneError
-from tests.support.sites import let_time_pass, wait_until
+from tests.support.sites import let_time_pass
 from tests.support.store_stress import Replay, all_entries
+from tests.support.waiting import wait_until
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator

@@ -21,16 +21,8 @@ from landlane.sessions import leases
 from landlane.settings.model import Settings
 from landlane.store.wake import Wakes
 from tests.support.killing import stop_outside_the_store
-from tests.support.sites import (
-    MINUTE,
-    SECOND,
-    SQLITE_ONLY,
-    Background,
-    granted,
-    let_time_pass,
-    refused,
-    wait_until,
-)
+from tests.support.sites import MINUTE, SECOND, SQLITE_ONLY, Background, granted, let_time_pass, refused
+from tests.support.waiting import wait_until
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator

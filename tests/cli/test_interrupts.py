@@ -10,7 +10,8 @@ from typing import TYPE_CHECKING
 import pytest
 
 from landlane.sessions.wait_queue import ALIVE_MS
-from tests.support.shell import LANDLANE, eventually
+from tests.support.shell import LANDLANE
+from tests.support.waiting import wait_until
 
 if TYPE_CHECKING:
     from tests.support.shell import Shell
@@ -59,7 +60,7 @@ def test_a_killed_waiter_does_not_block_the_line_for_long(shell: Shell) -> None:
 def test_a_follower_that_is_stopped_leaves_nothing_behind(shell: Shell, number: int, exit: int) -> None:
     shell.ask("join", "ann")
     with shell.start("journal", "--follow") as follower:
-        eventually(lambda: list(shell.state.glob("wake/*")))
+        wait_until(lambda: list(shell.state.glob("wake/*")))
         follower.signal(number)
         ended = follower.end()
 
@@ -70,7 +71,7 @@ def test_a_follower_that_is_stopped_leaves_nothing_behind(shell: Shell, number: 
 
 def test_a_stopped_holder_keeps_nobody_waiting_for_the_store(shell: Shell) -> None:
     with shell.start("journal", "--follow") as follower:
-        eventually((shell.state / "wake").exists)
+        wait_until((shell.state / "wake").exists)
         follower.signal(signal.SIGSTOP)
         assert shell.ask("claim", "a", "--as", "ann")["ok"]
         follower.signal(signal.SIGCONT)

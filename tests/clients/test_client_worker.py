@@ -19,7 +19,8 @@ from landlane.processes.tree_child import WorkerChild
 from landlane.protocol.worker.messages import Usage, WorkAssignment, WorkComplete, WorkFailed, write_line
 from landlane.testing.repositories import git, make_repository
 from landlane.workers.run_worker import run_worker
-from tests.support.sites import wait_until
+from tests.support.processes import is_alive
+from tests.support.waiting import wait_until
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -197,14 +198,6 @@ def test_a_client_that_is_stopped_leaves_nothing_but_its_notes(place: Place) -> 
     assert end.outcome.usage == USAGE
     assert end.outcome.notes == "All is mended."
     assert [pid for pid in mark.read_text().split() if is_alive(int(pid))] == []
-
-
-def is_alive(pid: int) -> bool:
-    try:
-        state = Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()[0]
-    except OSError:
-        return False
-    return state not in "ZX"
 
 
 def test_what_a_client_leaves_behind_at_its_own_end_is_ended(place: Place) -> None:

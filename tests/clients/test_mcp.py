@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-import json
 from typing import TYPE_CHECKING, Any
 
 import pytest
 
-from tests.support.real_clients import Codex, Launch
+from tests.clients.set_up import ask, set_up
+from tests.support.real_clients import Launch
 from tests.support.real_clients.client import call
 
 if TYPE_CHECKING:
@@ -36,16 +36,6 @@ def tool(client: Client, name: str, **given: Any) -> list[Turn]:
     if client.name == "codex":
         return [[{"tool": name, "namespace": "mcp__landlane", "input": given}]]
     return call(NAMES[client.name].format(name), **given)
-
-
-def set_up(world: World, client: Client) -> Client:
-    world.settle(client)
-    world.call("landlane", "init", "--yes", "--client", client.name)
-    return Codex(bypass_trust=False) if client.name == "codex" else client
-
-
-def ask(world: World, *words: str) -> dict[str, Any]:
-    return json.loads(world.call("landlane", *words, "--json", check=False).stdout)
 
 
 def taken(world: World) -> dict[str, str]:

@@ -2,13 +2,12 @@
 
 from __future__ import annotations
 
-import json
 import time
 from typing import TYPE_CHECKING, Any
 
 import pytest
 
-from tests.support.real_clients import Codex
+from tests.clients.set_up import ask, set_up
 from tests.support.shell import LANDLANE
 
 if TYPE_CHECKING:
@@ -22,17 +21,6 @@ pytestmark = pytest.mark.client
 OLD, NEW = "    return a - b", "    return a + b"
 HELD = f"def add(a, b):\n{OLD}\n"
 WRITER = "open('calc.py', 'a').write('# written by a program\\n')\n"
-
-
-def set_up(world: World, client: Client) -> Client:
-    """Protect the world's repository; Codex runs hooks as its user trusts them, not by its bypass."""
-    world.settle(client)
-    world.call("landlane", "init", "--yes", "--client", client.name)
-    return Codex(bypass_trust=False) if client.name == "codex" else client
-
-
-def ask(world: World, *words: str) -> dict[str, Any]:
-    return json.loads(world.call("landlane", *words, "--json", check=False).stdout)
 
 
 def holder_of(world: World, path: str) -> str:

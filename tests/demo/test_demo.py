@@ -16,7 +16,8 @@ from typing import Any, NamedTuple
 import pytest
 
 from landlane.testing.repositories import make_repository
-from tests.support.shell import LANDLANE, Shell, eventually, fingerprint
+from tests.support.shell import LANDLANE, Shell, fingerprint
+from tests.support.waiting import wait_until
 
 pytestmark = [pytest.mark.acceptance, pytest.mark.sandbox]
 
@@ -113,7 +114,7 @@ def test_ctrl_c_leaves_no_process_and_no_folder(tmp_path: Path) -> None:
         text=True,
     )
     try:
-        eventually(lambda: list(folder.glob("*/landlane/shop/.git/landlane/attempts/*")) != [])
+        wait_until(lambda: list(folder.glob("*/landlane/shop/.git/landlane/attempts/*")) != [])
         (stage,) = folder.iterdir()
         process.send_signal(signal.SIGINT)
         said, _ = process.communicate(timeout=LIMIT_SECONDS)

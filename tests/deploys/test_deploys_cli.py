@@ -10,7 +10,8 @@ import pytest
 
 from landlane.app.open import open_house
 from landlane.store import records
-from tests.support.shell import Shell, eventually
+from tests.support.shell import Shell
+from tests.support.waiting import wait_until
 
 pytestmark = pytest.mark.acceptance
 
@@ -257,7 +258,7 @@ def test_what_the_command_leaves_running_is_ended(shop: Shell) -> None:
     shop.ask("deploy", "anything", "--", "sh", "-c", script)
 
     pid = (shop.folder / "barrier").read_text().strip()
-    eventually(lambda: not is_running(pid))
+    wait_until(lambda: not is_running(pid))
 
 
 def test_a_talkative_command_is_passed_through_whole(shop: Shell) -> None:
@@ -287,7 +288,7 @@ def test_a_second_deploy_waits_and_is_judged_anew(shop: Shell, tmp_path: Path) -
         )
         assert shop.holders() == {"deploy:prod": "ann"}
         with bob.start("deploy", "prod", "--json", *SHIP) as second:
-            eventually(lambda: len(list((shop.state / "wake").iterdir())) > 0)
+            wait_until(lambda: len(list((shop.state / "wake").iterdir())) > 0)
             push_elsewhere(shop, tmp_path)
             (shop.folder / "barrier").touch()
             assert first.end().exit == 0
@@ -302,7 +303,7 @@ def test_one_session_deploys_once_at_a_time_as_well(shop: Shell) -> None:
         shop.refuse("DEPLOY_RUNNING", "deploy", "prod", "--wait", "0s", *SHIP, exit=3)
         assert shop.ask("deploy", "other", "--wait", "0s", "--", "true")["ok"]
         with shop.start("deploy", "prod", "--json", *SHIP) as second:
-            eventually(lambda: len(list((shop.state / "wake").iterdir())) > 0)
+            wait_until(lambda: len(list((shop.state / "wake").iterdir())) > 0)
             (shop.folder / "barrier").touch()
             assert first.end().exit == 0
             assert second.end().exit == 0
@@ -312,7 +313,7 @@ def test_one_session_deploys_once_at_a_time_as_well(shop: Shell) -> None:
 
 def test_who_was_overtaken_has_not_made_anything_live(shop: Shell) -> None:
     with shop.start("deploy", "prod", "--json", "--", "sh", "-c", f"touch live.txt; {BLOCK}") as slow:
-        eventually((shop.folder / "live.txt").exists)
+        wait_until((shop.folder / "live.txt").exists)
         house = open_house(str(shop.folder))
         held = next(entry for entry in house.store.entries(0) if entry.kind == "runner.taken")
         me = {"boot_id": "far", "namespace": "far", "pid": 1, "started": 1, "until": 2**50}
@@ -365,7 +366,7 @@ def test_a_stopped_deploy_has_failed_and_holds_nothing(shop: Shell) -> None:
     with shop.start(
         "deploy", "prod", "--json", "--", "sh", "-c", "echo at it >&2; touch barrier; sleep 60"
     ) as one:
-        eventually((shop.folder / "barrier").exists)
+        wait_until((shop.folder / "barrier").exists)
         one.signal(signal.SIGTERM)
         ended = one.end()
     assert ended.exit == 128 + signal.SIGTERM

@@ -22,7 +22,8 @@ from landlane.tasks.model import NewTask
 from landlane.testing.repositories import git
 from landlane.values import replace
 from tests.support.shell import Shell, fingerprint
-from tests.support.sites import Background, wait_until
+from tests.support.sites import Background
+from tests.support.waiting import wait_until
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator

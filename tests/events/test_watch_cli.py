@@ -11,7 +11,8 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 
-from tests.support.shell import LANDLANE, Running, eventually
+from tests.support.shell import LANDLANE, Running
+from tests.support.waiting import wait_until
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -137,10 +138,10 @@ def test_a_webhook_gets_each_event_once_from_two_watchers(shell: Shell, receiver
     with one, other:
         for number in range(4):
             commit(shell, **{f"file{number}": "x"})
-            eventually(lambda number=number: len({body["id"] for body, _ in receiver.got}) > number)
-        eventually(lambda: sum(status == 200 for _, status in receiver.got) == 4, 30)
-        eventually(lambda: shell.folder.parent.joinpath("heard").read_text().count("\n") == 4)
-        eventually(lambda: said.read_text().count("\n") == 4)  # who saw it may be slower than who sends it
+            wait_until(lambda number=number: len({body["id"] for body, _ in receiver.got}) > number)
+        wait_until(lambda: sum(status == 200 for _, status in receiver.got) == 4, 30)
+        wait_until(lambda: shell.folder.parent.joinpath("heard").read_text().count("\n") == 4)
+        wait_until(lambda: said.read_text().count("\n") == 4)  # who saw it may be slower than who sends it
         ended: list[Ended] = []
         for watcher in (one, other):
             watcher.signal(signal.SIGTERM)
@@ -168,7 +169,7 @@ def test_a_watcher_killed_while_it_sends_lets_nobody_hear_it_twice(shell: Shell,
     commit(shell, a="1")
     receiver.may_answer.clear()
     with shell.start("watch", "--interval", "0.1s") as watcher:
-        eventually(lambda: len(receiver.got) == 1)
+        wait_until(lambda: len(receiver.got) == 1)
         watcher.signal(signal.SIGKILL)
         assert " E1 " in watcher.end().out, "what was seen is said before it is sent"
     receiver.may_answer.set()

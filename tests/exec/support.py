@@ -5,22 +5,19 @@ from __future__ import annotations
 import contextlib
 import json
 import os
-import shutil
 import signal
 import subprocess
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import pytest
 
 from landlane.resident.messages import Garbled, Lost, ask, find_socket, pack
 from landlane.sandbox.landlock import kernel_abi
-from landlane.sandbox.model import BUBBLEWRAP, LANDLOCK
+from landlane.sandbox.model import LANDLOCK
 from landlane.testing.repositories import make_repository
+from tests.support.bubblewrap import find_bubblewrap
 from tests.support.shell import Ended, Shell
-
-if TYPE_CHECKING:
-    from collections.abc import Iterator
 
 ROOT = Path(__file__).resolve().parents[2]
 NOWHERE = "/nowhere/bwrap"
@@ -37,19 +34,13 @@ FILES = {
 }
 
 
-def bubblewrap() -> str:
-    """The system's own, or the one in .tools; empty where there is none."""
-    unpacked = ROOT / ".tools" / "bubblewrap" / "usr" / "bin" / "bwrap"
-    return shutil.which("bwrap") or (str(unpacked) if os.access(unpacked, os.X_OK) else "")
-
-
 def program_for(backend: str) -> str:
     """What LANDLANE_BWRAP must name to have this backend, or the end of the test in a visible skip."""
     if backend == LANDLOCK:
         if kernel_abi() < LEAST_ABI:
             pytest.skip("no Landlock in this kernel")
         return NOWHERE
-    found = bubblewrap()
+    found = find_bubblewrap()
     if not found:
         pytest.skip("no bubblewrap: `scripts/bubblewrap.sh` unpacks it")
     tried = subprocess.run([found, "--ro-bind", "/", "/", "--unshare-user", "true"], check=False, timeout=30)
@@ -114,22 +105,6 @@ class Yard:
             if entry["kind"].startswith("run."):
                 found[entry["data"]["run"]["id"]] = entry["data"]["run"]
         return list(found.values())
-
-
-@pytest.fixture(params=[LANDLOCK, BUBBLEWRAP])
-def yard(request: pytest.FixtureRequest, tmp_path: Path) -> Iterator[Yard]:
-    """A repository for each backend of this machine in turn."""
-    made = Yard(tmp_path, request.param)
-    yield made
-    made.close()
-
-
-@pytest.fixture
-def weak_yard(tmp_path: Path) -> Iterator[Yard]:
-    """A repository where Landlock alone holds the sandbox."""
-    made = Yard(tmp_path, LANDLOCK)
-    yield made
-    made.close()
 
 
 def living(mark: str) -> list[int]:

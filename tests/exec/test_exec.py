@@ -14,11 +14,9 @@ import click
 import pytest
 
 from landlane.sandbox.model import LANDLOCK
-from tests.exec.support import ROOT, Yard, weak_yard, yard
+from tests.exec.support import ROOT, Yard
 
 pytestmark = [pytest.mark.acceptance, pytest.mark.sandbox, pytest.mark.on_disk]
-
-__all__ = ["weak_yard", "yard"]
 
 PLAIN_USER = 65_534
 

@@ -15,15 +15,14 @@ from typing import TYPE_CHECKING
 import pytest
 
 from landlane.sandbox.model import BUBBLEWRAP, LANDLOCK
-from tests.exec.support import Yard, living, weak_yard, yard
-from tests.support.shell import LANDLANE, eventually
+from tests.exec.support import Yard, living
+from tests.support.shell import LANDLANE
+from tests.support.waiting import wait_until
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
 pytestmark = [pytest.mark.acceptance, pytest.mark.sandbox, pytest.mark.on_disk]
-
-__all__ = ["weak_yard", "yard"]
 
 # Children of every kind: in the group, in a session of their own, without a parent. Each bears a number of
 # seconds by which only it is found.
@@ -101,14 +100,14 @@ def draft_of(yard: Yard) -> str:
 def test_after_its_starter_was_killed_whoever_comes_ends_it(yard: Yard, mark: str, who: str) -> None:
     with yard.shell.start(*start_words(mark)) as running:
         assert running.line() == "up\n"
-        eventually(lambda: yard.runs()[0]["tree"]["root"]["pid"] > 0)  # the starter may write it later
+        wait_until(lambda: yard.runs()[0]["tree"]["root"]["pid"] > 0)  # the starter may write it later
         (run,) = yard.runs()
         resident = yard.resident()
         assert resident
         if who != "resident":
             os.kill(resident, signal.SIGSTOP)  # so that it is not the one who finds out
         running.signal(signal.SIGKILL)
-        eventually(lambda: not running.is_running)
+        wait_until(lambda: not running.is_running)
         if who != "resident":
             os.kill(resident, signal.SIGKILL)
         if who == "exec":
@@ -118,9 +117,9 @@ def test_after_its_starter_was_killed_whoever_comes_ends_it(yard: Yard, mark: st
             assert not next(one for one in looked["checks"] if one["name"] == "sandboxed runs")["ok"]
             assert living(mark)
             yard.shell.run("doctor", "--fix")
-        eventually(lambda: not living(mark), 40)
+        wait_until(lambda: not living(mark), 40)
         running.end()
-    eventually(lambda: yard.left_over() == [], 40)
+    wait_until(lambda: yard.left_over() == [], 40)
     assert not os.path.exists(run["scratch"])
     # What it wrote is in its workspace still, and saved by whoever takes that away.
     (workspace,) = yard.shell.ask("workspace", "list")["workspaces"]
@@ -189,7 +188,7 @@ def test_while_it_runs_there_is_always_a_resident(yard: Yard) -> None:
         first = yard.resident()
         assert first
         os.kill(first, signal.SIGKILL)
-        eventually(lambda: yard.resident() not in (0, first))
+        wait_until(lambda: yard.resident() not in (0, first))
         (yard.repository / "go-on").write_text("")
         ended = running.end()
     assert ended.exit == 0, ended

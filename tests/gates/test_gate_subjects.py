@@ -16,7 +16,8 @@ from landlane.tasks.pick import Picked, next_task
 from landlane.tasks.read import get_task
 from landlane.workspaces.model import CLONE
 from landlane.workspaces.open import open_workspace
-from tests.support.killing import git, join
+from tests.support.git import git_line
+from tests.support.killing import join
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -46,9 +47,9 @@ def commit(folder: str, **files: str) -> str:
     for name, text in files.items():
         with open(os.path.join(folder, name), "w", encoding="utf-8") as file:
             file.write(text)
-    git(folder, "add", ".")
-    git(folder, "commit", "--quiet", "-m", "Work")
-    return git(folder, "rev-parse", "HEAD")
+    git_line(folder, "add", ".")
+    git_line(folder, "commit", "--quiet", "-m", "Work")
+    return git_line(folder, "rev-parse", "HEAD")
 
 
 def test_a_guest_is_asked_about_its_clone_which_a_person_can_look_at(house: House) -> None:
@@ -62,7 +63,7 @@ def test_a_guest_is_asked_about_its_clone_which_a_person_can_look_at(house: Hous
         gate = ask_person(site, ann, task, "approval", "May I?", is_guest=True)
         assert gate.about == {"head": head, "branch": place.branch}
         assert (gate.evidence["files"], gate.evidence["added"]) == (2, 3)
-        assert git(house.checkout.root, "rev-parse", place.branch) == head, "it can be looked at here"
+        assert git_line(house.checkout.root, "rev-parse", place.branch) == head, "it can be looked at here"
         assert what_moved(house.site(), gate) == ""
         commit(place.path, three="z")
         assert place.branch in what_moved(house.site(), gate), "in the clone alone"
@@ -75,7 +76,7 @@ def test_a_guest_is_asked_about_its_clone_which_a_person_can_look_at(house: Hous
 
 def test_a_question_may_be_about_a_commit_a_file_or_words(house: House) -> None:
     site, root = house.site(), house.checkout.root
-    head = git(root, "rev-parse", "HEAD")
+    head = git_line(root, "rev-parse", "HEAD")
     assert about_of(site, None, "main") == {"head": head, "branch": "main"}
     assert about_of(site, None, head[:10]) == {"head": head}
     assert about_of(site, None, "amount=120 USD") == {"amount": "120 USD"}

@@ -6,7 +6,8 @@ import pytest
 
 from landlane.cli.sandboxed.serve import refusal_of
 from landlane.cli.specs.table import COMMANDS
-from tests.support.shell import Shell, at_terminal, eventually
+from tests.support.shell import Shell, at_terminal
+from tests.support.waiting import wait_until
 
 pytestmark = pytest.mark.acceptance
 
@@ -48,7 +49,7 @@ def commit(shell: Shell, text: str) -> str:
 def test_a_question_waits_in_the_inbox_and_its_answer_resumes_the_work(desk: Shell) -> None:
     why = "This changes what people pay. May I?"
     with desk.start("gate", "ask", "T1", "--why", why, "--wait", "60s", "--json", "--as", "ann") as waiting:
-        eventually(lambda: desk.ask("gate", "list")["gates"])
+        wait_until(lambda: desk.ask("gate", "list")["gates"])
         (row,) = desk.ask("gate", "list")["gates"]
         head = desk.git("rev-parse", "landlane/T1-1/work").strip()
         assert (row["id"], row["kind"], row["agent"], row["task"]) == ("G1", "approval", "ann", "T1")
@@ -83,7 +84,7 @@ def test_without_an_answer_it_ends_with_seven_and_a_no_with_six(desk: Shell) -> 
         answer = desk.refuse("WAITS_FOR_PERSON", *words, *more, exit=7)
         assert answer["gate"]["state"] == "waiting"
     desk.refuse("GATE_OPEN", "gate", "ask", "T1", "--why", "Or blue?", "--as", "ann", exit=7)
-    eventually(lambda: desk.ask("gate", "list")["gates"][0]["is_overdue"])
+    wait_until(lambda: desk.ask("gate", "list")["gates"][0]["is_overdue"])
     assert "overdue" in desk.tell("gate", "list")
     assert at_terminal(desk, "gate", "reject", "G1")[0] == 2, "a no needs a reason"
     code, said = at_terminal(desk, "gate", "reject", "G1", "--why", "blue it is")

@@ -17,7 +17,7 @@ from landlane.git.target import commit_at, find_target, git_settings
 from landlane.settings.model import Settings
 from landlane.values import replace
 from landlane.workspaces.recent_changes import has_newer, instant
-from tests.support.rescue import git
+from tests.support.git import git
 
 if TYPE_CHECKING:
     from pathlib import Path

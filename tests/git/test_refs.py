@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 import pytest
 
 from landlane.git.refs import read_refs, refs_below
-from tests.support.rescue import git
+from tests.support.git import git
 from tests.support.workspaces import commit_file
 
 if TYPE_CHECKING:

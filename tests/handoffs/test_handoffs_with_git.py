@@ -28,7 +28,8 @@ from landlane.setup.rebuild_store import rebuild_store
 from landlane.tasks.change import fail_task
 from landlane.tasks.pick import Picked, next_task
 from landlane.tasks.read import get_task
-from tests.support.rescue import git
+from tests.support.git import git
+from tests.support.killing import killed_after
 from tests.support.sites import Background
 from tests.support.workspaces import KINDS, Yard, commit_file
 
@@ -74,24 +75,6 @@ def accept(yard: Yard, on_step: Callable[[str], None] = lambda _: None, agent: s
 
 def task(yard: Yard) -> Task:
     return get_task(yard.house().context, "T1")
-
-
-def killed_after(step: str, repository: Path, work: Callable[[Yard, Callable[[str], None]], object]) -> None:
-    """Do something in a process of its own that is killed right after this step."""
-
-    def die(name: str) -> None:
-        if name == step:
-            os.kill(os.getpid(), signal.SIGKILL)
-
-    child = os.fork()
-    if not child:
-        try:
-            work(Yard(repository), die)
-        finally:
-            os._exit(0)
-    _, status = os.waitpid(child, 0)
-    assert os.WIFSIGNALED(status), f"there is no step {step}"
-    assert os.WTERMSIG(status) == signal.SIGKILL
 
 
 def holders(yard: Yard) -> set[str]:
@@ -223,7 +206,7 @@ def test_a_branch_that_moved_after_it_was_sent_is_pointed_out(yard: Yard) -> Non
 @pytest.mark.parametrize("step", SENDING)
 def test_a_sender_killed_at_any_step_leaves_one_owner(yard: Yard, step: str) -> None:
     begin(yard)
-    killed_after(step, yard.repository, send)
+    killed_after(step, lambda die: send(Yard(yard.repository), die))
     standing = check_one_owner(yard)
     assert standing == ("H1" if step == "sent" else "ann")
     if standing == "ann":
@@ -237,7 +220,7 @@ def test_a_sender_killed_at_any_step_leaves_one_owner(yard: Yard, step: str) -> 
 def test_a_receiver_killed_at_any_step_leaves_one_owner(yard: Yard, step: str) -> None:
     begin(yard)
     send(yard)
-    killed_after(step, yard.repository, accept)
+    killed_after(step, lambda die: accept(Yard(yard.repository), die))
     assert check_one_owner(yard) == ("bob" if step == "accepted" else "H1")
     accept(yard)  # its successor; again, if the killed one had it already
     assert check_one_owner(yard) == "bob"

@@ -9,6 +9,7 @@ from __future__ import annotations
 import itertools
 import json
 import os
+import sqlite3
 import subprocess
 import sys
 from pathlib import Path
@@ -134,3 +135,16 @@ class StandIn:
     def read(self, path: str, agent: str = "") -> Told:
         """Read a file with the client's own tool."""
         return self.before("Read", agent, file_path=os.path.join(self.root, path))
+
+
+def holders(client: StandIn) -> dict[str, str]:
+    """Who holds each claimed pattern."""
+    return {claim["pattern"]: claim["holder"] for claim in client.type("claims")["claims"]}
+
+
+def change_store(root: Path, statement: str) -> None:
+    """Change the database of a repository as another program would."""
+    database = sqlite3.connect(root / ".git/landlane/store.db")
+    with database:
+        database.execute(statement)
+    database.close()

@@ -20,17 +20,9 @@ from landlane.testing.repositories import git
 from tests.support.landing import Yard
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
     from pathlib import Path
 
 pytestmark = pytest.mark.integration
-
-
-@pytest.fixture
-def yard(repository: Path) -> Iterator[Yard]:
-    yard = Yard(repository, FakeClock())
-    yield yard
-    yard.close()
 
 
 def started(

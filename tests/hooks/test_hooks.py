@@ -11,18 +11,14 @@ import subprocess
 import sys
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
-from typing import TYPE_CHECKING
 
 import pytest
 
 from landlane.clients.hook_command import hook_words
 from landlane.resident.messages import Garbled, Lost, ask, find_socket, pack
 from landlane.testing.repositories import git
-from tests.hooks.stand_in_client import StandIn
-from tests.support.shell import eventually
-
-if TYPE_CHECKING:
-    from collections.abc import Iterator
+from tests.hooks.stand_in_client import StandIn, change_store, holders
+from tests.support.waiting import wait_until
 
 pytestmark = [pytest.mark.integration, pytest.mark.soak]
 
@@ -42,22 +38,6 @@ def root(tmp_path: Path) -> Path:
     git(folder, "add", ".")
     git(folder, "commit", "--quiet", "--message", "start")
     return folder
-
-
-@pytest.fixture
-def one(root: Path) -> Iterator[StandIn]:
-    with StandIn(root) as client:
-        yield client
-
-
-@pytest.fixture
-def two(root: Path) -> Iterator[StandIn]:
-    with StandIn(root) as client:
-        yield client
-
-
-def holders(client: StandIn) -> dict[str, str]:
-    return {claim["pattern"]: claim["holder"] for claim in client.type("claims")["claims"]}
 
 
 def test_a_free_file_is_allowed_and_claimed(one: StandIn) -> None:
@@ -270,7 +250,7 @@ def test_with_the_state_in_postgres_a_resident_answers(root: Path, postgres_url:
     try:
         with StandIn(root) as one, StandIn(root) as two:
             one.edit("a.py", "x = 1\n")
-            eventually(lambda: resident_of(state) > 0)
+            wait_until(lambda: resident_of(state) > 0)
             assert one.edit("a.py", "x = 2\n").is_silent
             assert two.edit("a.py").is_denied
             claims = one.type("claims")["claims"]
@@ -344,13 +324,6 @@ def garble_store(root: Path) -> None:
 def remove_store(root: Path) -> None:
     for path in Path(root, ".git/landlane").glob("store.db*"):
         path.unlink()
-
-
-def change_store(root: Path, command: str) -> None:
-    database = sqlite3.connect(root / ".git/landlane/store.db")
-    with database:
-        database.execute(command)
-    database.close()
 
 
 def make_store_newer(root: Path) -> None:

@@ -10,7 +10,6 @@ import subprocess
 import sys
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
-from typing import TYPE_CHECKING
 
 import pytest
 
@@ -19,10 +18,7 @@ from landlane.clients.calling_process import client_process
 from landlane.clients.hook_command import hook_words
 from landlane.platform.process_identity import Process
 from landlane.testing.repositories import git
-from tests.hooks.stand_in_client import LANDLANE, StandIn, Told
-
-if TYPE_CHECKING:
-    from collections.abc import Iterator
+from tests.hooks.stand_in_client import LANDLANE, StandIn, Told, change_store, holders
 
 pytestmark = pytest.mark.integration
 
@@ -42,29 +38,6 @@ def make_repository(folder: Path) -> Path:
 @pytest.fixture
 def root(tmp_path: Path) -> Path:
     return make_repository(tmp_path / "work")
-
-
-@pytest.fixture
-def one(root: Path) -> Iterator[StandIn]:
-    with StandIn(root) as client:
-        yield client
-
-
-@pytest.fixture
-def two(root: Path) -> Iterator[StandIn]:
-    with StandIn(root) as client:
-        yield client
-
-
-def holders(client: StandIn) -> dict[str, str]:
-    return {claim["pattern"]: claim["holder"] for claim in client.type("claims")["claims"]}
-
-
-def change_store(root: Path, statement: str) -> None:
-    database = sqlite3.connect(root / ".git/landlane/store.db")
-    with database:
-        database.execute(statement)
-    database.close()
 
 
 def rows(root: Path, query: str) -> list[tuple[object, ...]]:

@@ -2,31 +2,17 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
-
 import pytest
 
 from landlane.hooks.session_end import leftovers, should_point_out
 from landlane.tasks.add import add_task
 from landlane.tasks.model import NewTask
 from landlane.tasks.pick import next_task
-from landlane.testing.fake_clock import FakeClock
 from landlane.testing.repositories import git
 from landlane.workspaces.open import open_workspace
 from tests.support.landing import Yard
 
-if TYPE_CHECKING:
-    from collections.abc import Iterator
-    from pathlib import Path
-
 pytestmark = pytest.mark.integration
-
-
-@pytest.fixture
-def yard(repository: Path) -> Iterator[Yard]:
-    yard = Yard(repository, FakeClock())
-    yield yard
-    yard.close()
 
 
 def left(yard: Yard, agent: str = "ann") -> str:

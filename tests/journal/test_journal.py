@@ -14,7 +14,8 @@ from landlane.errors import LandlaneError
 from landlane.journal import read as journal
 from landlane.journal import verify
 from landlane.store.journal_chain import START, check_chain, seal
-from tests.support.sites import MINUTE, SECOND, Background, granted, opened, wait_until
+from tests.support.sites import MINUTE, SECOND, Background, granted, opened
+from tests.support.waiting import wait_until
 
 if TYPE_CHECKING:
     from collections.abc import Callable

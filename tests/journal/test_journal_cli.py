@@ -13,7 +13,8 @@ from typing import TYPE_CHECKING
 import pytest
 
 from landlane import Landlane
-from tests.support.shell import Running, eventually
+from tests.support.shell import Running
+from tests.support.waiting import wait_until
 
 if TYPE_CHECKING:
     from tests.support.shell import Shell
@@ -72,7 +73,7 @@ def test_a_follower_hears_of_a_claim_within_moments_and_sleeps_otherwise(shell: 
         Running(words, shell.folder, environment) as woken,
         shell.start("journal", "--follow", "--json") as follower,
     ):
-        eventually(lambda: len(list(shell.state.glob("wake/*"))) == 2)
+        wait_until(lambda: len(list(shell.state.glob("wake/*"))) == 2)
         shell.ask("claim", "a", "--as", "ann")
         asked_at = time.monotonic()
         lines = [json.loads(one.line()) for one in (woken, follower)]
@@ -96,7 +97,7 @@ def _settled_ticks(pid: int) -> int:
         looks.append(_cpu_ticks(pid))
         return len(looks) > 5 and len(set(looks[-5:])) == 1
 
-    eventually(stands_still)
+    wait_until(stands_still)
     return looks[-1]
 
 

@@ -31,18 +31,9 @@ from landlane.workspaces.open import open_workspace
 from tests.support.landing import Yard
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
-
     from landlane.workspaces.model import Workspace
 
 pytestmark = pytest.mark.integration
-
-
-@pytest.fixture
-def yard(repository: Path) -> Iterator[Yard]:
-    found = Yard(repository)
-    yield found
-    found.close()
 
 
 def open_task(yard: Yard, title: str, agent: str, *paths: str, after: tuple[str, ...] = ()) -> Workspace:

@@ -21,7 +21,7 @@ from landlane.tasks.add import add_task
 from landlane.tasks.attempt_model import ENDED
 from landlane.tasks.model import NewTask
 from landlane.workers.submit_abandoned import land_approved, submit_proved
-from tests.support.killing import git
+from tests.support.git import git_line
 from tests.support.landing import Yard
 
 if TYPE_CHECKING:
@@ -46,10 +46,10 @@ def other(yard: Yard, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> object
     monkeypatch.setenv("LANDLANE_STORE", str(tmp_path / "store.db"))
     yard.configure(more='remote = "origin"')
     remote, folder = tmp_path / "remote.git", tmp_path / "other" / "shop"
-    git(yard.folder, "clone", "--quiet", "--bare", str(yard.folder), str(remote))
-    git(yard.folder, "remote", "add", "origin", str(remote))
-    git(yard.folder, "fetch", "--quiet", "origin")
-    git(tmp_path, "clone", "--quiet", str(remote), str(folder))
+    git_line(yard.folder, "clone", "--quiet", "--bare", str(yard.folder), str(remote))
+    git_line(yard.folder, "remote", "add", "origin", str(remote))
+    git_line(yard.folder, "fetch", "--quiet", "origin")
+    git_line(tmp_path, "clone", "--quiet", str(remote), str(folder))
     yard.agent("ann")
     (folder / ".git" / "landlane").mkdir()
     known = (yard.folder / ".git" / "landlane" / "repository").read_text()
@@ -61,7 +61,7 @@ def other(yard: Yard, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> object
 
 def pins(yard: Yard) -> list[str]:
     """What the remote has of ours."""
-    return git(yard.folder, "ls-remote", "origin", "refs/landlane/*").split()[1::2]
+    return git_line(yard.folder, "ls-remote", "origin", "refs/landlane/*").split()[1::2]
 
 
 def begin(yard: Yard, agent: str = "ann") -> str:
@@ -145,7 +145,7 @@ def test_what_was_proved_in_one_clone_is_landed_from_another_or_left_alone(yard:
     pin = f"refs/landlane/proved/{head}"
     assert pins(other) == [pin]
 
-    git(yard.folder, "push", "--quiet", "origin", f":{pin}")
+    git_line(yard.folder, "push", "--quiet", "origin", f":{pin}")
     (told,) = submit_proved(other.site, other.house.witness(), is_shared=True)
     assert told.startswith(f"T1 was proved at {head[:12]}, which is not here")
     assert (tasks_read.get_task(context, "T1").state, tasks_read.get_task(context, "T1").attempt) == (
@@ -153,14 +153,14 @@ def test_what_was_proved_in_one_clone_is_landed_from_another_or_left_alone(yard:
         1,
     )
 
-    git(yard.folder, "push", "--quiet", "origin", f"{head}:{pin}")
+    git_line(yard.folder, "push", "--quiet", "origin", f"{head}:{pin}")
     (told,) = submit_proved(other.site, other.house.witness(), is_shared=True)
     assert told == f"T1 was proved at {head[:12]}, and lands as L1"
     assert other.run() is None
     assert (other.look("L1").state, tasks_read.get_task(context, "T1").state) == ("landed", "done")
     assert pins(other) == []
     settle_here(yard.site)
-    assert git(yard.folder, "for-each-ref", "refs/landlane/proved").strip() == ""
+    assert git_line(yard.folder, "for-each-ref", "refs/landlane/proved").strip() == ""
 
 
 def test_what_was_rejected_is_not_shared_any_more(yard: Yard, other: Yard) -> None:
@@ -196,14 +196,14 @@ def test_of_a_role_that_may_not_commit_only_what_was_handed_back_lands(yard: Yar
 
 def test_what_cannot_be_taken_from_the_remote_is_remembered_as_shared(yard: Yard, other: Yard) -> None:
     target = find_target(yard.site.home, yard.site.settings)
-    head = git(yard.folder, "rev-parse", "main").strip()
+    head = git_line(yard.folder, "rev-parse", "main").strip()
     assert git_pins.share(yard.site.home, target, head)
-    place = git(yard.folder, "remote", "get-url", "origin").strip()
-    git(yard.folder, "remote", "set-url", "origin", f"{place}.away")
+    place = git_line(yard.folder, "remote", "get-url", "origin").strip()
+    git_line(yard.folder, "remote", "set-url", "origin", f"{place}.away")
 
     git_pins.unshare(yard.site.home, target, head)
     assert git_pins.shared(yard.site.home) == [head]
 
-    git(yard.folder, "remote", "set-url", "origin", place)
+    git_line(yard.folder, "remote", "set-url", "origin", place)
     git_pins.unshare(yard.site.home, target, head)
     assert (git_pins.shared(yard.site.home), pins(yard)) == ([], [])

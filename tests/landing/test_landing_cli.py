@@ -7,7 +7,8 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from tests.support.shell import Shell, at_terminal, eventually
+from tests.support.shell import Shell, at_terminal
+from tests.support.waiting import wait_until
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -142,8 +143,8 @@ def test_the_resident_lands_what_nobody_waits_for(shell: Shell) -> None:
 
     one.ask("land", "--as", "ann")
 
-    eventually(lambda: shell.ask("queue", "show", "L1")["landing"]["state"] == "landed", 60)
-    eventually(lambda: "runner.ended" in shell.kinds(), 60)
+    wait_until(lambda: shell.ask("queue", "show", "L1")["landing"]["state"] == "landed", 60)
+    wait_until(lambda: "runner.ended" in shell.kinds(), 60)
 
 
 def test_a_rewound_target_stops_with_seven_until_it_is_resumed(shell: Shell) -> None:

@@ -17,13 +17,12 @@ from landlane.landing import after_landing as settling
 from landlane.landing import submit as submitting
 from landlane.landing.queue_control import eject
 from landlane.landing.records import get_landing, list_landings
+from tests.support.git import git_line
 from tests.support.killing import (
     Saved,
     Yard,
-    await_,
     claim,
     fork,
-    git,
     hand_in,
     is_stopped,
     join,
@@ -32,6 +31,7 @@ from tests.support.killing import (
     steps_of,
     wait_for,
 )
+from tests.support.waiting import wait_until
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -148,7 +148,7 @@ def test_a_check_that_outlives_its_runner_does_not_meddle_with_the_next(
     landing = yard.enter(house, "one", {"one.txt": "one\n"})
     house.close()
     pid = fork(lambda: run_queue(yard.repository))
-    await_(begun.exists)
+    wait_until(begun.exists)
     os.kill(pid, signal.SIGKILL)
     wait_for(pid)
     assert run_queue(yard.repository) == ""
@@ -170,8 +170,8 @@ def test_a_stopped_runner_that_wakes_up_writes_nothing(yard: Yard, tmp_path: Pat
         stop = kill_at(step, 1, signal.SIGSTOP)
         pid = fork(lambda stop=stop: run_queue(yard.repository, stop, lease_ms=LEASE_MS))
         try:
-            await_(lambda pid=pid: is_stopped(pid))
-            await_(lambda: run_queue(yard.repository) != "busy")
+            wait_until(lambda pid=pid: is_stopped(pid))
+            wait_until(lambda: run_queue(yard.repository) != "busy")
             yard.check_end(expected)
             tip, count = yard.tip, len(_entries(yard))
         finally:
@@ -192,9 +192,9 @@ def test_a_stopped_runner_cannot_bring_back_what_was_taken_out(yard: Yard) -> No
     stop = kill_at("written", 1, signal.SIGSTOP)
     pid = fork(lambda: run_queue(yard.repository, stop, lease_ms=LEASE_MS))
     try:
-        await_(lambda: is_stopped(pid))
+        wait_until(lambda: is_stopped(pid))
         # Whoever takes over finds the move, sees that it was not made, and is killed before it begins anew.
-        await_(lambda: wait_for(fork(lambda: run_queue(yard.repository, kill_at("recovered", 1)))) < 0)
+        wait_until(lambda: wait_for(fork(lambda: run_queue(yard.repository, kill_at("recovered", 1)))) < 0)
         house = yard.open()
         eject(house.site(), ann, landing.id, "wrong branch")
         house.close()
@@ -224,12 +224,12 @@ def test_land_killed_around_its_pin_can_be_said_again(yard: Yard) -> None:
         return wait_for(fork(work))
 
     assert killed_in("submit") == -signal.SIGKILL
-    assert git(yard.repository, "for-each-ref", "refs/landlane/landing") != ""
+    assert git_line(yard.repository, "for-each-ref", "refs/landlane/landing") != ""
     house = yard.open()
     assert list_landings(house.context, ()) == []
     house.close()
     assert run_queue(yard.repository) == ""
-    assert git(yard.repository, "for-each-ref", "refs/landlane/landing") == ""
+    assert git_line(yard.repository, "for-each-ref", "refs/landlane/landing") == ""
     house = yard.open()
     landing = hand_in(house, session, "one")
     house.close()
@@ -286,7 +286,7 @@ def test_a_lock_that_a_killed_git_left_is_no_obstacle(yard: Yard, name: str) -> 
 def test_a_pin_that_was_lost_is_made_again(yard: Yard) -> None:
     house = yard.open()
     landing = yard.enter(house, "one", {"one.txt": "one\n"})
-    git(yard.repository, "update-ref", "-d", pins.pin_ref(landing.head))
+    git_line(yard.repository, "update-ref", "-d", pins.pin_ref(landing.head))
     settling.tidy_pins(house.site(), settling.find_target(house.site().home, house.settings))
     assert pins.pinned(house.site().home) == [landing.head]
     house.close()

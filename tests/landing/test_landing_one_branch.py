@@ -5,8 +5,6 @@ from __future__ import annotations
 import os
 import signal
 import time
-from pathlib import Path
-from typing import TYPE_CHECKING
 
 import pytest
 
@@ -14,25 +12,9 @@ from landlane.landing.model import MOST_OUTPUT
 from landlane.tasks.read import get_task
 from landlane.testing.repositories import git
 from tests.support.landing import Yard
-
-if TYPE_CHECKING:
-    from collections.abc import Iterator
+from tests.support.processes import is_alive
 
 pytestmark = pytest.mark.integration
-
-
-@pytest.fixture
-def yard(repository: Path) -> Iterator[Yard]:
-    found = Yard(repository)
-    yield found
-    found.close()
-
-
-def is_alive(pid: int) -> bool:
-    try:
-        return "Z" not in Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()[0]
-    except OSError:
-        return False
 
 
 def test_a_branch_lands_after_its_checks_on_the_merged_tree(yard: Yard) -> None:

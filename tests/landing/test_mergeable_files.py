@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-from typing import TYPE_CHECKING
 
 import pytest
 
@@ -11,18 +10,7 @@ from landlane.claims.refusal_model import Refused
 from landlane.errors import NotAllowed
 from tests.support.landing import SETTINGS, Yard
 
-if TYPE_CHECKING:
-    from collections.abc import Iterator
-    from pathlib import Path
-
 pytestmark = pytest.mark.integration
-
-
-@pytest.fixture
-def yard(repository: Path) -> Iterator[Yard]:
-    found = Yard(repository)
-    yield found
-    found.close()
 
 
 HOT = """batch = 8

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import subprocess
 import time
-from typing import TYPE_CHECKING
 
 import pytest
 
@@ -15,18 +14,7 @@ from landlane.tasks.pick import next_task
 from landlane.testing.repositories import git
 from tests.support.landing import Yard
 
-if TYPE_CHECKING:
-    from collections.abc import Iterator
-    from pathlib import Path
-
 pytestmark = pytest.mark.integration
-
-
-@pytest.fixture
-def yard(repository: Path) -> Iterator[Yard]:
-    found = Yard(repository)
-    yield found
-    found.close()
 
 
 def start(yard: Yard, **files: str) -> None:

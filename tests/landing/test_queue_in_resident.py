@@ -16,18 +16,10 @@ from landlane.landing import wait as waiting
 from landlane.landing.queue import drain
 from landlane.landing.records import list_landings
 from landlane.resident import start as resident
-from tests.support.killing import (
-    Yard,
-    await_,
-    fork,
-    git,
-    is_stopped,
-    kill_at,
-    leftover_refs,
-    run_queue,
-    wait_for,
-)
-from tests.support.shell import LANDLANE, Shell, eventually
+from tests.support.git import git_line
+from tests.support.killing import Yard, fork, is_stopped, kill_at, leftover_refs, run_queue, wait_for
+from tests.support.shell import LANDLANE, Shell
+from tests.support.waiting import wait_until
 
 if TYPE_CHECKING:
     from landlane.errors import LandlaneError
@@ -47,8 +39,8 @@ def yard(repository: Path) -> Yard:
     told = settings.read_text().replace("resident = false", "resident = true")
     told = told.replace("test ! -e red.txt", f"test ! -p {gate} || read line < {gate}; test ! -e red.txt")
     settings.write_text(told)
-    git(repository, "commit", "--quiet", "-am", "Let it run by itself")
-    made.start = git(repository, "rev-parse", "main")
+    git_line(repository, "commit", "--quiet", "-am", "Let it run by itself")
+    made.start = git_line(repository, "rev-parse", "main")
     return made
 
 
@@ -87,8 +79,8 @@ def residents(yard: Yard) -> list[int]:
 
 def test_land_alone_is_enough_and_the_resident_ends_itself(yard: Yard, shell: Shell) -> None:
     landing = land(yard, shell, "one")
-    eventually(lambda: states(shell) == {landing: "landed"})
-    eventually(lambda: not residents(yard))
+    wait_until(lambda: states(shell) == {landing: "landed"})
+    wait_until(lambda: not residents(yard))
     yard.check_end({landing: "landed"})
 
 
@@ -99,9 +91,9 @@ def test_the_resident_outlives_its_author_and_a_hang_up(yard: Yard, shell: Shell
     script = f"{LANDLANE} claim one.txt --as ann && {LANDLANE} land one --as ann --json; kill -HUP 0"
     done = subprocess.run(["sh", "-c", script], cwd=yard.repository, start_new_session=True, timeout=60)
     assert done.returncode == -signal.SIGHUP
-    eventually(lambda: residents(yard))
+    wait_until(lambda: residents(yard))
     gate.write_text("go\n")
-    eventually(lambda: states(shell) == {"L1": "landed"})
+    wait_until(lambda: states(shell) == {"L1": "landed"})
 
 
 def test_several_residents_at_once_do_no_harm(yard: Yard, shell: Shell) -> None:
@@ -111,8 +103,8 @@ def test_several_residents_at_once_do_no_harm(yard: Yard, shell: Shell) -> None:
         shell.ask("claim", f"{name}.txt", "--as", name)
     running = [shell.start("land", name, "--as", name, "--json") for name in names]
     assert [one.end().exit for one in running] == [0, 0, 0]
-    eventually(lambda: set(states(shell).values()) == {"landed"}, 40)
-    eventually(lambda: not residents(yard))
+    wait_until(lambda: set(states(shell).values()) == {"landed"}, 40)
+    wait_until(lambda: not residents(yard))
     yard.check_end(dict.fromkeys(("L1", "L2", "L3"), "landed"))
 
 
@@ -120,13 +112,13 @@ def test_killing_the_resident_loses_nothing(yard: Yard, shell: Shell) -> None:
     gate = yard.repository.parent / "gate"
     os.mkfifo(gate)
     landing = land(yard, shell, "one")
-    eventually(lambda: states(shell) == {landing: "testing"})
+    wait_until(lambda: states(shell) == {landing: "testing"})
     for pid in residents(yard):
         os.kill(pid, signal.SIGKILL)
     gate.unlink()
     second = land(yard, shell, "two")
-    eventually(lambda: states(shell) == {landing: "landed", second: "landed"})
-    eventually(lambda: not residents(yard))
+    wait_until(lambda: states(shell) == {landing: "landed", second: "landed"})
+    wait_until(lambda: not residents(yard))
     yard.check_end({landing: "landed", second: "landed"})
 
 
@@ -136,9 +128,9 @@ def test_it_works_from_a_workspace_that_goes_away_by_it(yard: Yard, shell: Shell
     place = Path(shell.ask("workspace", "open", "T1", "--as", "ann")["workspace"]["path"])
     yard.branch("", {"one.txt": "one"}, folder=str(place))
     shell.at(place).ask("land", "--as", "ann")
-    eventually(lambda: states(shell) == {"L1": "landed"})
-    eventually(lambda: not place.exists())
-    eventually(lambda: not residents(yard))
+    wait_until(lambda: states(shell) == {"L1": "landed"})
+    wait_until(lambda: not place.exists())
+    wait_until(lambda: not residents(yard))
     assert shell.ask("workspace", "list")["workspaces"] == []
     assert leftover_refs(yard.repository) == []
 
@@ -171,7 +163,7 @@ def test_the_log_begins_anew_when_it_is_long_and_nobody_is_acted_for(
     log.write_text("x" * 1_500_000)
     assert resident.start_resident(house.site()) == ""
     house.close()
-    eventually(seen.exists)
+    wait_until(seen.exists)
     said = seen.read_text()
     assert "LANDLANE" not in said
     assert "GIT_DIR" not in said
@@ -204,15 +196,15 @@ def test_who_waited_for_its_own_entry_leaves_the_rest_to_the_resident(yard: Yard
     yard.branch("one", {"one.txt": "one"})
     shell.ask("claim", "one.txt", "--as", "ann")
     with shell.start("land", "one", "--as", "ann", "--wait", "--json") as first:
-        eventually(lambda: states(shell) == {"L1": "testing"})
+        wait_until(lambda: states(shell) == {"L1": "testing"})
         second = land(yard, shell, "two")  # whose resident finds the queue being run
-        eventually(lambda: not residents(yard))
+        wait_until(lambda: not residents(yard))
         assert states(shell) == {"L1": "testing", second: "queued"}
         with gate.open("w") as pipe:
             pipe.write("go\n")
         gate.unlink()
         assert first.end().exit == 0
-    eventually(lambda: states(shell) == {"L1": "landed", second: "landed"})
+    wait_until(lambda: states(shell) == {"L1": "landed", second: "landed"})
 
 
 def test_waiting_for_a_stuck_runner_ends(yard: Yard, shell: Shell) -> None:
@@ -220,7 +212,7 @@ def test_waiting_for_a_stuck_runner_ends(yard: Yard, shell: Shell) -> None:
     yard.enter(house, "one", {"one.txt": "one"})
     house.close()
     pid = fork(lambda: run_queue(yard.repository, kill_at("testing", 1, signal.SIGSTOP), lease_ms=600_000))
-    await_(lambda: is_stopped(pid))
+    wait_until(lambda: is_stopped(pid))
     try:
         assert states(shell) == {"L1": "testing"}
         shell.refuse("QUEUE_BUSY", "queue", "run", "--drain", "--wait", "500ms", exit=5)
@@ -237,7 +229,7 @@ def test_land_and_wait_takes_over_from_a_runner_that_is_silent(yard: Yard, shell
     yard.enter(house, "one", {"one.txt": "one"})
     house.close()
     pid = fork(lambda: run_queue(yard.repository, kill_at("testing", 1, signal.SIGSTOP), lease_ms=LEASE_MS))
-    await_(lambda: is_stopped(pid))
+    wait_until(lambda: is_stopped(pid))
     try:
         land(yard, shell, "two", "--wait")
         assert set(states(shell).values()) == {"landed"}

@@ -12,8 +12,10 @@ import pytest
 
 from landlane.git.target import find_target
 from landlane.landing.queue_control import resume
-from landlane.landing.records import get_landing, get_queue, list_landings
-from tests.support.killing import Yard, await_, fork, git, join, kill_at, leftover_refs, run_queue, wait_for
+from landlane.landing.records import get_queue, list_landings
+from tests.support.git import git_line
+from tests.support.killing import Yard, fork, join, kill_at, leftover_refs, run_queue, wait_for
+from tests.support.waiting import wait_until
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -34,7 +36,9 @@ def remote(tmp_path: Path) -> Path:
 @pytest.fixture
 def yard(repository: Path, remote: Path) -> Yard:
     made = Yard(repository, remote=remote)
-    git(remote, "config", "receive.denyNonFastForwards", "true")  # no push of ours may be in need of more
+    git_line(
+        remote, "config", "receive.denyNonFastForwards", "true"
+    )  # no push of ours may be in need of more
     return made
 
 
@@ -46,25 +50,17 @@ def enter(yard: Yard, *names: str) -> list[Landing]:
         house.close()
 
 
-def look(yard: Yard, landing: Landing) -> Landing:
-    house = yard.open()
-    try:
-        return get_landing(house.context, landing.id)
-    finally:
-        house.close()
-
-
 def check_history(yard: Yard, remote: Path, extra: int = 0) -> None:
     """The remote has exactly what the queue says, each once; and what it has was tested."""
     house = yard.open()
     landed = [one for one in list_landings(house.context, ()) if one.state == "landed"]
     assert not get_queue(house.context, "main").move
     house.close()
-    lines = git(remote, "log", "--first-parent", "--format=%H %P", f"{yard.start}..main").splitlines()
+    lines = git_line(remote, "log", "--first-parent", "--format=%H %P", f"{yard.start}..main").splitlines()
     merged = {line.split()[0]: line.split()[2] for line in lines if len(line.split()) == 3}
     assert merged == {one.commit: one.head for one in landed}
     assert len(lines) == len(merged) + extra
-    assert git(remote, "rev-parse", "main^{tree}") in yard.tested
+    assert git_line(remote, "rev-parse", "main^{tree}") in yard.tested
     assert leftover_refs(yard.repository) == []
 
 
@@ -80,27 +76,27 @@ def test_a_landing_is_pushed_and_the_checkout_here_follows(yard: Yard, remote: P
     enter(yard, "one", "two")
     assert run_queue(yard.repository) == ""
     check_history(yard, remote)
-    assert git(yard.repository, "rev-parse", "HEAD") == git(remote, "rev-parse", "main")
-    assert git(yard.repository, "status", "--porcelain") == ""
+    assert git_line(yard.repository, "rev-parse", "HEAD") == git_line(remote, "rev-parse", "main")
+    assert git_line(yard.repository, "status", "--porcelain") == ""
     assert (yard.repository / "two.txt").read_text() == "two"
 
 
 def test_a_branch_that_is_checked_out_nowhere_follows_too(yard: Yard, remote: Path) -> None:
-    git(yard.repository, "switch", "--quiet", "-c", "elsewhere")
+    git_line(yard.repository, "switch", "--quiet", "-c", "elsewhere")
     with (yard.repository / "landlane.toml").open("a") as file:
         file.write('target = "main"\n')
-    git(yard.repository, "commit", "--quiet", "-am", "Say where to")
+    git_line(yard.repository, "commit", "--quiet", "-am", "Say where to")
     enter(yard, "one")
     assert run_queue(yard.repository) == ""
-    assert git(yard.repository, "rev-parse", "main") == git(remote, "rev-parse", "main")
-    assert git(yard.repository, "symbolic-ref", "--short", "HEAD") == "elsewhere"
+    assert git_line(yard.repository, "rev-parse", "main") == git_line(remote, "rev-parse", "main")
+    assert git_line(yard.repository, "symbolic-ref", "--short", "HEAD") == "elsewhere"
 
 
 def test_a_remote_that_is_gone_is_named_and_the_entries_wait_for_it(yard: Yard, remote: Path) -> None:
     (landing,) = enter(yard, "one")
     remote.rename(remote.with_name("away"))
     assert run_queue(yard.repository) == "REMOTE_GONE"
-    assert look(yard, landing).state == "queued"
+    assert yard.look(landing).state == "queued"
     remote.with_name("away").rename(remote)
     assert run_queue(yard.repository) == ""
     check_history(yard, remote)
@@ -115,7 +111,7 @@ def test_a_remote_that_goes_during_the_push_is_asked_when_it_is_back(yard: Yard,
             remote.rename(away)
 
     assert run_queue(yard.repository, on_step) == "REMOTE_GONE"
-    assert look(yard, landing).state == "queued"
+    assert yard.look(landing).state == "queued"
     assert run_queue(yard.repository) == "REMOTE_GONE"
     away.rename(remote)
     assert run_queue(yard.repository) == ""
@@ -127,10 +123,10 @@ def test_a_protected_branch_is_told_and_nothing_is_lost(yard: Yard, remote: Path
     (landing,) = enter(yard, "one")
     refusal = hook(remote, name, "echo 'main is protected' >&2; exit 1")
     assert run_queue(yard.repository) == "TARGET_REFUSED"
-    now = look(yard, landing)
+    now = yard.look(landing)
     assert (now.state, now.code) == ("queued", "TARGET_REFUSED")
     assert "main is protected" in now.reason
-    assert git(remote, "rev-parse", "main") == yard.start
+    assert git_line(remote, "rev-parse", "main") == yard.start
     refusal.unlink()
     assert run_queue(yard.repository) == ""
     check_history(yard, remote)
@@ -140,7 +136,7 @@ def test_a_hook_of_the_user_that_fails_is_quoted(yard: Yard, remote: Path) -> No
     (landing,) = enter(yard, "one")
     refusal = hook(yard.repository / ".git", "pre-push", "echo 'not on a Friday' >&2; exit 1")
     assert run_queue(yard.repository) == "TARGET_REFUSED"
-    assert "not on a Friday" in look(yard, landing).reason
+    assert "not on a Friday" in yard.look(landing).reason
     refusal.unlink()
     assert run_queue(yard.repository) == ""
     check_history(yard, remote)
@@ -163,13 +159,13 @@ def test_a_push_that_arrives_after_its_runner_was_killed_has_landed(yard: Yard, 
     (landing,) = enter(yard, "one")
     slow = Slow(remote)
     pid = fork(lambda: run_queue(yard.repository))
-    await_(slow.begun.exists)
+    wait_until(slow.begun.exists)
     os.kill(pid, signal.SIGKILL)
     wait_for(pid)
     slow.let_go()
-    await_(lambda: git(remote, "rev-parse", "main") != yard.start)
+    wait_until(lambda: git_line(remote, "rev-parse", "main") != yard.start)
     assert run_queue(yard.repository) == ""
-    assert look(yard, landing).commit == git(remote, "rev-parse", "main")
+    assert yard.look(landing).commit == git_line(remote, "rev-parse", "main")
     check_history(yard, remote)
 
 
@@ -177,17 +173,17 @@ def test_a_push_that_arrives_after_it_was_given_up_has_landed_once(yard: Yard, r
     (landing,) = enter(yard, "one")
     slow = Slow(remote)
     pid = fork(lambda: run_queue(yard.repository))
-    await_(slow.begun.exists)
+    wait_until(slow.begun.exists)
     os.kill(pid, signal.SIGKILL)
     wait_for(pid)
 
     def on_step(step: str) -> None:
         if step == "recovered":  # the remote said that nothing was moved; only now it is
             slow.let_go()
-            await_(lambda: git(remote, "rev-parse", "main") != yard.start)
+            wait_until(lambda: git_line(remote, "rev-parse", "main") != yard.start)
 
     assert run_queue(yard.repository, on_step) == ""
-    assert look(yard, landing).commit == git(remote, "rev-parse", "main")
+    assert yard.look(landing).commit == git_line(remote, "rev-parse", "main")
     check_history(yard, remote)
 
 
@@ -195,15 +191,15 @@ def test_a_push_that_comes_too_late_moves_nothing(yard: Yard, remote: Path) -> N
     enter(yard, "one")
     slow = Slow(remote)
     pid = fork(lambda: run_queue(yard.repository))
-    await_(slow.begun.exists)
+    wait_until(slow.begun.exists)
     os.kill(pid, signal.SIGKILL)
     wait_for(pid)
     assert run_queue(yard.repository) == ""
-    tip = git(remote, "rev-parse", "main")
+    tip = git_line(remote, "rev-parse", "main")
     slow.let_go()
     enter(yard, "two")
     assert run_queue(yard.repository) == ""
-    git(remote, "merge-base", "--is-ancestor", tip, "main")
+    git_line(remote, "merge-base", "--is-ancestor", tip, "main")
     check_history(yard, remote)
 
 
@@ -211,10 +207,10 @@ def test_a_slow_push_keeps_its_lease(yard: Yard, remote: Path) -> None:
     enter(yard, "one")
     slow = Slow(remote)
     pid = fork(lambda: run_queue(yard.repository, lease_ms=LEASE_MS))
-    await_(slow.begun.exists)
+    wait_until(slow.begun.exists)
     house = yard.open()
     now = house.store.view(lambda reading: reading.now)
-    await_(lambda: house.store.view(lambda reading: reading.now) > now + 2 * LEASE_MS)
+    wait_until(lambda: house.store.view(lambda reading: reading.now) > now + 2 * LEASE_MS)
     house.close()
     assert run_queue(yard.repository) == "busy"
     slow.let_go()
@@ -225,19 +221,19 @@ def test_a_slow_push_keeps_its_lease(yard: Yard, remote: Path) -> None:
 def test_what_a_person_pushed_meanwhile_is_merged_and_tested_again(yard: Yard, remote: Path) -> None:
     (landing,) = enter(yard, "one")
     person = remote.with_name("person")
-    git(remote, "clone", "--quiet", str(remote), str(person))
+    git_line(remote, "clone", "--quiet", str(remote), str(person))
     pushes = iter(range(2))
 
     def on_step(step: str) -> None:
         if step == "written" and next(pushes, None) is not None:
             name = f"by-hand-{time.monotonic_ns()}"
             (person / name).write_text("by hand")
-            git(person, "add", ".")
-            git(person, "commit", "--quiet", "-m", name)
-            git(person, "push", "--quiet")
+            git_line(person, "add", ".")
+            git_line(person, "commit", "--quiet", "-m", name)
+            git_line(person, "push", "--quiet")
 
     assert run_queue(yard.repository, on_step) == ""
-    assert look(yard, landing).state == "landed"
+    assert yard.look(landing).state == "landed"
     check_history(yard, remote, extra=2)
 
 
@@ -246,13 +242,13 @@ def test_clones_that_share_a_file_land_for_each_other(
 ) -> None:
     monkeypatch.setenv("LANDLANE_STORE", str(tmp_path / "store.db"))
     other = tmp_path / "other"
-    git(remote, "clone", "--quiet", str(remote), str(other))
+    git_line(remote, "clone", "--quiet", str(remote), str(other))
     (landing,) = enter(yard, "one")
     known = yard.repository / ".git" / "landlane" / "repository"
     (other / ".git" / "landlane").mkdir()
     (other / ".git" / "landlane" / "repository").write_text(known.read_text())
     assert run_queue(other) == ""
-    assert look(yard, landing).state == "landed"
+    assert yard.look(landing).state == "landed"
     assert run_queue(yard.repository) == ""
     check_history(yard, remote)
 
@@ -263,8 +259,8 @@ def test_clones_without_a_common_remote_are_told_so(
     monkeypatch.setenv("LANDLANE_STORE", str(tmp_path / "store.db"))
     lonely = Yard(repository)
     other = tmp_path / "other"
-    git(repository, "clone", "--quiet", str(repository), str(other))
-    git(other, "remote", "remove", "origin")
+    git_line(repository, "clone", "--quiet", str(repository), str(other))
+    git_line(other, "remote", "remove", "origin")
     enter(lonely, "one")
     assert run_queue(repository) == ""
     (other / ".git" / "landlane").mkdir()
@@ -278,16 +274,16 @@ def test_a_rewound_branch_pauses_the_queue_until_a_person_has_looked(yard: Yard,
     enter(yard, "one")
     assert run_queue(yard.repository) == ""
     (landing,) = enter(yard, "two")
-    git(remote, "update-ref", "refs/heads/main", yard.start)
+    git_line(remote, "update-ref", "refs/heads/main", yard.start)
     for _ in range(2):
         assert run_queue(yard.repository) == "QUEUE_PAUSED"
-        assert git(remote, "rev-parse", "main") == yard.start
-        assert look(yard, landing).state == "queued"
+        assert git_line(remote, "rev-parse", "main") == yard.start
+        assert yard.look(landing).state == "queued"
     house = yard.open()
     resume(house.site(), join(house, "ann"), "it was meant")
     house.close()
     assert run_queue(yard.repository) == ""
-    assert look(yard, landing).commit == git(remote, "rev-parse", "main")
+    assert yard.look(landing).commit == git_line(remote, "rev-parse", "main")
 
 
 @pytest.mark.parametrize("how", ["changed", "ahead"])
@@ -298,14 +294,14 @@ def test_a_checkout_with_something_of_its_own_is_left_alone_with_a_note(
     readme = yard.repository / "README.md"
     readme.write_text("of my own\n")
     if how == "ahead":
-        git(yard.repository, "commit", "--quiet", "-am", "Of my own")
-    before = git(yard.repository, "rev-parse", "HEAD")
+        git_line(yard.repository, "commit", "--quiet", "-am", "Of my own")
+    before = git_line(yard.repository, "rev-parse", "HEAD")
     assert run_queue(yard.repository) == ""
-    now = look(yard, landing)
-    assert now.commit == git(remote, "rev-parse", "main")
+    now = yard.look(landing)
+    assert now.commit == git_line(remote, "rev-parse", "main")
     assert any("left alone" in note for note in now.notes), now.notes
-    assert git(yard.repository, "rev-parse", "HEAD") == before
-    assert git(yard.repository, "symbolic-ref", "--short", "HEAD") == "main"
+    assert git_line(yard.repository, "rev-parse", "HEAD") == before
+    assert git_line(yard.repository, "symbolic-ref", "--short", "HEAD") == "main"
     assert readme.read_text() == "of my own\n"
 
 
@@ -317,8 +313,8 @@ def test_a_file_in_no_commit_is_not_replaced_by_a_folder(yard: Yard, remote: Pat
 
     assert run_queue(yard.repository) == ""
 
-    now = look(yard, landing)
-    assert now.commit == git(remote, "rev-parse", "main")
+    now = yard.look(landing)
+    assert now.commit == git_line(remote, "rev-parse", "main")
     assert any("notes lies there" in note for note in now.notes), now.notes
     assert (yard.repository / "notes").read_text() == "mine"
 
@@ -329,8 +325,8 @@ def test_a_runner_killed_around_the_push_is_made_up_for(yard: Yard, remote: Path
     assert wait_for(fork(lambda: run_queue(yard.repository, kill_at(step, 1)))) == -signal.SIGKILL
     assert run_queue(yard.repository) == ""
     check_history(yard, remote)
-    assert git(yard.repository, "rev-parse", "HEAD") == git(remote, "rev-parse", "main")
-    assert git(yard.repository, "status", "--porcelain") == ""
+    assert git_line(yard.repository, "rev-parse", "HEAD") == git_line(remote, "rev-parse", "main")
+    assert git_line(yard.repository, "status", "--porcelain") == ""
 
 
 def test_a_runner_killed_at_random_moments_leaves_exactly_what_the_queue_says(
@@ -346,7 +342,7 @@ def test_a_runner_killed_at_random_moments_leaves_exactly_what_the_queue_says(
         for _ in range(chance.randint(1, 3)):
             pid = fork(lambda: run_queue(yard.repository))
             end_at = time.monotonic() + chance.uniform(0, 0.8)
-            await_(lambda at=end_at: time.monotonic() > at)
+            wait_until(lambda at=end_at: time.monotonic() > at)
             kill = os.killpg if chance.random() < 0.5 else os.kill
             try:
                 kill(pid, signal.SIGKILL)
@@ -355,8 +351,8 @@ def test_a_runner_killed_at_random_moments_leaves_exactly_what_the_queue_says(
             kills += wait_for(pid) == -signal.SIGKILL
         assert run_queue(yard.repository) == "", f"seed {seed}"
         check_history(yard, remote)
-        assert git(yard.repository, "rev-parse", "HEAD") == git(remote, "rev-parse", "main")
-        assert git(yard.repository, "status", "--porcelain") == ""
+        assert git_line(yard.repository, "rev-parse", "HEAD") == git_line(remote, "rev-parse", "main")
+        assert git_line(yard.repository, "status", "--porcelain") == ""
 
 
 def test_a_checkout_that_a_killed_git_left_half_way_is_brought_to_its_end(yard: Yard, remote: Path) -> None:
@@ -366,9 +362,9 @@ def test_a_checkout_that_a_killed_git_left_half_way_is_brought_to_its_end(yard: 
     house = yard.open()
     target = find_target(house.site().home, house.settings)
     assert wait_for(fork(lambda: run_queue(yard.repository, kill_at("moved", 1)))) == -signal.SIGKILL
-    after = git(remote, "rev-parse", "main")
+    after = git_line(remote, "rev-parse", "main")
     (yard.repository / "one.txt").write_text("one")  # as far as it came
     assert forward_checkouts(house.site().home, target, yard.start, after) == []
     house.close()
-    assert git(yard.repository, "rev-parse", "HEAD") == after
-    assert git(yard.repository, "status", "--porcelain") == ""
+    assert git_line(yard.repository, "rev-parse", "HEAD") == after
+    assert git_line(yard.repository, "status", "--porcelain") == ""

@@ -2,25 +2,12 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
-
 import pytest
 
 from landlane.testing.repositories import git
 from tests.support.landing import Yard
 
-if TYPE_CHECKING:
-    from collections.abc import Iterator
-    from pathlib import Path
-
 pytestmark = pytest.mark.integration
-
-
-@pytest.fixture
-def yard(repository: Path) -> Iterator[Yard]:
-    found = Yard(repository)
-    yield found
-    found.close()
 
 
 def log(yard: Yard, form: str, *words: str) -> list[str]:

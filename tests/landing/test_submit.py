@@ -23,17 +23,9 @@ from landlane.testing.repositories import git
 from tests.support.landing import Yard
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
     from pathlib import Path
 
 pytestmark = pytest.mark.integration
-
-
-@pytest.fixture
-def yard(repository: Path) -> Iterator[Yard]:
-    found = Yard(repository)
-    yield found
-    found.close()
 
 
 def refused(yard: Yard, branch: str, agent: str = "ann") -> LandlaneError:

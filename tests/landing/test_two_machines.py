@@ -14,11 +14,13 @@ from typing import TYPE_CHECKING, Any
 import pytest
 
 from landlane.clock import read_boot_id
-from landlane.landing.records import get_landing, list_landings
+from landlane.landing.records import list_landings
 from landlane.platform import process_identity as processes
 from landlane.workspaces.records import list_workspaces
-from tests.support.killing import Yard, await_, fork, git, kill_at, leftover_refs, run_queue, wait_for
+from tests.support.git import git_line
+from tests.support.killing import Yard, fork, kill_at, leftover_refs, run_queue, wait_for
 from tests.support.shell import Shell
+from tests.support.waiting import wait_until
 
 if TYPE_CHECKING:
     from landlane.landing.model import Landing
@@ -58,7 +60,7 @@ def machines(
     seed = Yard(repository, remote=tmp_path / "remote.git", more=f'\n[repository]\nid = "{ID}"\n')
     made: list[Machine] = []
     for name in ("north", "south"):
-        git(tmp_path, "clone", "--quiet", str(tmp_path / "remote.git"), str(tmp_path / name / "shop"))
+        git_line(tmp_path, "clone", "--quiet", str(tmp_path / "remote.git"), str(tmp_path / name / "shop"))
         made.append(Machine(tmp_path / name / "shop", seed.tested_file, seed.start))
         made[-1].name = name
     return made[0], made[1]
@@ -86,14 +88,6 @@ def enter(machine: Machine, name: str) -> Landing:
         house.close()
 
 
-def look(machine: Machine, landing: Landing) -> Landing:
-    house = machine.open()
-    try:
-        return get_landing(house.context, landing.id)
-    finally:
-        house.close()
-
-
 def workspaces(machine: Machine) -> list[str]:
     house = machine.open()
     try:
@@ -107,12 +101,12 @@ def check_history(machine: Machine, remote: Path) -> None:
     house = machine.open()
     landed = [one for one in list_landings(house.context, ()) if one.state == "landed"]
     house.close()
-    lines = git(remote, "log", "--first-parent", "--reverse", "--format=%H %P", f"{machine.start}..main")
+    lines = git_line(remote, "log", "--first-parent", "--reverse", "--format=%H %P", f"{machine.start}..main")
     merged = [(line.split()[0], line.split()[2]) for line in lines.splitlines()]
     by_commit = {one.commit: one.head for one in landed}
     assert merged == [(commit, by_commit[commit]) for commit, _ in merged]
     assert len(merged) == len(landed)
-    assert git(remote, "rev-parse", "main^{tree}") in machine.tested
+    assert git_line(remote, "rev-parse", "main^{tree}") in machine.tested
 
 
 def test_one_machine_lands_what_was_submitted_on_the_other(
@@ -121,24 +115,24 @@ def test_one_machine_lands_what_was_submitted_on_the_other(
     north, south = machines
     ours = enter(stand(north), "ours")
     theirs = enter(stand(south), "theirs")
-    assert git(tmp_path / "remote.git", "for-each-ref", "refs/landlane/landing").count("\n") == 1
+    assert git_line(tmp_path / "remote.git", "for-each-ref", "refs/landlane/landing").count("\n") == 1
     assert run_queue(south.repository) == ""
-    assert [look(south, one).state for one in (ours, theirs)] == ["landed", "landed"]
+    assert [south.look(one).state for one in (ours, theirs)] == ["landed", "landed"]
     check_history(south, tmp_path / "remote.git")
     # What lies on the other machine is seen to there, when it is at work again.
-    assert [look(south, one).is_settled for one in (ours, theirs)] == [False, True]
+    assert [south.look(one).is_settled for one in (ours, theirs)] == [False, True]
     assert workspaces(south) == [ours.branch]
     assert Path(str(north.repository) + ".workspaces").joinpath(".").exists()
     stand(north)
     assert run_queue(north.repository) == ""
-    assert look(north, ours).is_settled
+    assert north.look(ours).is_settled
     assert workspaces(north) == []
     for machine in (north, south):
         assert leftover_refs(machine.repository) == []
-        tip = git(tmp_path / "remote.git", "rev-parse", "main")
-        assert git(machine.repository, "rev-parse", "HEAD") == tip
-        assert git(machine.repository, "status", "--porcelain") == ""
-        branches = git(machine.repository, "branch", "--list", "landlane/*")
+        tip = git_line(tmp_path / "remote.git", "rev-parse", "main")
+        assert git_line(machine.repository, "rev-parse", "HEAD") == tip
+        assert git_line(machine.repository, "status", "--porcelain") == ""
+        branches = git_line(machine.repository, "branch", "--list", "landlane/*")
         assert branches == ""
     assert leftover_refs(tmp_path / "remote.git") == []
 
@@ -152,8 +146,10 @@ def test_a_workspace_command_is_enough_to_close_what_landed_elsewhere(
     assert run_queue(south.repository) == ""
     shell = at(north, tmp_path)
     assert shell.ask("workspace", "list")["workspaces"] == []
-    assert git(north.repository, "branch", "--list", ours.branch) == ""
-    assert git(north.repository, "rev-parse", "HEAD") == git(tmp_path / "remote.git", "rev-parse", "main")
+    assert git_line(north.repository, "branch", "--list", ours.branch) == ""
+    assert git_line(north.repository, "rev-parse", "HEAD") == git_line(
+        tmp_path / "remote.git", "rev-parse", "main"
+    )
 
 
 def test_what_bounces_on_one_machine_is_kept_on_the_other(
@@ -164,15 +160,15 @@ def test_what_bounces_on_one_machine_is_kept_on_the_other(
     house = north.open()
     red = north.enter(house, "red", {"red.txt": "red"})
     house.close()
-    git(north.repository, "branch", "-D", "red")
+    git_line(north.repository, "branch", "-D", "red")
     stand(south)
     assert run_queue(south.repository) == ""
-    assert look(south, red).state == "bounced"
-    assert git(south.repository, "branch", "--list", "red") == ""
+    assert south.look(red).state == "bounced"
+    assert git_line(south.repository, "branch", "--list", "red") == ""
     assert leftover_refs(tmp_path / "remote.git") != []  # until its author's clone has it again
     stand(north)
     assert run_queue(north.repository) == ""
-    assert git(north.repository, "rev-parse", "red") == red.head
+    assert git_line(north.repository, "rev-parse", "red") == red.head
     assert leftover_refs(tmp_path / "remote.git") == []
 
 
@@ -186,14 +182,16 @@ def test_one_machine_goes_on_where_the_other_died(
     pid = fork(lambda: run_queue(north.repository, kill_at(step, 1), lease_ms=LEASE_MS))
     assert wait_for(pid) == -signal.SIGKILL
     stand(south)
-    await_(lambda: run_queue(south.repository) != "busy")
-    assert [look(south, one).state for one in entries] == ["landed", "landed"]
+    wait_until(lambda: run_queue(south.repository) != "busy")
+    assert [south.look(one).state for one in entries] == ["landed", "landed"]
     check_history(south, tmp_path / "remote.git")
     stand(north)
     assert run_queue(north.repository) == ""
     assert workspaces(north) == []
     assert leftover_refs(tmp_path / "remote.git") == leftover_refs(north.repository) == []
-    assert git(north.repository, "rev-parse", "HEAD") == git(tmp_path / "remote.git", "rev-parse", "main")
+    assert git_line(north.repository, "rev-parse", "HEAD") == git_line(
+        tmp_path / "remote.git", "rev-parse", "main"
+    )
 
 
 def test_runners_killed_on_both_machines_leave_exactly_what_the_queue_says(
@@ -212,19 +210,19 @@ def test_runners_killed_on_both_machines_leave_exactly_what_the_queue_says(
             pids.append(fork(lambda at=folder: run_queue(at, lease_ms=LEASE_MS)))
         for pid in pids:
             end_at = time.monotonic() + chance.uniform(0, 0.6)
-            await_(lambda at=end_at: time.monotonic() > at)
+            wait_until(lambda at=end_at: time.monotonic() > at)
             os.kill(pid, signal.SIGKILL)
             kills += wait_for(pid) == -signal.SIGKILL
         stand(machines[number % 2])
         folder = machines[number % 2].repository
-        await_(lambda at=folder: run_queue(at) != "busy")
-        assert {look(machines[0], one).state for one in entries} == {"landed"}, f"seed {seed}"
+        wait_until(lambda at=folder: run_queue(at) != "busy")
+        assert {machines[0].look(one).state for one in entries} == {"landed"}, f"seed {seed}"
         check_history(machines[0], tmp_path / "remote.git")
     for machine in machines:
         assert run_queue(stand(machine).repository) == ""
         assert leftover_refs(machine.repository) == []
-        tip = git(tmp_path / "remote.git", "rev-parse", "main")
-        assert git(machine.repository, "rev-parse", "HEAD") == tip
+        tip = git_line(tmp_path / "remote.git", "rev-parse", "main")
+        assert git_line(machine.repository, "rev-parse", "HEAD") == tip
     assert workspaces(machines[0]) == []
     assert leftover_refs(tmp_path / "remote.git") == []
 

@@ -18,3 +18,9 @@ pytest.importorskip("mcp", reason="the extra `mcp` is not installed")
 def repository(tmp_path: Path) -> Path:
     """A repository with two files."""
     return make_repository(tmp_path / "repository", files={"calc.py": "x = 1\n", "free.py": "y = 1\n"})
+
+
+@pytest.fixture(scope="module")
+def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """A repository with one file, for all tests of a module."""
+    return make_repository(tmp_path_factory.mktemp("module") / "repository", files={"calc.py": "x = 1\n"})

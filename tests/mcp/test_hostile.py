@@ -11,7 +11,6 @@ from hypothesis import strategies as st
 
 from landlane.mcp.arguments import read_arguments
 from landlane.mcp.tool_schemas import BY_NAME, TOOLS
-from landlane.testing.repositories import make_repository
 from tests.mcp.speaking import Speaker
 from tests.mcp.test_tools import landlane
 
@@ -69,11 +68,6 @@ BAD_CALLS: list[tuple[str, Any, str]] = [
     ("journal", {"since": "now"}, "BAD_ARGUMENTS"),
     ("journal", {"since": 2**80}, "BAD_ARGUMENTS"),
 ]
-
-
-@pytest.fixture(scope="module")
-def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    return make_repository(tmp_path_factory.mktemp("hostile") / "repository", files={"calc.py": "x = 1\n"})
 
 
 @pytest.fixture(scope="module")

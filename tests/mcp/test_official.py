@@ -12,7 +12,6 @@ from typing import TYPE_CHECKING, Any
 import pytest
 
 from landlane.mcp.tool_schemas import RESOURCES, TOOLS
-from landlane.testing.repositories import make_repository
 from tests.mcp.test_tools import landlane
 from tests.support.real_clients.client import NODE, clients_folder, program_of
 
@@ -61,11 +60,6 @@ def find(name: str) -> str:
 
 def node_environment() -> dict[str, str]:
     return {**os.environ, "PATH": f"{FOLDER / NODE}{os.pathsep}{os.environ['PATH']}"}
-
-
-@pytest.fixture(scope="module")
-def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    return make_repository(tmp_path_factory.mktemp("official") / "repository", files={"calc.py": "x = 1\n"})
 
 
 @pytest.fixture(scope="module")

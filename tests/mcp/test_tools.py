@@ -14,6 +14,7 @@ from landlane.gates.decide import answer
 from landlane.mcp.tool_schemas import INSTRUCTIONS, TOOLS
 from landlane.sessions.join import join
 from tests.mcp.speaking import MODERN, Speaker
+from tests.support.git import git
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -28,10 +29,6 @@ def landlane(folder: Path, *words: str) -> dict[str, Any]:
         [sys.executable, "-m", "landlane", *words, "--json"], cwd=folder, capture_output=True, text=True
     )
     return json.loads(done.stdout)
-
-
-def git(folder: Path, *words: str) -> None:
-    subprocess.run(["git", *words], cwd=folder, check=True, capture_output=True)
 
 
 @ERAS

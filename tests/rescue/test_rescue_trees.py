@@ -15,7 +15,8 @@ from hypothesis import strategies as st
 
 from landlane.git.untrusted_checkout import CLONE, WORKTREE
 from landlane.rescue.write_rescue import take_rescue
-from tests.support.rescue import Scene, git, picture
+from tests.support.git import git
+from tests.support.rescue import Scene, picture
 
 if TYPE_CHECKING:
     from landlane.git.untrusted_checkout import Place

@@ -23,7 +23,8 @@ from landlane.rescue.block_gc import without_gc
 from landlane.rescue.refs import drop_rescue, find_rescue, list_rescues, pack_rescues
 from landlane.rescue.restore import restore_rescue
 from landlane.rescue.write_rescue import take_rescue
-from tests.support.rescue import Scene, git, picture, tree_of
+from tests.support.git import git
+from tests.support.rescue import Scene, picture, tree_of
 from tests.support.sites import Background
 
 if TYPE_CHECKING:

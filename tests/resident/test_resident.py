@@ -27,7 +27,8 @@ from landlane.resident.messages import Garbled, Lost, ask, find_socket, hold, pa
 from landlane.resident.start import ensure_resident
 from tests.support.killing import Yard
 from tests.support.resident import Served, copy_package, give_up_privileges, in_child, is_alive
-from tests.support.shell import eventually, masked
+from tests.support.shell import masked
+from tests.support.waiting import wait_until
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -229,9 +230,9 @@ def test_killed_under_traffic_it_loses_nothing(stored: Served) -> None:
 @pytest.mark.promise("resident.one-serves", "Of several residents that start at once, exactly one serves.")
 def test_of_several_that_start_at_once_one_serves(served: Served) -> None:
     running = [served.outside.popen("resident", "--idle", "1m", "--json") for _ in range(4)]
-    eventually(lambda: sum(one.poll() is not None for one in running) == 3, 40)
+    wait_until(lambda: sum(one.poll() is not None for one in running) == 3, 40)
     [winner] = [one for one in running if one.poll() is None]
-    eventually(lambda: served.pid == winner.pid)  # it may not listen yet
+    wait_until(lambda: served.pid == winner.pid)  # it may not listen yet
     for one in running:
         if one is not winner:
             assert json.loads(one.communicate()[0]) == {"ok": True, "served": False}
@@ -265,7 +266,7 @@ def test_it_ends_when_nobody_needs_it_and_not_before(served: Served) -> None:
         held.recv(1)  # longer than it would be idle
     assert is_alive(pid)
     held.close()
-    eventually(lambda: not is_alive(pid))
+    wait_until(lambda: not is_alive(pid))
     assert not Path(path).exists()
     assert served.begin() == path
 
@@ -274,7 +275,7 @@ def test_it_ends_when_its_folder_goes_away(served: Served) -> None:
     served.begin()
     pid = served.pid
     shutil.rmtree(served.state)
-    eventually(lambda: not is_alive(pid))
+    wait_until(lambda: not is_alive(pid))
 
 
 def test_it_ends_when_the_package_is_upgraded(
@@ -287,7 +288,7 @@ def test_it_ends_when_the_package_is_upgraded(
     before = served.pid
     with (package / "landlane" / "errors.py").open("a") as file:
         file.write("# another release\n")
-    eventually(lambda: not is_alive(before))
+    wait_until(lambda: not is_alive(before))
     served.begin()
     assert served.pid not in (0, before)
     served.kill()
@@ -425,7 +426,7 @@ def test_a_caller_that_goes_away_leaves_the_line(served: Served) -> None:
     served.outside.await_waiter()
     waiting.kill()
     waiting.communicate()
-    eventually(lambda: served.outside.ask("status")["waiters"] == [])
+    wait_until(lambda: served.outside.ask("status")["waiters"] == [])
 
 
 def test_what_is_said_comes_as_it_is_said(served: Served) -> None:

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import os
-import shutil
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -13,23 +11,16 @@ from landlane.sandbox.bubblewrap import VARIABLE
 from landlane.sandbox.model import BUBBLEWRAP_LANDLOCK, LANDLOCK, Backend, Sandbox
 from landlane.sandbox.start import choose_backend
 from tests.sandbox.escapes import pick_backend
+from tests.support.bubblewrap import find_bubblewrap
 
 if TYPE_CHECKING:
     from collections.abc import Callable
-
-ROOT = Path(__file__).resolve().parents[2]
-
-
-def bubblewrap_for_tests() -> str:
-    """The system's own, or the one in .tools."""
-    unpacked = ROOT / ".tools" / "bubblewrap" / "usr" / "bin" / "bwrap"
-    return shutil.which("bwrap") or (str(unpacked) if os.access(unpacked, os.X_OK) else "")
 
 
 @pytest.fixture(autouse=True)
 def _bubblewrap(sealed_home: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     del sealed_home  # first: it takes our variables away
-    if found := bubblewrap_for_tests():
+    if found := find_bubblewrap():
         monkeypatch.setenv(VARIABLE, found)
 
 

@@ -8,14 +8,15 @@ import shutil
 import subprocess
 import sys
 import tempfile
+from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import pytest
 
 from landlane.sandbox.bubblewrap import VARIABLE
 from landlane.sandbox.model import BUBBLEWRAP_LANDLOCK, DESCRIPTORS, HELD, LANDLOCK
-from tests.sandbox.conftest import ROOT, bubblewrap_for_tests
 from tests.sandbox.escapes import ATTEMPTS, CONTROL, OLD_LANDLOCK, Attempt
+from tests.support.bubblewrap import find_bubblewrap
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -25,6 +26,7 @@ if TYPE_CHECKING:
 pytestmark = [pytest.mark.integration, pytest.mark.sandbox, pytest.mark.on_disk]
 
 NOBODY = 65534
+ROOT = Path(__file__).resolve().parents[2]
 AS_ROOT, AS_PLAIN_USER = "root", "plain user"
 SANDBOXES = ("worker", "ports", "tight")
 
@@ -51,7 +53,7 @@ def run_matrix(backend: str, sandbox: str, person: str) -> Matrix:
         **os.environ,
         "PYTHONPATH": str(ROOT / "src"),
         "HOME": place,
-        VARIABLE: bubblewrap_for_tests(),
+        VARIABLE: find_bubblewrap(),
     }
     environment.pop("GIT_CONFIG_GLOBAL", None)
     if user is not None:

@@ -30,6 +30,7 @@ from landlane.sandbox.model import LANDLOCK, NONE, Backend, Sandbox
 from landlane.sandbox.start import choose_backend, start_sandboxed
 from landlane.values import as_dict, replace
 from tests.sandbox.escapes import pick_backend
+from tests.support.waiting import wait_until
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
@@ -65,15 +66,8 @@ def neighbour(workspace: Path) -> Iterator[subprocess.Popen[bytes]]:
         process.kill()
 
 
-def wait_for(is_true: Callable[[], bool]) -> None:
-    give_up_at = time.monotonic() + WAIT_SECONDS
-    while not is_true():
-        assert time.monotonic() < give_up_at, "it did not happen"
-        time.sleep(0.01)
-
-
 def wait_for_files(workspace: Path, names: tuple[str, ...]) -> None:
-    wait_for(lambda: all((workspace / name).exists() for name in names))
+    wait_until(lambda: all((workspace / name).exists() for name in names))
 
 
 def living(workspace: Path) -> set[int]:
@@ -193,7 +187,7 @@ def test_a_record_is_enough_to_end_what_a_killed_starter_left(
     starter.kill()
     starter.wait()
     if backend.bwrap:  # the kernel ends what must not outlive its starter
-        wait_for(lambda: living(workspace) == {neighbour.pid})
+        wait_until(lambda: living(workspace) == {neighbour.pid})
     else:
         end_tree(Tree(**{**told, "root": Process(**told["root"])}))
 
@@ -284,7 +278,7 @@ def test_orphans_are_adopted_only_while_it_runs(
             continue
         child = start_sandboxed(["sh", "-c", leaves], make_sandbox(), cwd=str(workspace), backend=backend)
         wait_for_files(workspace, ("left", "orphan"))
-        wait_for(lambda: (workspace / "orphan").read_text().endswith("\n"))
+        wait_until(lambda: (workspace / "orphan").read_text().endswith("\n"))
         orphan = look_at(int((workspace / "orphan").read_text()))
         assert orphan is not None
         assert (orphan.parent == os.getpid()) == is_adopted

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import json
 import shutil
-import subprocess
 import sys
 import tempfile
 import zipfile
@@ -14,6 +13,7 @@ from typing import TYPE_CHECKING
 import pytest
 
 from landlane.sandbox.start import start_sandboxed
+from tests.support.git import git_line
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -40,19 +40,13 @@ def run(backend: Backend, make_sandbox: Callable[..., Sandbox], tmp_path: Path) 
     return run
 
 
-def git(folder: Path, *words: str) -> str:
-    return subprocess.run(
-        ["git", *words], cwd=folder, check=True, capture_output=True, text=True, timeout=30
-    ).stdout.strip()
-
-
 def test_git_works_in_a_clone_of_its_own(run: Callable[..., Ended], repository: Path, tmp_path: Path) -> None:
     workspace = tmp_path / "workspace"
-    git(tmp_path, "clone", "--quiet", "--shared", str(repository), str(workspace))
+    git_line(tmp_path, "clone", "--quiet", "--shared", str(repository), str(workspace))
     (repository / "theirs").write_text("theirs\n")
-    git(repository, "add", "theirs")
-    git(repository, "commit", "--quiet", "-m", "Theirs")
-    before = git(repository, "rev-parse", "main")
+    git_line(repository, "add", "theirs")
+    git_line(repository, "commit", "--quiet", "-m", "Theirs")
+    before = git_line(repository, "rev-parse", "main")
 
     ended = run("""
         git switch --quiet -c own
@@ -67,9 +61,9 @@ def test_git_works_in_a_clone_of_its_own(run: Callable[..., Ended], repository: 
     assert (ended.exit_code, ended.output.splitlines()) == (0, ["Two, again", "One", "Theirs", "Begin"]), (
         ended.trouble
     )
-    assert git(repository, "rev-parse", "main") == before
-    assert git(repository, "fetch", "--quiet", str(workspace), "own:refs/heads/own") == ""
-    assert git(repository, "log", "-1", "--format=%s", "own") == "Two, again"
+    assert git_line(repository, "rev-parse", "main") == before
+    assert git_line(repository, "fetch", "--quiet", str(workspace), "own:refs/heads/own") == ""
+    assert git_line(repository, "log", "-1", "--format=%s", "own") == "Two, again"
 
 
 def test_pip_installs_a_package_into_the_workspace(run: Callable[..., Ended], tmp_path: Path) -> None:

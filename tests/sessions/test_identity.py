@@ -8,7 +8,8 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from tests.support.shell import LANDLANE, Shell, eventually
+from tests.support.shell import LANDLANE, Shell
+from tests.support.waiting import wait_until
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -180,7 +181,7 @@ def test_a_registered_shell_whose_lease_ran_out_is_told_so_and_never_taken_for_t
         stderr=subprocess.STDOUT,
         text=True,
     ) as registered:
-        eventually(lambda: "claim.taken" in shell.kinds())
+        wait_until(lambda: "claim.taken" in shell.kinds())
         shell.pass_time(8)
         shell.ask("claim", "x", "--as", "bob", "--wait", "60s")
         told, _ = registered.communicate("go\n", timeout=60)

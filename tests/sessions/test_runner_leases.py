@@ -19,7 +19,8 @@ from landlane.sessions.runner_lease import (
     take_runner,
     wait_for_runner,
 )
-from tests.support.sites import MINUTE, SECOND, Background, wait_until
+from tests.support.sites import MINUTE, SECOND, Background
+from tests.support.waiting import wait_until
 
 if TYPE_CHECKING:
     from tests.support.sites import Agent, Site

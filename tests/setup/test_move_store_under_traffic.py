@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from tests.support.shell import eventually
+from tests.support.waiting import wait_until
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -44,7 +44,7 @@ class Workers:
                 self._processes.append(subprocess.Popen(command, cwd=shell.folder, stdout=file))
 
     def await_claims(self, count: int) -> None:
-        eventually(lambda: all(len(path.read_bytes().splitlines()) >= count for path in self._files))
+        wait_until(lambda: all(len(path.read_bytes().splitlines()) >= count for path in self._files))
 
     def end(self) -> tuple[dict[str, int], list[str]]:
         """What they were granted, and why they stopped."""

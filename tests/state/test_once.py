@@ -15,7 +15,8 @@ from landlane.processes.child import Ended
 from landlane.setup.rebuild_store import rebuild_store
 from landlane.state import once
 from landlane.state.once import Ran, RunCrashed, StillRunning
-from tests.support.sites import MINUTE, SQLITE_ONLY, Background, opened, wait_until
+from tests.support.sites import MINUTE, SQLITE_ONLY, Background, opened
+from tests.support.waiting import wait_until
 
 if TYPE_CHECKING:
     from collections.abc import Callable

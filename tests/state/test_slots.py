@@ -21,15 +21,8 @@ from landlane.state import slots
 from landlane.state.slot_kinds import Slot, SlotRefused, SlotTaken
 from landlane.testing.repositories import git
 from tests.state.crowd import ask_crowd
-from tests.support.sites import (
-    MINUTE,
-    SECOND,
-    SQLITE_ONLY,
-    Background,
-    let_time_pass,
-    opened,
-    wait_until,
-)
+from tests.support.sites import MINUTE, SECOND, SQLITE_ONLY, Background, let_time_pass, opened
+from tests.support.waiting import wait_until
 
 if TYPE_CHECKING:
     from pathlib import Path

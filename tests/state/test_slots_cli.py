@@ -12,7 +12,8 @@ from typing import TYPE_CHECKING
 import pytest
 
 from landlane.sessions.wait_queue import ALIVE_MS
-from tests.support.shell import eventually, fingerprint
+from tests.support.shell import fingerprint
+from tests.support.waiting import wait_until
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -327,7 +328,7 @@ def test_a_stopped_runner_takes_the_whole_command_with_it(shell: Shell) -> None:
         except FileNotFoundError:
             return True
 
-    eventually(is_gone)
+    wait_until(is_gone)
     assert shell.ask("once", "build", "--as", "bob", "--", "true", exit=130)["ran"] is False
 
 

@@ -18,7 +18,8 @@ from landlane.state.key_rules import VERSIONS_KEPT, State, StateStale
 from landlane.state.slot_kinds import SlotTaken
 from landlane.values import replace
 from tests.state.crowd import ask_crowd
-from tests.support.sites import MINUTE, SECOND, SQLITE_ONLY, Background, opened, wait_until
+from tests.support.sites import MINUTE, SECOND, SQLITE_ONLY, Background, opened
+from tests.support.waiting import wait_until
 
 if TYPE_CHECKING:
     from pathlib import Path

@@ -6,7 +6,8 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from tests.support.shell import eventually, fingerprint
+from tests.support.shell import fingerprint
+from tests.support.waiting import wait_until
 
 if TYPE_CHECKING:
     from tests.support.shell import Shell
@@ -172,7 +173,7 @@ def test_the_history_shows_each_version_with_its_writer(shell: Shell) -> None:
 def test_a_watcher_ends_with_the_change(shell: Shell) -> None:
     shell.ask("state", "set", "a", "1", "--as", "ann")
     with shell.start("state", "watch", "a", "--timeout", "40s", "--json") as watcher:
-        eventually(lambda: list((shell.state / "wake").glob("*")))
+        wait_until(lambda: list((shell.state / "wake").glob("*")))
         shell.ask("state", "set", "a", "2", "--expect", "1", "--as", "bob")
         answer = watcher.end(20).answer()
 

@@ -2,19 +2,18 @@
 
 from __future__ import annotations
 
-import os
-import pty
-import subprocess
 from typing import TYPE_CHECKING
 
 import pytest
 
-from tests.support.shell import LANDLANE, masked
+from tests.support.shell import at_terminal, masked
 
 if TYPE_CHECKING:
     from tests.support.shell import Shell
 
 pytestmark = pytest.mark.acceptance
+
+COLOURS = "xterm-256color"
 
 
 def test_claims_for_people(shell: Shell) -> None:
@@ -176,35 +175,11 @@ def test_nothing_is_coloured_where_nobody_looks(shell: Shell) -> None:
 def test_a_terminal_gets_colours_and_names_stay_whole(shell: Shell) -> None:
     shell.ask("claim", "app/[id]/[bold]:bug:.tsx", "--literal", "--as", "ann")
 
-    claims = at_terminal(shell, "claims")
-    refusal = at_terminal(shell, "claim", "app/**", "--as", "bob")
-    plain = at_terminal(shell.where(NO_COLOR="1"), "claim", "app/**", "--as", "bob")
+    _, claims = at_terminal(shell, "claims", TERM=COLOURS)
+    _, refusal = at_terminal(shell, "claim", "app/**", "--as", "bob", TERM=COLOURS)
+    _, plain = at_terminal(shell, "claim", "app/**", "--as", "bob", TERM=COLOURS, NO_COLOR="1")
 
     assert "\x1b[1m" in claims
     assert "app/[id]/[bold]:bug:.tsx" in claims
     assert "\x1b[31mlandlane:\x1b[0m" in refusal
     assert "landlane: app/**: another session holds it" in plain
-
-
-def at_terminal(shell: Shell, *words: str) -> str:
-    """What a person at a terminal sees."""
-    leader, follower = pty.openpty()
-    environment = {**os.environ, **shell.environment, "TERM": "xterm-256color"}
-    with subprocess.Popen(
-        [LANDLANE, *words],
-        cwd=shell.folder,
-        env=environment,
-        stdin=follower,
-        stdout=follower,
-        stderr=follower,
-    ) as process:
-        os.close(follower)
-        seen = b""
-        try:
-            while piece := os.read(leader, 65536):
-                seen += piece
-        except OSError:  # how Linux says that the last writer has gone
-            pass
-        os.close(leader)
-        process.wait(60)
-    return seen.decode()

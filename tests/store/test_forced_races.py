@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import os
-import threading
 import time
 from typing import TYPE_CHECKING
 
@@ -18,11 +17,12 @@ from landlane.errors import StoreTransient
 from landlane.sessions import join as sessions
 from landlane.sessions.secrets import SecretFiles
 from landlane.store.mirror import Mirror, read_journal
-from tests.support.sites import Background, Site, let_time_pass, wait_until
+from tests.support.pause import Pause
+from tests.support.sites import Background, Site, let_time_pass
 from tests.support.store_stress import Replay, all_entries
+from tests.support.waiting import wait_until
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterator
     from pathlib import Path
 
     from landlane.context import Context
@@ -31,15 +31,8 @@ if TYPE_CHECKING:
 pytestmark = [pytest.mark.simulation, pytest.mark.timeout(60)]
 
 
-@pytest.fixture
-def site(repository: Path, store: str) -> Iterator[Site]:
-    made = Site(repository, store)
-    yield made
-    made.close()
-
-
-def assert_journal_makes_sense(site: Site) -> None:
-    context = site.context()
+def assert_journal_makes_sense(live_site: Site) -> None:
+    context = live_site.context()
     replay = Replay().walk(all_entries(context.store))
     assert replay.trouble == []
     stored = context.store.view(lambda reading: reading.all("claims_all"))
@@ -47,9 +40,9 @@ def assert_journal_makes_sense(site: Site) -> None:
 
 
 def test_two_first_commands_under_one_name_share_its_session(
-    site: Site, monkeypatch: pytest.MonkeyPatch
+    live_site: Site, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    first, second = site.context(), site.context()
+    first, second = live_site.context(), live_site.context()
     load = SecretFiles.load
     joined: list[sessions.Joined] = []
 
@@ -69,9 +62,9 @@ def test_two_first_commands_under_one_name_share_its_session(
 
 
 def test_forgetting_the_secret_of_a_session_spares_that_of_its_successor(
-    site: Site, monkeypatch: pytest.MonkeyPatch
+    live_site: Site, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    leaving, joining = site.context(), site.context()
+    leaving, joining = live_site.context(), live_site.context()
     ann = sessions.join(leaving, "ann").session
     unlink = os.unlink
     successor: list[Background[sessions.Joined]] = []
@@ -87,27 +80,7 @@ def test_forgetting_the_secret_of_a_session_spares_that_of_its_successor(
     sessions.leave(leaving, ann)
     begun = successor[0].result()
     assert begun.session.generation == 2
-    assert sessions.join(site.context(), "ann").session.id == begun.session.id
-
-
-class Pause:
-    """Stops whoever comes by, once, until told to go on."""
-
-    def __init__(self, function: Callable[..., object]) -> None:
-        self._function = function
-        self._is_first = True
-        self.reached = threading.Event()
-        self._go_on = threading.Event()
-
-    def __call__(self, *arguments: object, **options: object) -> object:
-        if self._is_first:
-            self._is_first = False
-            self.reached.set()
-            assert self._go_on.wait(30)
-        return self._function(*arguments, **options)
-
-    def go_on(self) -> None:
-        self._go_on.set()
+    assert sessions.join(live_site.context(), "ann").session.id == begun.session.id
 
 
 def take(context: Context, session: sessions.Session, text: str, ttl_ms: int = 600_000) -> object:
@@ -116,9 +89,9 @@ def take(context: Context, session: sessions.Session, text: str, ttl_ms: int = 6
 
 
 def test_a_session_cannot_end_while_it_is_being_given_something(
-    site: Site, monkeypatch: pytest.MonkeyPatch
+    live_site: Site, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    taking, leaving = site.context(), site.context()
+    taking, leaving = live_site.context(), live_site.context()
     ann = sessions.join(taking, "ann").session
     pause = Pause(claims.judge)
     monkeypatch.setattr(claims, "judge", pause)
@@ -130,11 +103,13 @@ def test_a_session_cannot_end_while_it_is_being_given_something(
     pause.go_on()
     assert isinstance(granting.result(), Taken)
     assert left.result() == ("src/*.py",)
-    assert_journal_makes_sense(site)
+    assert_journal_makes_sense(live_site)
 
 
-def test_what_is_being_renewed_cannot_lapse_meanwhile(site: Site, monkeypatch: pytest.MonkeyPatch) -> None:
-    renewing, sweeping, looking = site.context(), site.context(), site.context()
+def test_what_is_being_renewed_cannot_lapse_meanwhile(
+    live_site: Site, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    renewing, sweeping, looking = live_site.context(), live_site.context(), live_site.context()
     ann = sessions.join(renewing, "ann").session
     bob = sessions.join(sweeping, "bob").session
     path = renewing.repository.pattern_of("src/a.py", "glob")
@@ -152,11 +127,11 @@ def test_what_is_being_renewed_cannot_lapse_meanwhile(site: Site, monkeypatch: p
     (again,) = renewed.result().granted
     assert isinstance(other.result(), Taken)
     assert again.token in {claim.token for claim in held.list_claims(looking)}
-    assert_journal_makes_sense(site)
+    assert_journal_makes_sense(live_site)
 
 
-def test_a_short_lease_taken_late_in_a_long_session_goes_to_the_next_agent(site: Site) -> None:
-    holder, other = site.context(), site.context()
+def test_a_short_lease_taken_late_in_a_long_session_goes_to_the_next_agent(live_site: Site) -> None:
+    holder, other = live_site.context(), live_site.context()
     ann = sessions.join(holder, "ann").session
     let_time_pass(holder.store, ann.lease_ms - 60_000)  # its session has a minute left
     assert isinstance(take(holder, ann, "src/a.py", 90_000), Taken)
@@ -164,7 +139,7 @@ def test_a_short_lease_taken_late_in_a_long_session_goes_to_the_next_agent(site:
     bob = sessions.join(other, "bob").session
     outcome = Background(lambda: take(other, bob, "src/a.py")).result(20)
     assert isinstance(outcome, Taken)
-    assert_journal_makes_sense(site)
+    assert_journal_makes_sense(live_site)
 
 
 def test_a_store_that_fails_after_the_commit_does_not_fail_the_claim(

@@ -12,8 +12,10 @@ from landlane.claims.model import Taken
 from landlane.ids import new_uuid
 from landlane.store.postgres.schema import connect
 from landlane.store.postgres.store import PostgresStore
-from landlane.testing.postgres_server import PostgresServer, PostgresUnavailable
-from tests.support.sites import Background, wait_until
+from landlane.testing.postgres_server import PostgresServer
+from tests.support.postgres import start_postgres
+from tests.support.sites import Background
+from tests.support.waiting import wait_until
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -26,11 +28,7 @@ pytestmark = [pytest.mark.integration, pytest.mark.postgres]
 
 @pytest.fixture
 def server() -> Iterator[PostgresServer]:
-    try:
-        running = PostgresServer.start(fsync=False)
-    except PostgresUnavailable as unavailable:
-        pytest.skip(f"no PostgreSQL: {unavailable.reason}")
-    with running:
+    with start_postgres() as running:
         yield running
 
 

@@ -14,11 +14,12 @@ import psycopg
 import pytest
 
 import landlane
-from landlane.errors import LandlaneError, StoreCorrupt, StoreError
+from landlane.errors import StoreCorrupt, StoreError
 from landlane.hook_entry import client_fast_path
 from landlane.store import schema_version
 from landlane.store.sqlite.schema import APPLICATION_ID
 from landlane.testing.repositories import open_context
+from tests.store.databases import facts_of, refusal, run_sql
 from tests.support.sites import POSTGRES_ONLY, SQLITE_ONLY, Background
 
 if TYPE_CHECKING:
@@ -27,20 +28,6 @@ if TYPE_CHECKING:
 pytestmark = pytest.mark.contract
 
 FIRST_EDITION = 0x494C434B  # the application id of the stores of an unpublished edition
-
-
-def run_sql(site: Site, *commands: str) -> None:
-    """Change the database as another program would."""
-    if site.is_postgres:
-        with psycopg.connect(site.place) as connection:
-            for command in commands:
-                connection.execute(command.encode())
-    else:
-        database = sqlite3.connect(site.place)
-        with database:
-            for command in commands:
-                database.execute(command)
-        database.close()
 
 
 def set_number(site: Site, number: int) -> None:
@@ -83,12 +70,6 @@ def schema_of(site: Site) -> object:
             "SELECT table_name, column_name, data_type FROM information_schema.columns"
             " WHERE table_schema = 'landlane' ORDER BY 1, ordinal_position"
         ).fetchall()
-
-
-def refusal(site: Site) -> LandlaneError:
-    with pytest.raises(LandlaneError) as caught:
-        site.context()
-    return caught.value
 
 
 # ------------------------------------------------------------------------------------------ another number
@@ -412,10 +393,6 @@ def next_version(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> int:
     monkeypatch.setattr(schema_version, "STABLE_SINCE", schema_version.STABLE_SINCE or now)
     monkeypatch.setattr(schema_version, "SCHEMA_VERSION", number)
     return number
-
-
-def facts_of(site: Site) -> dict[str, str]:
-    return {str(key): str(fact) for key, fact in site.rows("meta_all")}
 
 
 @pytest.mark.own_database

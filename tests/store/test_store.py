@@ -16,7 +16,7 @@ from typing import TYPE_CHECKING
 import psycopg
 import pytest
 
-from landlane.errors import LandlaneError, StoreCorrupt, StoreError, StoreTransient
+from landlane.errors import StoreCorrupt, StoreError, StoreTransient
 from landlane.journal import verify
 from landlane.sessions import join as sessions
 from landlane.settings.model import Settings
@@ -26,7 +26,9 @@ from landlane.store.lock_areas import areas_of
 from landlane.store.schema_version import READABLE_BY, SCHEMA_VERSION
 from landlane.store.sqlite.schema import APPLICATION_ID
 from landlane.testing.repositories import open_context
-from tests.support.sites import POSTGRES_ONLY, SQLITE_ONLY, Agent, Background, opened, wait_until
+from tests.store.databases import facts_of, refusal, run_sql
+from tests.support.sites import POSTGRES_ONLY, SQLITE_ONLY, Agent, Background, opened
+from tests.support.waiting import wait_until
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -35,32 +37,6 @@ if TYPE_CHECKING:
     from tests.support.sites import Site
 
 pytestmark = pytest.mark.contract
-
-
-def run_sql(site: Site, *commands: str) -> None:
-    """What another program may do to the database."""
-    if site.is_postgres:
-        with psycopg.connect(site.place, options="-c search_path=landlane") as connection:
-            for command in commands:
-                connection.execute(command.encode())
-    else:
-        database = sqlite3.connect(site.place)
-        with database:
-            for command in commands:
-                database.execute(command)
-        database.close()
-
-
-def facts_of(site: Site) -> dict[str, str]:
-    """What the store says of itself."""
-    return {str(key): str(fact) for key, fact in site.rows("meta_all")}
-
-
-def refusal(site: Site) -> LandlaneError:
-    """What opening the store says."""
-    with pytest.raises(LandlaneError) as caught:
-        site.context()
-    return caught.value
 
 
 def fingerprint(path: str) -> str:

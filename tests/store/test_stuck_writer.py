@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from tests.support.shell import eventually
+from tests.support.waiting import wait_until
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -76,6 +76,6 @@ def test_looking_goes_on_and_so_does_work_once_the_writer_is_gone(shell: Shell, 
 
     os.kill(stopped, signal.SIGKILL)
 
-    eventually(lambda: shell.run("claim", "after.py", "--as", "ann").exit == 0)
+    wait_until(lambda: shell.run("claim", "after.py", "--as", "ann").exit == 0)
     assert shell.holders() == {"before.py": "ann", "after.py": "ann"}
     assert shell.ask("journal", "--verify")["trouble"] == []

@@ -15,7 +15,8 @@ import pytest
 from landlane.app.open import open_house
 from landlane.store.journal_chain import Entry, check_chain
 from landlane.store.mirror import read_journal
-from landlane.testing.postgres_server import PostgresServer, PostgresUnavailable
+from landlane.testing.postgres_server import PostgresServer
+from tests.support.postgres import start_postgres
 from tests.support.store_stress import (
     Replay,
     Swarm,
@@ -56,11 +57,8 @@ pytestmark = [
 
 @pytest.fixture(scope="module")
 def server() -> Iterator[PostgresServer]:
-    try:
-        with PostgresServer.start(fsync=False) as running:
-            yield running
-    except PostgresUnavailable as problem:
-        pytest.skip(f"no PostgreSQL here: {problem.reason}")
+    with start_postgres() as running:
+        yield running
 
 
 @pytest.fixture

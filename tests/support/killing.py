@@ -9,7 +9,6 @@ from __future__ import annotations
 import os
 import shutil
 import signal
-import subprocess
 import time
 from typing import TYPE_CHECKING
 
@@ -19,7 +18,7 @@ from landlane.claims.model import EXCLUSIVE, Taken
 from landlane.claims.read import list_claims
 from landlane.landing.after_landing import is_shared
 from landlane.landing.queue import drain, start_running
-from landlane.landing.records import get_queue, list_landings
+from landlane.landing.records import get_landing, get_queue, list_landings
 from landlane.landing.submit import submit_branch
 from landlane.sessions import join as sessions
 from landlane.sessions.runner_lease import RunnerBusy
@@ -30,6 +29,8 @@ from landlane.tasks.pick import Picked, next_task
 from landlane.tasks.read import list_tasks
 from landlane.workspaces.open import open_workspace
 from landlane.workspaces.records import list_workspaces
+from tests.support.git import git_line
+from tests.support.waiting import wait_until
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
@@ -40,15 +41,6 @@ if TYPE_CHECKING:
     from landlane.sessions.model import Session
 
 LIMIT_SECONDS = 60.0
-
-
-def git(folder: Path | str, *words: str) -> str:
-    """What git says; it must not fail."""
-    done = subprocess.run(
-        ["git", *words], cwd=folder, check=False, capture_output=True, text=True, timeout=LIMIT_SECONDS
-    )
-    assert done.returncode == 0, f"git {' '.join(words)}: {done.stdout}{done.stderr}"
-    return done.stdout.strip()
 
 
 class Yard:
@@ -63,33 +55,41 @@ class Yard:
         check = f"{first}; test ! -e red.txt && git rev-parse 'HEAD^{{tree}}' >> {self.tested_file}"
         settings = f'[landing]\nresident = false\nchecks = [{{ name = "test", run = "{check}" }}]\n{more}'
         (repository / "landlane.toml").write_text(settings, encoding="utf-8")
-        git(repository, "add", "landlane.toml")
-        git(repository, "commit", "--quiet", "-m", "Settings")
+        git_line(repository, "add", "landlane.toml")
+        git_line(repository, "commit", "--quiet", "-m", "Settings")
         if remote is not None:
-            git(repository, "init", "--quiet", "--bare", str(remote))
-            git(repository, "remote", "add", "origin", str(remote))
-            git(repository, "push", "--quiet", "-u", "origin", "main")
-        self.start = git(repository, "rev-parse", "main")
+            git_line(repository, "init", "--quiet", "--bare", str(remote))
+            git_line(repository, "remote", "add", "origin", str(remote))
+            git_line(repository, "push", "--quiet", "-u", "origin", "main")
+        self.start = git_line(repository, "rev-parse", "main")
 
     def open(self) -> House:
         """The repository as a command opens it."""
         return open_house(str(self.repository))
 
+    def look(self, landing: Landing) -> Landing:
+        """Return the landing as it is stored now."""
+        house = self.open()
+        try:
+            return get_landing(house.context, landing.id)
+        finally:
+            house.close()
+
     def branch(self, name: str, files: dict[str, str], *, folder: str = "") -> str:
         """A branch with one commit; made in a worktree that goes away, or in a folder that stands on it."""
         place = folder or str(self.repository.parent / f"scratch-{name.replace('/', '-')}")
         if not folder:
-            git(self.repository, "worktree", "add", "--quiet", "-b", name, place, "main")
+            git_line(self.repository, "worktree", "add", "--quiet", "-b", name, place, "main")
         for path, text in files.items():
             full = os.path.join(place, path)
             os.makedirs(os.path.dirname(full), exist_ok=True)
             with open(full, "w", encoding="utf-8") as file:
                 file.write(text)
-        git(place, "add", ".")
-        git(place, "commit", "--quiet", "-m", f"Work on {name}")
-        head = git(place, "rev-parse", "HEAD")
+        git_line(place, "add", ".")
+        git_line(place, "commit", "--quiet", "-m", f"Work on {name}")
+        head = git_line(place, "rev-parse", "HEAD")
         if not folder:
-            git(self.repository, "worktree", "remove", "--force", place)
+            git_line(self.repository, "worktree", "remove", "--force", place)
         return head
 
     def enter(self, house: House, name: str, files: dict[str, str]) -> Landing:
@@ -121,17 +121,17 @@ class Yard:
     @property
     def tip(self) -> str:
         """Where the target is."""
-        return git(self.repository, "rev-parse", "main")
+        return git_line(self.repository, "rev-parse", "main")
 
     def check_target(self) -> None:
         """The target moved only forward, and only to what was tested."""
         tip = self.tip
         for before in self.tips[-1:]:
-            git(self.repository, "merge-base", "--is-ancestor", before, tip)
+            git_line(self.repository, "merge-base", "--is-ancestor", before, tip)
         self.tips.append(tip)
-        stood = git(self.repository, "reflog", "--format=%H", "main").splitlines()
+        stood = git_line(self.repository, "reflog", "--format=%H", "main").splitlines()
         for commit in {tip, *stood[: stood.index(self.start)]} - {self.start}:
-            tree = git(self.repository, "rev-parse", f"{commit}^{{tree}}")
+            tree = git_line(self.repository, "rev-parse", f"{commit}^{{tree}}")
             assert tree in self.tested, f"{commit} was never tested"
 
     def check_end(self, expected: dict[str, str]) -> None:
@@ -148,14 +148,14 @@ class Yard:
 
     def _check_history(self, landed: list[Landing]) -> None:
         form = "--format=%H %P"
-        lines = git(self.repository, "log", "--first-parent", form, f"{self.start}..main").splitlines()
+        lines = git_line(self.repository, "log", "--first-parent", form, f"{self.start}..main").splitlines()
         merged = {line.split()[0]: line.split()[2] for line in lines}
         assert merged == {one.commit: one.head for one in landed}
 
     def _check_nothing_left(self, house: House, found: list[Landing]) -> None:
         assert leftover_refs(self.repository) == []
-        assert git(self.repository, "status", "--porcelain") == ""
-        assert git(self.repository, "symbolic-ref", "HEAD") == "refs/heads/main"
+        assert git_line(self.repository, "status", "--porcelain") == ""
+        assert git_line(self.repository, "symbolic-ref", "HEAD") == "refs/heads/main"
         assert not [one for one in list_claims(house.context) if one.agent.startswith("landing-")]
         assert not get_queue(house.context, "main").move
         tasks = {task.id: task.state for task in list_tasks(house.context)}
@@ -164,14 +164,14 @@ class Yard:
         assert all(tasks[one.bounce_task] in ("ready", "reported", "active") for one in bounced), tasks
         live = {one.branch for one in list_workspaces(house.context)}
         assert not live & {one.branch for one in found if one.state == "landed"}
-        lines = git(self.repository, "worktree", "list", "--porcelain").splitlines()
+        lines = git_line(self.repository, "worktree", "list", "--porcelain").splitlines()
         places = [line for line in lines if line.startswith("worktree ")]
         assert len([place for place in places if "/.queue-" not in place]) == 1 + len(live), places
 
 
 def leftover_refs(folder: Path) -> list[str]:
     """What only stands while something is on its way."""
-    refs = git(folder, "for-each-ref", "--format=%(refname)", "refs/landlane").splitlines()
+    refs = git_line(folder, "for-each-ref", "--format=%(refname)", "refs/landlane").splitlines()
     return [ref for ref in refs if "/moving/" in ref or "/landing/" in ref]
 
 
@@ -258,14 +258,6 @@ def wait_for(pid: int, seconds: float = LIMIT_SECONDS) -> int:
         time.sleep(0.005)
 
 
-def await_(is_so: Callable[[], object], seconds: float = 30.0) -> None:
-    """Look again and again until it is so; give up in the end."""
-    give_up_at = time.monotonic() + seconds
-    while not is_so():
-        assert time.monotonic() < give_up_at, f"not so after {seconds} s"
-        time.sleep(0.01)
-
-
 def is_stopped(pid: int) -> bool:
     """Whether a process has been stopped by a signal."""
     return _state_of(pid) == "T"
@@ -281,7 +273,7 @@ def stop_outside_the_store(place: str, pids: list[int]) -> None:
     for _ in range(50):
         for pid in pids:
             os.kill(pid, signal.SIGSTOP)
-        await_(lambda: all(_state_of(pid) in "TZ" for pid in pids))  # a signal arrives when it is next on
+        wait_until(lambda: all(_state_of(pid) in "TZ" for pid in pids))  # a signal arrives when it is next on
         if lock_holder(place) is None:
             return
         for pid in pids:
@@ -310,3 +302,21 @@ def steps_of(folder: Path) -> Iterator[tuple[str, int]]:
     run_queue(folder, seen.append)
     for index, name in enumerate(seen):
         yield name, seen[: index + 1].count(name)
+
+
+def killed_after(step: str, work: Callable[[Callable[[str], None]], object]) -> None:
+    """Do something in a process of its own that is killed right after this step."""
+
+    def die(name: str) -> None:
+        if name == step:
+            os.kill(os.getpid(), signal.SIGKILL)
+
+    child = os.fork()
+    if not child:
+        try:
+            work(die)
+        finally:
+            os._exit(0)
+    _, status = os.waitpid(child, 0)
+    assert os.WIFSIGNALED(status), f"there is no step {step}"
+    assert os.WTERMSIG(status) == signal.SIGKILL

@@ -5,7 +5,6 @@ from __future__ import annotations
 import os
 import shutil
 import stat
-import subprocess
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -13,26 +12,13 @@ from landlane.git.untrusted_checkout import CLONE, WORKTREE, Place
 from landlane.rescue.restore import RestoredFiles, restore_rescue
 from landlane.rescue.write_rescue import take_rescue
 from landlane.values import value
+from tests.support.git import git
 
 if TYPE_CHECKING:
     from landlane.rescue.refs import Rescue
 
 IGNORED = "*.ignored\nignored/\n"
 STATE = ("MERGE_HEAD", "MERGE_MSG", "CHERRY_PICK_HEAD", "REVERT_HEAD", "ORIG_HEAD", "BISECT_LOG", "logs/HEAD")
-
-
-def git(folder: Path | str, *arguments: str, is_checked: bool = True, stdin: bytes | None = None) -> str:
-    """Run git as a person would."""
-    done = subprocess.run(
-        ["git", "-c", "protocol.file.allow=always", *arguments],
-        cwd=folder,
-        input=stdin,
-        capture_output=True,
-        timeout=60,
-        env={**os.environ, "GIT_OPTIONAL_LOCKS": "0", "GIT_EDITOR": "true"},
-    )
-    assert not is_checked or not done.returncode, (arguments, done.stderr.decode("utf-8", "replace"))
-    return done.stdout.decode("utf-8", "surrogateescape")
 
 
 @value

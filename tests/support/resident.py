@@ -15,7 +15,9 @@ from typing import TYPE_CHECKING
 import landlane
 from landlane.resident.messages import Garbled, Lost, ask, find_socket, pack, told_of
 from landlane.resident.start import ensure_resident
-from tests.support.shell import Ended, Shell, eventually
+from tests.support.processes import is_alive
+from tests.support.shell import Ended, Shell
+from tests.support.waiting import wait_until
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -84,7 +86,7 @@ class Served:
         pid = self.pid
         if pid:
             os.kill(pid, signal.SIGKILL)
-            eventually(lambda: not is_alive(pid))
+            wait_until(lambda: not is_alive(pid))
 
 
 class Module(Shell):
@@ -111,14 +113,6 @@ class Module(Shell):
             stdout=subprocess.PIPE,
             stderr=subprocess.PIPE,
         )
-
-
-def is_alive(pid: int) -> bool:
-    """Whether a process runs; one that is dead and not yet buried does not."""
-    try:
-        return Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()[0] not in "ZX"
-    except OSError:
-        return False
 
 
 def in_child(work: Callable[[], object]) -> str:

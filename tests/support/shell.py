@@ -15,14 +15,14 @@ import re
 import sqlite3
 import subprocess
 import sys
-import time
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Self
 
 from tests.support.command_server import Forked, can_fork
+from tests.support.waiting import wait_until
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Mapping
+    from collections.abc import Mapping
     from types import TracebackType
 
 LANDLANE = str(Path(sys.executable).with_name("landlane"))
@@ -129,7 +129,7 @@ class Shell:
             with contextlib.closing(sqlite3.connect(f"file:{self.state}/store.db?mode=ro", uri=True)) as db:
                 return bool(db.execute("SELECT count(*) FROM waiters").fetchone()[0])
 
-        eventually(has_waiter)
+        wait_until(has_waiter)
 
     def pass_time(self, seconds: float) -> None:
         """Let time pass for every command that starts from now on: the store's clock is put forward."""
@@ -254,14 +254,6 @@ def at_terminal(shell: Shell, *words: str, **environment: str) -> tuple[int, str
         pass  # that is how a terminal ends
     os.close(master)
     return process.wait(60), said.decode().replace("\r\n", "\n")
-
-
-def eventually(is_so: Callable[[], object], seconds: float = 60.0) -> None:
-    """Look again and again until it is so; give up in the end."""
-    give_up_at = time.monotonic() + seconds
-    while not is_so():
-        assert time.monotonic() < give_up_at, f"not so after {seconds} s"
-        time.sleep(0.02)
 
 
 def fingerprint(folder: Path) -> dict[str, str]:

@@ -6,7 +6,6 @@ Each agent has a context of its own, as each process has: its own connection to 
 from __future__ import annotations
 
 import threading
-import time
 from contextlib import contextmanager
 from typing import TYPE_CHECKING, Any, Generic, TypeVar, cast
 
@@ -28,6 +27,7 @@ from landlane.sessions import join as sessions
 from landlane.sessions.worker_sessions import join_hands
 from landlane.testing.fake_clock import FakeClock
 from landlane.testing.repositories import open_context
+from tests.support.waiting import wait_until
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
@@ -297,14 +297,6 @@ class Background(Generic[T]):
         if self._error is not None:
             raise self._error
         return self._done[0]
-
-
-def wait_until(is_so: Callable[[], bool], seconds: float = WAIT_SECONDS) -> None:
-    """Look again and again until it is so; give up in the end."""
-    give_up_at = time.monotonic() + seconds
-    while not is_so():
-        assert time.monotonic() < give_up_at, f"not so after {seconds} s"
-        time.sleep(0.005)
 
 
 def let_time_pass(store: Store, milliseconds: int) -> None:

@@ -15,7 +15,7 @@ from landlane.tasks.model import NewTask
 from landlane.workspaces import close as closing
 from landlane.workspaces import open as workspaces
 from landlane.workspaces import records
-from tests.support.rescue import git
+from tests.support.git import git
 
 if TYPE_CHECKING:
     from collections.abc import Callable

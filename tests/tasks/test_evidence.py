@@ -19,7 +19,8 @@ from landlane.tasks import pick as picking
 from landlane.tasks.model import NewTask
 from landlane.testing.repositories import git
 from landlane.values import replace
-from tests.support.sites import Agent, Background, Site, opened, outlive_lease, wait_until
+from tests.support.sites import Agent, Background, Site, opened, outlive_lease
+from tests.support.waiting import wait_until
 from tests.support.work_queue import add
 
 if TYPE_CHECKING:

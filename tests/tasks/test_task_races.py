@@ -9,7 +9,6 @@ import subprocess
 import sys
 import threading
 from pathlib import Path
-from typing import TYPE_CHECKING
 
 import pytest
 
@@ -18,11 +17,9 @@ from landlane.tasks import add as task_adding
 from landlane.tasks import change as tasks
 from landlane.tasks import dependencies, finish, return_lapsed
 from landlane.tasks.model import NewTask
+from tests.support.pause import Pause
 from tests.support.sites import Background, Site
 from tests.support.work_queue import add, end, state, take, take_nothing
-
-if TYPE_CHECKING:
-    from collections.abc import Callable
 
 ROOT = Path(__file__).resolve().parents[2]
 PROCESSES = 64
@@ -67,23 +64,6 @@ def test_no_two_active_tasks_ever_have_overlapping_paths(repository: Path, store
 # ------------------------------------------------------------------------------ forced interleavings
 
 
-class Pause:
-    """Stops the first who comes by until told to go on."""
-
-    def __init__(self, function: Callable[..., object]) -> None:
-        self._function = function
-        self._is_first = True
-        self.reached = threading.Event()
-        self.go_on = threading.Event()
-
-    def __call__(self, *arguments: object, **options: object) -> object:
-        if self._is_first:
-            self._is_first = False
-            self.reached.set()
-            assert self.go_on.wait(30)
-        return self._function(*arguments, **options)
-
-
 def test_who_begins_to_wait_for_a_task_that_ends_just_now_is_not_left_waiting(
     live_site: Site, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -96,7 +76,7 @@ def test_who_begins_to_wait_for_a_task_that_ends_just_now_is_not_left_waiting(
     assert pause.reached.wait(30)
     adding = Background(lambda: add(bob, "b", after=["T1"]))
     adding.join(0.3)
-    pause.go_on.set()
+    pause.go_on()
     assert ending.result().state == "done"
     adding.result()
     assert state(live_site, "T2") == "ready"
@@ -114,7 +94,7 @@ def test_what_is_dropped_while_its_owner_vanishes_stays_dropped(
     assert pause.reached.wait(30)
     dropping = Background(lambda: tasks.drop_task(bob.context, bob.session, "T1", "no"))
     dropping.join(0.3)
-    pause.go_on.set()
+    pause.go_on()
     leaving.result()
     dropping.result()
     assert state(live_site, "T1") == "dropped"

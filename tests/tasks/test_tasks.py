@@ -16,16 +16,8 @@ from landlane.tasks import pick as picking
 from landlane.tasks import read as tasks_read
 from landlane.tasks.model import NewTask
 from landlane.values import replace
-from tests.support.sites import (
-    MINUTE,
-    SECOND,
-    Agent,
-    Background,
-    Site,
-    let_time_pass,
-    outlive_lease,
-    wait_until,
-)
+from tests.support.sites import MINUTE, SECOND, Agent, Background, Site, let_time_pass, outlive_lease
+from tests.support.waiting import wait_until
 from tests.support.work_queue import add, end, state, take, take_nothing, task_kinds, try_to_add
 
 pytestmark = pytest.mark.contract

@@ -8,7 +8,8 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from tests.support.shell import Shell, eventually, fingerprint
+from tests.support.shell import Shell, fingerprint
+from tests.support.waiting import wait_until
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -241,7 +242,7 @@ def test_next_wakes_while_it_waits(shell: Shell, how: str) -> None:
         shell.ask("task", "add", "x", "--after", "T1")
     wakes = shell.state / "wake"
     with shell.start("next", "--wait", "40s", "--as", "bob", "--json") as waiting:
-        eventually(lambda: wakes.exists() and list(wakes.iterdir()))
+        wait_until(lambda: wakes.exists() and list(wakes.iterdir()))
         if how == "released":
             shell.ask("release", "--all", "--as", "ann")
         elif how == "done":
@@ -256,7 +257,7 @@ def test_next_wakes_while_it_waits(shell: Shell, how: str) -> None:
 def test_a_waiting_next_ends_on_a_signal_and_leaves_nothing_behind(shell: Shell) -> None:
     wakes = shell.state / "wake"
     with shell.start("next", "--wait", "40s", "--as", "bob", "--json") as waiting:
-        eventually(lambda: wakes.exists() and list(wakes.iterdir()))
+        wait_until(lambda: wakes.exists() and list(wakes.iterdir()))
         waiting.signal(signal.SIGTERM)
         assert waiting.end().exit == 128 + signal.SIGTERM
     assert list(wakes.iterdir()) == []

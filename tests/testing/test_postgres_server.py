@@ -7,7 +7,6 @@ import shutil
 import subprocess
 import sys
 import tempfile
-import time
 from pathlib import Path
 from typing import TYPE_CHECKING
 from urllib.parse import parse_qs, urlsplit
@@ -21,9 +20,10 @@ from landlane.testing.postgres_server import (
     PostgresUnavailable,
     program_folders,
 )
+from tests.support.waiting import wait_until
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterator
+    from collections.abc import Iterator
 
 pytestmark = [pytest.mark.integration, pytest.mark.postgres]
 
@@ -81,13 +81,6 @@ def is_running(pid: int) -> bool:
     stat = Path(f"/proc/{pid}/stat")
     # A zombie is gone; who reaps it is the business of whoever runs as process 1.
     return not (stat.exists() and stat.read_text().rpartition(")")[2].split()[0] == "Z")
-
-
-def wait_until(is_so: Callable[[], bool]) -> None:
-    give_up_at = time.monotonic() + WAIT_SECONDS
-    while not is_so():
-        assert time.monotonic() < give_up_at, f"not so after {WAIT_SECONDS} s"
-        time.sleep(0.01)
 
 
 def spawn_python(script: str, **environment: str) -> subprocess.Popen[str]:

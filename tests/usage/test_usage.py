@@ -27,7 +27,8 @@ from landlane.usage.import_records import import_usage
 from landlane.usage.model import PRICED, REPORTED
 from landlane.usage.period import Period
 from landlane.values import as_dict
-from tests.support.sites import MINUTE, SECOND, SQLITE_ONLY, Background, granted, opened, wait_until
+from tests.support.sites import MINUTE, SECOND, SQLITE_ONLY, Background, granted, opened
+from tests.support.waiting import wait_until
 
 if TYPE_CHECKING:
     from landlane.tasks.attempt_model import Attempt

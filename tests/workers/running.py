@@ -13,7 +13,8 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from landlane.processes.tree import MARK
-from tests.support.shell import LANDLANE, Shell, eventually
+from tests.support.shell import LANDLANE, Shell
+from tests.support.waiting import wait_until
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Mapping
@@ -107,7 +108,7 @@ class Works:
         return {one["id"]: one["state"] for one in self.shell.ask("task", "list")["tasks"]}
 
     def wait_for(self, task_id: str, *states: str) -> None:
-        eventually(lambda: self.states()[task_id] in states)
+        wait_until(lambda: self.states()[task_id] in states)
 
     def text(self, path: str) -> str:
         """What the target branch has at a path."""
@@ -127,7 +128,7 @@ class Works:
 
     def check_clean(self) -> None:
         """Nothing is left: no process, claim, workspace, scratch, session, half-done record."""
-        eventually(lambda: self.workers_running() == [])
+        wait_until(lambda: self.workers_running() == [])
         assert self.shell.ask("claims")["claims"] == []
         assert [one["id"] for one in self.shell.ask("workspace", "list")["workspaces"]] == []
         # What an earlier attempt committed and was not used stays on its branch: it may be worth looking at.
@@ -175,7 +176,7 @@ def kill_all(pids: Iterable[int]) -> None:
     killed = list(pids)
     for pid in killed:
         os.kill(pid, signal.SIGKILL)
-    eventually(lambda: all(_has_ended(pid) for pid in killed))
+    wait_until(lambda: all(_has_ended(pid) for pid in killed))
 
 
 def _has_ended(pid: int) -> bool:

@@ -24,8 +24,8 @@ from landlane.values import as_dict, replace
 from landlane.workers import attempt_resources, finish_attempt, supervisor
 from landlane.workers.recover_attempts import is_orphaned
 from tests.support.killing import fork, stop_outside_the_store, wait_for
-from tests.support.shell import eventually
 from tests.support.sites import let_time_pass
+from tests.support.waiting import wait_until
 from tests.workers.running import Works, work_on
 
 if TYPE_CHECKING:
@@ -117,7 +117,7 @@ def test_t29_what_a_killed_owner_had_is_taken_up_by_an_idle_pool(works: Works) -
         later={2: {"append": {"a.txt": "by another\n"}}},
     )
     first = works.begin("--workers", "1")
-    eventually(lambda: bool(works.workers_running()))
+    wait_until(lambda: bool(works.workers_running()))
     idle = works.begin("--until-empty", command="worker")
 
     for pid in [*works.keepers(first), first.pid]:
@@ -140,14 +140,14 @@ def test_t30_a_sleeper_that_wakes_up_writes_nothing(repository: Path) -> None:
         later={2: {"append": {"a.txt": "of the other\n"}}},
     )
     first = works.begin("--workers", "1")
-    eventually(lambda: bool(works.workers_running()))
+    wait_until(lambda: bool(works.workers_running()))
     asleep = [*works.keepers(first), *works.workers_running(), first.pid]
     stop_outside_the_store(str(works.root / ".git" / "landlane" / "store.db"), asleep)
     try:
         context = open_context(works.root)
         let_time_pass(context.store, LEASE_MS)
         context.store.close()
-        eventually(lambda: works.states()[task] == "ready", seconds=60)
+        wait_until(lambda: works.states()[task] == "ready", seconds=60)
         works.run()
         tip = works.git("rev-parse", "main")
     finally:

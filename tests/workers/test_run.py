@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from tests.support.shell import eventually
+from tests.support.waiting import wait_until
 from tests.workers.running import LIMIT_SECONDS, Works, interrupt, stop
 
 pytestmark = [pytest.mark.acceptance, pytest.mark.soak, pytest.mark.sandbox]
@@ -130,7 +130,7 @@ def test_what_does_not_fit_waits(repository: Path) -> None:
 
     process = works.begin("--json")
     for count in (2, 1):  # two have it at the same time, however late one of them begins
-        eventually(lambda count=count: len(_held_up(works)) == count)
+        wait_until(lambda count=count: len(_held_up(works)) == count)
         for folder in _held_up(works):
             (folder / "go").touch()
     answer = json.loads(process.communicate(timeout=LIMIT_SECONDS)[0])
@@ -160,7 +160,7 @@ def test_ctrl_c_once_drains(works: Works) -> None:
     script = {"run": f"{UNTIL_LET_GO}; echo x > a.txt"}
     first = works.add("Take a while", "a.txt", script=script)
     process = works.begin("--workers", "1")
-    eventually(lambda: bool(_held_up(works)))
+    wait_until(lambda: bool(_held_up(works)))
     second = works.edit("Not begun", "b.txt")
 
     said = interrupt(process)
@@ -179,7 +179,7 @@ def test_ctrl_c_once_drains(works: Works) -> None:
 def test_ctrl_c_twice_stops_and_nothing_is_lost(works: Works) -> None:
     task = works.add("Write, then take long", "a.txt", script={"run": "echo half > a.txt; sleep 60"})
     process = works.begin()
-    eventually(lambda: any((folder / "a.txt").exists() for folder in _workspaces(works)))
+    wait_until(lambda: any((folder / "a.txt").exists() for folder in _workspaces(works)))
 
     stop(process, times=2)
 
@@ -193,7 +193,7 @@ def test_sigterm_stops(works: Works) -> None:
     task = works.edit("Take long", "a.txt", seconds=60)
     process = works.begin()
     works.wait_for(task, "active")
-    eventually(lambda: bool(works.workers_running()))
+    wait_until(lambda: bool(works.workers_running()))
 
     stop(process, signal.SIGTERM)
 

@@ -31,7 +31,7 @@ from landlane.workers.model import Glance, RunWish
 from landlane.workers.orchestrator import Orchestrator
 from landlane.workers.supervisor import Keeper
 from tests.support.killing import fork, wait_for
-from tests.support.shell import eventually
+from tests.support.waiting import wait_until
 from tests.workers.running import Works, kill_all, stop, work_on
 
 if TYPE_CHECKING:
@@ -305,7 +305,7 @@ def test_a_keeper_has_ended_when_its_process_has_and_not_when_it_falls_silent() 
         assert child.stdin is not None
         assert child.stderr is not None
         fork = Forked(ours)
-        eventually(lambda: fork.read() == [] and fork.pid == child.pid)
+        wait_until(lambda: fork.read() == [] and fork.pid == child.pid)
 
         child.stdin.write(b"\n")
         child.stdin.flush()
@@ -404,7 +404,7 @@ def test_a_stop_ends_the_tests_of_a_landing_too(works: Works) -> None:
     works.git("commit", "--quiet", "--all", "-m", "Test for long")
     task = works.edit("Be tested for long", "a.txt")
     process = works.begin()
-    eventually(lambda: pid.exists() and pid.read_text().strip().isdigit(), seconds=60)
+    wait_until(lambda: pid.exists() and pid.read_text().strip().isdigit(), seconds=60)
 
     said = stop(process, times=2)
 
@@ -425,11 +425,11 @@ def test_nothing_of_a_check_lives_on(works: Works) -> None:
     works.run()
     works.edit("Be killed while it is proved", "b.txt", check=f"echo $$ > {late}; exec sleep 60")
     process = works.begin()
-    eventually(lambda: late.exists() and late.read_text().strip().isdigit(), seconds=60)
+    wait_until(lambda: late.exists() and late.read_text().strip().isdigit(), seconds=60)
 
     kill_all([*works.keepers(process), process.pid])
     process.communicate(timeout=30)
     works.shell.run("doctor", "--fix")
 
     for pid in [*pids.read_text().split(), late.read_text()]:
-        eventually(lambda one=int(pid): not os.path.exists(f"/proc/{one}"))
+        wait_until(lambda one=int(pid): not os.path.exists(f"/proc/{one}"))

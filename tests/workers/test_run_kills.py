@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from tests.support.shell import eventually
+from tests.support.waiting import wait_until
 from tests.workers.running import Works, kill_all
 
 if TYPE_CHECKING:
@@ -28,7 +28,7 @@ SEED = int(os.environ.get("LANDLANE_SEED", "11"))
 def test_a_killed_orchestrator_is_followed_by_one_that_waits_for_what_goes_on(works: Works) -> None:
     task = works.edit("Take a while", "a.txt", seconds=2)
     process = works.begin()
-    eventually(lambda: bool(works.workers_running()))
+    wait_until(lambda: bool(works.workers_running()))
 
     works.kill(process)
     answer = works.run()
@@ -46,7 +46,7 @@ def test_a_killed_keeper_takes_its_worker_along_and_the_task_is_tried_again(work
         later={2: {"append": {"a.txt": "second\n"}}},
     )
     process = works.begin()
-    eventually(lambda: bool(works.workers_running()))
+    wait_until(lambda: bool(works.workers_running()))
 
     os.kill(works.keepers(process)[0], signal.SIGKILL)
     process.communicate(timeout=60)
@@ -60,7 +60,7 @@ def test_a_killed_keeper_takes_its_worker_along_and_the_task_is_tried_again(work
 def test_a_killed_helper_is_replaced(works: Works) -> None:
     tasks = [works.edit(f"Say {number}", f"{number}.txt", seconds=0.5) for number in range(3)]
     process = works.begin("--workers", "1")
-    eventually(lambda: bool(works.workers_running()))
+    wait_until(lambda: bool(works.workers_running()))
 
     os.kill(works.helpers(process)[0], signal.SIGKILL)
     process.communicate(timeout=60)
@@ -78,7 +78,7 @@ def test_everything_killed_at_once_is_cleared_up_by_the_next(works: Works) -> No
         later={2: {"append": {"a.txt": "second\n"}}},
     )
     process = works.begin()
-    eventually(lambda: bool(works.workers_running()))
+    wait_until(lambda: bool(works.workers_running()))
     keepers = works.keepers(process)
 
     os.kill(process.pid, signal.SIGSTOP)  # so that it clears nothing up meanwhile
@@ -110,16 +110,16 @@ def test_a_worker_of_another_pid_is_not_mistaken(works: Works) -> None:
     """What a killed keeper leaves is told by pid and start time: a process that got its pid is left alone."""
     task = works.edit("Take long", "a.txt", seconds=60)
     process = works.begin()
-    eventually(lambda: bool(works.workers_running()))
+    wait_until(lambda: bool(works.workers_running()))
     bystander = subprocess.Popen(["sleep", "60"])
     try:
         kill_all([*works.keepers(process), process.pid])
         process.communicate(timeout=30)
         works.shell.run("doctor", "--fix")
-        eventually(lambda: works.workers_running() == [])
+        wait_until(lambda: works.workers_running() == [])
 
         assert bystander.poll() is None
-        eventually(lambda: works.states()[task] == "ready")
+        wait_until(lambda: works.states()[task] == "ready")
     finally:
         bystander.kill()
         bystander.wait()

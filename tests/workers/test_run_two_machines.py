@@ -18,9 +18,9 @@ from psycopg.conninfo import conninfo_to_dict
 
 from landlane.testing.postgres_server import PostgresServer
 from landlane.testing.repositories import open_context
-from tests.support.killing import git
-from tests.support.shell import eventually
+from tests.support.git import git_line
 from tests.support.sites import let_time_pass
+from tests.support.waiting import wait_until
 from tests.workers.running import Works
 
 if TYPE_CHECKING:
@@ -143,14 +143,14 @@ def machines(
     )
     assert through != url
     seed = Works(repository, more=f'[repository]\nid = "{ID}"\n{getattr(request, "param", "")}')
-    git(repository, "clone", "--quiet", "--bare", str(repository), str(tmp_path / "remote.git"))
+    git_line(repository, "clone", "--quiet", "--bare", str(repository), str(tmp_path / "remote.git"))
     first = tmp_path / "first"
     first.mkdir()
     (first / "sitecustomize.py").write_text(ELSEWHERE)
     made: list[Works] = []
     for name, place in (("north", url), ("south", through)):
         folder = tmp_path / name / "shop"
-        git(tmp_path, "clone", "--quiet", str(tmp_path / "remote.git"), str(folder))
+        git_line(tmp_path, "clone", "--quiet", str(tmp_path / "remote.git"), str(folder))
         works = Works.there(folder)
         works.shell = seed.shell.at(folder).where(
             MACHINE=name, PYTHONPATH=str(first), LANDLANE_STORE=place, LANDLANE_AGENT=f"lead-{name}"
@@ -169,8 +169,8 @@ def test_both_machines_work_off_one_queue(machines: tuple[Works, Works]) -> None
 
     assert [one.returncode for one in both] == [0, 0]
     assert {north.task(task)["attempt"] for task in tasks} == {1}
-    git(north.root, "fetch", "--quiet")
-    names = git(north.root, "ls-tree", "--name-only", "origin/main").split()
+    git_line(north.root, "fetch", "--quiet")
+    names = git_line(north.root, "ls-tree", "--name-only", "origin/main").split()
     assert {f"{number}.txt" for number in range(6)} <= set(names)
     assert south.shell.ask("claims")["claims"] == []
 
@@ -189,7 +189,7 @@ def test_who_is_cut_off_loses_its_task_and_can_do_no_harm(
         later={2: {"append": {"a.txt": "of the north\n"}}},
     )
     away = south.begin("--workers", "1")
-    eventually(lambda: bool(south.workers_running()), seconds=60)
+    wait_until(lambda: bool(south.workers_running()), seconds=60)
 
     cable.cut()
     context = open_context(north.root, north.shell.environment["LANDLANE_STORE"], repository_id=ID)
@@ -201,12 +201,12 @@ def test_who_is_cut_off_loses_its_task_and_can_do_no_harm(
     away.communicate(timeout=120)
 
     assert north.states()[task] == "done"
-    git(north.root, "fetch", "--quiet")
-    assert git(north.root, "show", "origin/main:a.txt") == "of the north"
+    git_line(north.root, "fetch", "--quiet")
+    assert git_line(north.root, "show", "origin/main:a.txt") == "of the north"
     assert north.task(task)["attempt"] == 2
     assert north.shell.ask("claims")["claims"] == []
     south.run()
-    eventually(lambda: south.workers_running() == [])
+    wait_until(lambda: south.workers_running() == [])
     assert [one["id"] for one in south.shell.ask("workspace", "list")["workspaces"]] == []
 
 
@@ -245,8 +245,8 @@ def test_work_of_one_machine_is_reviewed_and_landed_by_another(machines: tuple[W
 
     assert south.states() == {task: "done", reviewers["id"]: "done"}
     assert [south.task(one)["attempt"] for one in south.states()] == [1, 1]
-    git(south.root, "fetch", "--quiet")
-    assert git(south.root, "show", "origin/main:a.txt") == "Say so"
+    git_line(south.root, "fetch", "--quiet")
+    assert git_line(south.root, "show", "origin/main:a.txt") == "Say so"
     assert pins_in_remote(south) == []
     north.run()
     for one in machines:

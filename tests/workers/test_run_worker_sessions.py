@@ -8,7 +8,8 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from tests.support.shell import at_terminal, eventually
+from tests.support.shell import at_terminal
+from tests.support.waiting import wait_until
 from tests.workers.running import Works, stop
 
 if TYPE_CHECKING:
@@ -68,8 +69,8 @@ HAND_OVER = "landlane handoff T1 --to bob --next 'go on' --json; sleep 30"
 def run_until_handed_over(works: Works) -> None:
     """Run until the worker that handed its task over has ended."""
     process = works.begin()
-    eventually(lambda: works.shell.run("handoff", "show", "T1").exit == 0)
-    eventually(lambda: works.keepers(process) == [])
+    wait_until(lambda: works.shell.run("handoff", "show", "T1").exit == 0)
+    wait_until(lambda: works.keepers(process) == [])
     stop(process)
 
 

@@ -10,7 +10,6 @@ import sys
 import threading
 import time
 from pathlib import Path
-from typing import TYPE_CHECKING
 
 import pytest
 
@@ -20,22 +19,12 @@ from landlane.git.remove_checkout import going_name
 from landlane.landing.after_landing import _close  # pyright: ignore[reportPrivateUsage]
 from landlane.rescue.restore import restore
 from landlane.rescue.save import saved_work
-from tests.support.rescue import git
+from tests.support.git import git
 from tests.support.workspaces import KINDS, Squatter, Yard, commit_file, is_whole
-
-if TYPE_CHECKING:
-    from collections.abc import Iterator
 
 pytestmark = pytest.mark.integration
 
 kinds = pytest.mark.parametrize("kind", KINDS)
-
-
-@pytest.fixture
-def yard(repository: Path) -> Iterator[Yard]:
-    yard = Yard(repository)
-    yield yard
-    yard.end()
 
 
 def bring_back(yard: Yard, rescue: str) -> Path:

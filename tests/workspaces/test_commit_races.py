@@ -12,7 +12,8 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from tests.support.shell import LANDLANE, Shell, eventually
+from tests.support.shell import LANDLANE, Shell
+from tests.support.waiting import wait_until
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -185,7 +186,7 @@ def test_a_commit_that_is_killed_in_a_hook_is_in_nobodys_way(shell: Shell, is_wh
         start_new_session=True,
         stderr=subprocess.DEVNULL,
     )
-    eventually((shell.folder / ".git" / "begun").exists)
+    wait_until((shell.folder / ".git" / "begun").exists)
     (os.killpg if is_whole_group else os.kill)(killed.pid, signal.SIGKILL)
     killed.wait(10)
     hook.unlink()

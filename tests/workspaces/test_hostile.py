@@ -7,7 +7,6 @@ import os
 import shutil
 import stat
 from pathlib import Path
-from typing import TYPE_CHECKING
 
 import pytest
 
@@ -16,11 +15,8 @@ from landlane.git.create_checkout import bring_back
 from landlane.git.remove_checkout import going_name, private_git_dir, remove_tree
 from landlane.rescue.restore import restore
 from landlane.rescue.save import saved_work
-from tests.support.rescue import git
+from tests.support.git import git
 from tests.support.workspaces import KINDS, Yard, commit_file, is_whole
-
-if TYPE_CHECKING:
-    from collections.abc import Iterator
 
 pytestmark = pytest.mark.integration
 
@@ -35,13 +31,6 @@ WAYS = (
     "empty folder",
     "pipe",
 )
-
-
-@pytest.fixture
-def yard(repository: Path) -> Iterator[Yard]:
-    yard = Yard(repository)
-    yield yard
-    yard.end()
 
 
 def replace_git_dir(yard: Yard, path: Path, way: str) -> None:

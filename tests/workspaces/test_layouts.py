@@ -10,7 +10,7 @@ import pytest
 
 from landlane.errors import RepositoryError
 from landlane.rescue.restore import restore
-from tests.support.rescue import git
+from tests.support.git import git
 from tests.support.workspaces import KINDS, Yard, commit_file, is_whole
 
 if TYPE_CHECKING:
@@ -19,13 +19,6 @@ if TYPE_CHECKING:
 pytestmark = pytest.mark.integration
 
 kinds = pytest.mark.parametrize("kind", KINDS)
-
-
-@pytest.fixture
-def yard(repository: Path) -> Iterator[Yard]:
-    yard = Yard(repository)
-    yield yard
-    yard.end()
 
 
 @pytest.fixture

@@ -12,7 +12,7 @@ from landlane.errors import Held, LandlaneError
 from landlane.state.slots import list_slots
 from landlane.tasks.change import block_task
 from landlane.workspaces.environment import shell_environment
-from tests.support.rescue import git
+from tests.support.git import git
 from tests.support.workspaces import KINDS, Yard
 
 if TYPE_CHECKING:

@@ -6,7 +6,6 @@ import shutil
 import subprocess
 import threading
 from pathlib import Path
-from typing import TYPE_CHECKING
 
 import pytest
 
@@ -17,24 +16,14 @@ from landlane.tasks.change import block_task, drop_task, fail_task
 from landlane.tasks.pick import resume_task
 from landlane.tasks.read import get_task
 from landlane.tasks.wait_for_task import wait_for_task
-from tests.support.rescue import git
+from tests.support.git import git
 from tests.support.workspaces import KINDS, Yard, add_remote, advance, commit_file
-
-if TYPE_CHECKING:
-    from collections.abc import Iterator
 
 pytestmark = pytest.mark.integration
 
 CROWD = 16
 
 kinds = pytest.mark.parametrize("kind", KINDS)
-
-
-@pytest.fixture
-def yard(repository: Path) -> Iterator[Yard]:
-    yard = Yard(repository)
-    yield yard
-    yard.end()
 
 
 def in_threads(count: int, work: object) -> list[BaseException | None]:

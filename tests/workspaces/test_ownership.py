@@ -15,12 +15,10 @@ from landlane.tasks.change import block_task
 from landlane.values import as_dict
 from landlane.workspaces import close as closing
 from landlane.workspaces import disk_space, records, recover
-from tests.support.rescue import git
+from tests.support.git import git
 from tests.support.workspaces import KINDS, Yard, commit_file
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
-
     from landlane.workspaces.model import Workspace
 
 pytestmark = pytest.mark.integration
@@ -37,13 +35,6 @@ disk_floor = "1GB"
 
 class CutOff(Exception):
     """The process ends here."""
-
-
-@pytest.fixture
-def yard(repository: Path) -> Iterator[Yard]:
-    yard = Yard(repository)
-    yield yard
-    yard.end()
 
 
 def leave_half_way(yard: Yard, workspace: Workspace, state: str, **process: object) -> None:

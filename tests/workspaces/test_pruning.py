@@ -14,24 +14,15 @@ from landlane.tasks.change import drop_task
 from landlane.workspaces import close as closing
 from landlane.workspaces import prune, records, recover
 from landlane.workspaces.locate import find_workspace
-from tests.support.rescue import git
+from tests.support.git import git
 from tests.support.workspaces import KINDS, Squatter, Yard, add_remote, commit_file
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
-
     from landlane.workspaces.model import Workspace
 
 pytestmark = pytest.mark.integration
 
 MANY = 20
-
-
-@pytest.fixture
-def yard(repository: Path) -> Iterator[Yard]:
-    yard = Yard(repository)
-    yield yard
-    yard.end()
 
 
 def finish(yard: Yard, number: int, kind: str) -> Workspace:

@@ -12,7 +12,8 @@ from landlane.claims import take as claims
 from landlane.claims.model import Taken
 from landlane.errors import Held, LandlaneError, NotAllowed
 from landlane.workspaces import stash as stashes
-from tests.support.rescue import git, tree_of
+from tests.support.git import git
+from tests.support.rescue import tree_of
 from tests.support.workspaces import KINDS, Yard, commit_file
 
 if TYPE_CHECKING:

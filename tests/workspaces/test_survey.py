@@ -7,7 +7,6 @@ import shutil
 import subprocess
 from collections import namedtuple
 from pathlib import Path
-from typing import TYPE_CHECKING
 
 import pytest
 
@@ -15,11 +14,8 @@ from landlane.claims import take as claims
 from landlane.claims.model import Taken
 from landlane.workspaces import disk_space
 from landlane.workspaces import survey as surveying
-from tests.support.rescue import git
+from tests.support.git import git
 from tests.support.workspaces import KINDS, Squatter, Yard, commit_file
-
-if TYPE_CHECKING:
-    from collections.abc import Iterator
 
 pytestmark = pytest.mark.integration
 
@@ -31,13 +27,6 @@ CACHES = """
 caches = ["target", "build/cache"]
 disk_floor = "1GB"
 """
-
-
-@pytest.fixture
-def yard(repository: Path) -> Iterator[Yard]:
-    yard = Yard(repository)
-    yield yard
-    yard.end()
 
 
 def claim(yard: Yard, pattern: str, agent: str = "ann") -> None:

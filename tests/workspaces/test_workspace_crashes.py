@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import os
-import signal
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -16,7 +14,8 @@ from landlane.rescue.restore import restore
 from landlane.rescue.save import saved_work
 from landlane.workspaces import close as closing
 from landlane.workspaces import recover
-from tests.support.rescue import git
+from tests.support.git import git
+from tests.support.killing import killed_after
 from tests.support.workspaces import KINDS, Squatter, Yard, commit_file
 
 if TYPE_CHECKING:
@@ -61,24 +60,6 @@ def yard(repository: Path) -> Iterator[Yard]:
     yard.settings(SETTINGS)
     yield yard
     yard.end()
-
-
-def killed_after(step: str, work: Callable[[Callable[[str], None]], object]) -> None:
-    """Do something in a process of its own that is killed right after this step."""
-
-    def die(name: str) -> None:
-        if name == step:
-            os.kill(os.getpid(), signal.SIGKILL)
-
-    child = os.fork()
-    if not child:
-        try:
-            work(die)
-        finally:
-            os._exit(0)
-    _, status = os.waitpid(child, 0)
-    assert os.WIFSIGNALED(status), f"there is no step {step}"
-    assert os.WTERMSIG(status) == signal.SIGKILL
 
 
 def open_in_child(repository: Path, task: str, kind: str) -> Callable[[Callable[[str], None]], object]:

@@ -26,6 +26,8 @@ pytestmark = pytest.mark.contract
 
 @pytest.fixture
 def yard(repository: Path, store: str) -> Iterator[Yard]:
+    """A fresh repository on each kind of store."""
+    del store  # the repository points to it
     yard = Yard(repository)
     yield yard
     yard.end()

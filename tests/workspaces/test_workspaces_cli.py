@@ -9,8 +9,8 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from tests.support.rescue import git
-from tests.support.shell import eventually
+from tests.support.git import git
+from tests.support.waiting import wait_until
 from tests.support.workspaces import KINDS, add_remote, advance, commit_file
 
 if TYPE_CHECKING:
@@ -237,7 +237,7 @@ def test_saving_and_restoring_by_hand(shell: Shell) -> None:
 def lapse(shell: Shell, agent: str, *words: str) -> None:
     """Claim for the shortest time, and wait until it is over."""
     shell.ask("claim", *words, "--ttl", "1s", "--as", agent)
-    eventually(lambda: not shell.ask("claims")["claims"])
+    wait_until(lambda: not shell.ask("claims")["claims"])
 
 
 @pytest.mark.promise(
@@ -289,7 +289,7 @@ def test_an_opening_that_is_stopped_leaves_nothing(shell: Shell) -> None:
     task = add_task(shell)
 
     with shell.start("workspace", "open", task, "--as", "ann") as running:
-        eventually((shell.folder.with_name("repository.workspaces") / "started").exists)
+        wait_until((shell.folder.with_name("repository.workspaces") / "started").exists)
         running.signal(15)
         assert running.end().exit == 143
 

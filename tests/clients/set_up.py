@@ -1,0 +1,23 @@
+"""A real client in a repository that `landlane init` set up."""
+
+from __future__ import annotations
+
+import json
+from typing import TYPE_CHECKING, Any
+
+from tests.support.real_clients import Codex
+
+if TYPE_CHECKING:
+    from tests.support.real_clients import Client, World
+
+
+def set_up(world: World, client: Client) -> Client:
+    """Protect the world's repository; Codex runs hooks as its user trusts them, not by its bypass."""
+    world.settle(client)
+    world.call("landlane", "init", "--yes", "--client", client.name)
+    return Codex(bypass_trust=False) if client.name == "codex" else client
+
+
+def ask(world: World, *words: str) -> dict[str, Any]:
+    """Run a command in the world and return its answer."""
+    return json.loads(world.call("landlane", *words, "--json", check=False).stdout)

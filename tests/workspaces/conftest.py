@@ -1,0 +1,21 @@
+"""A repository in which agents open and close workspaces."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+import pytest
+
+from tests.support.workspaces import Yard
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+    from pathlib import Path
+
+
+@pytest.fixture
+def yard(repository: Path) -> Iterator[Yard]:
+    """A fresh repository; agents that still run are ended with the test."""
+    yard = Yard(repository)
+    yield yard
+    yard.end()
