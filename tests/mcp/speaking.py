@@ -2,11 +2,14 @@
 
 from __future__ import annotations
 
+import io
 import json
 import os
 import subprocess
-import sys
-from typing import TYPE_CHECKING, Any, Self
+from typing import IO, TYPE_CHECKING, Any, Self
+
+from tests.support.command_server import Forked, can_fork
+from tests.support.shell import LANDLANE
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -34,18 +37,27 @@ class Speaker:
         *arguments: str,
         version: str = "2025-11-25",
         environment: Mapping[str, str] | None = None,
+        is_started: bool = False,
     ) -> None:
+        """Fork the server from an interpreter that has the SDK imported, or start it as a client does."""
         self.version = version
         self.notes: list[dict[str, Any]] = []
         self._number = 0
-        self.process = subprocess.Popen(
-            [sys.executable, "-m", "landlane", "mcp", *arguments],
-            cwd=folder,
-            env={**os.environ, **(environment or {})},
-            stdin=subprocess.PIPE,
-            stdout=subprocess.PIPE,
-            stderr=subprocess.PIPE,
-        )
+        words = [LANDLANE, "mcp", *arguments]
+        around = {**os.environ, **(environment or {})}
+        if not is_started and can_fork(around):
+            forked = Forked(words, str(folder), around, b"")
+            self.process: Forked | subprocess.Popen[bytes] = forked
+            self._stdin, self._stdout = forked.take_stdin(), io.BufferedReader(forked.stdout)
+            self._stderr: IO[bytes] = forked.stderr
+            return
+        pipe = subprocess.PIPE
+        started = subprocess.Popen(words, cwd=folder, env=around, stdin=pipe, stdout=pipe, stderr=pipe)
+        assert started.stdin is not None
+        assert started.stdout is not None
+        assert started.stderr is not None
+        self.process = started
+        self._stdin, self._stdout, self._stderr = started.stdin, started.stdout, started.stderr
 
     def __enter__(self) -> Self:
         self.open()
@@ -64,10 +76,9 @@ class Speaker:
         return said
 
     def say(self, message: Any) -> None:
-        assert self.process.stdin is not None
         text = message if isinstance(message, str) else json.dumps(message)
-        self.process.stdin.write(text.encode("utf-8", "surrogatepass") + b"\n")
-        self.process.stdin.flush()
+        self._stdin.write(text.encode("utf-8", "surrogatepass") + b"\n")
+        self._stdin.flush()
 
     def send(self, method: str, params: Any = None, **meta: Any) -> int:
         """Send a request; tells its number."""
@@ -81,10 +92,13 @@ class Speaker:
         self.say({"jsonrpc": "2.0", "id": self._number, "method": method, "params": given})
         return self._number
 
+    def hear_next(self) -> dict[str, Any]:
+        """The next message, whatever it is."""
+        return json.loads(self._stdout.readline())
+
     def hear(self, number: int) -> dict[str, Any]:
         """The answer to a request; what comes in between is kept in `notes`."""
-        assert self.process.stdout is not None
-        while line := self.process.stdout.readline():
+        while line := self._stdout.readline():
             message = json.loads(line)
             if message.get("id") == number and "method" not in message:
                 return message
@@ -107,17 +121,14 @@ class Speaker:
 
     def end(self) -> str:
         """Close our end, and tell what the server said on its stderr."""
-        assert self.process.stdin is not None
-        if not self.process.stdin.closed:
-            self.process.stdin.close()
+        if not self._stdin.closed:
+            self._stdin.close()
         self.process.wait(30)
-        assert self.process.stderr is not None
-        return self.process.stderr.read().decode()
+        return self._stderr.read().decode()
 
     def close(self) -> None:
         try:
             self.end()
         finally:
-            for pipe in (self.process.stdin, self.process.stdout, self.process.stderr):
-                if pipe is not None:
-                    pipe.close()
+            for pipe in (self._stdin, self._stdout, self._stderr):
+                pipe.close()

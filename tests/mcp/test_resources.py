@@ -28,10 +28,9 @@ def read(speaker: Speaker, name: str) -> str:
 
 def hear_updates(speaker: Speaker, wanted: set[str]) -> list[dict[str, Any]]:
     """Read notifications until all of these resources were told of."""
-    assert speaker.process.stdout is not None
     found: list[dict[str, Any]] = []
     while wanted - {str(one["params"].get("uri")) for one in found}:
-        found.append(json.loads(speaker.process.stdout.readline()))
+        found.append(speaker.hear_next())
     return found
 
 
@@ -70,8 +69,7 @@ def test_in_the_modern_era_one_listens(repository: Path) -> None:
     with Speaker(repository, "--as", "ann", version=MODERN) as ann, Speaker(repository, "--as", "bob") as bob:
         wished = {"notifications": {"resourceSubscriptions": ["landlane://tasks", "landlane://claims"]}}
         ann.send("subscriptions/listen", wished)
-        assert ann.process.stdout is not None
-        assert "acknowledged" in json.loads(ann.process.stdout.readline())["method"]
+        assert "acknowledged" in ann.hear_next()["method"]
         bob.call("claim", paths=["calc.py"])
         landlane(repository, "task", "add", "Say y", "--as", "lead")
         notes = hear_updates(ann, {"landlane://tasks", "landlane://claims"})

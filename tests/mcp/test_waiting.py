@@ -28,10 +28,8 @@ def test_who_waits_hears_for_whom_and_gets_it_when_it_is_free(repository: Path, 
         ann.call("claim", paths=["calc.py"])
         call = {"name": "claim", "arguments": {"paths": ["calc.py"], "wait": 40}}
         number = bob.send("tools/call", call, progressToken="p1")
-        assert bob.process.stdout is not None
-        import json
 
-        note = json.loads(bob.process.stdout.readline())
+        note = bob.hear_next()
         assert note["method"] == "notifications/progress"
         assert note["params"]["progressToken"] == "p1"
         assert "ann" in note["params"]["message"]
@@ -69,8 +67,7 @@ def test_who_cancels_a_wait_does_not_get_the_claim_behind_its_back(repository: P
         ann.call("claim", paths=["calc.py"])
         call = {"name": "claim", "arguments": {"paths": ["calc.py"], "wait": 40}}
         number = bob.send("tools/call", call, progressToken=1)
-        assert bob.process.stdout is not None
-        bob.process.stdout.readline()  # it stands in line now
+        bob.hear_next()  # it stands in line now
         bob.say(
             {
                 "jsonrpc": "2.0",

@@ -24,7 +24,7 @@ from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
-    from typing import NoReturn
+    from typing import BinaryIO, NoReturn
 
 # Read now: the sealed home of a test takes the variable away.
 STARTS = bool(os.environ.get("LANDLANE_TEST_STARTS"))
@@ -32,6 +32,8 @@ STARTS = bool(os.environ.get("LANDLANE_TEST_STARTS"))
 _AT_START = ("PYTHON", "LC_", "LANG", "COVERAGE_PROCESS")
 _STATUS = struct.Struct("=id")
 _MOST_FILES = 256
+# What a command imports, beyond what most do; imported when it is asked for, and kept.
+_NEEDED = {"mcp": ("landlane.mcp.server", "landlane.mcp.stdio")}
 
 
 def can_fork(environment: Mapping[str, str]) -> bool:
@@ -72,13 +74,20 @@ class Forked:
         except ProcessLookupError:  # it has ended already
             self._watch = -1
 
+    def take_stdin(self) -> BinaryIO:
+        """Write to it from now on, instead of `communicate`; for a command that was given `stdin`."""
+        feed, self._feed = self._feed, -1
+        return os.fdopen(feed, "wb", buffering=0)
+
     def poll(self) -> int | None:
         if self.returncode is None and select.select([self._line], [], [], 0)[0]:
             self.wait()
         return self.returncode
 
-    def wait(self) -> int:
+    def wait(self, timeout: float | None = None) -> int:
         if self.returncode is None:
+            if not select.select([self._line], [], [], timeout)[0]:
+                raise subprocess.TimeoutExpired(self.args, timeout or 0)
             status, self.cpu_seconds = _STATUS.unpack(self._receive(_STATUS.size))
             self.returncode = os.waitstatus_to_exitcode(status)
             self._line.close()
@@ -162,13 +171,15 @@ class _Server:
     """The warm interpreter, and the socket over which it is asked."""
 
     def __init__(self) -> None:
-        self.environment = dict(os.environ)
+        # As in the sealed home of a test, also when the first who asks is a fixture outside of it.
+        self.environment = {**os.environ, "LC_ALL": "C.UTF-8"}
         self._line, theirs = socket.socketpair()
         self._guard = threading.Lock()
         self._process = subprocess.Popen(
             [sys.executable, "-P", __file__, str(theirs.fileno())],
             stdin=subprocess.DEVNULL,
             stdout=subprocess.DEVNULL,
+            env=self.environment,
             pass_fds=[theirs.fileno()],
             cwd="/",
         )
@@ -246,17 +257,20 @@ def _fork(line: socket.socket, length: int, files: list[int]) -> int:
     body = b""
     while len(body) < length:
         body += line.recv(length - len(body))
+    words, folder, environment = json.loads(body)
+    for name in _NEEDED.get(words[1], ()) if len(words) > 1 else ():
+        with contextlib.suppress(ImportError):
+            __import__(name)
     pid = os.fork()
     if pid == 0:
         try:
-            _be_command(body, files)
+            _be_command(words, folder, environment, files)
         finally:
             os._exit(70)
     return pid
 
 
-def _be_command(body: bytes, files: list[int]) -> NoReturn:
-    words, folder, environment = json.loads(body)
+def _be_command(words: list[str], folder: str, environment: dict[str, str], files: list[int]) -> NoReturn:
     for number, file in enumerate(files[1:]):
         os.dup2(file, number)
     os.closerange(3, _MOST_FILES)
