@@ -46,6 +46,8 @@ DATE = "2026-01-02T03:04:05+00:00"
 # A run in the background or under nohup ignores these, and would hand that down to every command it starts.
 signal.signal(signal.SIGINT, signal.default_int_handler)
 signal.signal(signal.SIGHUP, signal.SIG_DFL)
+# Else every command that a test starts would compile what was edited since the set-up.
+os.environ.pop("PYTHONDONTWRITEBYTECODE", None)
 
 _numbers = itertools.count()
 

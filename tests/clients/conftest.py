@@ -3,14 +3,19 @@
 from __future__ import annotations
 
 import os
+import subprocess
 from typing import TYPE_CHECKING
 
 import pytest
 
+from tests.support.command_server import Forked, can_fork
 from tests.support.real_clients import CLIENTS, World, clients_folder, program_of
+from tests.support.real_clients.environment import CALL_SECONDS
+from tests.support.shell import LANDLANE
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterator
+    from collections.abc import Callable, Iterator, Mapping
+    from pathlib import Path
 
     from tests.support.real_clients import Client
 
@@ -48,8 +53,41 @@ def need() -> Callable[[str], Client]:
     return find_client
 
 
+class QuickWorld(World):
+    """A world in which Node.js compiles a client once, and our own commands are forked."""
+
+    def __init__(self, compiled: Path) -> None:
+        super().__init__(clients=FOLDER)
+        self._compiled = compiled
+
+    def environment(self, home: str = "home") -> dict[str, str]:
+        return {**super().environment(home), "NODE_COMPILE_CACHE": str(self._compiled)}
+
+    def call(
+        self,
+        *words: str,
+        home: str = "home",
+        cwd: Path | None = None,
+        environment: Mapping[str, str] | None = None,
+        check: bool = True,
+        seconds: float = CALL_SECONDS,
+    ) -> subprocess.CompletedProcess[str]:
+        given = {**self.environment(home), **(environment or {})}
+        # `init` may start a client, which must find no network.
+        if words[0] != "landlane" or words[1] == "init" or not can_fork(given):
+            return super().call(
+                *words, home=home, cwd=cwd, environment=environment, check=check, seconds=seconds
+            )
+        forked = Forked([LANDLANE, *words[1:]], str(cwd or self.repository), given)
+        out, err = forked.communicate(seconds)
+        done = subprocess.CompletedProcess(list(words), forked.wait(), out.decode(), err.decode())
+        if check:
+            done.check_returncode()
+        return done
+
+
 @pytest.fixture
-def world() -> Iterator[World]:
+def world(tmp_path_factory: pytest.TempPathFactory) -> Iterator[World]:
     """A throw-away world. It has no hooks: those are what a test sets up."""
-    with World(clients=FOLDER) as made:
+    with QuickWorld(tmp_path_factory.getbasetemp() / "compiled") as made:
         yield made

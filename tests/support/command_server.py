@@ -29,7 +29,8 @@ if TYPE_CHECKING:
 # Read now: the sealed home of a test takes the variable away.
 STARTS = bool(os.environ.get("LANDLANE_TEST_STARTS"))
 # What an interpreter reads when it starts, too early for a process that was forked.
-_AT_START = ("PYTHON", "LC_", "LANG", "COVERAGE_PROCESS")
+_AT_START = ("PYTHONPATH", "PYTHONHOME", "PYTHONUTF8", "PYTHONIOENCODING", "COVERAGE_PROCESS")
+_LOCALE = ("LC_ALL", "LC_CTYPE", "LANG")  # the first that is set counts
 _STATUS = struct.Struct("=id")
 _MOST_FILES = 256
 # What a command imports, beyond what most do; imported when it is asked for, and kept.
@@ -40,11 +41,12 @@ def can_fork(environment: Mapping[str, str]) -> bool:
     """Whether a command in this environment may be forked; else it has to be started."""
     if STARTS or not hasattr(os, "pidfd_open"):
         return False
-    return all(
-        environment.get(name) == _server_environment().get(name)
-        for name in (*environment, *_server_environment())
-        if name.startswith(_AT_START)
-    )
+    return _read_at_start(environment) == _read_at_start(_server().environment)
+
+
+def _read_at_start(environment: Mapping[str, str]) -> dict[str, str]:
+    found = {name: text for name, text in environment.items() if name.startswith(_AT_START)}
+    return found | {"locale": next((environment[name] for name in _LOCALE if environment.get(name)), "")}
 
 
 class Forked:
@@ -211,10 +213,6 @@ def _server() -> _Server:
         if not _running:
             _running.append(_Server())
         return _running[0]
-
-
-def _server_environment() -> Mapping[str, str]:
-    return _server().environment
 
 
 # ------------------------------------------------------------------------------------------ the server's side
