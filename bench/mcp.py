@@ -108,7 +108,7 @@ def _first_answers(root: str, rounds: int, lots: random.Random) -> Iterator[Row]
         },
         rounds,
         lots,
-        warm=min(1, rounds - 1),  # a single round says nothing about speed anyway
+        warm=1,
     )
     for name, what, limit in (("bare", "a bare SDK server", 0.5), ("plain", "a plain-Python one", 6)):
         what = f"mcp: first answer, against {what}"
@@ -165,7 +165,7 @@ def _rates(root: str, sizes: Sizes, lots: random.Random) -> Iterator[Row]:
                     "ours": partial(_rate, port, clients, sizes.rate_seconds, tokens, "claim"),
                     "bare": partial(_rate, bare, clients, sizes.rate_seconds, tokens, "echo"),
                 },
-                max(2, sizes.rate_rounds // 3),
+                max(min(2, sizes.rate_rounds), sizes.rate_rounds // 3),
                 lots,
                 warm=1,
             )

@@ -125,11 +125,15 @@ def bench_shell(sizes: Sizes, lots: random.Random) -> Iterator[Row | Skipped]:
             walls["peer"].append(wall)
             return cpu
 
-        found = medians({"ours": ours, "peer": peer}, sizes.shell_rounds, lots, warm=2)
+        rounds = sizes.shell_rounds
+        found = medians({"ours": ours, "peer": peer}, rounds, lots, warm=2)
     what = f"of both hooks around a shell call, {sizes.shell_files:,} files, {place}, against `git status`"
     yield Row(what=f"CPU {what}", unit="ms", ours=found["ours"], peer=found["peer"], aim=at_most(4))
     yield Row(
-        what=f"time {what}", unit="ms", ours=_median(walls["ours"][2:]), peer=_median(walls["peer"][2:])
+        what=f"time {what}",
+        unit="ms",
+        ours=_median(walls["ours"][-rounds:]),
+        peer=_median(walls["peer"][-rounds:]),
     )
 
 

@@ -18,7 +18,11 @@ T = TypeVar("T")
 def medians(
     candidates: Mapping[str, Callable[[], float]], rounds: int, lots: random.Random, warm: int = 2
 ) -> dict[str, float]:
-    """The median of each candidate: every round runs each of them once, in a new order."""
+    """The median of each candidate: every round runs each of them once, in a new order.
+
+    The first `warm` rounds do not count. There are fewer of them than of those that count.
+    """
+    warm = min(warm, rounds - 1)  # a single round says nothing about speed anyway
     found: dict[str, list[float]] = {name: [] for name in candidates}
     for number in range(warm + rounds):
         for name in lots.sample(list(candidates), len(candidates)):
