@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 import signal
 import time
+from typing import TYPE_CHECKING
 
 import pytest
 
@@ -13,6 +14,10 @@ from landlane.tasks.read import get_task
 from landlane.testing.repositories import git
 from tests.support.landing import Yard
 from tests.support.processes import is_alive
+from tests.support.sites import Background, wait_until
+
+if TYPE_CHECKING:
+    from pathlib import Path
 
 pytestmark = pytest.mark.integration
 
@@ -75,9 +80,31 @@ def test_checks_keep_their_caches_and_leave_nothing_else(yard: Yard) -> None:
     assert next(yard.folder.parent.rglob("seen")).read_text().split("\n") == ["", "cache ", ""]
 
 
-def test_a_check_that_hangs_is_ended_with_all_it_started(yard: Yard) -> None:
+class Impatient:
+    """A clock for whoever limits children: an hour passes as soon as a check gives a sign."""
+
+    sleep = staticmethod(time.sleep)
+
+    def __init__(self, sign: Path) -> None:
+        self._sign = sign
+        self._ahead = 0.0
+        self._is_due = False
+
+    def monotonic(self) -> float:
+        if self._is_due:
+            self._ahead, self._is_due = self._ahead + 3600, False
+        elif self._sign.exists():
+            self._sign.unlink()
+            self._is_due = True  # at the next look: what was said until now is still read
+        return time.monotonic() + self._ahead
+
+
+def test_a_check_that_hangs_is_ended_with_all_it_started(
+    yard: Yard, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("landlane.processes.child.time", Impatient(tmp_path / "up"))
     start = "setsid sleep 1000 & echo $! > ../pids; sleep 1000 & echo $! >> ../pids"
-    check = f"test -e b.txt || exit 0; {start}; echo hi; sleep 1000"
+    check = f"test -e b.txt || exit 0; {start}; echo hi; touch {tmp_path}/up; sleep 1000"
     yard.configure(f"[{{ run = '{check}', name = 'hang', limit = '5s' }}]")
     yard.branch("one", {"b.txt": "b\n"})
 
@@ -288,8 +315,8 @@ def test_broken_settings_on_the_target_stop_the_queue_and_say_so(yard: Yard) -> 
     assert "landlane.toml on main cannot be used" in stop.message
 
 
-def test_a_runner_that_is_asked_to_stop_leaves_no_check_behind(yard: Yard) -> None:
-    yard.configure("['echo $$ > ../pid; sleep 1000']")
+def test_a_runner_that_is_asked_to_stop_leaves_no_check_behind(yard: Yard, tmp_path: Path) -> None:
+    yard.configure(f"['echo $$ > {tmp_path}/pid; touch {tmp_path}/up; sleep 1000']")
     yard.branch("one", {"b.txt": "b\n"})
     entry = yard.submit("one")
 
@@ -299,16 +326,19 @@ def test_a_runner_that_is_asked_to_stop_leaves_no_check_behind(yard: Yard) -> No
     def stop(number: int, _: object) -> None:
         raise Stop
 
+    def ask() -> None:
+        wait_until((tmp_path / "up").exists)
+        os.kill(os.getpid(), signal.SIGALRM)
+
     before = signal.signal(signal.SIGALRM, stop)
-    signal.setitimer(signal.ITIMER_REAL, 2.0)
     try:
+        asking = Background(ask)
         with pytest.raises(Stop):
             yard.run()
+        asking.result()
     finally:
-        signal.setitimer(signal.ITIMER_REAL, 0)
         signal.signal(signal.SIGALRM, before)
 
-    pids = [path.read_text() for path in yard.folder.parent.rglob("pid")]
-    assert not any(is_alive(int(pid)) for pid in pids if pid.strip())
+    assert not is_alive(int((tmp_path / "pid").read_text()))
     assert yard.look(entry).state in ("testing", "queued")
     assert os.path.exists(yard.folder)
