@@ -53,8 +53,12 @@ print(json.dumps({"deny": "held by bob"} if is_refused else {"tell": name}))
 """
 
 
+HANG = [sys.executable, "-c", "import time; time.sleep(30)"]
+
+
 def drive(folder: Path, hook: list[str], tool: str = "edit", session: str = "main") -> dict[str, Any]:
-    text = plugin_text(hook).replace("30_000", "1_000")
+    # One that hangs is given up however long it was waited for; any other needs time to start.
+    text = plugin_text(hook).replace("30_000", "100" if hook is HANG else "1_000")
     (folder / "plugin.mjs").write_text(text)
     (folder / "drive.mjs").write_text(DRIVER)
     line = [str(NODE), "drive.mjs", tool, session]
@@ -79,7 +83,7 @@ def log(folder: Path) -> list[dict[str, Any]]:
         [sys.executable, "-c", "raise SystemExit(1)"],
         [sys.executable, "-c", "print('hello')"],
         [sys.executable, "-c", "print('[]')"],
-        [sys.executable, "-c", "import time; time.sleep(30)"],
+        HANG,
         [sys.executable, "-c", "import os; os.kill(os.getpid(), 9)"],
     ],
     ids=["gone", "crash", "babble", "list", "hang", "killed"],
