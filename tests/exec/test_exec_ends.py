@@ -16,6 +16,7 @@ import pytest
 
 from landlane.sandbox.model import BUBBLEWRAP, LANDLOCK
 from tests.exec.support import Yard, living
+from tests.support.resident import copy_package
 from tests.support.shell import LANDLANE
 from tests.support.waiting import wait_until
 
@@ -36,6 +37,17 @@ echo up
 wait
 """
 DEAF = """sh -c 'trap "" TERM HUP INT; sleep {0}; sleep {0}' &"""
+
+
+@pytest.fixture(scope="session")
+def impatient(tmp_path_factory: pytest.TempPathFactory) -> dict[str, str]:
+    """What to set for a package that waits less before it kills, and looks more often for killed starters."""
+    seconds = {
+        "cli/resident.py:_RUNS_SECONDS": 0.2,
+        "processes/passthrough.py:_GRACE_SECONDS": 0.5,
+        "processes/tree_child.py:_GRACE_SECONDS": 0.5,
+    }
+    return {"PYTHONPATH": str(copy_package(tmp_path_factory.mktemp("impatient"), seconds))}
 
 
 @pytest.fixture
@@ -63,8 +75,10 @@ def start_words(mark: str, *, is_deaf: bool = False) -> tuple[str, ...]:
     ],
     indirect=["yard"],
 )
-def test_a_signal_ends_all_of_it_and_keeps_the_work(yard: Yard, mark: str, number: int) -> None:
-    with yard.shell.start(*start_words(mark, is_deaf=number == signal.SIGTERM)) as running:
+def test_a_signal_ends_all_of_it_and_keeps_the_work(
+    yard: Yard, mark: str, number: int, impatient: dict[str, str]
+) -> None:
+    with yard.shell.where(**impatient).start(*start_words(mark, is_deaf=number == signal.SIGTERM)) as running:
         assert running.line() == "up\n"
         bystander = yard.shell.start("journal", "--follow")
         with bystander:
@@ -97,8 +111,10 @@ def draft_of(yard: Yard) -> str:
     [(LANDLOCK, "exec"), (LANDLOCK, "doctor"), (LANDLOCK, "resident"), (BUBBLEWRAP, "resident")],
     indirect=["yard"],
 )
-def test_after_its_starter_was_killed_whoever_comes_ends_it(yard: Yard, mark: str, who: str) -> None:
-    with yard.shell.start(*start_words(mark)) as running:
+def test_after_its_starter_was_killed_whoever_comes_ends_it(
+    yard: Yard, mark: str, who: str, impatient: dict[str, str]
+) -> None:
+    with yard.shell.where(**impatient).start(*start_words(mark)) as running:
         assert running.line() == "up\n"
         wait_until(lambda: yard.runs()[0]["tree"]["root"]["pid"] > 0)  # the starter may write it later
         (run,) = yard.runs()

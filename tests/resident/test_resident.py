@@ -258,10 +258,11 @@ def test_callers_that_come_at_once_start_one(served: Served) -> None:
 
 
 def test_it_ends_when_nobody_needs_it_and_not_before(served: Served) -> None:
-    path = served.begin("--idle", "3s")
-    pid = served.pid
+    path = served.begin("--idle", "1500ms")
     held = hold(path)
+    pid = served.pid
     assert held is not None
+    held.settimeout(2.0)
     with pytest.raises(TimeoutError):
         held.recv(1)  # longer than it would be idle
     assert is_alive(pid)
@@ -281,7 +282,7 @@ def test_it_ends_when_its_folder_goes_away(served: Served) -> None:
 def test_it_ends_when_the_package_is_upgraded(
     repository: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    package = copy_package(tmp_path / "own")
+    package = copy_package(tmp_path / "own", {"resident/server.py:_LOOK_SECONDS": 0.2})
     monkeypatch.setenv("PYTHONPATH", str(package))
     served = Served(repository, package)
     served.begin()

@@ -5,6 +5,7 @@ from __future__ import annotations
 import ctypes
 import json
 import os
+import re
 import shutil
 import signal
 import subprocess
@@ -20,15 +21,25 @@ from tests.support.shell import Ended, Shell
 from tests.support.waiting import wait_until
 
 if TYPE_CHECKING:
-    from collections.abc import Callable
+    from collections.abc import Callable, Mapping
 
 _NO_NEW_PRIVILEGES = 38  # PR_SET_NO_NEW_PRIVS in <sys/prctl.h>
 
 
-def copy_package(into: Path) -> Path:
-    """A copy of the package: what changes in the checkout meanwhile does not end its residents."""
+def copy_package(into: Path, seconds: Mapping[str, float] | None = None) -> Path:
+    """A copy of the package: what changes in the checkout meanwhile does not end its residents.
+
+    `seconds` gives intervals other lengths, by file and name: `{"resident/server.py:_LOOK_SECONDS": 0.2}`.
+    """
     source = Path(landlane.__file__).parent
-    shutil.copytree(source, into / "landlane", ignore=shutil.ignore_patterns("__pycache__"))
+    # With what is compiled already: the times of the files are kept, so that it counts.
+    shutil.copytree(source, into / "landlane")
+    for place, length in (seconds or {}).items():
+        file, _, name = place.partition(":")
+        path = into / "landlane" / file
+        text, count = re.subn(rf"(?m)^{name} = [\d.]+", f"{name} = {length}", path.read_text())
+        assert count == 1, place
+        path.write_text(text)
     return into
 
 
