@@ -46,6 +46,7 @@ def impatient(tmp_path_factory: pytest.TempPathFactory) -> dict[str, str]:
         "cli/resident.py:_RUNS_SECONDS": 0.2,
         "processes/passthrough.py:_GRACE_SECONDS": 0.5,
         "processes/tree_child.py:_GRACE_SECONDS": 0.5,
+        "sandbox/start.py:_GRACE_SECONDS": 0.5,
     }
     return {"PYTHONPATH": str(copy_package(tmp_path_factory.mktemp("impatient"), seconds))}
 
