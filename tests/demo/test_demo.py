@@ -19,7 +19,8 @@ from landlane.testing.repositories import make_repository
 from tests.support.shell import LANDLANE, Shell, fingerprint
 from tests.support.waiting import wait_until
 
-pytestmark = [pytest.mark.acceptance, pytest.mark.sandbox]
+# One worker plays the demo once for all tests that look at it.
+pytestmark = [pytest.mark.acceptance, pytest.mark.sandbox, pytest.mark.xdist_group("demo")]
 
 LIMIT_SECONDS = 120.0
 
