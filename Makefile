@@ -53,7 +53,7 @@ test-clients: .dev ## the tests with real coding clients, all six of them
 quick: .dev ## the tests that need no server, client or sandbox, without the slow ones
 	@$(STAGE) "quick tests" $(BIN)/python -m pytest $(PARALLEL) -m "$(QUICK)" $(ARGS)
 
-unit: .dev ## the quick tests: no files, no processes
+unit: .dev ## unit tests only: no files, no processes
 	@$(BIN)/python -m pytest -m unit $(ARGS)
 
 coverage: .dev .clients ## all tests, and which branches they never took

@@ -127,13 +127,13 @@ def test_a_promise_that_is_not_well_formed_is_an_error(old: str, new: str, probl
     assert problem in found[0]
 
 
-def run_pytest(root: Path, *words: str) -> subprocess.CompletedProcess[str]:
+def run_pytest(root: Path, *words: str, **variables: str) -> subprocess.CompletedProcess[str]:
     (root / "pytest.ini").write_text("[pytest]\nmarkers = promise\naddopts = --import-mode=importlib\n")
     plugin = ["-p", "tests.support.promise_report", "-p", "no:cacheprovider", "-p", "no:langsmith_plugin"]
     return subprocess.run(
         [sys.executable, "-m", "pytest", *plugin, "-q", *words],
         cwd=root,
-        env={"PYTHONPATH": str(ROOT), "HOME": str(root)},
+        env={"PYTHONPATH": str(ROOT), "HOME": str(root), **variables},
         capture_output=True,
         text=True,
         timeout=60,
@@ -179,3 +179,16 @@ def test_one_test_that_passes_is_enough_for_a_promise(root: Path) -> None:
 
 def test_a_run_of_some_tests_need_not_prove_every_promise(root: Path) -> None:
     assert run_pytest(root, "-k", "one_wins").returncode == 0
+
+
+@WAYS
+def test_on_a_build_machine_a_part_that_is_missing_fails_the_run(way: tuple[str, ...], root: Path) -> None:
+    why = "no PostgreSQL: no wheel for this platform"
+    text = IS_KEPT.format(body="pass").replace("too():\n    pass", f"too():\n    pytest.skip({why!r})")
+    (root / "tests" / "test_leases.py").write_text(text)
+
+    assert run_pytest(root, "--promises", *way).returncode == 0
+    ended = run_pytest(root, "--promises", *way, CI="true")
+
+    assert ended.returncode == 1
+    assert why in ended.stdout.partition("tests not run because a part is missing")[2]

@@ -21,7 +21,7 @@ from landlane.handoffs.model import (
     summary_of,
 )
 from landlane.handoffs.text import plain, tell_handoff, tell_standing
-from landlane.settings.load import check_settings
+from landlane.settings.check import check_settings
 from landlane.settings.model import Settings
 from landlane.values import as_dict, replace
 

@@ -453,8 +453,7 @@ def test_a_hook_whose_package_is_gone_refuses(root: Path, tmp_path: Path) -> Non
 
 @pytest.mark.promise(
     "hooks.check-and-take",
-    "When many sessions want to edit the same file at once, one may; none of a thousand calls is allowed "
-    "by mistake.",
+    "When many sessions want to edit the same file at once, one may; no other call is allowed by mistake.",
 )
 @pytest.mark.slow
 @pytest.mark.timeout(600)

@@ -8,7 +8,7 @@ from landlane.errors import Malformed, SettingsError
 from landlane.patterns.pattern import parse
 from landlane.roles.built_in import BUILT_IN, bound_by, find_role
 from landlane.roles.model import TESTS, VERBS, WORKER_ROLE, Scope, why_not_verb
-from landlane.settings.load import check_settings
+from landlane.settings.check import check_settings
 from landlane.settings.model import Settings
 
 pytestmark = pytest.mark.unit

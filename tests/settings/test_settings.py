@@ -7,8 +7,8 @@ import tomllib
 import pytest
 
 from landlane.errors import Malformed, SettingsError
+from landlane.settings.check import check_settings
 from landlane.settings.keys import KNOWN
-from landlane.settings.load import check_settings
 from landlane.settings.model import Settings
 from landlane.values import as_dict
 

@@ -45,8 +45,7 @@ WHILE_THE_SERVER_IS_AWAY = {"STORE_UNREACHABLE", "STORE_AMBIGUOUS"}
 # Sessions that end while others use them, so that the traffic meets every kind of end.
 SETTINGS = '[sessions]\nlease = "2s"\n'
 
-# On a disk, where a write takes about a millisecond: in memory several fall into one, and the checker, which
-# knows the journal's times to the millisecond, cannot tell a second request from the first one.
+# On a disk, where users have their stores.
 pytestmark = [
     pytest.mark.simulation,
     pytest.mark.slow,

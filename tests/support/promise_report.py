@@ -2,10 +2,15 @@
 
 `make test` gives the option, because only a run of all tests can prove all promises. Each report carries the
 identifiers of its test, so that the controller of pytest-xdist sees them, too.
+
+On a build machine (`CI` is set) such a run also fails when tests were skipped because a part is missing that
+our own scripts install: PostgreSQL, a coding client, bubblewrap.
 """
 
 from __future__ import annotations
 
+import os
+import re
 from typing import TYPE_CHECKING
 
 import pytest
@@ -17,6 +22,8 @@ if TYPE_CHECKING:
 
 _PROVED = pytest.StashKey[set[str]]()
 _UNPROVED = pytest.StashKey[list[str]]()
+_NOT_RUN = pytest.StashKey[dict[str, int]]()
+_PART_IS_MISSING = re.compile(r"no PostgreSQL|scripts/(?:clients|bubblewrap)\.sh")
 
 
 def pytest_addoption(parser: pytest.Parser) -> None:
@@ -25,6 +32,7 @@ def pytest_addoption(parser: pytest.Parser) -> None:
 
 def pytest_configure(config: pytest.Config) -> None:
     config.stash[_PROVED] = set()
+    config.stash[_NOT_RUN] = {}
     config.pluginmanager.register(_Watcher(config), "promise-watcher")
 
 
@@ -45,6 +53,13 @@ class _Watcher:
     def pytest_runtest_logreport(self, report: pytest.TestReport) -> None:
         if report.when == "call" and report.passed:
             self._config.stash[_PROVED].update(getattr(report, "promises", ()))
+        if (
+            report.skipped
+            and isinstance(report.longrepr, tuple)
+            and _PART_IS_MISSING.search(report.longrepr[2])
+        ):
+            not_run = self._config.stash[_NOT_RUN]
+            not_run[report.longrepr[2]] = not_run.get(report.longrepr[2], 0) + 1
 
 
 def pytest_sessionfinish(session: pytest.Session) -> None:
@@ -55,13 +70,21 @@ def pytest_sessionfinish(session: pytest.Session) -> None:
     proved = config.stash[_PROVED]
     promised = {marker.identifier for marker in read_markers(config.rootpath)}
     config.stash[_UNPROVED] = sorted(promised - proved)
-    if promised - proved and session.exitstatus in (pytest.ExitCode.OK, pytest.ExitCode.NO_TESTS_COLLECTED):
+    is_incomplete = bool(config.stash[_NOT_RUN]) and bool(os.environ.get("CI"))
+    if (promised - proved or is_incomplete) and session.exitstatus in (
+        pytest.ExitCode.OK,
+        pytest.ExitCode.NO_TESTS_COLLECTED,
+    ):
         session.exitstatus = pytest.ExitCode.TESTS_FAILED
 
 
 def pytest_terminal_summary(terminalreporter: pytest.TerminalReporter, config: pytest.Config) -> None:
-    """List the promises that were not proved."""
+    """List the promises that were not proved, and the parts whose tests were not run."""
     if unproved := config.stash.get(_UNPROVED, []):
         terminalreporter.section("promises without a test that passed", red=True)
         for identifier in unproved:
             terminalreporter.line(identifier)
+    if config.getoption("promises") and (not_run := config.stash[_NOT_RUN]):
+        terminalreporter.section("tests not run because a part is missing", red=True)
+        for reason, count in not_run.items():
+            terminalreporter.line(f"{count}: {reason}")

@@ -77,9 +77,9 @@ class _FollowUps:
 
             settle_fan_in(tx, context, label.removeprefix(FAN_LABEL))
         elif label.startswith(REVIEW_LABEL):
-            from landlane.reviews.close import settle_review_in
+            from landlane.reviews.close import settle_in
 
-            settle_review_in(tx, context, label.removeprefix(REVIEW_LABEL))
+            settle_in(tx, context, label.removeprefix(REVIEW_LABEL))
 
     def settle_due(self, context: Context, nouns: Collection[str]) -> None:
         if "fan" in nouns:

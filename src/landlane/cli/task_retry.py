@@ -1,4 +1,4 @@
-"""The command that lets a task be tried again, and what `task show` tells of its lineage's budget."""
+"""`landlane task retry`: let a task be tried again."""
 
 from __future__ import annotations
 

@@ -1,4 +1,9 @@
-"""Join when enough branches are done; drop the rest."""
+"""Join a split task when enough of its branches are done; drop the rest.
+
+A branch that ends looks, at the end of its own transaction, whether the join waited for it. It locks the
+fan-out while it looks: of branches that end at the same moment one joins, and the others see that it did.
+What no branch brings about, such as a deadline, is found by the next process that looks.
+"""
 
 from __future__ import annotations
 

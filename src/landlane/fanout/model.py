@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from landlane.errors import Malformed
-from landlane.tasks.model import BLOCKED, DONE, ENDED, READY
+from landlane.tasks.model import BLOCKED, BRANCH_ENDED, DONE, READY
 from landlane.values import value
 
 TYPE_CHECKING = False
@@ -68,7 +68,7 @@ class Branch:
     @property
     def is_over(self) -> bool:
         """Whether nothing more comes of it by itself."""
-        return self.state in ENDED or self.is_stuck
+        return self.state in BRANCH_ENDED or self.is_stuck
 
 
 _AT_LEAST = ("at least", "at-least", "at_least", "atleast", ">=")  # how people may say it before a number

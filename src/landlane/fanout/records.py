@@ -10,8 +10,8 @@ from landlane.fanout.model import (
 from landlane.store import records
 from landlane.tasks.model import (
     BLOCKED,
+    BRANCH_ENDED,
     DONE,
-    ENDED,
 )
 from landlane.tasks.rows import task_from, whole
 
@@ -25,7 +25,7 @@ if TYPE_CHECKING:
 
 NOUN = "fan"
 
-_FAILED = ENDED - {DONE}
+_FAILED = BRANCH_ENDED - {DONE}
 
 
 def fan_from(document: records.Document) -> Fan:

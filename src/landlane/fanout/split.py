@@ -1,10 +1,4 @@
-"""Splitting a task into branches and joining them: the task itself goes on, exactly once, with all that came.
-
-A branch that ends looks, at the end of its own transaction, whether that was the one the join waited for. It
-holds the fan still while it looks, so of branches that end at the same instant one joins, and the others see
-that it did. What no branch brings about, such as a deadline, is found by whoever looks next; no process has
-to stay for it.
-"""
+"""Split a task into branches; fanout/join.py joins their results."""
 
 from __future__ import annotations
 

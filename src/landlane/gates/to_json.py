@@ -1,4 +1,4 @@
-"""Gates, and what else waits for a person, as the JSON and text that every door answers with."""
+"""Gates as JSON and text."""
 
 from __future__ import annotations
 

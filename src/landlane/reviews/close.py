@@ -334,18 +334,9 @@ def adopt(context: Context, session: Session, name: str) -> Task:
     return context.change(work)
 
 
-def settle_review_in(tx: Change, context: Context, review_id: str) -> None:
-    """See `review_ends.settle_in`."""
-    pass
-
-    settle_in(tx, context, review_id)
-
-
 def settle_reviews(context: Context) -> int:
-    """See `review_ends.settle_reviews`; quick when there is nothing to do."""
+    """Settle what a deadline or a crash has left; quick when there is nothing to do."""
     found = context.store.view(lambda it: records.all_of(it, NOUN, (*GOING_ON, OUTDATED, APPROVED)))
     if not found:
         return 0
-    pass
-
     return settle_all(context, [review_from(one) for one in found])

@@ -22,7 +22,7 @@ from landlane.reviews.records import NOUN, blank_entry, opinions_of, review_from
 from landlane.reviews.review_claims import end_holder, give_claims, keep_claims
 from landlane.store import records
 from landlane.tasks.add import Added, add_in
-from landlane.tasks.model import ACTIVE, KIND, LONGEST_TITLE, REVIEW, NewTask, check_new
+from landlane.tasks.model import ACTIVE, LONGEST_TITLE, REVIEW, REVIEW_KIND, NewTask, check_new
 from landlane.tasks.rows import REVIEW_LABEL, get_in, move_task, pattern_pairs, who, whole
 from landlane.values import as_dict, replace
 
@@ -42,7 +42,7 @@ _MOST_ATTEMPTS = 3
 def step_for(context: Context, task: Task, kind: str, changed: Sequence[str] = ()) -> Step | None:
     """The review that a task needs: as it says itself, or as the settings say for its kind and paths."""
     settings = context.settings
-    if task.kind == KIND:
+    if task.kind == REVIEW_KIND:
         return None  # who reviews the reviewers?
     named = step_of(task.labels)
     if named is not None:
@@ -209,7 +209,7 @@ def add_task_in(
     new = NewTask(
         title=title[:LONGEST_TITLE],
         body=body[:60_000],
-        kind=KIND,
+        kind=REVIEW_KIND,
         role=ROLE,
         key=f"review/{review.id}/{key}",
         labels=labels,

@@ -6,7 +6,7 @@ from landlane.errors import Malformed
 from landlane.reviews.model import APPROVED, REJECTED, Review
 from landlane.reviews.verdict_model import Opinion, read_findings
 from landlane.store import records
-from landlane.tasks.model import ENDED
+from landlane.tasks.model import BRANCH_ENDED
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -92,4 +92,4 @@ def opinions_of(review: Review) -> list[Opinion]:
 def is_over_in(tx: Reading, entry: Any) -> bool:
     """Whether a reviewer's task has ended, so that no verdict will come of it."""
     row = tx.one("task_get", task=entry["task"])
-    return row is None or row[4] in ENDED
+    return row is None or row[4] in BRANCH_ENDED

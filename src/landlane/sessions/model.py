@@ -1,4 +1,4 @@
-"""Agents and sessions as values: names, credentials, processes, and when a lease ends."""
+"""Agents and sessions as values, and when a lease ends."""
 
 from __future__ import annotations
 

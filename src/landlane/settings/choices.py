@@ -28,3 +28,8 @@ BUILT_IN_ROLES = (
     *("orchestrator", "code", "test", "debug", "review", "verify"),
     *("explore", "document", "refactor", "security", "research", "release"),
 )
+
+
+FILE_NAME = "landlane.toml"
+
+ANY_NAME = "*"  # in the table of what is known: a key that may have any name, each with a section of its own

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from landlane.settings.choices import ANY_NAME
 from landlane.settings.section_readers import (
     read_agent,
     read_checks,
@@ -23,7 +24,6 @@ from landlane.settings.section_readers import (
     read_webhook,
 )
 from landlane.settings.value_readers import (
-    ANY_NAME,
     read_boolean,
     read_bytes,
     read_lease,

@@ -2,11 +2,7 @@
 
 from __future__ import annotations
 
-from landlane.settings.choices import REDUCERS
-from landlane.settings.value_readers import (
-    ANY_NAME,
-    FILE_NAME,
-)
+from landlane.settings.choices import ANY_NAME, FILE_NAME, REDUCERS
 from landlane.values import value
 
 TYPE_CHECKING = False

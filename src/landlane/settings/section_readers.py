@@ -7,6 +7,7 @@ from landlane.settings.choices import (
     BUILT_IN_ROLES,
     EVENT_KINDS,
     EVIDENCE,
+    FILE_NAME,
     HANDOFF_KEYS,
     HANDOFF_TYPES,
     HOT_CLASSES,
@@ -16,7 +17,6 @@ from landlane.settings.choices import (
     ROLE_VERBS,
 )
 from landlane.settings.value_readers import (
-    FILE_NAME,
     read_boolean,
     read_count,
     read_lease,

@@ -5,6 +5,7 @@ from __future__ import annotations
 from landlane.clock import parse_duration
 from landlane.errors import Malformed, SettingsError
 from landlane.ids import is_uuid
+from landlane.settings.choices import FILE_NAME
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -12,8 +13,6 @@ if TYPE_CHECKING:
     from typing import Any
 
 
-FILE_NAME = "landlane.toml"
-ANY_NAME = "*"  # in the table of what is known: a key that may have any name, each with a section of its own
 _MOST = 1_000_000_000
 
 

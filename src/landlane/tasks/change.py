@@ -1,4 +1,4 @@
-"""Tasks as they stand and what becomes of them: dependencies, reports, failures, blocks, ends."""
+"""Change a task by hand: fail, block, unblock, retry or drop it."""
 
 from __future__ import annotations
 

@@ -258,10 +258,6 @@ def check_reason(why: str) -> str:
     return check_text(why, "reason", LONGEST_LINE)
 
 
-ANYBODY = "anybody"
-
-
-KIND = "review"
-
-
-ENDED = frozenset({DONE, FAILED, DEAD, DROPPED})
+ANYBODY = "anybody"  # the receiver of a handoff that any session may accept
+REVIEW_KIND = "review"  # of a task in which a reviewer judges the work of another task
+BRANCH_ENDED = frozenset({DONE, FAILED, DEAD, DROPPED})  # states in which the branch of a split task is over

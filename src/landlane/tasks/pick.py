@@ -21,8 +21,7 @@ from landlane.sessions.leases import end_if_gone, is_dead
 from landlane.store.lock_areas import areas_of
 from landlane.tasks.extensions import installed
 from landlane.tasks.lineage import earlier_lessons, held_in, let_go_in
-from landlane.tasks.model import ACTIVE, READY
-from landlane.tasks.model import KIND as REVIEW_KIND
+from landlane.tasks.model import ACTIVE, READY, REVIEW_KIND
 from landlane.tasks.offer_order import FIRST_LOOK, PAGE, ready_in_order
 from landlane.tasks.on_change import settle_due
 from landlane.tasks.read import count_tasks, lessons_in

@@ -1,4 +1,4 @@
-"""What was spent: bookings listed and added up, and which budget of a task is used up."""
+"""Budgets: which one of a task is used up, what is left, and asking a person when nothing is."""
 
 from __future__ import annotations
 
@@ -27,9 +27,6 @@ if TYPE_CHECKING:
     from landlane.store.interface import Change, Reading
     from landlane.tasks.model import Task
     from landlane.usage.model import UsageEntry
-
-
-# ------------------------------------------------------------------------------------------------- budgets
 
 
 ATTEMPT, TASK, RUN, TODAY = "attempt", "task", "run", "day"

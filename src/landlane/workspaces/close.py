@@ -1,8 +1,6 @@
-"""Closing workspaces, taking up what was cut off half way, and pruning.
+"""Close a workspace: save what exists nowhere else, remove the checkout, free its pins and slots.
 
-Closing: what exists nowhere else is rescued, the checkout removed, its pins and slots let go; only then is it
-`closed`. Each step can be done again, so `mend` goes on wherever a crash left it: to the end for one that was
-being closed, back to nothing for one that was being opened.
+Only then is it `closed`. Each step can be repeated, so that workspaces/recover.py can go on after a crash.
 """
 
 from __future__ import annotations

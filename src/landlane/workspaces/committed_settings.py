@@ -6,7 +6,8 @@ import tomllib
 
 from landlane.errors import SettingsError
 from landlane.git import trial_merge as trials
-from landlane.settings.load import check_settings, read_settings
+from landlane.settings.check import check_settings
+from landlane.settings.load import read_settings
 from landlane.settings.model import FILE_NAME, Settings
 
 TYPE_CHECKING = False
