@@ -15,6 +15,7 @@ import inspect
 import re
 import sys
 from collections import defaultdict
+from functools import cache
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, NamedTuple
 
@@ -334,16 +335,20 @@ def _exit_meanings() -> dict[int, str]:
     return {**told, STOPPED: "stopped by a signal: 128 and its number, as shells do"}
 
 
-def collect_codes(package: Path) -> Iterator[Told]:
-    """Every code that a package can tell, once for each sentence and hint."""
+@cache
+def collect_codes(package: Path) -> tuple[Told, ...]:
+    """Return every code that a package can report, once for each message and hint."""
     trees = [ast.parse(path.read_text(encoding="utf-8")) for path in sorted(package.rglob("*.py"))]
-    known = _Known([node for tree in trees for node in ast.walk(tree)])
+    nodes = {tree: list(ast.walk(tree)) for tree in trees}
+    known = _Known([node for tree in trees for node in nodes[tree]])
+    found: list[Told] = []
     for tree in trees:
-        functions = [node for node in ast.walk(tree) if isinstance(node, ast.FunctionDef)]
+        functions = [node for node in nodes[tree] if isinstance(node, ast.FunctionDef)]
         for scope in [tree, *functions]:
             place = _Place(tree, scope, known)
             for node in place.nodes:
-                yield from _told_by(node, place)
+                found += _told_by(node, place)
+    return tuple(found)
 
 
 class _Known:
@@ -448,18 +453,22 @@ class _Place:
         expression = compile(ast.fix_missing_locations(ast.Expression(template)), "code", "eval")
         made: list[str] = []
         for call in self.known.calls:
+            if _name_of(call.func) != function.name:
+                continue
             given = dict(zip(parameters, map(_constant, call.args), strict=False))
-            if _name_of(call.func) == function.name and all(isinstance(given.get(one), str) for one in names):
+            if all(isinstance(given.get(one), str) for one in names):
                 made.append(eval(expression, {name: given[name] for name in names}))
         return made
 
 
 def _inside(scope: ast.AST) -> Iterator[ast.AST]:
     """The nodes of a scope without those of the functions in it."""
-    for node in ast.iter_child_nodes(scope):
+    waiting = [*ast.iter_child_nodes(scope)][::-1]
+    while waiting:
+        node = waiting.pop()
         if not isinstance(node, ast.FunctionDef):
             yield node
-            yield from _inside(node)
+            waiting += [*ast.iter_child_nodes(node)][::-1]
 
 
 def _told_by(node: ast.AST, place: _Place) -> Iterator[Told]:

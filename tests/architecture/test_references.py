@@ -21,6 +21,11 @@ if TYPE_CHECKING:
 pytestmark = pytest.mark.architecture
 
 
+# The tests that collect all codes run in one process, where that is done once.
+COLLECTED = pytest.mark.xdist_group("references")
+
+
+@COLLECTED
 def test_the_reference_is_what_the_code_says(capsys: pytest.CaptureFixture[str]) -> None:
     is_stale = references.main(["--check"])
 
@@ -61,6 +66,7 @@ def test_both_readers_understand_every_example_alike(
         assert heard.pop() == read_call(words)
 
 
+@COLLECTED
 def test_no_code_in_the_source_is_missing() -> None:
     collected = {told.code for told in references.collect_codes(references.PACKAGE)}
     spelled = {

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING
 
 import pytest
 
+from landlane.values import replace
 from tests.support.command_server import Forked, can_fork
 from tests.support.real_clients import CLIENTS, World, clients_folder, program_of
 from tests.support.real_clients.environment import CALL_SECONDS
@@ -17,7 +18,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Mapping
     from pathlib import Path
 
-    from tests.support.real_clients import Client
+    from tests.support.real_clients import Client, Launch, Running
 
 # Read now: the sealed home of a test takes both variables away.
 CHOSEN = os.environ.get("LANDLANE_TEST_CLIENTS", "claude codex gemini").split()
@@ -53,12 +54,28 @@ def need() -> Callable[[str], Client]:
     return find_client
 
 
+# Starts a client without the MCP server that `init` wrote into its settings.
+WITHOUT_TOOLS = {
+    "claude": ("--strict-mcp-config",),
+    "codex": ("-c", "mcp_servers.landlane.enabled=false"),
+    "gemini": ("--allowed-mcp-server-names", "none"),
+    "qwen": ("--allowed-mcp-server-names", "none"),
+}
+
+
 class QuickWorld(World):
     """A world in which Node.js compiles a client once, and our own commands are forked."""
 
     def __init__(self, compiled: Path) -> None:
         super().__init__(clients=FOLDER)
+        self.has_tools = True
         self._compiled = compiled
+
+    def launch(self, launch: Launch) -> Running:
+        if not self.has_tools:
+            more = WITHOUT_TOOLS.get(launch.client.name, ())
+            launch = replace(launch, arguments=(*launch.arguments, *more))
+        return super().launch(launch)
 
     def environment(self, home: str = "home") -> dict[str, str]:
         return {**super().environment(home), "NODE_COMPILE_CACHE": str(self._compiled)}
@@ -87,7 +104,13 @@ class QuickWorld(World):
 
 
 @pytest.fixture
-def world(tmp_path_factory: pytest.TempPathFactory) -> Iterator[World]:
+def without_tools(world: QuickWorld) -> None:
+    """Clients do not start our MCP server: its SDK costs as much as some clients do."""
+    world.has_tools = False
+
+
+@pytest.fixture
+def world(tmp_path_factory: pytest.TempPathFactory) -> Iterator[QuickWorld]:
     """A throw-away world. It has no hooks: those are what a test sets up."""
     with QuickWorld(tmp_path_factory.getbasetemp() / "compiled") as made:
         yield made

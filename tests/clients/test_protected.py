@@ -14,9 +14,11 @@ if TYPE_CHECKING:
     from collections.abc import Callable
     from pathlib import Path
 
+    from tests.clients.conftest import QuickWorld
     from tests.support.real_clients import Client, World
 
-pytestmark = pytest.mark.client
+# The first test shows that hooks and our MCP server get along in one client; test_mcp.py shows the rest.
+pytestmark = [pytest.mark.client, pytest.mark.usefixtures("without_tools")]
 
 OLD, NEW = "    return a - b", "    return a + b"
 HELD = f"def add(a, b):\n{OLD}\n"
@@ -32,7 +34,8 @@ def journal(world: World) -> list[dict[str, Any]]:
     return ask(world, "journal")["entries"]
 
 
-def test_a_free_file_is_edited_and_claimed_and_the_rules_are_told(client: Client, world: World) -> None:
+def test_a_free_file_is_edited_and_claimed_and_the_rules_are_told(client: Client, world: QuickWorld) -> None:
+    world.has_tools = True
     client = set_up(world, client)
     done = client.edit("free.py", "x = 1", "x = 2") + client.shell("landlane claims") + client.say("done")
 

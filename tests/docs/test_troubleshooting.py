@@ -9,7 +9,7 @@ import pytest
 
 from scripts.references import PACKAGE, collect_codes
 
-pytestmark = pytest.mark.integration
+pytestmark = [pytest.mark.integration, pytest.mark.xdist_group("references")]  # they share what is collected
 
 ROOT = Path(__file__).resolve().parents[2]
 PAGE = ROOT / "docs" / "howto" / "troubleshooting.md"

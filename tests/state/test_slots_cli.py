@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING
 import pytest
 
 from landlane.sessions.wait_queue import ALIVE_MS
-from tests.support.shell import fingerprint
+from tests.support.shell import end_all, fingerprint
 from tests.support.waiting import wait_until
 
 if TYPE_CHECKING:
@@ -46,20 +46,17 @@ def furnished(shell: Shell) -> Shell:
     return shell
 
 
-def answers(out: str) -> list[dict[str, object]]:
-    return [json.loads(line) for line in out.splitlines()]
-
-
 # ------------------------------------------------------------------------------------------------- slots
 
 
 def test_sixty_four_processes_get_sixty_four_ports(shell: Shell) -> None:
     shell.ask("slot", "list")
-    words = " ".join(str(number) for number in range(64))
 
-    ended = shell.sh(f"for n in {words}; do landlane slot take port --as a$n --json & done; wait")
+    ended = end_all(
+        [shell.start("slot", "take", "port", "--as", f"a{number}", "--json") for number in range(64)]
+    )
 
-    ports = [answer["slot"]["port"] for answer in answers(ended.out)]  # type: ignore[index]
+    ports = [one.answer()["slot"]["port"] for one in ended]
     assert len(set(ports)) == 64, ended
     for port in ports:
         with closing(socket.socket()) as server:
@@ -200,13 +197,11 @@ def test_thirty_two_worktrees_get_thirty_two_numbers(furnished: Shell, tmp_path:
     for tree in trees:
         furnished.git("worktree", "add", "--quiet", "--detach", str(tree))
 
-    words = " ".join(str(tree) for tree in trees)
-    ended = furnished.sh(
-        f"for tree in {words}; do "
-        "(cd $tree && landlane number migration --as $(basename $tree) --json) & done; wait"
+    ended = end_all(
+        [furnished.at(tree).start("number", "migration", "--as", tree.name, "--json") for tree in trees]
     )
 
-    told = answers(ended.out)
+    told = [one.answer() for one in ended]
     assert sorted(int(str(answer["number"])) for answer in told) == list(range(42, 74)), ended
     assert {answer["state"] for answer in told} == {"pending"}
 
@@ -285,13 +280,12 @@ def test_a_failed_run_is_run_again_only_with_again(shell: Shell) -> None:
 @pytest.mark.promise("once.runs-once", "When many callers use one key, the command runs once.")
 def test_many_at_once_run_it_once(shell: Shell) -> None:
     shell.ask("status")
-    words = " ".join(str(number) for number in range(16))
-    ended = shell.sh(
-        f"for n in {words}; do landlane once build --as a$n --json -- "
-        "sh -c 'echo x >> runs; sleep 0.3; exit 3' 2>/dev/null & done; wait"
+    command = ("sh", "-c", "echo x >> runs; sleep 0.3; exit 3")
+    ended = end_all(
+        [shell.start("once", "build", "--as", f"a{number}", "--json", "--", *command) for number in range(16)]
     )
 
-    told = answers(ended.out)
+    told = [json.loads(one.out) for one in ended]
     assert [answer["ran"] for answer in told].count(True) == 1
     assert {answer["exit"] for answer in told} == {3}
     assert (shell.folder / "runs").read_text() == "x\n"

@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from tests.support.shell import fingerprint
+from tests.support.shell import end_all, fingerprint
 from tests.support.waiting import wait_until
 
 if TYPE_CHECKING:
@@ -115,13 +115,15 @@ def test_bad_input_is_explained_and_changes_nothing(shell: Shell, code: str, wor
 
 def test_ninety_six_appends_at_once_all_survive(shell: Shell) -> None:
     shell.ask("state", "list")
-    words = " ".join(str(number) for number in range(96))
-    ended = shell.sh(
-        f"for n in {words}; do "
-        "landlane state append found $n --as agent$((n % 12)) --json >/dev/null & done; wait"
+
+    ended = end_all(
+        [
+            shell.start("state", "append", "found", str(number), "--as", f"agent{number % 12}", "--json")
+            for number in range(96)
+        ]
     )
 
-    assert ended.exit == 0, ended
+    assert {one.exit for one in ended} == {0}, ended
     found = shell.ask("state", "get", "found")
     assert sorted(found["value"]) == list(range(96))
     assert found["version"] == 96

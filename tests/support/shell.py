@@ -22,7 +22,7 @@ from tests.support.command_server import Forked, can_fork
 from tests.support.waiting import wait_until
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping
+    from collections.abc import Mapping, Sequence
     from types import TracebackType
 
 LANDLANE = str(Path(sys.executable).with_name("landlane"))
@@ -215,6 +215,12 @@ class Running:
         out, err = self._process.communicate(timeout=limit_seconds)
         assert self._process.returncode is not None
         return Ended(self._words, self._process.returncode, out.decode(), err.decode())
+
+
+def end_all(started: Sequence[Running]) -> list[Ended]:
+    """Wait for commands that were started to run at the same time."""
+    with contextlib.ExitStack() as stack:
+        return [stack.enter_context(running).end() for running in started]
 
 
 def _start(

@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from tests.support.shell import LANDLANE, Shell
+from tests.support.shell import LANDLANE, Shell, end_all
 from tests.support.waiting import wait_until
 
 if TYPE_CHECKING:
@@ -30,10 +30,8 @@ def commit_at_once(shells: dict[str, Shell], path: str, message: str) -> None:
         shell.start("commit", "-m", f"{message} {name}", path.format(name), "--as", name, "--json")
         for name, shell in shells.items()
     ]
-    for running in started:
-        with running:
-            ended = running.end()
-            assert ended.exit == 0, ended
+    for ended in end_all(started):
+        assert ended.exit == 0, ended
 
 
 def files_of_commits(shell: Shell, since: str, *others: str) -> list[list[str]]:

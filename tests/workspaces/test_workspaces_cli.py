@@ -2,14 +2,15 @@
 
 from __future__ import annotations
 
-import json
 import shutil
+import subprocess
 from pathlib import Path
 from typing import TYPE_CHECKING
 
 import pytest
 
 from tests.support.git import git
+from tests.support.shell import end_all
 from tests.support.waiting import wait_until
 from tests.support.workspaces import KINDS, add_remote, advance, commit_file
 
@@ -49,19 +50,30 @@ def test_sixteen_processes_at_once_and_others_beside_them(shell: Shell) -> None:
     remote = add_remote(shell.folder)
     tip = advance(remote)
     tasks = [add_task(shell) for _ in range(CROWD)]
-    script = "\n".join(
-        f"landlane workspace open {task} --as agent{number} --kind {KINDS[number % 2]} --json"
-        f" > ../out-{number} 2> ../err-{number} & "
-        + (f"git worktree add --quiet --detach ../other-{number} 2> /dev/null &" if number % 4 == 0 else "")
-        for number, task in enumerate(tasks)
+    others = [
+        subprocess.Popen(
+            ["git", "worktree", "add", "--quiet", "--detach", f"../other-{number}"],
+            cwd=shell.folder,
+            stderr=subprocess.DEVNULL,
+        )
+        for number in range(0, CROWD, 4)
+    ]
+
+    ended = end_all(
+        [
+            shell.start(
+                "workspace", "open", task, "--as", f"agent{number}", "--kind", KINDS[number % 2], "--json"
+            )
+            for number, task in enumerate(tasks)
+        ]
     )
 
-    shell.sh(f"{script}\nwait")
-
-    answers = [json.loads(shell.folder.with_name(f"out-{number}").read_text()) for number in range(CROWD)]
+    for other in others:
+        other.wait(60)
+    answers = [one.answer() for one in ended]
     assert [answer["ok"] for answer in answers] == [True] * CROWD
     assert {answer["workspace"]["base"] for answer in answers} == {tip}
-    said = "".join(shell.folder.with_name(f"err-{number}").read_text() for number in range(CROWD))
+    said = "".join(one.err for one in ended)
     assert "retry" not in said.lower()
     assert "fatal" not in said
 
