@@ -67,6 +67,7 @@ def test_a_certain_task_is_taken_if_it_can_be_had(shop: Path) -> None:
         assert ann.tasks.get(first).state == "ready"
 
 
+@pytest.mark.slow
 def test_a_gate_is_answered_by_the_person_at_the_terminal_and_by_nobody_else(shop: Path) -> None:
     with Landlane(shop, agent="ann") as ann:
         ann.tasks.add("Raise the price", kind="chore")

@@ -29,6 +29,7 @@ def package(tmp_path: Path) -> Path:
     "house.every-module-says-what-it-is-for",
     "The module map lists every module with the first line of its docstring.",
 )
+@pytest.mark.slow
 def test_the_map_is_what_the_modules_say() -> None:
     assert module_map.main(["--check"]) == 0
 

@@ -10,7 +10,7 @@ import pytest
 
 from scripts import promises
 
-pytestmark = pytest.mark.architecture
+pytestmark = [pytest.mark.architecture, pytest.mark.slow]
 
 ROOT = Path(__file__).resolve().parents[2]
 ONE_WINNER = """\

@@ -74,6 +74,7 @@ def test_a_statement_for_one_database_stands_beside_the_common_one_that_it_repla
         assert {home.get(name, path.parent) for name in statements_in(path)} <= {path.parent}, path
 
 
+@pytest.mark.slow
 def test_every_statement_is_used() -> None:
     used = set[str]().union(*(named_in(module) for _, module in modules()))
     used |= {f"{name}_all" for name in used}  # `near` of the PostgreSQL store
@@ -81,6 +82,7 @@ def test_every_statement_is_used() -> None:
     assert sorted(all_statements() - used) == []
 
 
+@pytest.mark.slow
 def test_the_code_names_no_statement_that_a_database_lacks() -> None:
     known = {database: read_statements(database).keys() for database in DATABASES}
     calls = 0

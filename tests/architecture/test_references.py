@@ -18,7 +18,7 @@ if TYPE_CHECKING:
 
     from landlane.cli.specs.table import Command
 
-pytestmark = pytest.mark.architecture
+pytestmark = [pytest.mark.architecture, pytest.mark.slow]
 
 
 # The tests that collect all codes run in one process, where that is done once.

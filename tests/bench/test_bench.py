@@ -25,6 +25,7 @@ def marked(name: str) -> object:
     return pytest.param(name, marks=marks)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("name", [marked(name) for name in BENCHES])
 def test_a_bench_prints_its_ratios(name: str) -> None:
     done = run_bench(name, "--seed", "7")

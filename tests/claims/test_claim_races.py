@@ -18,7 +18,7 @@ import pytest
 if TYPE_CHECKING:
     from tests.support.sites import Site
 
-pytestmark = [pytest.mark.contract, pytest.mark.soak]
+pytestmark = [pytest.mark.contract, pytest.mark.soak, pytest.mark.slow]
 
 RACING = Path(__file__).with_name("racing.py")
 # How many rounds on SQLite for each number of processes; on PostgreSQL a fifth.

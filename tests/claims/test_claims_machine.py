@@ -47,7 +47,7 @@ if TYPE_CHECKING:
     from landlane.sessions.model import Session
     from landlane.store.interface import Reading
 
-pytestmark = pytest.mark.simulation
+pytestmark = [pytest.mark.simulation, pytest.mark.slow]
 
 MORE = int(os.environ.get("LANDLANE_SIMULATIONS", "1"))
 # Thousands of small files that nobody needs after a power cut: where there is a disk in memory, there.

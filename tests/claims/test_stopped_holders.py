@@ -28,7 +28,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
     from pathlib import Path
 
-pytestmark = [pytest.mark.simulation, pytest.mark.timeout(90)]
+pytestmark = [pytest.mark.simulation, pytest.mark.timeout(90), pytest.mark.slow]
 
 T = TypeVar("T")
 

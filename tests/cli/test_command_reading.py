@@ -87,6 +87,7 @@ def spellings(draw: st.DrawFn, option: Option) -> list[str]:
     "cli.readers-agree",
     "The fast argument parser and click parse every command line the same way.",
 )
+@pytest.mark.slow
 @given(words=calls())
 @settings(max_examples=400, suppress_health_check=[HealthCheck.function_scoped_fixture])
 def test_both_readers_hear_the_same(words: list[str], heard: list[Call]) -> None:
@@ -134,6 +135,7 @@ def test_a_forgotten_value_is_not_taken_from_the_next_option(heard: list[Call]) 
     assert not heard
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("command", COMMANDS, ids=lambda command: command.path.replace(" ", "-"))
 def test_every_command_explains_itself_with_examples_that_can_be_read(command: Command) -> None:
     shown = CliRunner().invoke(full.build(), [*command.path.split(), "--help"])

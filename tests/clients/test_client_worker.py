@@ -158,6 +158,7 @@ def test_a_patch_holds_new_deleted_binary_and_foreign_files(place: Place, tmp_pa
     assert git(place.repository, "diff", "--cached", "--name-only").split() == ["calc.py"]
 
 
+@pytest.mark.slow
 def test_what_is_too_large_for_a_patch_comes_as_files(place: Place) -> None:
     end = place.run("seq 600000 > big.txt; echo 'x = 2' > calc.py", printed(SAID, RESULT))
 
@@ -213,6 +214,7 @@ def test_what_a_client_leaves_behind_at_its_own_end_is_ended(place: Place) -> No
     assert not is_alive(int(mark.read_text()))
 
 
+@pytest.mark.slow
 def test_a_client_that_shows_no_life_is_not_vouched_for(place: Place) -> None:
     end = place.run(
         printed(SAID), "exec sleep 1000", options=("--quiet", "0.1", "--grace", "0.2"), heartbeat_seconds=4
@@ -231,6 +233,7 @@ def test_a_client_that_only_tries_again_is_ended_as_limited(place: Place) -> Non
     assert end.outcome.code == "rate_limited"
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     ("program", "reason"), [("exit 3", "exit code 3"), ("echo dead end >&2; kill -9 $$", "dead end")]
 )

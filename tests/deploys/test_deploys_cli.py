@@ -208,6 +208,7 @@ def test_a_failing_command_leaves_live_what_was_live(shop: Shell) -> None:
     assert states(shop) == ["live", "failed"]
 
 
+@pytest.mark.slow
 def test_what_does_not_show_is_not_live(shop: Shell) -> None:
     answer = shop.refuse("VERIFY_FAILED", "deploy", "blue", "--", "true", exit=1)
 
@@ -252,6 +253,7 @@ def test_a_head_that_moves_meanwhile_fails_the_deploy(shop: Shell) -> None:
     assert built["ok"]
 
 
+@pytest.mark.slow
 def test_what_the_command_leaves_running_is_ended(shop: Shell) -> None:
     script = "(while :; do echo noise; done) & echo $! > barrier"
 

@@ -123,6 +123,7 @@ def test_the_remote_is_asked(repository: Path, origin: Path, tmp_path: Path, sta
     assert (found.behind, found.ahead, found.tip, found.branch) == (1, 1, tip, "main")
 
 
+@pytest.mark.slow
 def test_commits_that_wait_to_be_pushed_count_for_a_branch_beside(
     repository: Path, origin: Path, stand: Stand
 ) -> None:
@@ -148,6 +149,7 @@ def test_offline_tells_what_was_known(repository: Path, origin: Path, tmp_path: 
     assert refused(site, "merge").code == "OFFLINE"
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("how", ["merge", "rebase"])
 def test_an_update_brings_in_what_is_missing(
     repository: Path, origin: Path, tmp_path: Path, stand: Stand, how: str
@@ -206,6 +208,7 @@ def test_uncommitted_work_is_not_touched(
     assert (repository / "README.md").read_text() == "not committed\n"
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("is_ignored", [False, True])
 @pytest.mark.parametrize("path", ["new.txt", "new.txt/below"])
 def test_a_file_in_no_commit_is_not_overwritten(
@@ -314,6 +317,7 @@ def make_clone(repository: Path, folder: Path) -> None:
     git(folder, "switch", "--quiet", "-c", "work")
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("how", ["merge", "rebase"])
 def test_a_clone_gets_it_from_its_home(
     repository: Path, origin: Path, tmp_path: Path, stand: Stand, how: str

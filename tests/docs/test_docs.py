@@ -72,6 +72,7 @@ def with_needs(page: Path) -> object:
     return pytest.param(page, marks=marks)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("page", [with_needs(page) for page in PLAYED], ids=name_of)
 def test_a_page_does_what_it_says(page: Path, request: pytest.FixtureRequest, tmp_path: Path) -> None:
     text = page.read_text(encoding="utf-8")

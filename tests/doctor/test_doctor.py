@@ -104,6 +104,7 @@ def _spoil_pages(path: Path) -> None:
             file.write(b"\xa5" * 4096)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("damage", [_truncate, _empty, _scribble, _spoil_pages, Path.unlink])
 def test_a_broken_store_is_rebuilt_and_everything_stands_again(used: Shell, damage) -> None:
     damage(used.state / "store.db")  # all in one file: the last process to close it made it so

@@ -16,7 +16,7 @@ if TYPE_CHECKING:
 
     from tests.support.shell import Answer, Shell
 
-pytestmark = pytest.mark.acceptance
+pytestmark = [pytest.mark.acceptance, pytest.mark.slow]
 
 WAYS = ("edits", "subagents", "shell", "fails closed")
 CLAUDE = ".claude/settings.local.json"

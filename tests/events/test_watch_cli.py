@@ -126,6 +126,7 @@ def test_commits_and_dependencies_are_seen_once_and_nothing_is_fetched(shell: Sh
     "watch.told-once",
     "Of several watchers one sends an event, and a receiver that has it never gets it again.",
 )
+@pytest.mark.slow
 def test_a_webhook_gets_each_event_once_from_two_watchers(shell: Shell, receiver: Receiver) -> None:
     configure(shell, f'[notify]\nwebhook = "{receiver.url}"\ncommand = "cat >> ../heard"\n')
     shell.ask("watch", "--once")
@@ -180,6 +181,7 @@ def test_a_watcher_killed_while_it_sends_lets_nobody_hear_it_twice(shell: Shell,
     assert len(receiver.got) == 1
 
 
+@pytest.mark.slow
 def test_what_cannot_be_sent_is_given_up_and_said(shell: Shell, receiver: Receiver) -> None:
     more = 'kinds = ["commits"]\ntries = 1\nlimit = "3s"\n'
     configure(shell, f'[notify]\nwebhook = "{receiver.url}"\ncommand = "echo no use; exit 3"\n{more}')

@@ -11,7 +11,7 @@ import pytest
 
 ROOT = Path(__file__).resolve().parents[2]
 
-pytestmark = [pytest.mark.simulation, pytest.mark.timeout(150)]
+pytestmark = [pytest.mark.simulation, pytest.mark.timeout(150), pytest.mark.slow]
 
 
 @pytest.mark.promise(

@@ -23,7 +23,7 @@ if TYPE_CHECKING:
     from landlane.context import Context
     from tests.support.sites import Site
 
-pytestmark = [pytest.mark.contract, pytest.mark.timeout(120)]
+pytestmark = [pytest.mark.contract, pytest.mark.timeout(120), pytest.mark.slow]
 
 
 class Dying:

@@ -78,6 +78,7 @@ def test_a_question_waits_in_the_inbox_and_its_answer_resumes_the_work(desk: She
     assert [row["state"] for row in desk.ask("gate", "list", "--all")["gates"]] == ["approved"]
 
 
+@pytest.mark.slow
 def test_without_an_answer_it_ends_with_seven_and_a_no_with_six(desk: Shell) -> None:
     words = ("gate", "ask", "T1", "--kind", "taste", "--why", "Red?", "--as", "ann")
     for more in ((), ("--wait", "0.2s")):
@@ -104,6 +105,7 @@ def test_without_an_answer_it_ends_with_seven_and_a_no_with_six(desk: Shell) -> 
     "gates.only-a-person-answers",
     "No agent, role, subagent, tool or sandboxed caller can answer a question for a person.",
 )
+@pytest.mark.slow
 def test_no_agent_can_answer_and_what_moved_cannot_be_approved(desk: Shell) -> None:
     desk.refuse("WAITS_FOR_PERSON", "gate", "ask", "T1", "--why", "x", "--as", "ann", exit=7)
     joined = desk.ask("join", "ann")["session"]

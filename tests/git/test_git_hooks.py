@@ -264,6 +264,7 @@ def test_a_merge_counts_only_by_what_it_changes_itself(yard: Guarded) -> None:
     "git-hooks.foreign-paths",
     "A plain git commit of a path that another session holds is refused, in every checkout.",
 )
+@pytest.mark.slow
 @pytest.mark.parametrize("kind", KINDS)
 def test_the_git_hooks_refuse_in_every_workspace(yard: Guarded, kind: str) -> None:
     opened = yard.open(kind=kind, agent="bob").workspace
@@ -359,6 +360,7 @@ def test_a_hook_of_the_user_that_says_no_is_obeyed(yard: Guarded, name: str) -> 
     assert yard.tip() == before
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("is_relative", [True, False])
 def test_hooks_of_a_former_hooks_path_go_on_running(repository: Path, is_relative: bool) -> None:
     yard = Guarded(repository)
@@ -490,6 +492,7 @@ WAYS = {
     "Once the target branch has landing checks, no git command outside the queue moves, renames or deletes "
     "it.",
 )
+@pytest.mark.slow
 @pytest.mark.parametrize("is_packed", [True, False])
 @pytest.mark.parametrize("way", WAYS)
 def test_nothing_but_the_queue_moves_the_target(yard: Guarded, way: str, is_packed: bool) -> None:
@@ -512,6 +515,7 @@ def test_nothing_but_the_queue_moves_the_target(yard: Guarded, way: str, is_pack
     assert "the landing queue, which alone moves main" in done.stderr
 
 
+@pytest.mark.slow
 def test_a_linked_worktree_is_no_way_round(yard: Guarded) -> None:
     yard.guard()
     opened = yard.open(agent="bob").workspace
@@ -552,6 +556,7 @@ def test_the_branch_here_may_follow_what_landed_at_the_remote(yard: Guarded) -> 
     assert "landing queue" in yard.refused("commit", "-q", "-m", "Work")
 
 
+@pytest.mark.slow
 def test_the_queue_itself_moves_the_target(repository: Path) -> None:
     landing = LandingYard(repository)
     install_git_hooks(landing.house.checkout.home_checkout)
@@ -576,6 +581,7 @@ def test_the_queue_itself_moves_the_target(repository: Path) -> None:
     "git-hooks.branches-of-others",
     "The branch of another session's workspace can be neither deleted nor rewound.",
 )
+@pytest.mark.slow
 @pytest.mark.parametrize("is_packed", [True, False])
 def test_the_branch_of_anothers_workspace_is_neither_deleted_nor_rewound(
     yard: Guarded, is_packed: bool
@@ -601,6 +607,7 @@ def test_the_branch_of_anothers_workspace_is_neither_deleted_nor_rewound(
     yard.ok("reset", "-q", "--hard", "HEAD~1", at=opened.path, agent="ann")
 
 
+@pytest.mark.slow
 def test_a_branch_that_is_checked_out_elsewhere_is_left_alone(yard: Guarded) -> None:
     worktree = yard.repository.with_name("tree")
     yard.ok("worktree", "add", "-q", "-b", "side", str(worktree))
@@ -610,6 +617,7 @@ def test_a_branch_that_is_checked_out_elsewhere_is_left_alone(yard: Guarded) -> 
     yard.ok("branch", "-q", "-D", "free")
 
 
+@pytest.mark.slow
 def test_pushes_past_the_queue_and_over_others_are_refused(yard: Guarded) -> None:
     remote = add_remote(yard.repository)
     yard.guard()
@@ -632,6 +640,7 @@ def test_pushes_past_the_queue_and_over_others_are_refused(yard: Guarded) -> Non
 # ----------------------------------------------------------------------------------- what goes on working
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("kind", KINDS)
 def test_ordinary_work_on_ones_own_branch_goes_on(yard: Guarded, kind: str) -> None:
     yard.guard()
@@ -673,6 +682,7 @@ def test_packing_is_no_deletion(yard: Guarded) -> None:
     assert not yard.caught()
 
 
+@pytest.mark.slow
 def test_workspaces_are_opened_and_closed_by_us_without_being_judged(yard: Guarded) -> None:
     yard.guard()
     for kind in KINDS:
@@ -718,6 +728,7 @@ def test_a_broken_store_refuses(yard: Guarded) -> None:
     assert "refused" in yard.refused("commit", "-q", "-m", "Work")
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     ("command", "told"),
     [
@@ -743,6 +754,7 @@ def test_a_store_of_another_version_or_program_refuses(yard: Guarded, command: s
 # ------------------------------------------------------------------------------------------ the resident
 
 
+@pytest.mark.slow
 def test_in_a_sandbox_the_resident_judges(yard: Guarded, tmp_path: Path) -> None:
     served = Served(yard.repository, copy_package(tmp_path / "package"))
     opened = yard.open(agent="bob", kind="clone").workspace
@@ -771,6 +783,7 @@ def test_in_a_sandbox_without_a_resident_nothing_is_committed(yard: Guarded, tmp
 # ---------------------------------------------------------------------------------------------- the doctor
 
 
+@pytest.mark.slow
 def test_the_doctor_proves_that_the_git_hooks_refuse(yard: Guarded) -> None:
     add_remote(yard.repository)
     yard.guard()

@@ -400,6 +400,7 @@ def test_many_at_once_do_each_other_no_harm(scene: Scene) -> None:
     assert {f"f{number}" for number in range(4)} <= {line.partition("\t")[2] for line in listed.splitlines()}
 
 
+@pytest.mark.slow
 def test_some_thousand_files(tmp_path: Path) -> None:
     files = {f"d{number % 50}/f{number}.txt": f"{number}\n" for number in range(4000)}
     found = Scene(make_repository(tmp_path.resolve() / "large", files=files))

@@ -102,6 +102,7 @@ def check_one_owner(yard: Yard) -> str:
 # ------------------------------------------------------------------------------------ what is taken
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("kind", KINDS)
 def test_how_it_stands_is_taken_along_and_what_is_not_committed_can_be_had(yard: Yard, kind: str) -> None:
     path = begin(yard, kind)
@@ -203,6 +204,7 @@ def test_a_branch_that_moved_after_it_was_sent_is_pointed_out(yard: Yard) -> Non
     "handoffs.one-owner",
     "kill -9 at any step of sending or accepting a handoff leaves the task with exactly one owner.",
 )
+@pytest.mark.slow
 @pytest.mark.parametrize("step", SENDING)
 def test_a_sender_killed_at_any_step_leaves_one_owner(yard: Yard, step: str) -> None:
     begin(yard)
@@ -216,6 +218,7 @@ def test_a_sender_killed_at_any_step_leaves_one_owner(yard: Yard, step: str) -> 
     assert check_one_owner(yard) == "bob"
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("step", ACCEPTING)
 def test_a_receiver_killed_at_any_step_leaves_one_owner(yard: Yard, step: str) -> None:
     begin(yard)
@@ -267,6 +270,7 @@ def test_rebuilt_from_the_journal_it_stands_as_it_stood(yard: Yard, is_accepted:
     "handoffs.successor-hears",
     "A handoff to an agent that goes idle and dies is delivered to its successor, once.",
 )
+@pytest.mark.slow
 def test_sent_while_its_receiver_goes_idle_and_dies_the_successor_hears_of_it_once(yard: Yard) -> None:
     begin(yard)
     yard.session("bob")

@@ -58,6 +58,7 @@ def test_a_held_file_is_refused_with_holder_end_and_next_action(one: StandIn, tw
     assert Path(one.root, "a.py").read_text(encoding="utf-8") == "# a.py\n"
 
 
+@pytest.mark.slow
 def test_a_refusal_names_the_task(one: StandIn, two: StandIn) -> None:
     one.type("task", "add", "Mend the parser", "--path", "a.py")
     one.edit("b.py")
@@ -66,6 +67,7 @@ def test_a_refusal_names_the_task(one: StandIn, two: StandIn) -> None:
     assert 'for task T1 ("Mend the parser")' in told.reason
 
 
+@pytest.mark.slow
 def test_typed_commands_belong_to_the_client_that_runs_them(one: StandIn, two: StandIn) -> None:
     for client in (one, two):
         client.hook("SessionStart", source="startup")
@@ -88,6 +90,7 @@ def test_what_is_held_and_unchanged_takes_the_quick_road(one: StandIn) -> None:
     "hooks.no-lost-update",
     "An edit based on an outdated version of a file is refused until the file is read again.",
 )
+@pytest.mark.slow
 def test_an_edit_on_a_version_that_is_gone_is_refused_until_it_is_read_again(
     one: StandIn, two: StandIn
 ) -> None:
@@ -101,6 +104,7 @@ def test_an_edit_on_a_version_that_is_gone_is_refused_until_it_is_read_again(
     assert one.edit("a.py", "both\n").is_silent
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     "command", ["cat src/c.py", "cd src && sed -n 1,9p c.py", "bash -lc 'cat src/c.py'", "cat < src/c.py"]
 )
@@ -175,6 +179,7 @@ def test_a_link_leads_to_the_file_that_is_claimed(root: Path, one: StandIn, two:
     assert two.edit("link.py").is_denied
 
 
+@pytest.mark.slow
 def test_a_released_file_is_not_waved_through_by_the_quick_road(one: StandIn, two: StandIn) -> None:
     one.edit("a.py", "x = 1\n")
     one.edit("a.py", "x = 2\n")
@@ -194,6 +199,7 @@ def test_a_subagent_is_a_session_of_its_own_under_its_parent(one: StandIn) -> No
     assert held["b.py"] == held["a.py"] + ".aaaa11"
 
 
+@pytest.mark.slow
 def test_what_the_parent_holds_is_not_in_its_subagents_way(one: StandIn) -> None:
     one.type("status")
     one.edit("b.py")
@@ -207,6 +213,7 @@ def test_two_subagents_are_in_each_others_way(one: StandIn) -> None:
     assert one.edit("a.py").is_denied
 
 
+@pytest.mark.slow
 def test_what_a_subagent_held_is_its_parents_when_it_ends(one: StandIn, two: StandIn) -> None:
     one.edit("b.py")
     one.edit("a.py", agent="aaaa11")
@@ -217,6 +224,7 @@ def test_what_a_subagent_held_is_its_parents_when_it_ends(one: StandIn, two: Sta
     assert one.edit("a.py").is_silent
 
 
+@pytest.mark.slow
 def test_the_end_of_a_session_frees_what_it_held(one: StandIn, two: StandIn) -> None:
     one.edit("a.py")
     one.edit("b.py", agent="aaaa11")
@@ -274,6 +282,7 @@ def resident_of(state: str) -> int:
     return int(found[1]) if found else 0
 
 
+@pytest.mark.slow
 def test_under_strict_what_the_parent_claimed_is_for_its_subagents_one_at_a_time(
     root: Path, one: StandIn
 ) -> None:
@@ -285,6 +294,7 @@ def test_under_strict_what_the_parent_claimed_is_for_its_subagents_one_at_a_time
     assert one.edit("b.py", agent="aaaa11").is_denied
 
 
+@pytest.mark.slow
 def test_a_client_in_the_workspace_of_a_person_works_there_for_them(root: Path) -> None:
     """Opened in a terminal, and the client is started in it: what it may do is what they may."""
     typed = ["landlane", "workspace", "open", "T1", "--json"]
@@ -303,6 +313,7 @@ def test_a_client_in_the_workspace_of_a_person_works_there_for_them(root: Path) 
         assert {claim["kind"] for claim in client.type("claims")["claims"]} == {"literal"}
 
 
+@pytest.mark.slow
 def test_the_workspace_of_another_agent_is_not_entered(root: Path, one: StandIn) -> None:
     one.hook("SessionStart", source="startup")
     one.type("task", "add", "Mend a.py", "--path", "a.py")
@@ -365,6 +376,7 @@ def test_in_a_broken_repository_nothing_new_is_edited(root: Path, one: StandIn) 
     "store.hooks-refuse-other-versions",
     "No hook allows an edit or a commit because the store has another version or belongs to another program.",
 )
+@pytest.mark.slow
 @pytest.mark.parametrize(
     "trouble",
     [
@@ -386,6 +398,7 @@ def test_any_trouble_is_a_refusal_and_looking_goes_on(root: Path, one: StandIn, 
     assert not one.hook("UserPromptSubmit", prompt="go").is_denied
 
 
+@pytest.mark.slow
 def test_a_state_that_is_gone_is_not_begun_anew_by_itself(root: Path, one: StandIn, two: StandIn) -> None:
     one.edit("a.py", "x = 1\n")
     shutil.rmtree(root / ".git/landlane")
@@ -409,6 +422,7 @@ def test_a_store_locked_for_long_is_a_refusal(root: Path, one: StandIn) -> None:
     assert one.edit("b.py").is_silent
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     "given",
     [

@@ -20,7 +20,7 @@ from landlane.platform.process_identity import Process
 from landlane.testing.repositories import git
 from tests.hooks.stand_in_client import LANDLANE, StandIn, Told, change_store, holders
 
-pytestmark = pytest.mark.integration
+pytestmark = [pytest.mark.integration, pytest.mark.slow]
 
 
 def make_repository(folder: Path) -> Path:

@@ -15,7 +15,7 @@ if TYPE_CHECKING:
     from collections.abc import Iterator
     from pathlib import Path
 
-pytestmark = pytest.mark.integration
+pytestmark = [pytest.mark.integration, pytest.mark.slow]
 
 FILES = {"src/a.py": "a = 1\n", "tests/a.py": "assert 1\n", "README.md": "# R\n"}
 

@@ -190,6 +190,7 @@ LOOKS = {
 }
 
 
+@pytest.mark.slow
 @pytest.mark.usefixtures("quick")
 @pytest.mark.parametrize("way", WRITES)
 def test_every_way_to_write_is_caught_and_undone(place: Place, way: str) -> None:
@@ -205,6 +206,7 @@ def test_every_way_to_write_is_caught_and_undone(place: Place, way: str) -> None
     assert (place.root / "src/a.py").read_bytes() == b"one, uncommitted \xff\n"
 
 
+@pytest.mark.slow
 @pytest.mark.usefixtures("quick")
 @pytest.mark.parametrize("way", LOOKS)
 def test_whoever_only_looks_hears_nothing(place: Place, way: str) -> None:
@@ -495,6 +497,7 @@ def test_in_anothers_workspace_nothing_is_ours_to_change(place: Place) -> None:
     assert (theirs / "docs/n.md").read_text() == "n\n"
 
 
+@pytest.mark.slow
 @pytest.mark.usefixtures("quick")
 @pytest.mark.parametrize(
     "command",
@@ -881,6 +884,7 @@ def test_odd_names_are_judged_like_any_other(place: Place) -> None:
         assert file.read() == b"beth\n"
 
 
+@pytest.mark.slow
 def test_the_commands_tell_undo_and_accept(place: Place) -> None:
     (place.root / "src/a.py").write_text("uncommitted\n")
     place.shell("echo x > src/a.py")

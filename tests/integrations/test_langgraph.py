@@ -218,6 +218,7 @@ def test_a_handoff_that_says_nothing_is_not_sent(bridge: Bridge) -> None:
     assert refused.value.code == "HANDOFF_INCOMPLETE"
 
 
+@pytest.mark.slow
 def test_handing_to_and_fro_ends_at_the_maximum(bridge: Bridge) -> None:
     rounds: Counter[str] = Counter()
 
@@ -466,6 +467,7 @@ def test_without_a_node_of_a_bridge_there_is_nothing_to_ask_about(bridge: Bridge
     "langgraph.killed-anywhere",
     "A graph whose process is killed at any change continues, and repeats nothing on its task.",
 )
+@pytest.mark.slow
 def test_the_example_survives_kills_and_does_nothing_twice(tmp_path: Path) -> None:
     repository = make_repository(tmp_path / "shop")
     seed = time.time_ns() % 10_000

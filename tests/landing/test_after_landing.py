@@ -137,6 +137,7 @@ def test_others_are_told_once_that_their_paths_were_changed_under_them(yard: Yar
     assert take_notices(context, yard.agent("ann").id) == []
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(("after", "tasks"), [("batch", 2), ("wave", 1)])
 def test_a_task_for_the_whole_is_opened(yard: Yard, after: str, tasks: int) -> None:
     whole = f"integrate = {{ title = 'Try it all', role = 'verify', check = 'true', after = '{after}' }}"

@@ -133,6 +133,7 @@ def test_a_commit_behind_the_approved_one_needs_a_review_of_its_own(yard: Yard) 
     assert yard.enter(BRANCH, "ann").state == "queued"
 
 
+@pytest.mark.slow
 def test_what_was_proved_in_one_clone_is_landed_from_another_or_left_alone(yard: Yard, other: Yard) -> None:
     context, ann = yard.house.context, yard.agent("ann")
     add_task(context, ann, NewTask(title="Dates", kind="code", paths=("src/dates.py",)))

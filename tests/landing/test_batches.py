@@ -24,6 +24,7 @@ pytestmark = pytest.mark.integration
 GREEN = "test ! -e bad && (test ! -e left || test ! -e right)"
 
 
+@pytest.mark.slow
 def test_a_green_batch_is_tested_once(yard: Yard) -> None:
     yard.configure(f'["{GREEN}"]')
     for number in range(8):
@@ -37,6 +38,7 @@ def test_a_green_batch_is_tested_once(yard: Yard) -> None:
     assert git(yard.folder, "rev-list", "--count", "--first-parent", "main").strip() == "10"
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("culprit", [0, 6])
 def test_the_culprit_goes_back_and_all_others_land(yard: Yard, culprit: int) -> None:
     yard.configure(f'["{GREEN}"]')
@@ -52,6 +54,7 @@ def test_the_culprit_goes_back_and_all_others_land(yard: Yard, culprit: int) -> 
     assert yard.tests <= 9
 
 
+@pytest.mark.slow
 def test_two_culprits_are_both_found(yard: Yard) -> None:
     yard.configure(f'["{GREEN}"]')
     for number in range(6):
@@ -86,6 +89,7 @@ def test_two_that_are_green_alone_and_red_together_land_one_and_name_the_pair(ya
     assert winner.commit[:12] in task.next_action
 
 
+@pytest.mark.slow
 def test_a_pair_is_named_also_when_the_first_landed_long_before(yard: Yard) -> None:
     """T17: one changes a signature, the other adds a caller; the merge is clean, the program crashes."""
     files = {"lib.py": "def greet(name):\n    return name\n", "test.py": "import lib\nlib.greet('a')\n"}
@@ -121,6 +125,7 @@ def test_a_commit_of_a_person_is_named_as_the_other_side(yard: Yard) -> None:
     assert "A person turns left" in entry.reason
 
 
+@pytest.mark.slow
 def test_a_red_target_blames_nobody_and_is_mended_by_the_one_who_can(yard: Yard) -> None:
     yard.configure(f'["{GREEN}"]', "batch = 2\n", files={"bad": "x"})
     for number in range(3):
@@ -139,6 +144,7 @@ def test_a_red_target_blames_nobody_and_is_mended_by_the_one_who_can(yard: Yard)
     assert set(yard.states().values()) == {"landed"}
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("count", [1, 3])
 def test_an_outage_leaves_no_tree_red_for_ever(yard: Yard, count: int) -> None:
     outage = yard.folder.parent / "outage"
@@ -260,6 +266,7 @@ def test_when_a_person_commits_meanwhile_it_is_merged_and_tested_again(yard: Yar
     assert next(yard.folder.parent.rglob("seen")).read_text().splitlines()[-1] == "person"
 
 
+@pytest.mark.slow
 def test_a_half_that_cannot_land_takes_the_other_half_with_it(yard: Yard) -> None:
     yard.configure(f'["{GREEN}"]')
     for number in range(4):

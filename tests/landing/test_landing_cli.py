@@ -37,6 +37,7 @@ def branch(shell: Shell, name: str, **files: str) -> Shell:
     return there
 
 
+@pytest.mark.slow
 def test_each_refusal_has_its_code_and_says_what_to_do(shell: Shell) -> None:
     one = branch(shell, "one", a="x")
     one.refuse("NO_CHECKS", "land", "--as", "ann", exit=2)
@@ -75,6 +76,7 @@ def test_land_and_wait_shows_each_stage(shell: Shell) -> None:
     assert shell.holders() == {}
 
 
+@pytest.mark.slow
 def test_a_bounce_is_one_answer_with_a_task(shell: Shell) -> None:
     configure(shell, checks='["echo look here; test ! -e bad"]')
     one = branch(shell, "one", bad="x")
@@ -107,6 +109,7 @@ def test_a_red_target_is_told_with_what_the_check_said(shell: Shell) -> None:
     assert shell.ask("queue", "list")["landings"][0]["state"] == "queued"
 
 
+@pytest.mark.slow
 def test_two_machineless_authors_and_one_runner(shell: Shell) -> None:
     configure(shell)
     for name in ("ann", "bob", "carl"):
@@ -147,6 +150,7 @@ def test_the_resident_lands_what_nobody_waits_for(shell: Shell) -> None:
     wait_until(lambda: "runner.ended" in shell.kinds(), 60)
 
 
+@pytest.mark.slow
 def test_a_rewound_target_stops_with_seven_until_it_is_resumed(shell: Shell) -> None:
     configure(shell)
     for name in ("one", "two"):
@@ -164,6 +168,7 @@ def test_a_rewound_target_stops_with_seven_until_it_is_resumed(shell: Shell) -> 
     assert shell.ask("queue", "run", "--drain")["landings"][0]["state"] == "landed"
 
 
+@pytest.mark.slow
 def test_the_author_takes_an_entry_out_again(shell: Shell) -> None:
     configure(shell)
     one = branch(shell, "one", a="x")
@@ -192,6 +197,7 @@ def held(shell: Shell) -> Shell:
 
 
 @pytest.mark.promise("landing.a-person-approves", "No agent can approve an entry that waits for a person.")
+@pytest.mark.slow
 def test_an_agent_cannot_approve(held: Shell, tmp_path: Path) -> None:
     joined = held.ask("join", "ann")
     secret = f"{joined['session']['id']}:{joined['session']['secret']}"
@@ -220,6 +226,7 @@ def test_a_child_of_a_registered_agent_cannot_approve_even_at_a_terminal(held: S
         held.ask("leave")
 
 
+@pytest.mark.slow
 def test_a_person_approves_exactly_what_waits(held: Shell) -> None:
     head = held.ask("gate", "list")["gates"][0]["landing"]["head"]
     code, said = at_terminal(held, "gate", "approve", "L1", "--head", "0" * 12)

@@ -39,7 +39,7 @@ if TYPE_CHECKING:
 KILLS = int(os.environ.get("LANDLANE_LANDING_KILLS", "4"))  # at random moments; 100 and more in longer runs
 LEASE_MS = 900
 
-pytestmark = [pytest.mark.simulation, pytest.mark.timeout(600)]
+pytestmark = [pytest.mark.simulation, pytest.mark.timeout(600), pytest.mark.slow]
 
 
 @pytest.fixture

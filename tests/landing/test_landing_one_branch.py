@@ -99,6 +99,7 @@ class Impatient:
         return time.monotonic() + self._ahead
 
 
+@pytest.mark.slow
 def test_a_check_that_hangs_is_ended_with_all_it_started(
     yard: Yard, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -128,6 +129,7 @@ def test_a_check_that_leaves_something_running_ends_all_the_same(yard: Yard) -> 
     assert not is_alive(int(next(yard.folder.parent.rglob("pid")).read_text()))
 
 
+@pytest.mark.slow
 def test_a_check_that_prints_without_end_costs_no_memory(yard: Yard) -> None:
     yard.configure('["test ! -e b.txt || (yes | head -c 200M; echo; echo the end; exit 1)"]')
     yard.branch("one", {"b.txt": "b\n"})
@@ -138,6 +140,7 @@ def test_a_check_that_prints_without_end_costs_no_memory(yard: Yard) -> None:
     assert entry.output.endswith("the end\n")
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     ("check", "named"),
     [
@@ -315,6 +318,7 @@ def test_broken_settings_on_the_target_stop_the_queue_and_say_so(yard: Yard) -> 
     assert "landlane.toml on main cannot be used" in stop.message
 
 
+@pytest.mark.slow
 def test_a_runner_that_is_asked_to_stop_leaves_no_check_behind(yard: Yard, tmp_path: Path) -> None:
     yard.configure(f"['echo $$ > {tmp_path}/pid; touch {tmp_path}/up; sleep 1000']")
     yard.branch("one", {"b.txt": "b\n"})

@@ -141,6 +141,7 @@ def refuse(yard: Yard, branch: str, role: str) -> NotAllowed:
 # ---------------------------------------------------------------------------------- each of the twelve
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("role", BUILT_IN)
 def test_a_role_lands_what_is_its_own_and_nothing_else(yard: Yard, role: str) -> None:
     ann = yard.agent("ann", role=role)
@@ -217,6 +218,7 @@ def test_a_mode_is_a_change(yard: Yard) -> None:
     refuse(yard, "mode", "code")
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     ("role", "path", "target"),
     [

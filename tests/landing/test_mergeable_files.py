@@ -37,6 +37,7 @@ FILES = {
     "landing.hot-files",
     "Branches that add a line to the changelog and raise a counter all land, and every change counts.",
 )
+@pytest.mark.slow
 def test_ten_branches_add_a_line_and_raise_a_counter(yard: Yard) -> None:
     yard.configure('["test $(wc -l < COUNT) = 1"]', HOT, FILES)
     for number in range(10):
@@ -56,6 +57,7 @@ def test_ten_branches_add_a_line_and_raise_a_counter(yard: Yard) -> None:
     assert yard.holders() == {}
 
 
+@pytest.mark.slow
 def test_twenty_two_branches_of_which_fourteen_raise_one_number(yard: Yard) -> None:
     """T21: with plain git thirteen of them would conflict."""
     yard.configure("[]", HOT, FILES)
@@ -127,6 +129,7 @@ def test_a_generator_that_fails_sends_back_the_branch_with_what_it_said(yard: Ya
     assert "listing cannot be generated: `echo no luck; exit 3` ended with 3: no luck" in entry.reason
 
 
+@pytest.mark.slow
 def test_a_validator_is_asked_about_its_file(yard: Yard) -> None:
     hot = "[hot]\n'*.json' = { class = 'keyed-map', validate = 'python3 -m json.tool' }\n"
     yard.configure("[]", hot, {"a b.json": "{}\n", "c.json": "{}\n"})

@@ -118,6 +118,7 @@ def test_one_deletes_what_the_other_changes(yard: Yard) -> None:
     assert yard.states() == {"one": "landed", "two": "bounced"}
 
 
+@pytest.mark.slow
 def test_a_big_binary_lands_unchanged(yard: Yard) -> None:
     yard.configure('["true"]')
     content = os.urandom(1 << 20) * 30
@@ -174,6 +175,7 @@ def test_a_new_state_of_a_submodule_lands(yard: Yard) -> None:
     assert b"160000 commit" in tree(yard.folder)
 
 
+@pytest.mark.slow
 def test_checks_see_the_state_of_a_submodule_that_will_land(yard: Yard) -> None:
     other = make_repository(yard.folder.parent / "library", files={"x": "old\n"})
     allow = ("-c", "protocol.file.allow=always")
@@ -244,6 +246,7 @@ def test_a_full_disk_under_the_checks_is_a_clear_answer_and_loses_nothing(yard: 
         subprocess.run(["umount", "--lazy", str(place)], check=True)
 
 
+@pytest.mark.slow
 def test_a_limit_on_file_sizes_is_a_clear_answer(yard: Yard) -> None:
     yard.configure('["true"]')
     yard.branch("one", {"big.bin": os.urandom(1 << 22)})

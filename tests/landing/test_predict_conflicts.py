@@ -116,6 +116,7 @@ def test_the_order_that_is_told_is_the_one_that_lands_most(yard: Yard) -> None:
     assert [branch[9:11] for branch in foresee(yard.site)["order"]] == ["T2", "T3", "T4", "T5", "T1"]
 
 
+@pytest.mark.slow
 def test_fifty_branches_on_ten_thousand_files_take_seconds(yard: Yard) -> None:
     lines = ["blob", "mark :1", "data 5", "text", "", "commit refs/heads/main", "mark :2"]
     lines += ["committer x <x@x> 1 +0000", "data 5", "first", "from refs/heads/main^0"]

@@ -25,7 +25,7 @@ if TYPE_CHECKING:
     from landlane.errors import LandlaneError
     from landlane.landing.queue import QueueRunner
 
-pytestmark = pytest.mark.acceptance
+pytestmark = [pytest.mark.acceptance, pytest.mark.slow]
 
 LEASE_MS = 900
 

@@ -24,7 +24,7 @@ if TYPE_CHECKING:
     from landlane.app.open import House
     from landlane.landing.model import Landing
 
-pytestmark = [pytest.mark.integration, pytest.mark.soak]
+pytestmark = [pytest.mark.integration, pytest.mark.soak, pytest.mark.slow]
 
 KILLS = int(os.environ.get("LANDLANE_LANDING_KILLS", "2"))  # at random moments; 100 and more in longer runs
 LEASE_MS = 2000

@@ -51,6 +51,7 @@ def test_few_are_ordered_as_well_as_can_be(conflicts: set[tuple[str, str]]) -> N
     assert landed(order, conflicts) == max(landed(list(one), conflicts) for one in permutations(names))
 
 
+@pytest.mark.slow
 @given(st.sets(st.tuples(st.integers(0, 19), st.integers(0, 19)).filter(lambda pair: pair[0] < pair[1])))
 def test_many_are_ordered_at_least_as_well_as_they_came(found: set[tuple[int, int]]) -> None:
     many = [str(number) for number in range(20)]

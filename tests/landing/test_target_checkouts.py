@@ -38,6 +38,7 @@ def test_untracked_files_of_a_person_stay(yard: Yard) -> None:
     assert git(yard.folder, "status", "--porcelain") == "?? mine.txt\n"
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("how", ["changed", "staged", "in the way"])
 def test_a_dirty_checkout_is_left_alone_with_a_note(yard: Yard, how: str) -> None:
     yard.configure("[]", files={"a.txt": "old\n", "b.txt": "old\n"})
@@ -134,6 +135,7 @@ def test_an_ignored_file_of_a_person_is_not_overwritten(yard: Yard) -> None:
     assert ".env" in entry.notes[0]
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("is_ignored", [False, True])
 @pytest.mark.parametrize(
     ("mine", "theirs"),

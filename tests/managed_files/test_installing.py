@@ -118,6 +118,7 @@ def write(root: Path, name: str, text: str) -> Path:
     return path
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(("client", "name", "text"), ELABORATE)
 def test_init_then_undo_is_as_if_nothing_had_been(
     repository: Path, home: Path, client: str, name: str, text: str
@@ -171,6 +172,7 @@ def test_all_clients_come_and_go_together(repository: Path, home: Path) -> None:
     assert picture(repository, home) == before
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(("client", "name", "text"), ELABORATE)
 def test_an_upgrade_replaces_our_entries_in_place(
     repository: Path, monkeypatch: pytest.MonkeyPatch, client: str, name: str, text: str
@@ -187,6 +189,7 @@ def test_an_upgrade_replaces_our_entries_in_place(
     assert path.read_bytes() == text.encode()
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(("client", "name", "text"), ELABORATE)
 def test_what_was_changed_since_keeps_its_changes_when_init_is_undone(
     repository: Path, client: str, name: str, text: str
@@ -420,6 +423,7 @@ def crash(root: Path, at: int, what: str) -> bool:
     return ended.returncode == 9
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("at", range(1, STEPS))
 def test_a_crash_anywhere_can_be_undone_and_finished(repository: Path, home: Path, at: int) -> None:
     write(repository, GEMINI, '{"a": 1} // mine')
@@ -474,6 +478,7 @@ def test_a_file_that_a_crash_left_half_written_goes_with_the_rest(repository: Pa
     assert not scratch.parent.exists()
 
 
+@pytest.mark.slow
 def test_two_at_once_end_as_one(repository: Path) -> None:
     starting = [
         subprocess.Popen([sys.executable, "-c", CRASHING, str(repository), "99", "init"]) for _ in range(4)

@@ -166,6 +166,7 @@ def written(draw: st.DrawFn, value: Any) -> str:
 tables = st.dictionaries(st.text(max_size=6).filter(lambda key: key not in WANTED), values, max_size=4)
 
 
+@pytest.mark.slow
 @settings(max_examples=60)
 @given(st.data(), tables, st.lists(values, max_size=3))
 def test_any_layout_survives(data: st.DataObject, table: dict[str, Any], entries: list[Any]) -> None:

@@ -16,7 +16,7 @@ from tests.mcp.speaking import CLIENT, ENVELOPE, MODERN, VERSIONS, Speaker
 if TYPE_CHECKING:
     from pathlib import Path
 
-pytestmark = pytest.mark.integration
+pytestmark = [pytest.mark.integration, pytest.mark.slow]
 
 LISTS = ("tools/list", "resources/list", "resources/templates/list")
 

@@ -18,7 +18,7 @@ if TYPE_CHECKING:
     from collections.abc import Iterator
     from pathlib import Path
 
-pytestmark = pytest.mark.integration
+pytestmark = [pytest.mark.integration, pytest.mark.slow]
 
 NAMES = [str(tool["name"]) for tool in TOOLS]
 CHANGING = [name for name in NAMES if not BY_NAME[name]["annotations"]["readOnlyHint"]]

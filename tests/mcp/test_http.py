@@ -107,6 +107,7 @@ def test_each_token_acts_for_its_own_session(served: Served) -> None:
     "mcp.token-per-session",
     "Over HTTP a wrong or missing token is refused, and the refusal is written to the journal.",
 )
+@pytest.mark.slow
 @pytest.mark.parametrize(
     ("shown", "code"),
     [("", "NO_TOKEN"), ("nonsense", "BAD_TOKEN"), ("s-unknown:secret", "NOT_YOUR_SESSION"), ("wrong", "")],
@@ -143,6 +144,7 @@ def test_a_session_that_has_left_is_refused(served: Served) -> None:
     assert (status, json.loads(text)["code"]) == (401, "SESSION_OVER")
 
 
+@pytest.mark.slow
 def test_a_page_in_a_browser_cannot_reach_it(served: Served) -> None:
     token = served.token("ann")
     assert served.post(HELLO, token, Origin="http://evil.example")[0] == 403
@@ -165,6 +167,7 @@ def test_whatever_is_posted_the_server_lives_on(served: Served, body: str) -> No
     assert served.call(token, "status")["ok"]
 
 
+@pytest.mark.slow
 def test_an_address_that_is_taken_is_told(served: Served) -> None:
     words = [sys.executable, "-m", "landlane", "mcp", "--http", "--port", str(served.port), "--json"]
     done = subprocess.run(words, cwd=served.folder, capture_output=True, text=True)

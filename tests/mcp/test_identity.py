@@ -18,7 +18,7 @@ from landlane.sessions.tool_calls import announce_call, announced_calls
 from tests.mcp.speaking import Speaker
 from tests.mcp.test_tools import landlane as run
 
-pytestmark = pytest.mark.integration
+pytestmark = [pytest.mark.integration, pytest.mark.slow]
 
 LEAN = str(Path(landlane.__file__).parent / "hook_entry" / "client_hook.py")
 

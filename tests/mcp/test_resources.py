@@ -18,7 +18,7 @@ from tests.mcp.test_tools import landlane
 if TYPE_CHECKING:
     from pathlib import Path
 
-pytestmark = pytest.mark.integration
+pytestmark = [pytest.mark.integration, pytest.mark.slow]
 
 
 def read(speaker: Speaker, name: str) -> str:

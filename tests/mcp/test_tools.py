@@ -19,7 +19,7 @@ from tests.support.git import git
 if TYPE_CHECKING:
     from pathlib import Path
 
-pytestmark = pytest.mark.integration
+pytestmark = [pytest.mark.integration, pytest.mark.slow]
 
 ERAS = pytest.mark.parametrize("version", ["2025-06-18", MODERN])
 

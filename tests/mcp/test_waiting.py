@@ -14,7 +14,7 @@ from tests.mcp.speaking import MODERN, Speaker
 if TYPE_CHECKING:
     from pathlib import Path
 
-pytestmark = pytest.mark.integration
+pytestmark = [pytest.mark.integration, pytest.mark.slow]
 
 ERAS = pytest.mark.parametrize("version", ["2025-11-25", MODERN])
 

@@ -186,6 +186,7 @@ TABLES = st.dictionaries(KEYS, TREES, max_size=4)
 LAYOUTS = st.sampled_from([{"indent": 2}, {"indent": "\t"}, {}, {"separators": (",", ":")}])
 
 
+@pytest.mark.slow
 @settings(max_examples=60)
 @given(TABLES, TABLES, TABLES, LAYOUTS, LAYOUTS)
 def test_disjoint_additions_commute(

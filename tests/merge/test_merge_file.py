@@ -55,6 +55,7 @@ def test_a_side_without_change_leaves_the_other_byte_for_byte(
         assert merge_hot(kind, base, side, side, path, {}) == Merged(content=side)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("kind", MERGED_KINDS)
 @settings(max_examples=120)
 @given(BYTES | st.none(), BYTES, BYTES, PATHS)

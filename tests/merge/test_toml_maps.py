@@ -202,6 +202,7 @@ def test_comments_without_a_place_are_noted() -> None:
 SPOTS = st.sampled_from(["project", "tool.ruff", "tool.pyright", "tool.new", "other"])
 
 
+@pytest.mark.slow
 @settings(max_examples=60)
 @given(st.permutations(range(5)), st.lists(SPOTS, min_size=5, max_size=5))
 def test_any_order_of_branches_keeps_every_key(order: list[int], spots: list[str]) -> None:

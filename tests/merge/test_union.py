@@ -245,6 +245,7 @@ SECTIONS = (
 )
 
 
+@pytest.mark.slow
 @given(st.permutations(range(6)), st.lists(st.sampled_from(SECTIONS), min_size=6, max_size=6))
 def test_any_order_of_branches_keeps_every_addition_once(order: list[int], places: list[str]) -> None:
     branches = [

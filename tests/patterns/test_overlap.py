@@ -175,6 +175,7 @@ def test_names_overlap_exactly_when_some_name_matches_both(a: str, b: str) -> No
     check_pair(a, b, LONG_NAMES)
 
 
+@pytest.mark.slow
 @given(glob_text, glob_text)
 @example("**/a/b", "b/*/a")
 @example("{a,b/**}/?", "b*")
@@ -193,11 +194,13 @@ def check_all_pairs(texts: list[str], world: list[str]) -> None:
         assert not (is_inside and paths_of_b & ~paths_of_a), (a.text, b.text)
 
 
+@pytest.mark.slow
 def test_all_short_rows_of_simple_names_compare_as_brute_force_says() -> None:
     # What two of these names have in common, `a`, `b` or `z` shows; and two rows of three, six folders.
     check_all_pairs(paths(["a", "b", "*", "?", "[!a]", "**"], 3), paths(["a", "b", "z"], 6))
 
 
+@pytest.mark.slow
 def test_all_short_names_of_simple_pieces_compare_as_brute_force_says() -> None:
     # What two of these pieces have in common, `a`, `b` or `z` shows; and two names of three, six letters.
     texts = [
@@ -214,6 +217,7 @@ def test_every_pattern_overlaps_itself_and_the_whole_repository(text: str) -> No
     assert not overlap(pattern, parse("deploy:prod"))
 
 
+@pytest.mark.slow
 @given(st.one_of(glob_text, one_name))
 def test_a_pattern_covers_exactly_what_the_independent_matcher_says(text: str) -> None:
     pattern = parse(text)
@@ -221,6 +225,7 @@ def test_a_pattern_covers_exactly_what_the_independent_matcher_says(text: str) -
         assert covers(pattern, path) == is_covered(text, path), path
 
 
+@pytest.mark.slow
 @given(glob_text, glob_text)
 @example("*", "**/a")
 @example("?*", "*")

@@ -183,6 +183,7 @@ def test_ticked_tasks_are_done_and_hold_nobody_up() -> None:
     assert checked.waves == (("B",),)
 
 
+@pytest.mark.slow
 def test_a_thousand_tasks_are_judged_in_a_moment() -> None:
     chain = [PlanTask(name=f"t{n}", title=f"Word{n}", paths=(f"src/{n % 7}/**",)) for n in range(500)]
     apart = [PlanTask(name=f"u{n}", title=f"Other{n}", paths=(f"**/x{n}.py",)) for n in range(500)]

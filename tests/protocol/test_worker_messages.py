@@ -92,6 +92,7 @@ def changed(**fields: object) -> bytes:
 # ------------------------------------------------------------------------------------------- messages
 
 
+@pytest.mark.slow
 @given(messages())
 def test_what_is_written_is_read_back(message: Any) -> None:
     line = write_line(message)
@@ -122,6 +123,7 @@ JSON = st.recursive(
 )
 
 
+@pytest.mark.slow
 @given(messages(), st.data())
 def test_a_message_with_one_field_spoiled_is_a_message_or_a_reason(message: Any, data: st.DataObject) -> None:
     document = as_object(message)
@@ -268,6 +270,7 @@ def test_an_assignment_tells_its_own_limits() -> None:
     assert limits_of(ASKED).whole_ms is None
 
 
+@pytest.mark.slow
 @given(st.lists(messages(), max_size=6))
 def test_whatever_is_said_there_is_one_end_and_nothing_behind_it(said: list[Any]) -> None:
     conversation = Conversation()

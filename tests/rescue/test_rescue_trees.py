@@ -21,7 +21,7 @@ from tests.support.rescue import Scene, picture
 if TYPE_CHECKING:
     from landlane.git.untrusted_checkout import Place
 
-pytestmark = pytest.mark.simulation
+pytestmark = [pytest.mark.simulation, pytest.mark.slow]
 
 EXAMPLES = int(os.environ.get("LANDLANE_EXAMPLES", "6"))
 MEMORY = "/dev/shm" if os.access("/dev/shm", os.W_OK) else None

@@ -75,6 +75,7 @@ def conflict(scene: Scene, place: Place, how: str) -> None:
     git(place.root, *how.split(), is_checked=False)
 
 
+@pytest.mark.slow
 @KINDS
 def test_every_kind_of_change_comes_back_after_gc(scene: Scene, kind: str) -> None:
     place = scene.open(kind)
@@ -99,6 +100,7 @@ def test_every_kind_of_change_comes_back_after_gc(scene: Scene, kind: str) -> No
     scene.comes_back(place, "--aggressive")
 
 
+@pytest.mark.slow
 @KINDS
 def test_untracked_file_and_detached_commit_come_back(scene: Scene, kind: str) -> None:
     place = scene.open(kind)
@@ -113,6 +115,7 @@ def test_untracked_file_and_detached_commit_come_back(scene: Scene, kind: str) -
     assert git(fresh.root, "rev-parse", "HEAD").strip() == restored.head == commit
 
 
+@pytest.mark.slow
 @KINDS
 @pytest.mark.parametrize(
     "how", ["merge theirs", "rebase theirs", "rebase --apply theirs", "cherry-pick theirs", "revert theirs"]
@@ -125,6 +128,7 @@ def test_an_operation_in_progress_comes_back(scene: Scene, kind: str, how: str) 
     scene.comes_back(place)
 
 
+@pytest.mark.slow
 @KINDS
 def test_a_half_finished_rebase_can_be_continued(scene: Scene, kind: str) -> None:
     place = scene.open(kind)
@@ -155,6 +159,7 @@ def test_a_rebase_whose_branch_was_deleted_gets_it_again(scene: Scene) -> None:
     assert git(fresh.root, "symbolic-ref", "HEAD").strip() == "refs/heads/ours"
 
 
+@pytest.mark.slow
 @KINDS
 def test_bisecting_comes_back(scene: Scene, kind: str) -> None:
     place = scene.open(kind)
@@ -170,6 +175,7 @@ def test_bisecting_comes_back(scene: Scene, kind: str) -> None:
     )
 
 
+@pytest.mark.slow
 @KINDS
 def test_bytes_that_line_end_rules_hide_come_back(scene: Scene, kind: str) -> None:
     (scene.repository / ".gitattributes").write_text("*.txt text\n*.bat text eol=crlf\n")
@@ -215,6 +221,7 @@ def test_a_hidden_change_of_line_ends_alone_is_at_stake(scene: Scene) -> None:
     scene.comes_back(place)
 
 
+@pytest.mark.slow
 @KINDS
 def test_files_git_was_told_not_to_look_at_come_back(scene: Scene, kind: str) -> None:
     place = scene.open(kind)
@@ -227,6 +234,7 @@ def test_files_git_was_told_not_to_look_at_come_back(scene: Scene, kind: str) ->
     scene.comes_back(place)
 
 
+@pytest.mark.slow
 @KINDS
 def test_a_nested_repository_comes_back_whole(scene: Scene, kind: str) -> None:
     place = scene.open(kind)
@@ -252,6 +260,7 @@ def with_submodule(scene: Scene) -> None:
     scene.commit(scene.repository, "with submodule")
 
 
+@pytest.mark.slow
 @KINDS
 def test_a_submodule_comes_back_with_its_own_commit_and_changes(scene: Scene, kind: str) -> None:
     with_submodule(scene)
@@ -364,6 +373,7 @@ def test_the_main_checkout_can_be_rescued(scene: Scene) -> None:
     "rescues.hostile-settings",
     "Inspecting a clone runs no program that its git settings name.",
 )
+@pytest.mark.slow
 def test_hostile_settings_of_a_clone_are_never_run(scene: Scene, tmp_path: Path) -> None:
     with_submodule(scene)
     (scene.repository / ".gitattributes").write_text("*.txt filter=evil diff=evil merge=evil\n")
@@ -427,6 +437,7 @@ def test_the_same_id_again_gives_the_same_rescue(scene: Scene) -> None:
         scene.rescue(place, "../heads/main")
 
 
+@pytest.mark.slow
 @KINDS
 def test_two_that_take_the_same_rescue_at_once_get_the_same(scene: Scene, kind: str) -> None:
     place = scene.open(kind)
@@ -435,6 +446,7 @@ def test_two_that_take_the_same_rescue_at_once_get_the_same(scene: Scene, kind: 
     assert len({rival.result().commit for rival in rivals}) == 1
 
 
+@pytest.mark.slow
 @KINDS
 def test_a_gc_that_runs_all_the_time_takes_nothing_away(scene: Scene, kind: str) -> None:
     place = scene.open(kind)
@@ -580,6 +592,7 @@ def test_unusual_permissions_come_back(scene: Scene) -> None:
     assert os.stat(f"{fresh.root}/sub").st_mode & 0o777 == 0o700
 
 
+@pytest.mark.slow
 def test_big_files_are_streamed_and_no_name_is_needed(scene: Scene, monkeypatch: pytest.MonkeyPatch) -> None:
     for name in ("GIT_AUTHOR_NAME", "GIT_AUTHOR_EMAIL", "GIT_COMMITTER_NAME", "GIT_COMMITTER_EMAIL"):
         monkeypatch.delenv(name)
@@ -602,6 +615,7 @@ print("end", flush=True)
 """
 
 
+@pytest.mark.slow
 @KINDS
 def test_being_killed_leaves_no_rescue_or_a_whole_one(scene: Scene, kind: str) -> None:
     place = scene.open(kind)

@@ -64,6 +64,7 @@ def told(text: str) -> str:
     return re.sub(r"--wait \w+", "--wait D", masked(text))
 
 
+@pytest.mark.slow
 def test_commands_answer_as_outside(stored: Served) -> None:
     ann, bob = stored.join("ann"), stored.join("bob")
     stored.outside.where(LANDLANE_SESSION=ann).ask("claim", "src/held.py", "--note", "mine")
@@ -86,6 +87,7 @@ def test_commands_answer_as_outside(stored: Served) -> None:
         assert (here.exit, told(here.out), told(here.err)) == (there.exit, told(there.out), told(there.err))
 
 
+@pytest.mark.slow
 def test_what_is_done_inside_is_done(stored: Served) -> None:
     inside = stored.inside(stored.join("bob"))
     (stored.repository / "plan.md").write_text("all of it\n")
@@ -135,6 +137,7 @@ NOT_FOR_GUESTS = [
     "guests.only-what-is-named",
     "Inside the sandbox, decisions of a person, repairs and programs that would run outside are refused.",
 )
+@pytest.mark.slow
 def test_what_a_guest_may_not_do_is_refused(served: Served) -> None:
     inside = served.inside(served.join("bob"))
     served.begin()
@@ -156,6 +159,7 @@ def test_every_command_was_thought_about() -> None:
     "guests.act-as-themselves",
     "A caller inside the sandbox acts as the session whose secret it presents, and as no other.",
 )
+@pytest.mark.slow
 def test_a_guest_is_nobody_else(stored: Served, tmp_path: Path) -> None:
     ann, bob = stored.join("ann"), stored.join("bob")
     inside = stored.inside(bob)
@@ -198,6 +202,7 @@ def test_files_are_read_by_the_caller_alone(served: Served, tmp_path: Path) -> N
     "resident.killing-loses-nothing",
     "The resident can be killed at any moment: claims stay granted, and the next caller starts a new one.",
 )
+@pytest.mark.slow
 def test_killed_under_traffic_it_loses_nothing(stored: Served) -> None:
     credentials = stored.join("bob")
     stored.begin()
@@ -228,6 +233,7 @@ def test_killed_under_traffic_it_loses_nothing(stored: Served) -> None:
 
 
 @pytest.mark.promise("resident.one-serves", "Of several residents that start at once, exactly one serves.")
+@pytest.mark.slow
 def test_of_several_that_start_at_once_one_serves(served: Served) -> None:
     running = [served.outside.popen("resident", "--idle", "1m", "--json") for _ in range(4)]
     wait_until(lambda: sum(one.poll() is not None for one in running) == 3, 40)
@@ -257,6 +263,7 @@ def test_callers_that_come_at_once_start_one(served: Served) -> None:
     assert [served.pid for _ in range(3)] == [first] * 3
 
 
+@pytest.mark.slow
 def test_it_ends_when_nobody_needs_it_and_not_before(served: Served) -> None:
     path = served.begin("--idle", "1500ms")
     held = hold(path)
@@ -279,6 +286,7 @@ def test_it_ends_when_its_folder_goes_away(served: Served) -> None:
     wait_until(lambda: not is_alive(pid))
 
 
+@pytest.mark.slow
 def test_it_ends_when_the_package_is_upgraded(
     repository: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -419,6 +427,7 @@ def test_a_sandboxed_hook_needs_its_own_secret(stored: Served) -> None:
     assert claim["holder"] == "claude-first"
 
 
+@pytest.mark.slow
 def test_a_caller_that_goes_away_leaves_the_line(served: Served) -> None:
     served.outside.ask("claim", "x.py", "--as", "ann")
     inside = served.inside(served.join("bob"))

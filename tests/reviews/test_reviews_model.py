@@ -125,6 +125,7 @@ JSON = st.recursive(
 )
 
 
+@pytest.mark.slow
 @given(JSON)
 def test_whatever_a_reviewer_says_is_a_verdict_or_refused_in_words(given: Any) -> None:
     with suppress(Malformed):

@@ -114,6 +114,7 @@ def test_whoever_an_agent_starts_has_its_role(shell: Shell) -> None:
     assert below.ask("join", "bob")["session"]["role"] == "explore"
 
 
+@pytest.mark.slow
 def test_leaving_does_not_shake_a_role_off(shell: Shell) -> None:
     script = f"""
 import os, subprocess

@@ -161,6 +161,7 @@ def test_outside_the_registered_shell_nobody_is_its_agent(shell: Shell) -> None:
     "A registered process whose session has expired gets an error and is never treated as the person at "
     "the terminal.",
 )
+@pytest.mark.slow
 def test_a_registered_shell_whose_lease_ran_out_is_told_so_and_never_taken_for_the_person(
     shell: Shell,
 ) -> None:

@@ -106,6 +106,7 @@ def test_a_shell_completes_words(tmp_path: Path) -> None:
     assert (done.returncode, done.stdout.split()) == (0, ["claim", "claims"]), done.stderr
 
 
+@pytest.mark.slow
 def test_one_command_takes_everything_back(shell: Shell, programs: Path) -> None:
     """Also the queue's checkout, and what the first workspace set in git; only the state stays."""
     (shell.folder / "Makefile").write_text("test:\n\t@git --version\n", encoding="utf-8")

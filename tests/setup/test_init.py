@@ -195,6 +195,7 @@ def test_a_changed_mind_about_case_rewrites_what_is_held(shell: Shell) -> None:
     shell.refuse("CLAIM_HELD", "claim", "src/api.py", "--as", "bob", exit=3)
 
 
+@pytest.mark.slow
 def test_one_command_protects_a_repository_for_the_clients_on_this_machine(
     shell: Shell, programs: Path
 ) -> None:
@@ -320,6 +321,7 @@ def test_outside_git_clients_are_set_up_too(tmp_path: Path) -> None:
     assert [path.name for path in tmp_path.iterdir()] == [".landlane"]
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("kind", ["worktree", "clone"])
 def test_a_workspace_has_the_hooks_and_closes_without_a_rescue(shell: Shell, kind: str) -> None:
     shell.ask("init", "--client", "claude", "--client", "copilot")

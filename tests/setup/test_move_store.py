@@ -181,6 +181,7 @@ def test_with_the_place_pinned_by_the_environment_nothing_is_moved(used: Shell, 
     assert not (tmp_path / "new.db").exists()
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     ("target", "exit", "code"),
     [
@@ -205,6 +206,7 @@ def test_a_target_that_cannot_be_used_leaves_everything_as_it_is(
     assert (used.folder / "README.md").read_text(encoding="utf-8").startswith("# A page")
 
 
+@pytest.mark.slow
 def test_a_waiter_is_told_that_the_store_has_moved(used: Shell, tmp_path: Path) -> None:
     with used.start("claim", "src/api.py", "--as", "cat", "--wait", "60s", "--json") as waiter:
         used.await_waiter()

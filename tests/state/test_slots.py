@@ -476,6 +476,7 @@ def test_waiting_ends_when_the_time_is_up(live_site: Site) -> None:
     assert live_site.line() == []
 
 
+@pytest.mark.slow
 def test_a_waiter_gets_what_comes_back_with_time(live_site: Site) -> None:
     quick = Settings(slots=(("api", {"capacity": 2, "per": SECOND}),))
     ann, bob = live_site.agent("ann", settings=quick), live_site.agent("bob", settings=quick)

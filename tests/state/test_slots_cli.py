@@ -49,6 +49,7 @@ def furnished(shell: Shell) -> Shell:
 # ------------------------------------------------------------------------------------------------- slots
 
 
+@pytest.mark.slow
 def test_sixty_four_processes_get_sixty_four_ports(shell: Shell) -> None:
     shell.ask("slot", "list")
 
@@ -75,6 +76,7 @@ def test_seventeen_made_eight_freed_eight_made_are_all_distinct(shell: Shell) ->
     assert len(ports) == len(set(ports)) == 17
 
 
+@pytest.mark.slow
 def test_the_same_checkout_gets_the_same_port_again(shell: Shell) -> None:
     first = shell.ask("slot", "take", "port", "--as", "ann")
     again = shell.ask("slot", "take", "port", "--as", "ann")
@@ -188,6 +190,7 @@ def test_freeing_what_another_holds_is_refused(furnished: Shell) -> None:
 # ----------------------------------------------------------------------------------------------- numbers
 
 
+@pytest.mark.slow
 def test_thirty_two_worktrees_get_thirty_two_numbers(furnished: Shell, tmp_path: Path) -> None:
     (furnished.folder / "migrations").mkdir()
     (furnished.folder / "migrations" / "0041_begin.sql").write_text("--\n", encoding="utf-8")
@@ -269,6 +272,7 @@ def test_the_words_behind_the_dashes_belong_to_the_command(shell: Shell) -> None
     assert (ended.exit, ended.out) == (0, "--json -- --as x\n")
 
 
+@pytest.mark.slow
 def test_a_failed_run_is_run_again_only_with_again(shell: Shell) -> None:
     shell.ask("once", "t", "--", "false", exit=1)
     shell.ask("once", "t", "--", "true", exit=1)
@@ -278,6 +282,7 @@ def test_a_failed_run_is_run_again_only_with_again(shell: Shell) -> None:
 
 
 @pytest.mark.promise("once.runs-once", "When many callers use one key, the command runs once.")
+@pytest.mark.slow
 def test_many_at_once_run_it_once(shell: Shell) -> None:
     shell.ask("status")
     command = ("sh", "-c", "echo x >> runs; sleep 0.3; exit 3")

@@ -113,6 +113,7 @@ def test_bad_input_is_explained_and_changes_nothing(shell: Shell, code: str, wor
     assert fingerprint(shell.state) == before
 
 
+@pytest.mark.slow
 def test_ninety_six_appends_at_once_all_survive(shell: Shell) -> None:
     shell.ask("state", "list")
 
@@ -129,6 +130,7 @@ def test_ninety_six_appends_at_once_all_survive(shell: Shell) -> None:
     assert found["version"] == 96
 
 
+@pytest.mark.slow
 def test_reducers_are_chosen_by_name(shell: Shell) -> None:
     for value in ("0.25", "0.5"):
         shell.ask("state", "append", "spent", value, "--with", "sum", "--as", "ann")

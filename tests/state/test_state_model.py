@@ -74,6 +74,7 @@ def test_the_settings_know_the_same_reducers() -> None:
     assert tuple(state.REDUCERS) == config.REDUCERS
 
 
+@pytest.mark.slow
 @given(st.lists(JSON, max_size=6))
 def test_union_holds_each_once_and_keeps_the_order(items: list[Any]) -> None:
     united = state.reduce("union", None, items)

@@ -179,6 +179,7 @@ def make_older(shell: Shell) -> None:
         db.commit()
 
 
+@pytest.mark.slow
 def test_an_older_store_is_refused_by_every_entry_point_and_not_touched(used: Shell) -> None:
     make_older(used)
     before = fingerprint(used.folder)

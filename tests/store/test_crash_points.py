@@ -224,6 +224,7 @@ Landlane(folder, agent="ann")
     assert_healed(repository, holding={"src/a.py"})
 
 
+@pytest.mark.slow
 def test_a_death_in_every_step_of_making_the_store_leaves_none_or_a_whole_one(repository: Path) -> None:
     """One statement further each time, until it is through."""
     script = """

@@ -106,6 +106,7 @@ def test_a_session_cannot_end_while_it_is_being_given_something(
     assert_journal_makes_sense(live_site)
 
 
+@pytest.mark.slow
 def test_what_is_being_renewed_cannot_lapse_meanwhile(
     live_site: Site, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -160,6 +161,7 @@ def test_a_store_that_fails_after_the_commit_does_not_fail_the_claim(
     house.close()
 
 
+@pytest.mark.slow
 def test_whoever_copies_the_journal_is_not_kept_for_ever_by_those_who_write_on(
     repository: Path, store: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:

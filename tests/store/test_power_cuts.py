@@ -426,6 +426,7 @@ def assert_before_or_after(house: House, before: list[Entry], after: list[Entry]
     assert_sound(house)
 
 
+@pytest.mark.slow
 def test_a_power_cut_while_the_store_is_made_leaves_none_or_a_whole_one(bench: Bench) -> None:
     bench.disk.on_write = lambda: bench.pictures.append(bench.disk.picture())
     live = open_house(str(bench.live), clock=bench.clock)

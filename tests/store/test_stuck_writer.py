@@ -17,7 +17,7 @@ if TYPE_CHECKING:
 
     from tests.support.shell import Shell
 
-pytestmark = pytest.mark.acceptance
+pytestmark = [pytest.mark.acceptance, pytest.mark.slow]
 
 # A writer of our own kind: it stands in the line, has the store, and has written something.
 WRITER = """

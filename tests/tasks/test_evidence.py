@@ -280,6 +280,7 @@ def running(mark: str) -> list[str]:
     return found
 
 
+@pytest.mark.slow
 def test_a_check_may_say_very_much_and_only_its_end_is_kept(bench: Bench) -> None:
     bench.begin(check="head -c 200000000 /dev/zero | tr '\\0' x; echo; echo the end; exit 3")
     bench.commit(src__a_py="1")

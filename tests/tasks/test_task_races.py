@@ -44,6 +44,7 @@ def race(repository: Path, store: str, count: int, paths: str) -> int:
     return json.loads(done.stdout)["won"]
 
 
+@pytest.mark.slow
 def test_one_task_goes_to_one_of_sixty_four(repository: Path, store: str) -> None:
     assert race(repository, store, 1, "none") == ROUNDS
 
@@ -52,11 +53,13 @@ def test_one_task_goes_to_one_of_sixty_four(repository: Path, store: str) -> Non
     "tasks.one-owner",
     "When many processes ask for the next task at once, no two get the same one.",
 )
+@pytest.mark.slow
 def test_fifty_tasks_go_to_fifty_of_sixty_four(repository: Path, store: str) -> None:
     assert race(repository, store, 50, "none") == 50 * ROUNDS
 
 
 @pytest.mark.promise("tasks.no-shared-path", "No two active tasks ever have overlapping paths.")
+@pytest.mark.slow
 def test_no_two_active_tasks_ever_have_overlapping_paths(repository: Path, store: str) -> None:
     assert race(repository, store, 50, "paths") >= ROUNDS
 

@@ -28,7 +28,7 @@ from landlane.tasks.offer_order import rank_of
 from landlane.testing.fake_clock import FakeClock
 from landlane.testing.repositories import make_repository, open_context
 
-pytestmark = pytest.mark.simulation
+pytestmark = [pytest.mark.simulation, pytest.mark.slow]
 
 MORE = int(os.environ.get("LANDLANE_SIMULATIONS", "1"))
 MINUTE = 60_000

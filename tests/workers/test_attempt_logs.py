@@ -67,6 +67,7 @@ def test_a_log_tells_what_the_worker_said_and_how_it_ended(tmp_path: Path) -> No
     assert stat.S_IMODE(os.stat(os.path.dirname(log.path)).st_mode) == 0o700
 
 
+@pytest.mark.slow
 def test_of_a_log_that_is_too_long_the_beginning_and_the_end_are_kept(tmp_path: Path) -> None:
     log = _log(tmp_path)
     count = 12_000

@@ -130,6 +130,7 @@ def test_t29_what_a_killed_owner_had_is_taken_up_by_an_idle_pool(works: Works) -
     works.check_clean()
 
 
+@pytest.mark.slow
 def test_t30_a_sleeper_that_wakes_up_writes_nothing(repository: Path) -> None:
     """A is stopped until its lease is over; B takes the task and lands it; A goes on, and is refused."""
     works = Works(repository, more=f'[sessions]\nlease = "{LEASE_MS}ms"\n')

@@ -345,6 +345,7 @@ def _patch_of(path: str) -> str:
     return f"{head}--- /dev/null\n+++ b/{path}\n@@ -0,0 +1 @@\n+x\n"
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     "path",
     [

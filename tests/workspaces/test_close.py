@@ -43,6 +43,7 @@ def test_a_clean_workspace_leaves_nothing(yard: Yard, kind: str) -> None:
     assert yard.leftovers() == []
 
 
+@pytest.mark.slow
 @kinds
 def test_dirty_and_detached_work_comes_back(yard: Yard, kind: str) -> None:
     workspace = yard.open(kind=kind).workspace
@@ -83,6 +84,7 @@ def test_commits_on_the_branch_stay_on_the_branch(yard: Yard, kind: str) -> None
     "workspaces.merged-by-content",
     "A branch that was squashed or rebased onto the target is recognised as merged.",
 )
+@pytest.mark.slow
 @kinds
 @pytest.mark.parametrize("way", ["squash", "rebase", "merge", "squash, then changed again"])
 def test_a_merged_branch_is_recognised_and_deleted(yard: Yard, kind: str, way: str) -> None:
@@ -145,6 +147,7 @@ def test_links_that_leave_it_are_cut_and_their_targets_stay(yard: Yard, kind: st
     assert (target / "package-4" / "index.js").read_text() == "code\n"
 
 
+@pytest.mark.slow
 @kinds
 def test_a_live_process_is_noticed_and_force_goes_on(yard: Yard, kind: str) -> None:
     workspace = yard.open(kind=kind).workspace
@@ -162,6 +165,7 @@ def test_a_live_process_is_noticed_and_force_goes_on(yard: Yard, kind: str) -> N
     assert (bring_back(yard, closed.rescue) / "loose.txt").read_text() == "loose\n"
 
 
+@pytest.mark.slow
 @kinds
 def test_what_a_live_process_writes_while_it_is_closed_is_saved_too(
     yard: Yard, kind: str, monkeypatch: pytest.MonkeyPatch
@@ -194,6 +198,7 @@ def test_anothers_live_session_is_respected_and_force_goes_on(yard: Yard, kind: 
     assert yard.close(workspace, force=True).workspace.state == "closed"
 
 
+@pytest.mark.slow
 @kinds
 def test_read_only_caches_do_not_stop_it(yard: Yard, kind: str) -> None:
     workspace = yard.open(kind=kind).workspace
@@ -310,6 +315,7 @@ exec '{Path(sys.executable).with_name("landlane")}' workspace close {workspace.i
 
 
 @pytest.mark.promise("workspaces.gc-breaks-none", "No git prune or gc in any checkout breaks a workspace.")
+@pytest.mark.slow
 @pytest.mark.parametrize("kind", KINDS)
 def test_gc_and_prune_anywhere_break_no_workspace(yard: Yard, kind: str) -> None:
     task = yard.task()
@@ -353,6 +359,7 @@ def test_a_worktree_that_is_away_for_a_while_is_not_forgotten(yard: Yard) -> Non
     assert git(workspace.path, "status", "--porcelain") == ""
 
 
+@pytest.mark.slow
 @kinds
 @pytest.mark.parametrize("step", ["saved", "renamed"])
 def test_what_is_written_into_a_clean_workspace_while_it_is_closed_is_saved(
@@ -394,6 +401,7 @@ def test_what_is_committed_in_a_clone_while_it_is_closed_is_saved(yard: Yard) ->
     assert git(bring_back(yard, closed.rescue), "rev-parse", "HEAD").strip() == late[0]
 
 
+@pytest.mark.slow
 @kinds
 def test_what_is_moved_in_with_an_old_time_while_it_is_closed_is_saved(yard: Yard, kind: str) -> None:
     workspace = yard.open(kind=kind).workspace
@@ -422,6 +430,7 @@ def test_nothing_is_saved_twice_when_nothing_was_written_meanwhile(yard: Yard, k
     assert not [note for note in closed.notes if "meanwhile" in note]
 
 
+@pytest.mark.slow
 @kinds
 def test_a_restoring_that_fails_leaves_nothing_in_the_way(
     yard: Yard, kind: str, monkeypatch: pytest.MonkeyPatch
@@ -441,6 +450,7 @@ def test_a_restoring_that_fails_leaves_nothing_in_the_way(
     assert (bring_back(yard, closed.rescue) / "loose.txt").read_text() == "loose\n"
 
 
+@pytest.mark.slow
 @kinds
 @pytest.mark.parametrize("step", ["entered", "written"])
 def test_what_a_killed_restoring_left_gives_way(yard: Yard, kind: str, step: str) -> None:

@@ -64,6 +64,7 @@ def install_hook(shell: Shell, name: str, script: str) -> Path:
     "commits.own-files",
     "Agents that commit at once in one checkout get one commit each, with exactly their own files.",
 )
+@pytest.mark.slow
 @pytest.mark.parametrize("count", [4, 13])
 def test_every_agent_in_one_checkout_gets_a_commit_of_its_own_file(shell: Shell, count: int) -> None:
     shells = set_up(shell, count)

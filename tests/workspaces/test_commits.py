@@ -90,6 +90,7 @@ def test_a_folder_means_all_that_changed_below_it_but_nothing_ignored(crew: Crew
     assert crew.status() == "?? beside.py\n"
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     "name",
     [
@@ -248,6 +249,7 @@ def test_a_sparse_checkout_keeps_what_it_does_not_show(crew: Crew) -> None:
     assert crew.status() == ""
 
 
+@pytest.mark.slow
 def test_a_file_changed_in_the_instant_the_index_was_written_is_seen(crew: Crew) -> None:
     ann = crew.agent("ann", "a.py")
     for number in range(20):

@@ -58,6 +58,7 @@ def settings_of(repository: Path) -> list[bytes]:
     return [(repository / ".git" / name).read_bytes() for name in ("HEAD", "config", "index")]
 
 
+@pytest.mark.slow
 @kinds
 @pytest.mark.parametrize("way", WAYS)
 def test_files_are_saved_and_nothing_behind_it_is_touched(yard: Yard, kind: str, way: str) -> None:
@@ -87,6 +88,7 @@ def test_files_are_saved_and_nothing_behind_it_is_touched(yard: Yard, kind: str,
     assert git(again, "rev-parse", "HEAD").strip() == workspace.base
 
 
+@pytest.mark.slow
 @kinds
 @pytest.mark.parametrize("way", ["gone", "link to main"])
 def test_a_workspace_in_which_nothing_was_done_leaves_no_rescue(yard: Yard, kind: str, way: str) -> None:
@@ -130,6 +132,7 @@ def test_a_repository_made_in_a_worktree_is_saved_beside_the_worktree_itself(yar
     assert not (yard.repository / ".git" / "worktrees").exists()
 
 
+@pytest.mark.slow
 @kinds
 @pytest.mark.parametrize("way", ["gone", "link to main", "file to main"])
 def test_what_is_done_while_it_is_closed_is_saved_too(yard: Yard, kind: str, way: str) -> None:
@@ -245,6 +248,7 @@ def test_the_mode_of_the_folder_of_workspaces_stays(yard: Yard, kind: str) -> No
     assert stat.S_IMODE(yard.folder.stat().st_mode) == 0o755
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("way", ["gone", "link to main", "file to main"])
 def test_a_worktree_that_the_repository_does_not_know_any_more_is_saved(yard: Yard, way: str) -> None:
     workspace = yard.open(kind="worktree").workspace

@@ -32,6 +32,7 @@ def module(yard: Yard, tmp_path: Path) -> Path:
     return module
 
 
+@pytest.mark.slow
 @kinds
 def test_a_submodule_is_there_and_goes_cleanly(yard: Yard, module: Path, kind: str) -> None:
     workspace = yard.open(kind=kind).workspace
@@ -45,6 +46,7 @@ def test_a_submodule_is_there_and_goes_cleanly(yard: Yard, module: Path, kind: s
     assert git(yard.repository, "status", "--porcelain") == ""
 
 
+@pytest.mark.slow
 @kinds
 def test_work_in_a_submodule_comes_back(yard: Yard, module: Path, kind: str) -> None:
     workspace = yard.open(kind=kind).workspace
@@ -61,6 +63,7 @@ def test_work_in_a_submodule_comes_back(yard: Yard, module: Path, kind: str) -> 
     assert git(inner, "rev-parse", "HEAD").strip() == lone
 
 
+@pytest.mark.slow
 @kinds
 def test_a_submodule_whose_remote_is_gone_comes_from_the_main_checkout(
     yard: Yard, module: Path, kind: str
@@ -88,6 +91,7 @@ def test_a_submodule_that_cannot_be_had_is_named_and_nothing_is_left(
     assert yard.leftovers() == []
 
 
+@pytest.mark.slow
 @kinds
 def test_a_submodule_that_the_main_checkout_does_without_stays_empty(
     yard: Yard, module: Path, kind: str
@@ -127,6 +131,7 @@ def test_a_filter_of_the_repository_works_in_its_workspaces(yard: Yard, kind: st
     assert git(opened.workspace.path, "status", "--porcelain") == ""
 
 
+@pytest.mark.slow
 @kinds
 def test_a_sparse_checkout_makes_sparse_workspaces(yard: Yard, kind: str) -> None:
     for folder in ("api", "web", "docs"):

@@ -71,6 +71,7 @@ check = "test -d node_modules/left-pad && grep -q SECRET .env"
     assert [word for word in yard.told if word.startswith("check: ")]
 
 
+@pytest.mark.slow
 @kinds
 @pytest.mark.parametrize(
     ("manifest", "step", "missing"),

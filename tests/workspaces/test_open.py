@@ -248,6 +248,7 @@ def test_the_branch_of_an_earlier_workspace_goes_on(yard: Yard, kind: str) -> No
     assert any("goes on" in note for note in opened.notes)
 
 
+@pytest.mark.slow
 @kinds
 def test_earlier_attempts_are_in_reach(yard: Yard, kind: str) -> None:
     task = yard.task()
@@ -307,6 +308,7 @@ def test_a_folder_removed_by_hand_is_made_anew(yard: Yard, kind: str) -> None:
     assert [one.state for one in yard.known(with_closed=True)] == ["closed", "open"]
 
 
+@pytest.mark.slow
 @kinds
 def test_sixteen_at_once_all_succeed(yard: Yard, kind: str) -> None:
     add_remote(yard.repository)

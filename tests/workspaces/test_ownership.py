@@ -251,6 +251,7 @@ def test_opening_makes_room_first_when_the_disk_is_short(yard: Yard, monkeypatch
     assert any(told.startswith(f"evicted {cache}") for told in yard.told)
 
 
+@pytest.mark.slow
 @kinds
 def test_workspaces_of_a_submodule_lie_beside_the_outermost_repository(
     yard: Yard, tmp_path: Path, kind: str

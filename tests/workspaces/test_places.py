@@ -30,6 +30,7 @@ def test_a_repository_without_a_commit_is_refused_in_words(tmp_path: Path, kind:
     yard.end()
 
 
+@pytest.mark.slow
 @kinds
 @pytest.mark.parametrize("name", ["with space", "ünï-コード", "quote'\"back\\slash", "-dash"])
 def test_a_repository_may_have_an_odd_name(tmp_path: Path, repository: Path, kind: str, name: str) -> None:

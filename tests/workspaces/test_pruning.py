@@ -49,6 +49,7 @@ def finish(yard: Yard, number: int, kind: str) -> Workspace:
     return workspace
 
 
+@pytest.mark.slow
 def test_prune_ends_every_finished_workspace_or_says_why_not(yard: Yard, tmp_path: Path) -> None:
     module = tmp_path / "module"
     git(tmp_path, "init", "--quiet", str(module))

@@ -45,6 +45,7 @@ def status(place: str | Path) -> str:
 
 
 @pytest.mark.promise("stash.own-content", "Changes stashed in one checkout never reappear in another.")
+@pytest.mark.slow
 @kinds
 def test_each_gets_its_own_content_back(yard: Yard, kind: str) -> None:
     ann, bob = yard.open(kind=kind).workspace.path, yard.open(kind=kind, agent="bob").workspace.path
@@ -64,6 +65,7 @@ def test_each_gets_its_own_content_back(yard: Yard, kind: str) -> None:
         assert stashes.put_aside(yard.site(agent, place)) == []
 
 
+@pytest.mark.slow
 @kinds
 def test_nothing_saved_is_nothing_to_restore(yard: Yard, kind: str) -> None:
     ann, bob = yard.open(kind=kind).workspace.path, yard.open(kind=kind, agent="bob").workspace.path
@@ -80,6 +82,7 @@ def test_nothing_saved_is_nothing_to_restore(yard: Yard, kind: str) -> None:
     assert status(ann) == ""
 
 
+@pytest.mark.slow
 @kinds
 def test_all_of_it_comes_back_as_it_was(yard: Yard, kind: str) -> None:
     place = Path(yard.open(kind=kind).workspace.path)
@@ -186,6 +189,7 @@ def test_in_a_workspace_of_ones_own_the_claims_of_others_do_not_matter(yard: Yar
     assert save(yard, place)
 
 
+@pytest.mark.slow
 @kinds
 def test_after_head_moved_changes_are_merged(yard: Yard, kind: str) -> None:
     place = Path(yard.open(kind=kind).workspace.path)
@@ -213,6 +217,7 @@ def test_after_head_moved_changes_are_merged(yard: Yard, kind: str) -> None:
     assert len(git(yard.repository, "worktree", "list").splitlines()) == (2 if kind == "worktree" else 1)
 
 
+@pytest.mark.slow
 @kinds
 def test_after_head_moved_a_conflict_touches_nothing(yard: Yard, kind: str) -> None:
     place = Path(yard.open(kind=kind).workspace.path)
@@ -243,6 +248,7 @@ def test_in_the_middle_of_a_merge_nothing_is_put_aside(yard: Yard) -> None:
     assert raised.value.code == "OPERATION_IN_PROGRESS"
 
 
+@pytest.mark.slow
 @kinds
 def test_what_is_put_aside_outlives_its_workspace(yard: Yard, kind: str) -> None:
     workspace = yard.open(kind=kind).workspace
@@ -312,6 +318,7 @@ def test_what_is_written_while_it_is_saved_stays(
     assert (place / "new/both.txt").read_text() == (place / "lines.txt").read_text() == "late\n"
 
 
+@pytest.mark.slow
 @kinds
 def test_files_in_the_place_of_folders_and_folders_in_the_place_of_files(yard: Yard, kind: str) -> None:
     commit_file(yard.repository, "folder/deep/file.txt", "file\n")
@@ -347,6 +354,7 @@ def test_a_folder_in_which_somebody_stands_is_not_made_anew(yard: Yard) -> None:
     assert (place / "src/only.txt").read_text() == "only\n"
 
 
+@pytest.mark.slow
 @kinds
 @pytest.mark.parametrize("is_moved", [False, True])
 def test_submodules_stay_as_they_are_and_hinder_nobody(
@@ -375,6 +383,7 @@ def test_submodules_stay_as_they_are_and_hinder_nobody(
     assert (inner / "code.txt").read_text() == "changed in the submodule\n"
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("is_moved", [False, True])
 def test_a_git_stash_of_a_clone_hinders_nobody_and_stays(yard: Yard, is_moved: bool) -> None:
     place = Path(yard.open(kind="clone").workspace.path)

@@ -78,6 +78,7 @@ def spoil(workspace: Workspace) -> str:
     return lone
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("kind", KINDS)
 def test_these_are_the_steps(yard: Yard, kind: str) -> None:
     opening: list[str] = []
@@ -94,6 +95,7 @@ def test_these_are_the_steps(yard: Yard, kind: str) -> None:
     "workspaces.crash-anywhere",
     "A process killed while opening a workspace leaves either nothing or a complete workspace.",
 )
+@pytest.mark.slow
 @pytest.mark.parametrize(("kind", "step"), KILLED_OPENING)
 def test_an_opener_that_is_killed_leaves_nothing_or_a_whole_workspace(
     yard: Yard, kind: str, step: str
@@ -132,6 +134,7 @@ def test_opening_again_needs_no_other_command_first(yard: Yard, kind: str) -> No
     "workspaces.close-loses-nothing",
     "Closing a workspace loses nothing, whoever closes it and however often the closing process is killed.",
 )
+@pytest.mark.slow
 @pytest.mark.parametrize(("kind", "step"), KILLED_CLOSING)
 def test_a_closer_that_is_killed_loses_nothing(yard: Yard, kind: str, step: str) -> None:
     workspace = yard.open(kind=kind).workspace
@@ -156,6 +159,7 @@ def test_a_closer_that_is_killed_loses_nothing(yard: Yard, kind: str, step: str)
     assert git(yard.repository, "show", f"{workspace.branch}:kept.txt") == "on the branch\n"
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("kind", KINDS)
 @pytest.mark.parametrize("is_clean", [True, False])
 def test_what_was_written_before_a_closer_was_killed_at_its_renaming_is_saved(

@@ -46,6 +46,7 @@ def test_the_answer_of_open_is_the_folder(shell: Shell, kind: str) -> None:
     "workspaces.open-at-once",
     "Sixteen workspaces opened at the same instant are sixteen separate workspaces.",
 )
+@pytest.mark.slow
 def test_sixteen_processes_at_once_and_others_beside_them(shell: Shell) -> None:
     remote = add_remote(shell.folder)
     tip = advance(remote)
@@ -117,6 +118,7 @@ def test_a_parent_folder_that_may_not_be_written(shell: Shell) -> None:
     assert shell.ask("workspace", "list")["workspaces"] == []
 
 
+@pytest.mark.slow
 def test_the_list_is_readable(shell: Shell) -> None:
     path = open_one(shell)["path"]
 
@@ -129,6 +131,7 @@ def test_the_list_is_readable(shell: Shell) -> None:
     assert cells[-3:] == ["ann", "current", path]
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("kind", KINDS)
 def test_whoever_stands_in_it_may_close_it(shell: Shell, kind: str) -> None:
     inside = shell.at(open_one(shell, "--kind", kind)["path"])
@@ -256,6 +259,7 @@ def lapse(shell: Shell, agent: str, *words: str) -> None:
     "rescues.takeover",
     "Uncommitted changes of an expired holder are saved before another session gets the path.",
 )
+@pytest.mark.slow
 def test_what_a_lapsed_holder_left_is_saved_before_its_path_is_anothers(shell: Shell) -> None:
     commit_file(shell.folder, "src/api.py", "as committed\n")
     lapse(shell, "bob", "src/**")
