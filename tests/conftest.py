@@ -80,7 +80,7 @@ def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item
 
 
 @pytest.fixture(scope="session")
-def memory() -> Iterator[Path | None]:
+def memory_folder() -> Iterator[Path | None]:
     """A folder in memory that has room, and in which programs can be started; nothing where there is none."""
     made = _make_memory()
     yield made
@@ -110,13 +110,13 @@ def _make_memory() -> Path | None:
 
 
 @pytest.fixture
-def tmp_path(request: pytest.FixtureRequest, memory: Path | None) -> Iterator[Path]:
+def tmp_path(request: pytest.FixtureRequest, memory_folder: Path | None) -> Iterator[Path]:
     """A folder of the test's own, in memory unless the test is marked `on_disk`; kept on failure."""
-    if memory is None or _is_on_disk(request):
+    if memory_folder is None or _is_on_disk(request):
         yield request.getfixturevalue("tmp_path")
         return
     name = re.sub(r"\W", "_", request.node.name)[:30]
-    made = Path(tempfile.mkdtemp(prefix=f"{name}-", dir=memory))
+    made = Path(tempfile.mkdtemp(prefix=f"{name}-", dir=memory_folder))
     yield made
     if not request.node.stash.get(_HAS_FAILED, False):
         _done.append(made)
@@ -135,7 +135,7 @@ def _clear_done() -> None:
 @pytest.fixture(autouse=True)
 def sealed_home(
     request: pytest.FixtureRequest,
-    memory: Path | None,
+    memory_folder: Path | None,
     tmp_path_factory: pytest.TempPathFactory,
     monkeypatch: pytest.MonkeyPatch,
 ) -> Iterator[Path]:
@@ -143,7 +143,11 @@ def sealed_home(
     _clear_done()
     base = tmp_path_factory.getbasetemp()
     # Not tmp_path: unit tests need no folder there, and others may count what is in it.
-    home = (base if memory is None or _is_on_disk(request) else memory) / "homes" / str(next(_numbers))
+    home = (
+        (base if memory_folder is None or _is_on_disk(request) else memory_folder)
+        / "homes"
+        / str(next(_numbers))
+    )
     runtime = home / ".run"
     runtime.mkdir(parents=True, mode=0o700)
     git_settings = home / ".gitconfig"
@@ -200,9 +204,11 @@ def repository(tmp_path: Path, tmp_path_factory: pytest.TempPathFactory, sealed_
 
 
 @pytest.fixture(scope="session")
-def postgres_server(memory: Path | None) -> Iterator[PostgresServer]:
+def postgres_server(memory_folder: Path | None) -> Iterator[PostgresServer]:
     """One PostgreSQL server for all tests of a worker; without one, the tests that need it are skipped."""
-    temp = None if memory is None else MEMORY  # `memory` itself is closed to the user of the server
+    temp = (
+        None if memory_folder is None else MEMORY
+    )  # `memory_folder` itself is closed to the user of the server
     # Nothing here lives long enough to need vacuuming, which would only disturb what is being timed.
     # Shared memory as files among the data: a server that is killed leaves nothing in /dev/shm.
     options = {"autovacuum": "off", "dynamic_shared_memory_type": "mmap"}
