@@ -63,6 +63,10 @@ WITHOUT_TOOLS = {
 }
 
 
+# Commands that may start a client: it must have the network of this world, where the scripted model is.
+STARTS_A_CLIENT = ("init", "exec", "run", "doctor")
+
+
 class QuickWorld(World):
     """A world in which Node.js compiles a client once, and our own commands are forked."""
 
@@ -90,8 +94,7 @@ class QuickWorld(World):
         seconds: float = CALL_SECONDS,
     ) -> subprocess.CompletedProcess[str]:
         given = {**self.environment(home), **(environment or {})}
-        # `init` may start a client, which must find no network.
-        if words[0] != "landlane" or words[1] == "init" or not can_fork(given):
+        if words[0] != "landlane" or words[1] in STARTS_A_CLIENT or not can_fork(given):
             return super().call(
                 *words, home=home, cwd=cwd, environment=environment, check=check, seconds=seconds
             )
