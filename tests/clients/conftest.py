@@ -64,7 +64,7 @@ WITHOUT_TOOLS = {
 
 
 # Commands that may start a client: it must have the network of this world, where the scripted model is.
-STARTS_A_CLIENT = ("init", "exec", "run", "doctor")
+STARTS_A_CLIENT = ("init", "exec", "run", "worker", "doctor")
 
 
 class QuickWorld(World):
