@@ -196,7 +196,7 @@ def _go_on(tx: Change, task: Task, gate: Gate, owner: Session | None, by: Sessio
         tx, task, then, why=why, keep_owner=owner is not None, ready_at=tx.now if then == READY else None
     )
     if gate.state == APPROVED and gate.about.get("retries"):
-        from landlane.tasks.retry import renew_in  # noqa: PLC0415 - a circle otherwise
+        from landlane.tasks.retry import renew_in  # noqa: PLC0415 - few calls need it
 
         renew_in(tx, task, by)  # a person wants it tried again: with a budget
         more["failures"] = 0

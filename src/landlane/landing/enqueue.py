@@ -96,7 +96,7 @@ def _check_reviewed(
     tx: Reading, context: Context, wish: Submission, patterns: Sequence[Pattern], rows: Sequence[Row]
 ) -> None:
     """Refuse what was claimed for another task that needs a review: under another name it would pass by."""
-    from landlane.reviews.open import step_for  # noqa: PLC0415 - a circle otherwise
+    from landlane.reviews.open import step_for  # noqa: PLC0415 - few calls need it
 
     for task_id in dict.fromkeys(row[8] for row in rows if row[8] and row[8] != wish.task):
         theirs = [Branch(key=row[0], rest=row[1]) for row in rows if row[8] == task_id]

@@ -115,7 +115,7 @@ def _ask_decider(tx: Change, context: Context, task: Task, review: Review, decid
     decision = blank_entry(decider, task_id)
     review = replace(review, state=DECIDING, decision=decision, decider=decider)
     if is_person(decider):
-        from landlane.gates.ask import open_gate_in  # noqa: PLC0415 - a circle otherwise, and rare
+        from landlane.gates.ask import open_gate_in  # noqa: PLC0415 - few calls need it
 
         about = {"task": task.id, "review": review.id, "head": review.head}
         why = f"Let {task.id} ({task.title}) go on? Its reviewers do not agree: {review.why}"
@@ -194,7 +194,7 @@ def _approve(tx: Change, context: Context, task: Task, review: Review, names: st
 
 def _reject(tx: Change, context: Context, task: Task, review: Review, names: str) -> None:
     """Back to the author with all that was said, if it may try again."""
-    from landlane.tasks.retry import end_attempt_in  # noqa: PLC0415 - a circle otherwise
+    from landlane.tasks.retry import end_attempt_in  # noqa: PLC0415 - few calls need it
 
     said = feedback_text(review.task, opinions_of(review), LONGEST_LINE - 100)
     text = f"the review rejected it\n{said}"  # no ids here: what is said twice must be the same twice

@@ -45,7 +45,7 @@ def fail_task(
         Stale: the task is not this session's any more.
         Malformed: there is no reason, or one that cannot be stored.
     """
-    from landlane.tasks.retry import end_attempt_in  # noqa: PLC0415 - a circle otherwise
+    from landlane.tasks.retry import end_attempt_in  # noqa: PLC0415 - few calls need it
     from landlane.tasks.retry_rules import AttemptEnd  # noqa: PLC0415 - few calls fail a task
 
     check_reason(why)
@@ -126,7 +126,7 @@ def retry_task(context: Context, session: Session | None, task_id: str, why: str
         Malformed: there is no such task.
         NotAllowed: it is not in a state for that, or a person must decide.
     """
-    from landlane.tasks.lineage import allow_again  # noqa: PLC0415 - a circle otherwise
+    from landlane.tasks.lineage import allow_again  # noqa: PLC0415 - few calls need it
 
     def work(tx: Change) -> Task:
         task = get_in(tx, task_id)
@@ -158,13 +158,13 @@ def _change(context: Context, session: Session | None, task_id: str, kind: str, 
 def _move_by_hand(
     tx: Change, context: Context, session: Session | None, task: Task, kind: str, then: str, why: str
 ) -> Task:
-    from landlane.tasks.add import forget_signs  # noqa: PLC0415 - a circle otherwise
+    from landlane.tasks.add import forget_signs  # noqa: PLC0415 - few calls need it
 
     fresh = 0 if kind == "task.retried" else None
     move_task(tx, task, then, why=why, failures=fresh, lapses=fresh)
     release_claims(tx, task, "")
     if then in OVER:
-        from landlane.tasks.lineage import forget_in  # noqa: PLC0415 - a circle otherwise
+        from landlane.tasks.lineage import forget_in  # noqa: PLC0415 - few calls need it
 
         forget_signs(tx, context, task)
         forget_in(tx, task)

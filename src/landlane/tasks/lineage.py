@@ -143,7 +143,7 @@ def allow_again(tx: Change, task: Task, session: Session | None) -> None:
         words = "waits for a person's answer" if task.state == WAITING else "has nothing to try again"
         raise not_for_that(task, words)
     if session is not None and (is_parked or lineage.stopped):
-        from landlane.roles.require_person import check_person  # noqa: PLC0415 - a circle otherwise, and rare
+        from landlane.roles.require_person import check_person  # noqa: PLC0415 - few calls need it
 
         check_person(session)
     if not is_held and (session is None or (session.kind == PERSON and not session.role)):

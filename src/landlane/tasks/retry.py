@@ -151,7 +151,7 @@ def judge_in(
     end = _storable(end)
     is_excused = False
     if end.is_infrastructure:
-        from landlane.tasks.worker_pool import note_infrastructure_in  # noqa: PLC0415 - a circle otherwise
+        from landlane.tasks.worker_pool import note_infrastructure_in  # noqa: PLC0415 - few calls need it
 
         said = end.feedback or end.code
         is_excused = bool(note_infrastructure_in(tx, context, task.id, said, end.kind).paused)
