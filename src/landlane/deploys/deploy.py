@@ -19,7 +19,7 @@ from landlane.deploys.model import LONGEST_COMMAND, LONGEST_OUTPUT, deploy_targe
 from landlane.deploys.sync import behind_error, changes_in, commits_in, dirty_error, find_position, offline
 from landlane.deploys.update_checkout import run_shell
 from landlane.errors import Held, LandlaneError, Malformed, Stale, StoreError, TimedOut
-from landlane.git.run import ask, run_in
+from landlane.git.run import run_in, try_git_output
 from landlane.git.target import find_target
 from landlane.processes.child import Ended
 from landlane.processes.passthrough import check_command, run_through
@@ -348,7 +348,7 @@ def _run(hold: _Hold, begun: Deploy, command: Sequence[str], out: int, err: int)
 
 def _what_moved(site: Site, target: DeployTarget, commit: str) -> str:
     """What is no longer as it was judged; new files do not count: a build leaves them behind."""
-    head = ask(site.here, "rev-parse", "HEAD")
+    head = try_git_output(site.here, "rev-parse", "HEAD")
     if head != commit:
         return f"HEAD moved from {commit[:12]} to {head[:12]} while the command ran"
     is_inside = deploys.inside(site.context, target.paths)

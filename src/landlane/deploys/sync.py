@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from landlane.errors import LandlaneError, RepositoryError, Stale
-from landlane.git.run import ask, told
+from landlane.git.run import git_output, resolve_revision, try_git_output
 from landlane.git.target import fetch_target, find_target, tip_of
 from landlane.values import value
 
@@ -57,12 +57,10 @@ def find_position(
         trouble = "" if is_fetched else fetch_target(home, target)
     except RepositoryError as error:  # a remote that does not answer within the time is out of reach, too
         trouble = error.message
-    branch = ask(here, "symbolic-ref", "--quiet", "--short", "HEAD")
-    head = ask(here, "rev-parse", "--verify", "--quiet", "HEAD^{commit}")
+    branch = try_git_output(here, "symbolic-ref", "--quiet", "--short", "HEAD")
+    head = resolve_revision(here, "HEAD^{commit}")
     is_theirs = target.remote and (is_remote_only or branch == target.branch)
-    known = (
-        ask(home, "rev-parse", "--verify", "--quiet", f"{target.remote_ref}^{{commit}}") if is_theirs else ""
-    )
+    known = resolve_revision(home, f"{target.remote_ref}^{{commit}}") if is_theirs else ""
     tip = known or ("" if is_theirs and is_remote_only else tip_of(home, target))
     if not head or not tip:
         lacking = "this checkout" if not head else f"{target.remote}/{target.branch}".lstrip("/")
@@ -72,14 +70,14 @@ def find_position(
             hint="mend the connection, then try again" if trouble else "make a first commit there",
         )
     _bring_here(site, target, tip)
-    counts = told(here, "rev-list", "--left-right", "--count", f"{tip}...{head}").split()
+    counts = git_output(here, "rev-list", "--left-right", "--count", f"{tip}...{head}").split()
     return Position(
         branch=branch,
         target=target.branch,
         remote=target.remote,
         head=head,
         tip=tip,
-        base=ask(here, "merge-base", tip, head),
+        base=try_git_output(here, "merge-base", tip, head),
         behind=int(counts[0]),
         ahead=int(counts[1]),
         changed=tuple(changes_in(here, with_untracked=False)),
@@ -92,12 +90,12 @@ def _bring_here(site: Site, target: Target, tip: str) -> None:
     if not site.here.home:
         return
     known = f"refs/remotes/home/{target.branch}"
-    if ask(site.here, "rev-parse", "--verify", "--quiet", known) == tip:
+    if resolve_revision(site.here, known) == tip:
         return
-    is_here = ask(site.home, "rev-parse", "--verify", "--quiet", target.ref) == tip
+    is_here = resolve_revision(site.home, target.ref) == tip
     words = ("fetch", "--quiet", "--no-tags", "--no-write-fetch-head", "--no-recurse-submodules")
     source = target.ref if is_here else target.remote_ref
-    told(site.here, "-c", "gc.auto=0", *words, "--", site.home.common_dir, f"+{source}:{known}")
+    git_output(site.here, "-c", "gc.auto=0", *words, "--", site.home.common_dir, f"+{source}:{known}")
 
 
 def changes_in(here: Checkout, *, with_untracked: bool) -> list[str]:
@@ -105,14 +103,14 @@ def changes_in(here: Checkout, *, with_untracked: bool) -> list[str]:
     which = "all" if with_untracked else "no"
     words = ("status", "--porcelain=v1", "-z", f"--untracked-files={which}", "--no-renames")
     # Another repository below this one shows as a folder.
-    return [entry[3:].rstrip("/") for entry in told(here, *words).split("\0") if entry]
+    return [entry[3:].rstrip("/") for entry in git_output(here, *words).split("\0") if entry]
 
 
 def commits_in(here: Checkout, span: str, *paths: str) -> list[dict[str, str]]:
     """The newest commits of a span that touch these paths, each with its agent where it names one."""
     words = ("log", f"--max-count={MOST_SHOWN}", f"--format={_FIELDS}", span, "--")
     found: list[dict[str, str]] = []
-    for entry in ask(here, "--literal-pathspecs", *words, *paths).split("\x1e"):
+    for entry in try_git_output(here, "--literal-pathspecs", *words, *paths).split("\x1e"):
         commit, _, rest = entry.strip().partition("\x1f")
         subject, _, agent = rest.partition("\x1f")
         if commit:

@@ -21,7 +21,7 @@ from landlane.deploys.sync import (
 from landlane.errors import LandlaneError, Malformed, NotAllowed, RepositoryError, Stale
 from landlane.git import trial_merge as trials
 from landlane.git.lock import git_lock
-from landlane.git.run import ask, git_failed, run_in
+from landlane.git.run import git_failed, run_in, try_git_output
 from landlane.git.target import find_target
 from landlane.git.untracked import lying_in_the_way
 from landlane.landing.combine import hot_classes, merge_hot_files
@@ -98,7 +98,9 @@ def update(
 
 
 def _standing(here: Checkout) -> tuple[str, str]:
-    return ask(here, "symbolic-ref", "--quiet", "--short", "HEAD"), ask(here, "rev-parse", "HEAD")
+    return try_git_output(here, "symbolic-ref", "--quiet", "--short", "HEAD"), try_git_output(
+        here, "rev-parse", "HEAD"
+    )
 
 
 def _moved(before: Position) -> Stale:
@@ -154,7 +156,7 @@ def _bring_in(site: Site, before: Position, how: str) -> None:
         _take_back(here, before)
         raise
     if found.exit_code:
-        conflicts = ask(here, "diff", "--name-only", "--diff-filter=U", "-z").split("\0")
+        conflicts = try_git_output(here, "diff", "--name-only", "--diff-filter=U", "-z").split("\0")
         _take_back(here, before)
         raise _refused(here, before, how, [path for path in conflicts if path], words, found)
 

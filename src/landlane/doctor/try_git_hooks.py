@@ -14,7 +14,7 @@ from landlane.errors import LandlaneError
 from landlane.git.hook_pass import PASS, hooks_folder
 from landlane.git.hooks.former_hooks import HookRecord, load_hooks
 from landlane.git.hooks.scripts import CANARY, UNREFUSED, outdated_scripts
-from landlane.git.run import PLACES, ask, run_in
+from landlane.git.run import PLACES, resolve_revision, run_in, try_git_output
 from landlane.ids import short_id
 from landlane.patterns.pattern import parse
 from landlane.processes.child import Child
@@ -75,7 +75,7 @@ def _open(found: str, hint: str) -> Finding:
 
 
 def _found_folder(checkout: Checkout) -> str:
-    return os.path.join(checkout.root, ask(checkout, "rev-parse", "--git-path", "hooks"))
+    return os.path.join(checkout.root, try_git_output(checkout, "rev-parse", "--git-path", "hooks"))
 
 
 def _look(site: Site, name: str, script: str, is_outdated: bool) -> Finding:
@@ -118,16 +118,16 @@ def _try_commit(site: Site) -> Ended:
     """Commit a path that somebody holds, from an index of its own; nothing is written to the repository."""
     with _held_path(site.context) as path, tempfile.TemporaryDirectory(prefix="landlane-canary-") as folder:
         index = {"GIT_INDEX_FILE": os.path.join(folder, "index")}
-        if ask(site.here, "rev-parse", "--verify", "--quiet", "HEAD"):
+        if resolve_revision(site.here, "HEAD"):
             run_in(site.here, "read-tree", "HEAD", variables=index)
-        blob = ask(site.here, "hash-object", "--stdin")
+        blob = try_git_output(site.here, "hash-object", "--stdin")
         run_in(site.here, "update-index", "--add", "--cacheinfo", f"100644,{blob},{path}", variables=index)
         return _run(site, "pre-commit", [], "", index)
 
 
 def _look_at_pushes(site: Site) -> Finding:
     target = guarded_target(site)
-    tip = ask(site.home, "rev-parse", "--verify", "--quiet", "HEAD")
+    tip = resolve_revision(site.home, "HEAD")
     if target is not None and target.remote and tip:
         line = f"refs/heads/canary {tip} {target.ref} {tip}\n"
         what = f"a push to {target.branch} of {target.remote}"
@@ -138,7 +138,7 @@ def _look_at_pushes(site: Site) -> Finding:
 
 def _look_at_target(site: Site) -> Finding:
     target = guarded_target(site)
-    tip = ask(site.home, "rev-parse", "--verify", "--quiet", target.ref) if target is not None else ""
+    tip = resolve_revision(site.home, target.ref) if target is not None else ""
     if target is not None and tip:
         line = f"{tip} {'1' * len(tip)} {target.ref}\n"
         ended = _run(site, "reference-transaction", ["prepared"], line)

@@ -9,7 +9,7 @@ from landlane.errors import LandlaneError, PatternError
 from landlane.events.kinds import COMMITS, DEPENDENCIES
 from landlane.events.model import Fact, changed_manifests
 from landlane.events.records import marks_in, write_moved
-from landlane.git.run import ask, run_in
+from landlane.git.run import run_in, try_git_output
 from landlane.git.target import commits_of, find_target
 from landlane.patterns.pattern import covers_branch
 
@@ -71,7 +71,7 @@ def _tip(site: Site, target: Target) -> str:
 
 
 def _is_here(site: Site, commit: str) -> bool:
-    return ask(site.home, "cat-file", "-t", commit) == "commit"
+    return try_git_output(site.home, "cat-file", "-t", commit) == "commit"
 
 
 def _commits(site: Site, target: Target, before: str, after: str, count: int) -> Fact:
@@ -80,10 +80,10 @@ def _commits(site: Site, target: Target, before: str, after: str, count: int) ->
     number: int | None = None
     is_rewound = False
     if is_here:
-        listed = ask(
+        listed = try_git_output(
             site.home, "log", f"-{_MOST_COMMITS}", "--format=%h %an: %s", f"{before}..{after}"
         ).splitlines()
-        counted = ask(site.home, "rev-list", "--count", f"{before}..{after}")
+        counted = try_git_output(site.home, "rev-list", "--count", f"{before}..{after}")
         number = int(counted) if counted.isdecimal() else None
         is_rewound = bool(run_in(site.home, "merge-base", "--is-ancestor", before, after).exit_code)
     how = "was rewound" if is_rewound else f"has {number if number is not None else 'new'} new commits"
@@ -104,7 +104,9 @@ def _commits(site: Site, target: Target, before: str, after: str, count: int) ->
 
 
 def _dependencies(site: Site, settings: Settings, target: Target, before: str, after: str) -> list[Fact]:
-    changed = ask(site.home, "diff", "--name-only", "--no-renames", "-z", before, after).split("\0")
+    changed = try_git_output(site.home, "diff", "--name-only", "--no-renames", "-z", before, after).split(
+        "\0"
+    )
     paths = _depending(site, settings, [path for path in changed if path])
     if not paths:
         return []

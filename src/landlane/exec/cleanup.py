@@ -12,7 +12,7 @@ import stat
 
 from landlane.errors import LandlaneError
 from landlane.git.lock import git_lock
-from landlane.git.run import told
+from landlane.git.run import git_output
 from landlane.git.target import commit_at
 from landlane.processes.tree import Tree, bears_mark, end_tree, find_members, hunt
 from landlane.sessions.join import leave
@@ -99,7 +99,7 @@ def unpin(site: Site, session_id: str) -> None:
     pin = PINS + session_id
     if commit_at(site.home, pin):
         with git_lock(site.common_dir, f"unpin {session_id}"):
-            told(site.home, "update-ref", "-d", pin)
+            git_output(site.home, "update-ref", "-d", pin)
 
 
 def remove_scratch(path: str) -> None:

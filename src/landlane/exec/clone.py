@@ -8,7 +8,7 @@ from landlane.exec.cleanup import PINS, checkout_in
 from landlane.git.create_checkout import add_detached_clone, write_files
 from landlane.git.discovery import HOME_POINTER
 from landlane.git.lock import git_lock
-from landlane.git.run import ask, told
+from landlane.git.run import git_output, resolve_revision
 from landlane.tasks.add import Added, add_task
 from landlane.tasks.change import drop_task
 from landlane.tasks.model import OVER, NewTask
@@ -45,7 +45,7 @@ def make_ground(
         RepositoryError: git refuses.
     """
     if role.is_read_only:
-        head = ask(site.here, "rev-parse", "--verify", "--quiet", "HEAD")
+        head = resolve_revision(site.here, "HEAD")
         return Ground(path=throw_away_clone(site, session, scratch, head), task=task)
     wanted = task or _own_task(site, caller, role, title)
     try:
@@ -76,9 +76,9 @@ def throw_away_clone(site: Site, session: Session, scratch: str, head: str) -> s
     if head:
         with git_lock(site.common_dir, f"pin {session.id}"):
             if site.here.common_dir != site.common_dir:
-                told(site.home, "fetch", "--quiet", "--no-tags", site.here.root, f"{head}:{pin}")
+                git_output(site.home, "fetch", "--quiet", "--no-tags", site.here.root, f"{head}:{pin}")
             else:
-                told(site.home, "update-ref", pin, head)
+                git_output(site.home, "update-ref", pin, head)
     add_detached_clone(site.home, path, head, pin)
     if head:
         write_files(path)

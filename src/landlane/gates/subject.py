@@ -16,7 +16,7 @@ from landlane.gates import ask as gates
 from landlane.gates.model import WAITING, Gate, risk_of
 from landlane.git.create_checkout import bring_back
 from landlane.git.refs import is_oid, read_refs
-from landlane.git.run import ask, run_in
+from landlane.git.run import run_in, try_git_output
 from landlane.git.target import commits_of, find_target
 from landlane.patterns.pattern import covers_branch
 from landlane.sessions.leases import stay_alive
@@ -144,7 +144,9 @@ def about_of(site: Site, task: Task | None, text: str, *, is_guest: bool = False
                 "at": site.here.root,
             }
     for checkout in places:
-        head = ask(checkout, "rev-parse", "--verify", "--quiet", "--end-of-options", f"{text}^{{commit}}")
+        head = try_git_output(
+            checkout, "rev-parse", "--verify", "--quiet", "--end-of-options", f"{text}^{{commit}}"
+        )
         if len(head) >= _SHA:
             is_branch = bool(commits_of(checkout, [f"refs/heads/{text}"]))
             return {"head": head, **({"branch": text} if is_branch else {})}
@@ -255,7 +257,7 @@ def describe_change(site: Site, head: str) -> dict[str, Any]:
         except RepositoryError:
             continue
         if tip and not listed.exit_code:
-            counted = ask(place, "rev-list", "--count", f"{tip}..{head}")
+            counted = try_git_output(place, "rev-list", "--count", f"{tip}..{head}")
             return {
                 **_counted(listed.text),
                 "commits": int(counted) if counted.isdecimal() else None,

@@ -15,7 +15,7 @@ from landlane.errors import PatternError
 from landlane.git.hook_pass import hooks_folder
 from landlane.git.hooks.former_hooks import own_hooks
 from landlane.git.paths import pattern_from
-from landlane.git.run import PLACES, ask, git_failed, run_attended, run_in
+from landlane.git.run import PLACES, git_failed, resolve_revision, run_attended, run_in, try_git_output
 from landlane.git.trailers import read_trailers
 from landlane.values import value
 
@@ -187,25 +187,25 @@ class PrivateIndex:
 
     def fill(self, sight: Sight) -> tuple[list[Changed], list[Changed]]:
         """Make it HEAD with these paths as on disk; tells what that changes, and what else is staged."""
-        base = sight.head or self._told("hash-object", "-t", "tree", "--stdin").strip()
+        base = sight.head or self._git_output("hash-object", "-t", "tree", "--stdin").strip()
         chosen = set(sight.paths)
         listed = "".join(f"{path}\0" for path in sight.paths)
         add = ("update-index", "--add", "--remove", "--replace", "-z", "--stdin")
-        self._told(*add, stdin=listed)
+        self._git_output(*add, stdin=listed)
         changes = self._against(base)
         others = [one for one in changes if one.path not in chosen]
         if others:
             # Once more at the end: a file that is put back as in HEAD may lie where a chosen one must be.
             _write_entries(self._run, {one.path: one.old for one in others})
-            self._told(*add, stdin=listed)
+            self._git_output(*add, stdin=listed)
             changes = self._against(base)
         return changes, others
 
     def _against(self, tree: str) -> list[Changed]:
         words = ("diff-index", "--cached", "--raw", "-z", "--no-abbrev", "--no-renames")
-        return list(parse_raw(self._told(*words, "--ignore-submodules=dirty", tree)))
+        return list(parse_raw(self._git_output(*words, "--ignore-submodules=dirty", tree)))
 
-    def _told(self, *words: str, stdin: str = "") -> str:
+    def _git_output(self, *words: str, stdin: str = "") -> str:
         found = self._run(*words, stdin=stdin)
         if found.exit_code:
             raise git_failed(words, found)
@@ -241,7 +241,7 @@ def finish_cut_off(here: Checkout) -> None:
 def _follow_head(here: Checkout) -> None:
     """Bring those paths of the newest commit up to date in the real index that are as before it."""
     head = head_of(here)
-    parent = ask(here, "rev-parse", "--verify", "--quiet", "HEAD^")
+    parent = resolve_revision(here, "HEAD^")
     said = run_in(here, "diff-index", "--cached", "--raw", "-z", "--no-abbrev", "--no-renames", "HEAD")
     staged = {change.path: change.new for change in parse_raw(said.text)}
     left = [change for change in changes_between(here, parent, head) if staged.get(change.path) == change.old]
@@ -274,7 +274,7 @@ def update_index(here: Checkout, changes: Sequence[Changed]) -> str:
 
 def hooks_of(here: Checkout) -> list[str]:
     """The hooks of the user that a commit will run."""
-    folder = os.path.join(here.root, ask(here, "rev-parse", "--git-path", "hooks"))
+    folder = os.path.join(here.root, try_git_output(here, "rev-parse", "--git-path", "hooks"))
     if folder == hooks_folder(here.home_dir):  # ours runs those, and does not judge a commit of ours
         folder = own_hooks(here)
     return [name for name in _HOOKS if os.access(os.path.join(folder, name), os.X_OK)]
@@ -297,7 +297,7 @@ def make_commit(here: Checkout, index: PrivateIndex, message: str, variables: Ma
 
 def head_of(here: Checkout) -> str:
     """The commit that HEAD is at; empty before the first."""
-    return ask(here, "rev-parse", "--verify", "--quiet", "HEAD")
+    return resolve_revision(here, "HEAD")
 
 
 def find_made(here: Checkout, session: str, head: str) -> Found | None:

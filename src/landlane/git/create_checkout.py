@@ -16,7 +16,7 @@ from landlane.errors import RepositoryError
 from landlane.git.discovery import HOME_POINTER, Checkout
 from landlane.git.lock import git_lock
 from landlane.git.remove_checkout import is_folder, remove_tree, worktree_entry
-from landlane.git.run import ask, git_failed, run_git, run_in, told
+from landlane.git.run import git_failed, git_output, resolve_revision, run_git, run_in, try_git_output
 from landlane.git.target import RACES, commit_at, scoped_settings
 
 TYPE_CHECKING = False
@@ -68,14 +68,14 @@ def pin(
     pins = {base_ref(workspace_id): base}
     pins |= {f"{kept_refs(workspace_id)}{commit}": commit for commit in others if commit and commit != base}
     made = f"create refs/heads/{branch} {base}\n".encode() if branch else b""
-    told(home, "update-ref", "--stdin", stdin=_updates(pins) + made)
+    git_output(home, "update-ref", "--stdin", stdin=_updates(pins) + made)
 
 
 def unpin(home: Checkout, workspace_id: str, *, branch: str, head: str = "") -> None:
     """Let go of what a workspace kept; with `head`, also delete its branch if it still stands there."""
     brought = _BROUGHT + branch
     wanted = (base_ref(workspace_id), kept_refs(workspace_id), brought)
-    listed = ask(home, "for-each-ref", "--format=%(refname)", *wanted)
+    listed = try_git_output(home, "for-each-ref", "--format=%(refname)", *wanted)
     ours = (base_ref(workspace_id), brought)
     pins = [ref for ref in listed.splitlines() if ref in ours or ref.startswith(_KEPT)]
     if head:
@@ -121,7 +121,7 @@ def add_clone(home: Checkout, path: str, branch: str, start: str, refs: Mapping[
     clone = _make_borrower(home, path, branch)
     heads = {f"refs/heads/{branch}": start}
     heads |= {f"refs/remotes/home/{name}": commit for name, commit in refs.items()}
-    told(clone, "update-ref", "--stdin", stdin=_updates(heads))
+    git_output(clone, "update-ref", "--stdin", stdin=_updates(heads))
 
 
 def _updates(refs: Mapping[str, str]) -> bytes:
@@ -137,7 +137,7 @@ def add_detached_worktree(home: Checkout, path: str, commit: str) -> None:
         RepositoryError: git refuses.
     """
     with git_lock(home.common_dir, f"worktree {os.path.basename(path)}"):
-        told(home, "worktree", "add", "--quiet", "--no-checkout", "--detach", path, commit)
+        git_output(home, "worktree", "add", "--quiet", "--no-checkout", "--detach", path, commit)
 
 
 def add_detached_clone(home: Checkout, path: str, commit: str, keeps: str) -> None:
@@ -147,11 +147,11 @@ def add_detached_clone(home: Checkout, path: str, commit: str, keeps: str) -> No
         RepositoryError: git refuses.
     """
     clone = _make_borrower(home, path, "unborn")
-    kept = ask(home, "rev-parse", "--verify", "--quiet", keeps)
+    kept = resolve_revision(home, keeps)
     if kept:
-        told(clone, "update-ref", "refs/home/kept", kept)
+        git_output(clone, "update-ref", "refs/home/kept", kept)
     if commit:
-        told(clone, "update-ref", "--no-deref", "HEAD", commit)
+        git_output(clone, "update-ref", "--no-deref", "HEAD", commit)
 
 
 def give_git_dir(home: Checkout, path: str, branch: str, base: str, mark: str) -> None:
@@ -164,7 +164,7 @@ def give_git_dir(home: Checkout, path: str, branch: str, base: str, mark: str) -
         RepositoryError: there is no commit to stand on, or git refuses.
         OSError: something that is no link or file is in its place.
     """
-    start = ask(home, "rev-parse", "--verify", "--quiet", f"refs/heads/{branch}^{{commit}}") or base
+    start = resolve_revision(home, f"refs/heads/{branch}^{{commit}}") or base
     if not start:
         raise RepositoryError(
             f"{path} has no git directory of its own, and what it was begun from is not known",
@@ -177,7 +177,7 @@ def give_git_dir(home: Checkout, path: str, branch: str, base: str, mark: str) -
     try:
         os.mkdir(making)
         add_clone(home, making, branch, start, {})
-        told(clone_at(making), "read-tree", start)
+        git_output(clone_at(making), "read-tree", start)
         own = os.path.join(path, ".git")
         if os.path.lexists(own) and not is_folder(own):
             os.unlink(own)
@@ -373,13 +373,13 @@ def _keep_replaced(home: Checkout, branch: str, here: str, path: str, head: str)
     """
     if not here or here == commit_at(home, _BROUGHT + branch):
         return
-    if ask(home, "cat-file", "-t", head) == "commit":
+    if try_git_output(home, "cat-file", "-t", head) == "commit":
         is_contained = not run_in(home, "merge-base", "--is-ancestor", here, head).exit_code
     else:
         clone = clone_at(path)
         is_contained = not run_in(clone, "merge-base", "--is-ancestor", here, head).exit_code
     if not is_contained:
-        told(home, "update-ref", f"{_REPLACED}{branch}/{here[:12]}", here)
+        git_output(home, "update-ref", f"{_REPLACED}{branch}/{here[:12]}", here)
 
 
 def _read_ref(path: str, ref: str) -> str:

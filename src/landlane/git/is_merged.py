@@ -6,7 +6,7 @@ import time
 
 from landlane.git.ancestry import is_ancestor, merge_base
 from landlane.git.refs import is_oid
-from landlane.git.run import ask, run_in
+from landlane.git.run import run_in, try_git_output
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -68,13 +68,13 @@ def _is_touched(home: Checkout, base: str, into: str, paths: Sequence[str]) -> b
 def _adds_nothing(home: Checkout, commit: str, into: str) -> bool:
     merged = run_in(home, "merge-tree", "--write-tree", into, commit)
     tree = merged.text.partition("\n")[0].strip()
-    return not merged.exit_code and tree == ask(home, "rev-parse", f"{into}^{{tree}}")
+    return not merged.exit_code and tree == try_git_output(home, "rev-parse", f"{into}^{{tree}}")
 
 
 def _was_applied(home: Checkout, commit: str, into: str, base: str) -> bool:
-    each = ask(home, "cherry", into, commit, base).splitlines()
+    each = try_git_output(home, "cherry", into, commit, base).splitlines()
     # `cherry` passes over merges, and those may hold work of their own.
-    has_merges = bool(ask(home, "rev-list", "--merges", "--max-count=1", f"{base}..{commit}"))
+    has_merges = bool(try_git_output(home, "rev-list", "--merges", "--max-count=1", f"{base}..{commit}"))
     if not has_merges and each and all(line.startswith("-") for line in each):
         return True
     as_one = run_in(
@@ -87,5 +87,5 @@ def _was_applied(home: Checkout, commit: str, into: str, base: str) -> bool:
             "GIT_COMMITTER_EMAIL": "landlane@localhost",
         },
     ).text.strip()
-    whole = ask(home, "cherry", into, as_one, base).splitlines() if as_one else []
+    whole = try_git_output(home, "cherry", into, as_one, base).splitlines() if as_one else []
     return bool(whole) and all(line.startswith("-") for line in whole)

@@ -5,7 +5,7 @@ from __future__ import annotations
 import os
 import time
 
-from landlane.git.run import ask, run_in, told
+from landlane.git.run import git_output, resolve_revision, run_in, try_git_output
 from landlane.values import value
 
 TYPE_CHECKING = False
@@ -106,7 +106,7 @@ def retire_orphan(home: Checkout, orphan: Orphan) -> tuple[str, str]:
     ref = ""
     if commit:
         ref = _free_ref(home, f"{_RESCUES}orphan-{_as_ref(orphan.name)}", commit)
-        told(home, "update-ref", "-m", f"worktree {orphan.name} is gone", ref, commit)
+        git_output(home, "update-ref", "-m", f"worktree {orphan.name} is gone", ref, commit)
     kept = place_for(home.common_dir, f"worktree-{orphan.name}")
     os.rename(orphan.admin, kept)
     return ref, kept
@@ -114,18 +114,20 @@ def retire_orphan(home: Checkout, orphan: Orphan) -> tuple[str, str]:
 
 def _last_work(home: Checkout, orphan: Orphan) -> str:
     """The commit that would be lost with an entry: what was staged there, or a HEAD on no branch."""
-    head = ask(home, "rev-parse", "--verify", "--quiet", f"worktrees/{orphan.name}/HEAD^{{commit}}")
+    head = resolve_revision(home, f"worktrees/{orphan.name}/HEAD^{{commit}}")
     index = os.path.join(orphan.admin, "index")
     if os.path.exists(index):
         tree = run_in(home, "write-tree", variables={"GIT_INDEX_FILE": index})
         staged = "" if tree.exit_code else tree.text.strip()
-        if staged and staged != ask(home, "rev-parse", "--verify", "--quiet", f"{head or 'HEAD'}^{{tree}}"):
+        if staged and staged != resolve_revision(home, f"{head or 'HEAD'}^{{tree}}"):
             parent = ("-p", head) if head else ()
             message = f"What was staged in the worktree {orphan.name}, whose folder is gone"
             made = run_in(home, "commit-tree", staged, *parent, "-m", message, variables=_NOBODY)
             if not made.exit_code:
                 return made.text.strip()
-    is_kept = not head or bool(ask(home, "for-each-ref", "--count=1", f"--contains={head}", "refs"))
+    is_kept = not head or bool(
+        try_git_output(home, "for-each-ref", "--count=1", f"--contains={head}", "refs")
+    )
     return "" if is_kept else head
 
 
@@ -136,5 +138,5 @@ def _as_ref(name: str) -> str:
 
 def _free_ref(home: Checkout, ref: str, commit: str) -> str:
     """The ref itself, or one beside it where another commit is kept under it already."""
-    there = ask(home, "rev-parse", "--verify", "--quiet", ref)
+    there = resolve_revision(home, ref)
     return ref if there in ("", commit) else f"{ref}-{commit[:10]}"

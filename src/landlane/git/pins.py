@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from landlane.errors import RepositoryError
-from landlane.git.run import ask, run_in
+from landlane.git.run import run_in, try_git_output
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -52,7 +52,7 @@ def pin(home: Checkout, target: Target, commit: str, *, is_shared: bool) -> None
 
 def pinned(home: Checkout) -> list[str]:
     """The submitted commits that are kept here."""
-    return ask(home, "for-each-ref", "--format=%(objectname)", _PINS).splitlines()
+    return try_git_output(home, "for-each-ref", "--format=%(objectname)", _PINS).splitlines()
 
 
 def unpin(home: Checkout, target: Target, *commits: str, is_shared: bool, is_over: bool = False) -> None:
@@ -102,7 +102,7 @@ def share(home: Checkout, target: Target, commit: str, on_tick: Callable[[], Non
 
 def shared(home: Checkout) -> list[str]:
     """The commits that this clone has shared."""
-    return ask(home, "for-each-ref", "--format=%(objectname)", _SHARED).splitlines()
+    return try_git_output(home, "for-each-ref", "--format=%(objectname)", _SHARED).splitlines()
 
 
 def unshare(home: Checkout, target: Target, *commits: str) -> None:
@@ -116,7 +116,7 @@ def bring_in(home: Checkout, target: Target, commit: str, *, is_entered: bool = 
     What was submitted has a pin; what was only proved, and is not entered yet, was shared.
     """
     for ref in (pin_ref(commit),) if is_entered else (shared_ref(commit), pin_ref(commit)):
-        if ask(home, "cat-file", "-t", commit) == "commit":
+        if try_git_output(home, "cat-file", "-t", commit) == "commit":
             return True
         if not target.remote:
             return False
@@ -126,4 +126,4 @@ def bring_in(home: Checkout, target: Target, commit: str, *, is_entered: bool = 
             *(target.remote, ref),
             limit_seconds=PUSH_SECONDS,
         )
-    return ask(home, "cat-file", "-t", commit) == "commit"
+    return try_git_output(home, "cat-file", "-t", commit) == "commit"

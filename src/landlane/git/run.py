@@ -220,24 +220,29 @@ def run_in(
     )
 
 
-def ask(checkout: Checkout, *arguments: str) -> str:
-    """What git answers on a checkout, without the line end; empty when it refuses."""
-    found = run_in(checkout, *arguments)
-    return "" if found.exit_code else found.text.rstrip("\n")
+def try_git_output(checkout: Checkout, *arguments: str) -> str:
+    """Return what git prints, without the last line end; empty when git fails."""
+    result = run_in(checkout, *arguments)
+    return "" if result.exit_code else result.text.rstrip("\n")
 
 
-def told(
+def git_output(
     checkout: Checkout, *arguments: str, stdin: bytes | None = None, limit_seconds: float = 600.0
 ) -> str:
-    """What git answers on a checkout, where nothing but an answer will do.
+    """Return what git prints, without the last line end.
 
     Raises:
-        RepositoryError: git refused.
+        RepositoryError: git failed.
     """
-    found = run_in(checkout, *arguments, stdin=stdin, limit_seconds=limit_seconds)
-    if found.exit_code:
-        raise git_failed(arguments, found)
-    return found.text.rstrip("\n")
+    result = run_in(checkout, *arguments, stdin=stdin, limit_seconds=limit_seconds)
+    if result.exit_code:
+        raise git_failed(arguments, result)
+    return result.text.rstrip("\n")
+
+
+def resolve_revision(checkout: Checkout, revision: str) -> str:
+    """Return the id of the object that a revision names; empty when there is none."""
+    return try_git_output(checkout, "rev-parse", "--verify", "--quiet", revision)
 
 
 def git_failed(arguments: Sequence[str], found: Output) -> RepositoryError:

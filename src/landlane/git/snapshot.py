@@ -15,7 +15,7 @@ import stat
 
 from landlane.errors import RepositoryError
 from landlane.git.private_dir.cached import Lens, open_lens
-from landlane.git.untrusted_checkout import to_bytes, to_text, told_home
+from landlane.git.untrusted_checkout import home_git_output, to_bytes, to_text
 from landlane.values import value
 
 TYPE_CHECKING = False
@@ -112,7 +112,7 @@ def _picture(lens: Lens, named: Sequence[str]) -> str:
 
         _stage(lens, begin_index(lens), ())
         _seal(lens)
-    dirty = [line[3:] for line in lens.told(*_STATUS).split("\0") if line]
+    dirty = [line[3:] for line in lens.git_output(*_STATUS).split("\0") if line]
     paths = [path for path in dirty if not path.endswith("/")]  # such is a repository of its own
     known = frozenset(lens.named)
     wanted = (*named, *lens.newly_tracked())
@@ -150,9 +150,11 @@ def _stage(lens: Lens, paths: Iterable[str], named: Iterable[str]) -> None:
             plain.append(to_bytes(path) + b"\0")
             size += length
     if plain:
-        lens.told("update-index", "--add", "--remove", "--replace", "-z", "--stdin", stdin=b"".join(plain))
+        lens.git_output(
+            "update-index", "--add", "--remove", "--replace", "-z", "--stdin", stdin=b"".join(plain)
+        )
     if noted:
-        lens.told("update-index", "-z", "--index-info", stdin=b"".join(noted))
+        lens.git_output("update-index", "-z", "--index-info", stdin=b"".join(noted))
     if plain:
         lens.note(staged_bytes=lens.staged_bytes + size, staged_files=lens.staged_files + len(plain))
 
@@ -173,7 +175,7 @@ def _stamp_if_unkept(full: str, *, is_named: bool) -> tuple[str, int]:
 
 def _seal(lens: Lens) -> str:
     """Make a tree of the index, and let HEAD be there, so that the next look lists only what is newer."""
-    tree = lens.told("write-tree").strip()
+    tree = lens.git_output("write-tree").strip()
     if tree != lens.tree:
         lens.move_to(tree)
     return tree
@@ -188,7 +190,7 @@ def changes_between(home: str, place: Place, before: str, after: str) -> list[Ch
     if before == after:
         return []
     with open_lens(home, place, is_looking=True) as lens:
-        listed = lens.told("diff-tree", "-r", "-z", "--no-renames", "--raw", before, after)
+        listed = lens.git_output("diff-tree", "-r", "-z", "--no-renames", "--raw", before, after)
     return read_raw(listed)
 
 
@@ -277,11 +279,11 @@ def read_kept(home: str, commit: str) -> tuple[dict[str, Kept], dict[str, Kept]]
     Raises:
         RepositoryError: it is not there any more.
     """
-    listed = [row for row in told_home(home, "ls-tree", "-r", "-z", commit).split("\0") if row]
+    listed = [row for row in home_git_output(home, "ls-tree", "-r", "-z", commit).split("\0") if row]
     parts = [row.partition("\t") for row in listed]
     heads = [head.split(" ") for head, _, _ in parts]
     asked = "".join(f"{head[2]}\n" for head in heads).encode()
-    answer = to_bytes(told_home(home, "cat-file", "--batch", "--buffer", stdin=asked))
+    answer = to_bytes(home_git_output(home, "cat-file", "--batch", "--buffer", stdin=asked))
     sides: dict[str, dict[str, Kept]] = {"before": {}, "after": {}}
     at = 0
     for head, (_, _, name) in zip(heads, parts, strict=True):

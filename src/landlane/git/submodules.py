@@ -5,7 +5,7 @@ from __future__ import annotations
 import os
 
 from landlane.errors import RepositoryError
-from landlane.git.run import Output, ask, run_git
+from landlane.git.run import Output, run_git, try_git_output
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -23,7 +23,7 @@ def fill_submodules(home: Checkout, path: str, *, is_clone: bool) -> list[str]:
     """
     if not os.path.exists(os.path.join(path, ".gitmodules")):
         return []
-    urls = _named(ask(home, "config", "-z", "--get-regexp", r"^submodule\..*\.url$"), ".url")
+    urls = _named(try_git_output(home, "config", "-z", "--get-regexp", r"^submodule\..*\.url$"), ".url")
     listed = run_git("config", "-z", "-f", ".gitmodules", "--get-regexp", r"^submodule\..*\.path$", cwd=path)
     places = {name: where for name, where in _named(listed.text, ".path").items() if name in urls}
     if not places:

@@ -9,7 +9,7 @@ from landlane.errors import RepositoryError
 from landlane.git.ancestry import is_ancestor
 from landlane.git.lock import FETCH, git_lock
 from landlane.git.refs import read_refs
-from landlane.git.run import ask, run_in
+from landlane.git.run import run_in, try_git_output
 from landlane.values import value
 
 TYPE_CHECKING = False
@@ -130,7 +130,7 @@ def commits_of(home: Checkout, refs: Sequence[str]) -> dict[str, str]:
     if known is not None:
         return known
     form = "--format=%(refname) %(objectname) %(objecttype) %(*objectname)"
-    rows = (line.split(" ") for line in ask(home, "for-each-ref", form, *refs).splitlines())
+    rows = (line.split(" ") for line in try_git_output(home, "for-each-ref", form, *refs).splitlines())
     return {name: peeled or oid for name, oid, kind, peeled in rows if name in refs and kind != "tree"}
 
 
@@ -175,7 +175,7 @@ def _head_branch(home: Checkout) -> str:
         line = ""
     branch = line.removeprefix("ref: refs/heads/")
     if branch == ".invalid":  # the refs are in tables, which only git can read
-        return ask(home, "symbolic-ref", "--quiet", "--short", "HEAD")
+        return try_git_output(home, "symbolic-ref", "--quiet", "--short", "HEAD")
     return branch if branch != line else ""
 
 

@@ -7,7 +7,7 @@ import tempfile
 from functools import lru_cache
 
 from landlane.errors import RepositoryError
-from landlane.git.run import ask, git_failed, run_in, told
+from landlane.git.run import git_failed, git_output, resolve_revision, run_in, try_git_output
 from landlane.values import value
 
 TYPE_CHECKING = False
@@ -89,7 +89,7 @@ def tree_of(home: Checkout, commit: str) -> str:
     Raises:
         RepositoryError: there is no such commit.
     """
-    tree = _TREES.get(commit) or told(home, "rev-parse", "--verify", f"{commit}^{{tree}}")
+    tree = _TREES.get(commit) or git_output(home, "rev-parse", "--verify", f"{commit}^{{tree}}")
     _remember_tree(commit, tree)
     return tree
 
@@ -106,7 +106,7 @@ def author_of(home: Checkout, commit: str) -> Author:
     Raises:
         RepositoryError: there is no such commit.
     """
-    shown = told(home, "show", "-s", "--date=raw", "--format=%an%x00%ae%x00%ad", commit)
+    shown = git_output(home, "show", "-s", "--date=raw", "--format=%an%x00%ae%x00%ad", commit)
     name, mail, date = shown.split("\0")
     return Author(name=name, mail=mail, date=f"@{date}")
 
@@ -116,7 +116,7 @@ def missing_commits(home: Checkout, commits: Sequence[str]) -> set[str]:
     if not commits:
         return set()
     asked = "".join(f"{commit}\n" for commit in commits).encode()
-    found = told(home, "cat-file", "--batch-check=%(objecttype)", stdin=asked).splitlines()
+    found = git_output(home, "cat-file", "--batch-check=%(objecttype)", stdin=asked).splitlines()
     return {commit for commit, kind in zip(commits, found, strict=True) if kind != "commit"}
 
 
@@ -171,7 +171,7 @@ def with_contents(home: Checkout, tree: str, contents: Mapping[str, bytes | None
 def committer_of(home: Checkout) -> Committer:
     """Who commits: the user of this repository, or we where git knows nobody; signed if the user signs."""
     asked = ("config", "--get-regexp", r"^(user\.name|user\.email|commit\.gpgsign)$")
-    lines = (line.partition(" ") for line in ask(home, *asked).splitlines())
+    lines = (line.partition(" ") for line in try_git_output(home, *asked).splitlines())
     settings = {key: text for key, _, text in lines}
     has_name = bool(settings.get("user.name") or os.environ.get("GIT_COMMITTER_NAME"))
     has_mail = bool(settings.get("user.email") or os.environ.get("GIT_COMMITTER_EMAIL"))
@@ -214,7 +214,9 @@ def commit_of(
 
 def own_commits(home: Checkout, base: str, head: str) -> list[str]:
     """The commits of a branch's own, oldest first, without merges."""
-    return ask(home, "rev-list", "--reverse", "--topo-order", "--no-merges", f"{base}..{head}").splitlines()
+    return try_git_output(
+        home, "rev-list", "--reverse", "--topo-order", "--no-merges", f"{base}..{head}"
+    ).splitlines()
 
 
 def replay(
@@ -230,7 +232,7 @@ def replay(
         RepositoryError: git refuses.
     """
     for commit in commits:
-        parent = ask(home, "rev-parse", "--verify", "--quiet", f"{commit}^1")
+        parent = resolve_revision(home, f"{commit}^1")
         tried = _pick(home, parent, tip, commit)
         if isinstance(tried, Clash):
             return tried
@@ -253,7 +255,7 @@ def _pick(home: Checkout, base: str, ours: str, theirs: str) -> Tried | Clash:
 
 def message_of(home: Checkout, commit: str) -> str:
     """The whole message of a commit."""
-    return ask(home, "show", "-s", "--format=%B", commit)
+    return try_git_output(home, "show", "-s", "--format=%B", commit)
 
 
 def trailers_of(home: Checkout, commits: Sequence[str]) -> list[str]:
@@ -261,5 +263,5 @@ def trailers_of(home: Checkout, commits: Sequence[str]) -> list[str]:
     if not commits:
         return []
     form = "--format=%(trailers:only,unfold)"
-    found = ask(home, "show", "-s", form, *commits)
+    found = try_git_output(home, "show", "-s", form, *commits)
     return list(dict.fromkeys(line for line in found.splitlines() if line.strip()))

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import os
 
-from landlane.git.run import told
+from landlane.git.run import git_output
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -17,13 +17,13 @@ def lying_in_the_way(here: Checkout, before: str, after: str) -> list[str]:
     A file may also lie where a folder comes, and a folder with files of its own where a file comes.
     """
     words = ("diff-tree", "-r", "-z", "--name-only", "--no-renames", "--diff-filter=A", before, after)
-    added = [path for path in told(here, *words).split("\0") if path]
+    added = [path for path in git_output(here, *words).split("\0") if path]
     there = {name for path in added for name in _upwards(path) if _is_file(os.path.join(here.root, name))}
-    strange = there - set(told(here, "ls-files", "-z").split("\0")) if there else set[str]()
+    strange = there - set(git_output(here, "ls-files", "-z").split("\0")) if there else set[str]()
     for path in added:
         place = os.path.join(here.root, path)
         if os.path.isdir(place) and not os.path.islink(place):
-            others = told(here, "ls-files", "--others", "-z", "--", f":(top,literal){path}/")
+            others = git_output(here, "ls-files", "--others", "-z", "--", f":(top,literal){path}/")
             strange |= {other for other in others.split("\0") if other}
     return sorted(strange)
 

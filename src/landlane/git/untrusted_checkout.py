@@ -78,7 +78,7 @@ def run_home(home: str, *arguments: str, stdin: bytes | None = None, **variables
     )
 
 
-def told_home(home: str, *arguments: str, stdin: bytes | None = None, **variables: str) -> str:
+def home_git_output(home: str, *arguments: str, stdin: bytes | None = None, **variables: str) -> str:
     """What git answers on the home repository, where nothing but an answer will do.
 
     Raises:

@@ -7,6 +7,7 @@ from __future__ import annotations
 
 from landlane.claims.read import live_claims
 from landlane.errors import LandlaneError, PatternError
+from landlane.git.run import resolve_revision, run_git, try_git_output
 from landlane.handoffs.text import cut
 from landlane.patterns.pattern import covers_branch
 from landlane.sessions.client_sessions import children_of
@@ -102,13 +103,12 @@ def _look_at_commits(
     The settings of a checkout that a sandboxed agent may write are not obeyed.
     """
     from landlane.git import create_checkout as checkouts
-    from landlane.git.run import ask
 
     branch, head = ground.branch, ""
     if ground.workspace is not None:
         if ground.workspace.kind == CLONE:
             checkouts.bring_back(site.home, ground.root, branch)
-        head = ask(site.home, "rev-parse", "--verify", "--quiet", f"refs/heads/{branch}^{{commit}}")
+        head = resolve_revision(site.home, f"refs/heads/{branch}^{{commit}}")
     else:
         branch, head = _stand(site, task, ground.root)
     base = base_of(site, head)
@@ -118,11 +118,12 @@ def _look_at_commits(
 
 def base_of(site: Site, head: str) -> str:
     """Where a commit and the target parted."""
-    from landlane.git.run import ask
     from landlane.git.target import find_target, tip_of
 
     return (
-        ask(site.home, "merge-base", tip_of(site.home, find_target(site.home, site.settings)), head)
+        try_git_output(
+            site.home, "merge-base", tip_of(site.home, find_target(site.home, site.settings)), head
+        )
         if head
         else ""
     )
@@ -130,22 +131,19 @@ def base_of(site: Site, head: str) -> str:
 
 def changed_beyond(site: Site, head: str) -> list[str]:
     """The paths that a commit changes beyond the target."""
-    from landlane.git.run import ask
-
     base = base_of(site, head)
     if not base or base == head:
         return []
-    listed = ask(site.home, "diff", "--name-only", "-z", "--no-renames", base, head)
+    listed = try_git_output(site.home, "diff", "--name-only", "-z", "--no-renames", base, head)
     return _text([path for path in listed.split("\0") if path])
 
 
 def _stand(site: Site, task: Task, root: str) -> tuple[str, str]:
     """Where a checkout that is no workspace stands: the branch of the task if it is there, else its own."""
-    from landlane.git.run import ask, run_git
     from landlane.git.untrusted_checkout import CLONE as FOREIGN
     from landlane.rescue.save import place_of
 
-    own = ask(site.home, "rev-parse", "--verify", "--quiet", f"refs/heads/{task.branch}^{{commit}}")
+    own = resolve_revision(site.home, f"refs/heads/{task.branch}^{{commit}}")
     if own:
         return task.branch, own
     place = place_of(site, root)
@@ -161,7 +159,6 @@ def _look_at_tree(
     site: Site, session: Session | None, task: Task, ground: _Ground, taken: dict[str, Any]
 ) -> dict[str, Any]:
     """What is in no commit, and a rescue of it. In a checkout that several share, only what is claimed."""
-    from landlane.git.run import ask
     from landlane.git.snapshot import changes_between, take_snapshot
     from landlane.git.untrusted_checkout import CLONE as FOREIGN
     from landlane.rescue.save import forget_same, place_of, save_checkout
@@ -172,8 +169,8 @@ def _look_at_tree(
         if place.kind == FOREIGN:  # its settings are whoever's who may write there
             return {}
         head = _stand_of(ground.root, place.git_dir)
-    tree = ask(site.home, "rev-parse", "--verify", "--quiet", f"{head}^{{tree}}") if head else ""
-    empty = ask(site.home, "hash-object", "-t", "tree", "/dev/null")
+    tree = resolve_revision(site.home, f"{head}^{{tree}}") if head else ""
+    empty = try_git_output(site.home, "hash-object", "-t", "tree", "/dev/null")
     after = take_snapshot(site.common_dir, place)
     dirty = [one.path for one in changes_between(site.common_dir, place, tree or empty, after)]
     if ground.workspace is None:
@@ -195,12 +192,11 @@ def save_unfinished(site: Site, session: Session, task: Task, root: str, base: s
     Raises:
         RepositoryError: it cannot be saved.
     """
-    from landlane.git.run import ask
     from landlane.git.snapshot import changes_between, take_snapshot
     from landlane.rescue.save import place_of, save_checkout
 
     place = place_of(site, root)
-    tree = ask(site.home, "rev-parse", "--verify", "--quiet", f"{base}^{{tree}}")
+    tree = resolve_revision(site.home, f"{base}^{{tree}}")
     after = take_snapshot(site.common_dir, place)
     if not tree or not any(changes_between(site.common_dir, place, tree, after)):
         return ""
@@ -209,7 +205,6 @@ def save_unfinished(site: Site, session: Session, task: Task, root: str, base: s
 
 
 def _stand_of(root: str, git_dir: str) -> str:
-    from landlane.git.run import run_git
 
     found = run_git("rev-parse", "--verify", "--quiet", "HEAD", cwd=root, git_dir=git_dir)
     return "" if found.exit_code else found.text.strip()

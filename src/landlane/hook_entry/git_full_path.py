@@ -11,7 +11,7 @@ from landlane.errors import LandlaneError, Malformed, RepositoryError
 from landlane.files import write_whole
 from landlane.git.discovery import Checkout, find_checkout
 from landlane.git.hooks.scripts import CANARY, JUDGED
-from landlane.git.run import PLACES, ask, run_git
+from landlane.git.run import PLACES, run_git, try_git_output
 from landlane.values import value
 
 TYPE_CHECKING = False
@@ -161,7 +161,7 @@ def _branch_of(here: Checkout) -> str:
     branch = head_of(here.git_dir)
     if branch != ".invalid":
         return branch
-    return ask(here, "symbolic-ref", "--quiet", "--short", "HEAD")
+    return try_git_output(here, "symbolic-ref", "--quiet", "--short", "HEAD")
 
 
 def _kind(here: Checkout, old: str, new: str) -> str:

@@ -11,7 +11,7 @@ from __future__ import annotations
 from landlane.errors import RepositoryError
 from landlane.git import trial_merge as trials
 from landlane.git.ancestry import merge_base
-from landlane.git.run import ask
+from landlane.git.run import try_git_output
 from landlane.git.target import Target
 from landlane.landing import bounce_reasons
 from landlane.landing import records as operations
@@ -182,7 +182,7 @@ class Halving:
             f"{base}..{tip}",
             "--",
         )
-        found = ask(self._site.home, *words, *(f":(top,literal){path}" for path in paths[:50]))
+        found = try_git_output(self._site.home, *words, *(f":(top,literal){path}" for path in paths[:50]))
         return f"the other side of it:\n{found}" if found else ""
 
     def _test(self, chain: Sequence[Candidate]) -> Verdict:
@@ -286,7 +286,7 @@ class Halving:
         home, landing = self._site.home, culprit.landing
         base = merge_base(home, culprit.before, landing.head)
         words = ("rev-list", "--first-parent", "--reverse", f"{base}..{culprit.before}")
-        between = ask(home, *words).splitlines()[-_MOST_SEARCHED:]
+        between = try_git_output(home, *words).splitlines()[-_MOST_SEARCHED:]
         if not between or not self._is_green(landing.head, landing):
             return None
         low, high = 0, len(between) - 1  # red behind the last of them, green before the first
@@ -301,7 +301,9 @@ class Halving:
         return self._ask(commit, trials.tree_of(self._site.home, commit), landing.paths).is_green
 
     def _describe(self, commit: str) -> Other:
-        who, _, subject = ask(self._site.home, "show", "-s", "--format=%an%x00%s", commit).partition("\0")
+        who, _, subject = try_git_output(
+            self._site.home, "show", "-s", "--format=%an%x00%s", commit
+        ).partition("\0")
         for one in operations.list_landings(self._context, (LANDED,)):
             if one.commit == commit:
                 return Other(commit=commit, subject=one.subject, who=one.agent, landing=one.id)

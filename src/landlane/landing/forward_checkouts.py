@@ -8,7 +8,7 @@ from landlane.errors import RepositoryError
 from landlane.git.discovery import Checkout
 from landlane.git.lock import git_lock
 from landlane.git.remove_checkout import worktree_entries
-from landlane.git.run import ask, run_git, run_in
+from landlane.git.run import run_git, run_in, try_git_output
 from landlane.git.stale_locks import wait_for_locks
 from landlane.git.target import commit_at
 from landlane.git.untracked import is_reachable, lying_in_the_way
@@ -54,7 +54,7 @@ def _branch_of(checkout: Checkout) -> str:
 
 
 def _forward(checkout: Checkout, target: Target, before: str, after: str) -> str:
-    if ask(checkout, "rev-parse", "--is-bare-repository") == "true":
+    if try_git_output(checkout, "rev-parse", "--is-bare-repository") == "true":
         return ""
     try:
         wait_for_locks(checkout)  # a git of somebody who was killed may still be at it
@@ -104,9 +104,9 @@ def _is_half_done(checkout: Checkout, before: str, after: str) -> bool:
         run_in(checkout, "diff-index", "--cached", "--quiet", commit).exit_code for commit in (before, after)
     ):
         return False  # somebody has staged something
-    fields = ask(checkout, "diff-tree", "-r", "-z", "--no-renames", before, after).split("\0")
+    fields = try_git_output(checkout, "diff-tree", "-r", "-z", "--no-renames", before, after).split("\0")
     between = {path: facts.split() for facts, path in zip(fields[::2], fields[1::2], strict=False)}
-    dirty = ask(checkout, "diff-files", "-z", "--name-only").split("\0")
+    dirty = try_git_output(checkout, "diff-files", "-z", "--name-only").split("\0")
     if any(path and path not in between for path in dirty):
         return False
     ours = frozenset(between)
@@ -123,7 +123,7 @@ def _is_one_of(checkout: Checkout, path: str, facts: list[str]) -> bool:
         return "000000" in modes
     if os.path.islink(place) or not os.path.isfile(place) or any(mode not in _PLAIN_FILES for mode in modes):
         return False
-    return ask(checkout, "hash-object", "--", path) in blobs
+    return try_git_output(checkout, "hash-object", "--", path) in blobs
 
 
 def _leave_alone(checkout: Checkout, target: Target, before: str, after: str, why: str = "") -> str:
@@ -140,7 +140,7 @@ def _leave_alone(checkout: Checkout, target: Target, before: str, after: str, wh
 
 
 def _fast_forward(checkout: Checkout, target: Target, after: str) -> str:
-    now = ask(checkout, "rev-parse", "HEAD")
+    now = try_git_output(checkout, "rev-parse", "HEAD")
     if now == after or not run_in(checkout, "merge-base", "--is-ancestor", after, now).exit_code:
         return ""
     if run_in(checkout, "merge-base", "--is-ancestor", now, after).exit_code:

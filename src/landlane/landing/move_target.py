@@ -12,7 +12,7 @@ from landlane.git.ancestry import is_ancestor
 from landlane.git.lock import git_lock
 from landlane.git.pins import PUSH_SECONDS
 from landlane.git.remove_checkout import worktree_entries
-from landlane.git.run import ask, run_in
+from landlane.git.run import run_in, try_git_output
 from landlane.git.stale_locks import wait_for_refs
 from landlane.git.target import commit_at
 from landlane.values import value
@@ -73,7 +73,9 @@ def clear_way(home: Checkout, target: Target) -> None:
 
 def delete_runner_refs(home: Checkout, target: Target, keep: str = "") -> None:
     """Take the right to move the target from everybody, but for the one who has this ref."""
-    for ref in ask(home, "for-each-ref", "--format=%(refname)", _RUNNER_REFS + target.branch).splitlines():
+    for ref in try_git_output(
+        home, "for-each-ref", "--format=%(refname)", _RUNNER_REFS + target.branch
+    ).splitlines():
         if ref != keep:
             delete_runner_ref(home, ref)
 
@@ -147,7 +149,7 @@ def where_is(home: Checkout, target: Target, before: str, after: str) -> Advance
         return Advanced(state=MOVED)
     if now == before:
         return Advanced(state=REFUSED)
-    if target.remote and now and ask(home, "cat-file", "-t", now) != "commit":
+    if target.remote and now and try_git_output(home, "cat-file", "-t", now) != "commit":
         run_in(home, "fetch", "--quiet", "--no-tags", "--no-write-fetch-head", target.remote, target.ref)
     contains = now and is_in(home, after, now)
     return Advanced(state=MOVED if contains else ELSEWHERE, trouble=f"{target.branch} is at {now[:12]}")

@@ -11,7 +11,7 @@ from itertools import combinations
 
 from landlane.git import trial_merge as trials
 from landlane.git.ancestry import merge_base
-from landlane.git.run import ask
+from landlane.git.run import try_git_output
 from landlane.git.target import commit_at, find_target
 from landlane.landing.combine import class_for, hot_classes
 from landlane.landing.records import list_landings
@@ -97,7 +97,7 @@ def _open_branches(site: Site, target: Target, tip: str) -> list[Open]:
     queued = [one for one in list_landings(site.context) if one.target == target.branch]
     heads = {one.branch: (one.head, one.id, one.agent) for one in queued}
     form = "--format=%(refname:lstrip=2) %(objectname)"
-    listed = ask(site.home, "for-each-ref", form, f"--no-merged={tip}", _OURS)
+    listed = try_git_output(site.home, "for-each-ref", form, f"--no-merged={tip}", _OURS)
     for line in listed.splitlines():
         branch, _, head = line.rpartition(" ")
         if _WORK.fullmatch(branch):
@@ -113,7 +113,7 @@ def _open(home: Checkout, tip: str, branch: str, head: str, landing: str, agent:
     if not base:
         return None
     paths = trials.changed_between(home, base, head)
-    own = ask(home, "rev-list", f"{base}..{head}").splitlines()
+    own = try_git_output(home, "rev-list", f"{base}..{head}").splitlines()
     return Open(
         branch=branch,
         head=head,

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from landlane.errors import RepositoryError
 from landlane.git import trial_merge as trials
-from landlane.git.run import ask
+from landlane.git.run import try_git_output
 from landlane.git.trailers import read_trailers
 from landlane.git.tree_diff import files_below, link_end, tree_changes
 from landlane.roles.built_in import bound_by, roles_of
@@ -110,7 +110,7 @@ def unidentified_commits(site: Site, tip: str, head: str) -> list[str]:
     A merge that git would make of itself adds nothing, and is left out.
     """
     words = ("log", "-z", f"--max-count={_MOST_COMMITS}", "--format=%H%n%P%n%B", f"{tip}..{head}")
-    found = ask(site.home, *words)
+    found = try_git_output(site.home, *words)
     known: dict[tuple[str, str], bool] = {}
     nameless: list[str] = []
     for entry in found.split("\0"):

@@ -9,7 +9,7 @@ from landlane.git import create_checkout as checkouts
 from landlane.git import pins
 from landlane.git import trial_merge as trials
 from landlane.git.ancestry import merge_base
-from landlane.git.run import ask, run_in
+from landlane.git.run import run_in, try_git_output
 from landlane.git.target import commit_at, fetch_target, find_target
 from landlane.landing import move_target as advancing
 from landlane.landing.combine import class_for, hot_classes
@@ -118,7 +118,7 @@ def _landed_before(site: Site, target: Target, branch: str, head: str) -> Landin
 
 
 def _current_branch(site: Site) -> str:
-    branch = ask(site.here, "symbolic-ref", "--quiet", "--short", "HEAD")
+    branch = try_git_output(site.here, "symbolic-ref", "--quiet", "--short", "HEAD")
     if not branch:
         raise Malformed(
             "this checkout is on no branch", code="NO_BRANCH", hint="name the branch: landlane land BRANCH"
@@ -128,9 +128,9 @@ def _current_branch(site: Site) -> str:
 
 def _tell_of_rest(site: Site, branch: str) -> None:
     """Say that what is in no commit stays out; whoever forgot it can still eject the entry."""
-    if ask(site.here, "symbolic-ref", "--quiet", "--short", "HEAD") != branch:
+    if try_git_output(site.here, "symbolic-ref", "--quiet", "--short", "HEAD") != branch:
         return
-    rest = [line[3:] for line in ask(site.here, "status", "--porcelain").splitlines()]
+    rest = [line[3:] for line in try_git_output(site.here, "status", "--porcelain").splitlines()]
     if rest:
         named = ", ".join(rest[:3]) + (f" and {len(rest) - 3} more" if len(rest) > 3 else "")
         site.tell(f"only what is committed is submitted; not {named}")
@@ -284,7 +284,7 @@ def _describe(site: Site, session: Session, target: Target, branch: str, head: s
         target=target.branch,
         paths=tuple(paths),
         hot=frozenset(path for path in paths if class_for(site, classes, path)),
-        subject=as_text(ask(home, "show", "-s", "--format=%s", head))[:200],
+        subject=as_text(try_git_output(home, "show", "-s", "--format=%s", head))[:200],
         author=as_dict(trials.author_of(home, head)),
         machine=site.context.processes.machine,
         home=site.common_dir,
@@ -321,7 +321,9 @@ def stat_of(site: Site, head: str) -> str:
     target = find_target(site.home, site.settings)
     tip = commit_at(site.home, target.remote_ref or target.ref)
     places = (site.home, site.here)
-    return next((said for place in places if (said := ask(place, "diff", "--stat", f"{tip}...{head}"))), "")
+    return next(
+        (said for place in places if (said := try_git_output(place, "diff", "--stat", f"{tip}...{head}"))), ""
+    )
 
 
 def show_commits(site: Site, landing: Landing) -> str:

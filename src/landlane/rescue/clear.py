@@ -8,8 +8,8 @@ import json
 import os
 import stat
 
-from landlane.git.run import run_in, told
-from landlane.git.untrusted_checkout import told_home
+from landlane.git.run import git_output, run_in
+from landlane.git.untrusted_checkout import home_git_output
 from landlane.git.worktree_reader import TreeReader
 from landlane.git.worktree_writer import TreeWriter
 from landlane.rescue.find_unsaved import LINK, MODE
@@ -35,10 +35,12 @@ def clear_rescued(home: str, checkout: Checkout, rescue: Rescue) -> None:
     Raises:
         RepositoryError: git refuses.
     """
-    outer = json.loads(told_home(home, "cat-file", "blob", f"{rescue.commit}:contents.json"))["sections"][0]
+    outer = json.loads(home_git_output(home, "cat-file", "blob", f"{rescue.commit}:contents.json"))[
+        "sections"
+    ][0]
     blobs = _blobs_of(home, rescue.commit)
-    told(checkout, "reset", "--quiet")
-    tracked = set(told(checkout, "ls-files", "-z").split("\0"))
+    git_output(checkout, "reset", "--quiet")
+    tracked = set(git_output(checkout, "ls-files", "-z").split("\0"))
     changed = [entry for entry in outer["files"] if entry["type"] != MODE]
     wanted = [path for path in (*(entry["path"] for entry in changed), *outer["deleted"]) if path in tracked]
     with TreeReader(checkout.root) as tree, TreeWriter(checkout.root) as writer:
@@ -57,7 +59,7 @@ def clear_rescued(home: str, checkout: Checkout, rescue: Rescue) -> None:
 
 def _blobs_of(home: str, commit: str) -> dict[str, str]:
     """Every file of a rescue's own tree, with the name of its bytes."""
-    rows = told_home(home, "ls-tree", "-r", "-z", commit).split("\0")
+    rows = home_git_output(home, "ls-tree", "-r", "-z", commit).split("\0")
     return {name: head.split(" ")[2] for head, _, name in (row.partition("\t") for row in rows if row)}
 
 
@@ -103,4 +105,4 @@ def _write(checkout: Checkout, paths: list[str]) -> None:
     if paths:
         asked = "".join(f"{path}\0" for path in paths).encode("utf-8", "surrogateescape")
         how = ("--quiet", "--index", "--ignore-skip-worktree-bits", "-z", "--stdin")
-        told(checkout, "checkout-index", *how, stdin=asked)
+        git_output(checkout, "checkout-index", *how, stdin=asked)

@@ -135,7 +135,7 @@ class Comparer:
         if not paths:
             return found
         asked = b"\0".join(to_bytes(path) for path in paths) + b"\0"
-        fields = self._shadow.told("check-attr", "-z", "--stdin", *_ATTRIBUTES, stdin=asked).split("\0")
+        fields = self._shadow.git_output("check-attr", "-z", "--stdin", *_ATTRIBUTES, stdin=asked).split("\0")
         for path, name, said in zip(fields[0::3], fields[1::3], fields[2::3], strict=False):
             if said not in {"unspecified", "unset"}:
                 found.setdefault(path, {})[name] = said

@@ -117,7 +117,7 @@ class _Surveyor:
 
     def _read_index(self) -> list[Indexed]:
         entries: list[Indexed] = []
-        for line in self._shadow.told("ls-files", "--stage", "-v", "-z").split("\0"):
+        for line in self._shadow.git_output("ls-files", "--stage", "-v", "-z").split("\0"):
             if not line:
                 continue
             head, _, path = line.partition("\t")
@@ -129,16 +129,16 @@ class _Surveyor:
         """The paths at which index and commit differ, with what the index has there."""
         base = self._shadow.head or self._empty_tree()
         asked = ("diff-index", "--cached", "--raw", "-z", "--no-renames", "--ignore-submodules=dirty", base)
-        found = _raw_diff(self._shadow.told(*asked))
+        found = _raw_diff(self._shadow.git_output(*asked))
         return {path: new for path, (_, new, _) in found.items()}
 
     def _empty_tree(self) -> str:
-        return self._shadow.told("hash-object", "-t", "tree", "--stdin", stdin=b"").strip()
+        return self._shadow.git_output("hash-object", "-t", "tree", "--stdin", stdin=b"").strip()
 
     def _dirty_paths(self) -> set[str]:
         """The paths that were touched since git last compared them; submodules are looked at by ourselves."""
         asked = ("diff-files", "--raw", "-z", "--no-renames", "--ignore-submodules=all")
-        return set(_raw_diff(self._shadow.told(*asked)))
+        return set(_raw_diff(self._shadow.git_output(*asked)))
 
     def _untracked_paths(self, *how: str) -> list[str]:
         found = self._shadow.run("ls-files", "--others", "--exclude-standard", "-z", *how)

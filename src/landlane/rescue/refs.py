@@ -13,7 +13,7 @@ import re
 
 from landlane.errors import Malformed, RepositoryError
 from landlane.git.refs import read_refs
-from landlane.git.untrusted_checkout import run_home, told_home
+from landlane.git.untrusted_checkout import home_git_output, run_home
 from landlane.values import value
 
 TYPE_CHECKING = False
@@ -61,7 +61,7 @@ def ref_of(rescue_id: str) -> str:
 
 def list_rescues(home: str) -> list[Rescue]:
     """All rescues, the oldest first."""
-    listed = told_home(home, "for-each-ref", "--format=%(objectname) %(refname)", REFS)
+    listed = home_git_output(home, "for-each-ref", "--format=%(objectname) %(refname)", REFS)
     pairs = [(line.partition(" ")[0], line.partition(" ")[2]) for line in listed.splitlines()]
     return sorted(_read(home, pairs), key=lambda rescue: (rescue.at, rescue.id))
 
@@ -96,7 +96,7 @@ def get_rescue(home: str, rescue_id: str) -> Rescue:
 
 def _read(home: str, pairs: list[tuple[str, str]]) -> list[Rescue]:
     asked = "".join(f"{commit}:manifest.json\n" for commit, _ in pairs).encode()
-    answer = told_home(home, "cat-file", "--batch", "--buffer", stdin=asked).encode(
+    answer = home_git_output(home, "cat-file", "--batch", "--buffer", stdin=asked).encode(
         "utf-8", "surrogateescape"
     )
     rescues: list[Rescue] = []
@@ -141,7 +141,7 @@ def drop_rescue(home: str, rescue_id: str) -> None:
         RepositoryError: there is none, or git refuses.
     """
     rescue = get_rescue(home, rescue_id)
-    told_home(home, "update-ref", "-d", rescue.ref, rescue.commit)
+    home_git_output(home, "update-ref", "-d", rescue.ref, rescue.commit)
 
 
 def pack_rescues(home: str, older_than_ms: int) -> int:
@@ -153,15 +153,15 @@ def pack_rescues(home: str, older_than_ms: int) -> int:
         RepositoryError: git refuses.
     """
     form = "--format=%(committerdate:unix) %(objectname)"
-    rows = [line.split(" ") for line in told_home(home, "for-each-ref", form, REFS).splitlines()]
+    rows = [line.split(" ") for line in home_git_output(home, "for-each-ref", form, REFS).splitlines()]
     old = [commit for at, commit in rows if int(at) * 1000 < older_than_ms]
     if not old:
         return 0
-    kept = told_home(
+    kept = home_git_output(
         home, "for-each-ref", "--format=^%(objectname)", "refs/heads", "refs/remotes", "refs/tags"
     )
     asked = "".join(f"{commit}\n" for commit in old) + kept
-    told_home(
+    home_git_output(
         home,
         *(
             "pack-objects",
@@ -175,6 +175,6 @@ def pack_rescues(home: str, older_than_ms: int) -> int:
         f"{home}/objects/pack/pack",
         stdin=asked.encode(),
     )
-    told_home(home, "prune-packed", "--quiet")
-    told_home(home, "pack-refs", "--all")
+    home_git_output(home, "prune-packed", "--quiet")
+    home_git_output(home, "pack-refs", "--all")
     return len(old)

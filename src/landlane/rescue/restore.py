@@ -10,12 +10,8 @@ from landlane.errors import Malformed, RepositoryError
 from landlane.git import create_checkout as checkouts
 from landlane.git.discovery import HOME_POINTER
 from landlane.git.remove_checkout import is_folder, private_git_dir, remove_checkout
-from landlane.git.run import ask, run_git
-from landlane.git.untrusted_checkout import (
-    CLONE,
-    Place,
-    told_home,
-)
+from landlane.git.run import run_git, try_git_output
+from landlane.git.untrusted_checkout import CLONE, Place, home_git_output
 from landlane.rescue.at_risk import is_anything_at_stake
 from landlane.rescue.git_state import KEPT
 from landlane.rescue.refs import (
@@ -98,11 +94,11 @@ def restore_rescue(home: str, rescue_id: str, into: Place, *, only_changes: bool
 
 def _make_independent(target: Target, commit: str) -> None:
     """Give a clone its own copy of what only the rescue keeps, so that dropping the rescue harms nobody."""
-    listed = told_home(target.home, "for-each-ref", "--format=%(objectname)", *KEPT).split()
-    folders = told_home(target.home, "ls-tree", "--name-only", commit, "staged", "trees").split()
+    listed = home_git_output(target.home, "for-each-ref", "--format=%(objectname)", *KEPT).split()
+    folders = home_git_output(target.home, "ls-tree", "--name-only", commit, "staged", "trees").split()
     asked = [f"{commit}^@", *(f"{commit}:{folder}" for folder in folders), "--not", *listed]
     store = os.path.join(target.place.git_dir, "objects", "pack", "pack")
-    target.told(
+    target.git_output(
         "pack-objects", "--quiet", "--revs", "--non-empty", store, stdin="\n".join(asked).encode() + b"\n"
     )
 
@@ -223,7 +219,7 @@ def _go_to(site: Site, path: str, head: str) -> None:
             code="CHECKOUT_DIRTY",
             hint="commit it or put it aside (landlane stash save), or restore into a new folder with --into",
         )
-    if place.kind == CLONE and not ask(checkouts.clone_at(path), "cat-file", "-t", head):
+    if place.kind == CLONE and not try_git_output(checkouts.clone_at(path), "cat-file", "-t", head):
         run_git("fetch", "--quiet", "--no-tags", "home", head, cwd=path)
     found = run_git("checkout", "--quiet", "--detach", head, cwd=path)
     if found.exit_code:

@@ -46,7 +46,7 @@ class Target:
             limit_seconds=LIMIT_SECONDS,
         )
 
-    def told(self, *arguments: str, stdin: bytes | None = None) -> str:
+    def git_output(self, *arguments: str, stdin: bytes | None = None) -> str:
         found = self.run(*arguments, stdin=stdin)
         if found.exit_code:
             raise git_failed(arguments, found)
@@ -114,13 +114,13 @@ def _stand_at(target: Target, head: str) -> None:
     """Check the commit out, or have nothing at all where there was no commit yet."""
     if head:
         if target.commit_of("HEAD") != head or target.run("symbolic-ref", "--quiet", "HEAD").exit_code == 0:
-            target.told("checkout", "--quiet", "--detach", head, "--")
+            target.git_output("checkout", "--quiet", "--detach", head, "--")
         return
     with TreeWriter(target.place.root) as tree:
-        for path in target.told("ls-files", "-z").split("\0"):
+        for path in target.git_output("ls-files", "-z").split("\0"):
             if path:
                 tree.remove(path)
-    target.told("read-tree", "--empty")
+    target.git_output("read-tree", "--empty")
 
 
 def restore_index(target: Target, section: dict[str, Any], blobs: Blobs) -> None:
@@ -158,7 +158,7 @@ def restore_files(target: Target, section: dict[str, Any], blobs: Blobs) -> None
 
 def _left_out(target: Target) -> list[str]:
     """The paths that a sparse checkout does not have."""
-    rows = target.told("ls-files", "-v", "-z").split("\0")
+    rows = target.git_output("ls-files", "-v", "-z").split("\0")
     return [row[2:] for row in rows if row.startswith(("S ", "s "))]
 
 
@@ -166,7 +166,7 @@ def _restore_refs(target: Target, section: dict[str, Any], blobs: Blobs) -> None
     """Bring back the refs of a clone or submodule; elsewhere they would be everybody's, and are only told."""
     is_own = target.place.kind not in {MAIN, "worktree"}
     for entry in section["objects"] if is_own else ():
-        target.told("hash-object", "-w", "-t", entry["type"], "--stdin", stdin=blobs.whole(entry["at"]))
+        target.git_output("hash-object", "-w", "-t", entry["type"], "--stdin", stdin=blobs.whole(entry["at"]))
     for name, oid in section["refs"].items():
         if not is_own:
             if name != section["branch"]:
@@ -174,7 +174,7 @@ def _restore_refs(target: Target, section: dict[str, Any], blobs: Blobs) -> None
         elif name != STASH and target.run("update-ref", "--no-deref", name, oid).exit_code:
             target.notes.append(f"{name} could not be set to {oid}")
     if is_own and STASH in section["refs"]:
-        target.told("update-ref", STASH, section["refs"][STASH])
+        target.git_output("update-ref", STASH, section["refs"][STASH])
         log = {entry["path"]: entry["at"] for entry in section["state"]}.get(_STASH_LOG)
         if log is not None:
             _write_state(target, _STASH_LOG, blobs.whole(log))
@@ -215,7 +215,7 @@ def _restore_sparse(target: Target, config: bytes) -> None:
         asked = ("config", "--no-includes", "--file", "-", "--type=bool", "--get", name)
         said = target.run(*asked, stdin=config).text.strip()
         if said:
-            target.told("config", where, name, said)
+            target.git_output("config", where, name, said)
 
 
 def _free_rebased_branch(target: Target, texts: dict[str, bytes], folder: str) -> None:
@@ -226,7 +226,7 @@ def _free_rebased_branch(target: Target, texts: dict[str, bytes], folder: str) -
         return
     now = target.commit_of(name)
     if not now:
-        target.told("update-ref", "-m", "rescue: restored", name, was)
+        target.git_output("update-ref", "-m", "rescue: restored", name, was)
     elif now != was:
         target.notes.append(
             f"{name} has moved to {now} since; the rebase cannot end on it before it is at {was}"
@@ -249,8 +249,8 @@ def _restore_head(target: Target, section: dict[str, Any]) -> str:
         target.notes.append(f"{branch} is checked out elsewhere; HEAD is detached at {head}")
         return ""
     if head and not now:
-        target.told("update-ref", "-m", "rescue: restored", branch, head)
-    target.told("symbolic-ref", "HEAD", branch)
+        target.git_output("update-ref", "-m", "rescue: restored", branch, head)
+    target.git_output("symbolic-ref", "HEAD", branch)
     return branch
 
 
@@ -259,7 +259,7 @@ def _is_checked_out_elsewhere(target: Target, branch: str) -> bool:
         return False
     root = os.path.realpath(target.place.root)
     here = ""
-    for line in target.told("worktree", "list", "--porcelain").splitlines():
+    for line in target.git_output("worktree", "list", "--porcelain").splitlines():
         if line.startswith("worktree "):
             here = os.path.realpath(
                 to_bytes(line.removeprefix("worktree ")).decode("utf-8", "surrogateescape")

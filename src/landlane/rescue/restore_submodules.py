@@ -60,8 +60,8 @@ def _prepare(outer: Target, section: dict[str, Any]) -> Target:
     assert found is not None
     target = Target(outer.home, Place(root=root, git_dir=found.git_dir, kind=SUBMODULE), outer.notes)
     if section["url"] and not target.run("config", "--get", "remote.origin.url").text:
-        target.told("config", "remote.origin.url", section["url"])
-        target.told("config", "remote.origin.fetch", _ALL[0])
+        target.git_output("config", "remote.origin.url", section["url"])
+        target.git_output("config", "remote.origin.fetch", _ALL[0])
     return target
 
 

@@ -7,7 +7,7 @@ import os
 from landlane.errors import RepositoryError
 from landlane.git.lock import git_lock
 from landlane.git.remove_checkout import is_folder, private_git_dir
-from landlane.git.run import ask
+from landlane.git.run import try_git_output
 from landlane.git.untrusted_checkout import CLONE, MAIN, WORKTREE, Place
 from landlane.rescue.refs import (
     Rescue,
@@ -164,7 +164,7 @@ def _same_as(site: Site, rescue_id: str, workspace: SavedWorkspace) -> list[str]
 
 def _holdings(site: Site, rescue_id: str) -> list[str]:
     """What a rescue's tree has beside its manifest, which tells when it was taken and where."""
-    rows = ask(site.home, "ls-tree", ref_of(rescue_id)).splitlines()
+    rows = try_git_output(site.home, "ls-tree", ref_of(rescue_id)).splitlines()
     return [row for row in rows if not row.endswith("\tmanifest.json")]
 
 

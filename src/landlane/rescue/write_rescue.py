@@ -321,7 +321,9 @@ def _save_bundle(writer: CommitWriter, look: Look, notes: list[str]) -> str:
     known = {oid for name, oid in shadow.refs.items() if name.startswith("refs/remotes/")}
     path = os.path.join(shadow.folder, "bundle")
     asked = "".join(f"^{oid}\n" for oid in sorted(known))
-    shadow.told("bundle", "create", "--quiet", path, "--glob=refs/rescue", "--stdin", stdin=asked.encode())
+    shadow.git_output(
+        "bundle", "create", "--quiet", path, "--glob=refs/rescue", "--stdin", stdin=asked.encode()
+    )
     name = writer.next_name("bundles")
     with open(path, "rb") as file:
         writer.add_stream(name, file.fileno())

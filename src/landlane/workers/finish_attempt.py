@@ -7,7 +7,7 @@ import signal
 from landlane.errors import LandlaneError, Malformed, NotAllowed, Stale, StoreError
 from landlane.git.create_checkout import bring_back
 from landlane.git.remove_checkout import is_folder
-from landlane.git.run import ask
+from landlane.git.run import resolve_revision, try_git_output
 from landlane.handoffs.collect_state import save_unfinished
 from landlane.ids import digest
 from landlane.landing.after_landing import is_shared
@@ -278,12 +278,10 @@ def _end(
 
 def _change(case: _Case, head: str) -> str:
     """What tells this change from another, whenever it was made."""
-    tip = head or ask(
-        case.site.home, "rev-parse", "--verify", "--quiet", f"refs/heads/{case.task.branch}^{{commit}}"
-    )
+    tip = head or resolve_revision(case.site.home, f"refs/heads/{case.task.branch}^{{commit}}")
     if not tip or tip == case.base:
         return ""
-    return digest(ask(case.site.home, "diff-tree", "-r", case.base, tip))
+    return digest(try_git_output(case.site.home, "diff-tree", "-r", case.base, tip))
 
 
 def _completed(case: _Case, said: WorkComplete) -> Outcome:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from landlane.git.commit_paths import ABSENT_MODE, changes_between, look_at, parse_raw
-from landlane.git.run import ask, git_failed, run_in
+from landlane.git.run import git_failed, resolve_revision, run_in
 from landlane.git.trailers import read_trailers
 from landlane.values import value
 
@@ -68,7 +68,7 @@ def find_undone(here: Checkout, head: str, changes: Sequence[Changed], session: 
 def _history(here: Checkout, head: str, paths: list[str]) -> dict[str, list[_Step]]:
     """Each path's changes on the way back from HEAD."""
     found: dict[str, list[_Step]] = {}
-    end = ask(here, "rev-parse", "--verify", "--quiet", f"{head}~{_FURTHEST}")
+    end = resolve_revision(here, f"{head}~{_FURTHEST}")
     span = (head, f"^{end}") if end else (head,)
     words = ("log", "-z", "--raw", "--no-abbrev", "--no-renames", "--first-parent", "-m", "--format=%H %P")
     for start in range(0, len(paths), _AT_ONCE):

@@ -5,7 +5,7 @@ from __future__ import annotations
 import os
 
 from landlane.errors import Malformed, RepositoryError
-from landlane.git.run import ask, run_git
+from landlane.git.run import run_git, try_git_output
 from landlane.workspaces import records as operations
 
 TYPE_CHECKING = False
@@ -46,7 +46,7 @@ def main_root(home: Checkout) -> str:
     """The root of the main checkout, also where that lies elsewhere than its git directory: a submodule."""
     if os.path.basename(home.common_dir) == ".git":
         return home.root
-    named = ask(home, "config", "--file", os.path.join(home.common_dir, "config"), "core.worktree")
+    named = try_git_output(home, "config", "--file", os.path.join(home.common_dir, "config"), "core.worktree")
     return os.path.realpath(os.path.join(home.common_dir, named)) if named else home.common_dir
 
 

@@ -11,7 +11,7 @@ from landlane.claims.model import EXCLUSIVE
 from landlane.claims.read import list_claims
 from landlane.errors import PatternError
 from landlane.git.private_dir.temporary import open_shadow
-from landlane.git.run import told
+from landlane.git.run import git_output
 from landlane.patterns.pattern import covers_branch
 from landlane.rescue.save import place_of
 from landlane.sessions.join import live_sessions
@@ -71,11 +71,11 @@ def changes_in(site: Site, root: str) -> list[Changed]:
         RepositoryError: git cannot tell.
     """
     if root == site.home.root:
-        listed = told(site.home, *_STATUS)
+        listed = git_output(site.home, *_STATUS)
     else:
         # Through a git directory of ours: what a worker wrote into its settings is not run.
         with open_shadow(site.common_dir, place_of(site, root)) as shadow:
-            listed = shadow.told(*_STATUS)
+            listed = shadow.git_output(*_STATUS)
     found: list[Changed] = []
     for entry in listed.split("\0"):
         letters, path = entry[:2], entry[3:]

@@ -14,7 +14,7 @@ from landlane.claims.check import check
 from landlane.errors import Held, Malformed, NotAllowed, RepositoryError
 from landlane.git.discovery import checkout_at
 from landlane.git.lock import git_lock
-from landlane.git.run import run_git, run_in, told
+from landlane.git.run import git_output, run_git, run_in
 from landlane.rescue.save import save_checkout
 from landlane.values import value
 from landlane.workspaces.locate import find_workspace
@@ -176,7 +176,7 @@ def _plan(site: Site, stray: Stray, workspace: Workspace) -> Step:
 def _committed(site: Site, stray: Stray) -> Content:
     """The file as the commit of its checkout has it, in the form in which it is checked out."""
     checkout = _checkout(site, stray.root)
-    listed = told(checkout, "ls-tree", "-z", "HEAD", "--", f":(top,literal){stray.path}").rstrip("\0")
+    listed = git_output(checkout, "ls-tree", "-z", "HEAD", "--", f":(top,literal){stray.path}").rstrip("\0")
     if not listed:
         return Content(data=None)
     mode, kind, _ = listed.partition("\t")[0].split(" ")
@@ -314,14 +314,14 @@ def _restore(site: Site, root: str, strays: Sequence[Stray]) -> None:
     checkout = _checkout(site, root)
     known = [one.path for one in strays if not one.is_new]
     has_it = [
-        path for path in known if told(checkout, "ls-tree", "-z", "HEAD", "--", f":(top,literal){path}")
+        path for path in known if git_output(checkout, "ls-tree", "-z", "HEAD", "--", f":(top,literal){path}")
     ]
     quiet = ("-c", "core.fsmonitor=false", "-c", "core.hooksPath=/dev/null", "--literal-pathspecs")
     if has_it:
-        told(checkout, *quiet, "restore", "--source=HEAD", "--staged", "--worktree", "--", *has_it)
+        git_output(checkout, *quiet, "restore", "--source=HEAD", "--staged", "--worktree", "--", *has_it)
     added = [path for path in known if path not in has_it]
     if added:
-        told(checkout, *quiet, "rm", "--cached", "--quiet", "--force", "--", *added)
+        git_output(checkout, *quiet, "rm", "--cached", "--quiet", "--force", "--", *added)
     for one in strays:
         if one.path not in has_it:
             write_content(root, one.path, Content(data=None))

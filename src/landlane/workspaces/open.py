@@ -13,7 +13,7 @@ import time
 from landlane.errors import Held, LandlaneError, Malformed, NotAllowed
 from landlane.git import create_checkout as checkouts
 from landlane.git.refs import refs_below
-from landlane.git.run import ask, run_git
+from landlane.git.run import run_git, try_git_output
 from landlane.git.target import find_base, find_target
 from landlane.values import replace, value
 from landlane.workspaces import records as operations
@@ -58,7 +58,7 @@ class _Ground:
     def facts_for(self, site: Site, branch: str) -> dict[str, object]:
         """What the record says of it; a branch that is there already counts from where it left the target."""
         head = self.earlier.get(branch, "")
-        base = ask(site.home, "merge-base", self.base.commit, head) if head else ""
+        base = try_git_output(site.home, "merge-base", self.base.commit, head) if head else ""
         return {
             "base": base or self.base.commit,
             "target": self.base.target.branch,
@@ -368,7 +368,7 @@ def _earlier_branches(site: Site, task_id: str) -> dict[str, str]:
     if known is not None:
         return {ref.removeprefix("refs/heads/"): commit for ref, commit in known.items()}
     form = "--format=%(objectname) %(refname)"
-    lines = ask(site.home, "for-each-ref", form, f"{_OURS}{task_id}-*/work").splitlines()
+    lines = try_git_output(site.home, "for-each-ref", form, f"{_OURS}{task_id}-*/work").splitlines()
     rows = (line.partition(" ") for line in lines)
     return {ref.removeprefix("refs/heads/"): commit for commit, _, ref in rows}
 

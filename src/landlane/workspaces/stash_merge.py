@@ -7,7 +7,7 @@ import os
 from landlane.errors import LandlaneError
 from landlane.git import create_checkout as checkouts
 from landlane.git.remove_checkout import private_git_dir, remove_checkout
-from landlane.git.run import git_failed, run_git, run_in, told
+from landlane.git.run import git_failed, git_output, run_git, run_in
 from landlane.git.untrusted_checkout import WORKTREE, Place
 from landlane.rescue.restore import restore_rescue
 
@@ -32,15 +32,15 @@ def merge_back(site: Site, stash: Rescue, head: str) -> str:
     """
     index, files = _trees_of(site, stash)
     here = site.here
-    before = told(here, "rev-parse", f"{stash.head}^{{tree}}")
-    now = told(here, "rev-parse", "HEAD^{tree}")
+    before = git_output(here, "rev-parse", f"{stash.head}^{{tree}}")
+    now = git_output(here, "rev-parse", "HEAD^{tree}")
     merged_files = _merge(site, before, now, files, stash, head)
     merged_index = _merge(site, before, now, index, stash, head)
     words = ("read-tree", "-m", "-u", now, merged_files)
     found = run_in(here, *words, variables={"GIT_OPTIONAL_LOCKS": "1"})
     if found.exit_code:
         raise git_failed(words, found)
-    told(here, "read-tree", merged_index)
+    git_output(here, "read-tree", merged_index)
     run_in(here, "update-index", "-q", "--refresh", variables={"GIT_OPTIONAL_LOCKS": "1"})
     return f"put aside at {stash.head[:12]}, merged onto {head[:12]}"
 

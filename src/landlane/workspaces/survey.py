@@ -6,7 +6,7 @@ import os
 
 from landlane.claims.read import list_claims
 from landlane.errors import RepositoryError
-from landlane.git.run import ask, run_in
+from landlane.git.run import run_in, try_git_output
 from landlane.git.target import commits_of, find_target, tip_of
 from landlane.patterns.pattern import covers_branch
 from landlane.values import value
@@ -91,7 +91,7 @@ class Distances:
         if head == self._tip:
             return 0
         if head not in self._counts:
-            count = ask(self._site.home, "rev-list", "--count", f"{head}..{self._tip}")
+            count = try_git_output(self._site.home, "rev-list", "--count", f"{head}..{self._tip}")
             self._counts[head] = int(count) if count.isdecimal() else None
         return self._counts[head]
 

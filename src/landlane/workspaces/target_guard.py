@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from landlane.errors import NotAllowed, RepositoryError
-from landlane.git.run import ask
+from landlane.git.run import try_git_output
 from landlane.git.target import commits_of, find_target
 from landlane.settings.load import read_settings
 from landlane.settings.model import FILE_NAME
@@ -41,7 +41,7 @@ def guarded_target(site: Site) -> Target | None:
         return None
     known = commits_of(site.home, [ref for ref in (target.remote_ref, target.ref) if ref])
     tip = known.get(target.remote_ref, "") or known.get(target.ref, "")
-    if not tip or "checks" not in ask(site.home, "cat-file", "blob", f"{tip}:{FILE_NAME}"):
+    if not tip or "checks" not in try_git_output(site.home, "cat-file", "blob", f"{tip}:{FILE_NAME}"):
         return None  # without reading it as TOML, which costs more than all the rest
     from landlane.workspaces.committed_settings import committed_at
 

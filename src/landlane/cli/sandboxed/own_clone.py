@@ -33,7 +33,7 @@ def commit_inside(desk: Desk, paths: Sequence[str], message: str, task: str) -> 
     """Commit only these paths in this clone, if the session holds all that changed in them."""
     from landlane.cli.terminal import in_one_line
     from landlane.git.discovery import find_checkout
-    from landlane.git.run import git_failed, run_git, told
+    from landlane.git.run import git_failed, git_output, run_git
     from landlane.git.trailers import find_posing_line, with_trailers
 
     if not message.strip():
@@ -62,12 +62,12 @@ def commit_inside(desk: Desk, paths: Sequence[str], message: str, task: str) -> 
             code="COMMIT_FAILED",
             hint="mend what git or a hook of yours complains about, then commit again",
         )
-    made = told(here, "rev-parse", "HEAD").strip()
+    made = git_output(here, "rev-parse", "HEAD").strip()
     subject = message.strip().partition("\n")[0]
     answer = {
         "ok": True,
         "commit": made,
-        "branch": told(here, "rev-parse", "--abbrev-ref", "HEAD").strip(),
+        "branch": git_output(here, "rev-parse", "--abbrev-ref", "HEAD").strip(),
         "subject": subject,
         "paths": changed,
         "trailers": {
@@ -124,8 +124,8 @@ def _trailers(here: Checkout, changed: Sequence[str], task: str) -> Any:
     tasks: list[str] = []
     for start in range(0, len(changed), _MOST_AT_ONCE):
         some = [f":/{path}" for path in changed[start : start + _MOST_AT_ONCE]]
-        told = ask_resident(here.root, ["check", "--literal", "--json", "--", *some])
-        for one in told.get("paths", ()):
+        checked = ask_resident(here.root, ["check", "--literal", "--json", "--", *some])
+        for one in checked.get("paths", ()):
             claim: dict[str, Any] = one.get("claim") or {}
             if one["state"] == "other":
                 raise Held(

@@ -17,13 +17,13 @@ from landlane.files import write_whole
 from landlane.git.run import Output, git_failed, run_git
 from landlane.git.untrusted_checkout import (
     CLONE,
+    home_git_output,
     is_oid,
     quoted_store,
     read_small,
     run_home,
     sealed_environment,
     to_bytes,
-    told_home,
 )
 from landlane.ids import digest
 
@@ -143,7 +143,7 @@ class Lens:
             environment={**self.environment, **variables},
         )
 
-    def told(self, *arguments: str, stdin: bytes | None = None, **variables: str) -> str:
+    def git_output(self, *arguments: str, stdin: bytes | None = None, **variables: str) -> str:
         """What git answers, where nothing but an answer will do.
 
         Raises:
@@ -204,8 +204,8 @@ class Lens:
         index = os.path.join(self.folder, "keeping")
         with contextlib.suppress(FileNotFoundError):
             os.unlink(index)
-        self.told("update-index", "-z", "--index-info", stdin=b"".join(rows), GIT_INDEX_FILE=index)
-        tree = self.told("write-tree", GIT_INDEX_FILE=index).strip()
+        self.git_output("update-index", "-z", "--index-info", stdin=b"".join(rows), GIT_INDEX_FILE=index)
+        tree = self.git_output("write-tree", GIT_INDEX_FILE=index).strip()
         os.unlink(index)
         who = f"landlane <landlane@localhost> {int(time.time())} +0000"
         text = f"tree {tree}\nauthor {who}\ncommitter {who}\n\n{message}\n"
@@ -213,7 +213,7 @@ class Lens:
         mine = os.path.join(self.folder, "refs", "kept")
         write_whole(mine, f"{commit}\n".encode())
         try:
-            told_home(
+            home_git_output(
                 self.home,
                 *("-c", "protocol.file.allow=always", "-c", "fetch.unpackLimit=50"),
                 *("fetch", "--quiet", "--no-tags", "--no-prune", "--no-write-fetch-head"),
@@ -268,7 +268,7 @@ class Lens:
     def _follow_settings(self, marks: list[str]) -> None:
         from landlane.git.private_dir.temporary import config_text  # noqa: PLC0415 - dear, and seldom needed
 
-        found = told_home(self.home, "config", "--list", "-z").split("\0")
+        found = home_git_output(self.home, "config", "--list", "-z").split("\0")
         pairs = (entry.partition("\n") for entry in found)
         settings = {name: text for name, _, text in pairs if name in _TAKEN_OVER}
         path = os.path.join(self.folder, "config")

@@ -36,7 +36,7 @@ def begin_index(lens: Lens) -> list[str]:
         lens.remove_index()
         anew = []
     write_whole(attributes, _RAW)
-    lens.told("update-index", "--index-version", "4", "--force-untracked-cache")
+    lens.git_output("update-index", "--index-version", "4", "--force-untracked-cache")
     lens.note(is_begun=True, named=[], tree="", head="")
     return anew
 
@@ -52,8 +52,8 @@ def _copy_index(lens: Lens) -> list[str]:
         shutil.copy2(source, os.path.join(lens.folder, name))
     if not os.path.exists(os.path.join(lens.folder, "index")):
         return []
-    lens.told("update-index", "--no-split-index")
-    entries = [row for row in lens.told("ls-files", "-v", "--stage", "-z").split("\0") if row]
+    lens.git_output("update-index", "--no-split-index")
+    entries = [row for row in lens.git_output("ls-files", "-v", "--stage", "-z").split("\0") if row]
     flagged: list[str] = []
     anew: dict[str, None] = {}
     tracked: list[tuple[str, str]] = []
@@ -68,10 +68,10 @@ def _copy_index(lens: Lens) -> list[str]:
             tracked.append((path, oid))
     if flagged:  # what somebody told git not to look at is looked at all the same
         for option in ("--no-assume-unchanged", "--no-skip-worktree"):
-            lens.told("update-index", option, "-z", "--stdin", stdin=_listed(flagged))
+            lens.git_output("update-index", option, "-z", "--stdin", stdin=_listed(flagged))
     anew |= dict.fromkeys(_converted(lens, tracked))
     if anew:
-        lens.told("update-index", "--force-remove", "-z", "--stdin", stdin=_listed(list(anew)))
+        lens.git_output("update-index", "--force-remove", "-z", "--stdin", stdin=_listed(list(anew)))
     return list(anew)
 
 
@@ -79,7 +79,7 @@ def _converted(lens: Lens, tracked: Sequence[tuple[str, str]]) -> list[str]:
     """The files whose bytes on the disk are others than those that git has of them."""
     asked = "".join(f"{oid}\n" for _, oid in tracked).encode()
     form = "--batch-check=%(objectsize)"
-    sizes = lens.told("cat-file", form, "--buffer", stdin=asked).splitlines() if tracked else []
+    sizes = lens.git_output("cat-file", form, "--buffer", stdin=asked).splitlines() if tracked else []
     found: list[str] = []
     has_attributes = os.path.exists(os.path.join(lens.place.git_dir, "info", "attributes"))
     for (path, _), size in zip(tracked, sizes, strict=True):
@@ -90,7 +90,7 @@ def _converted(lens: Lens, tracked: Sequence[tuple[str, str]]) -> list[str]:
     if has_attributes:
         listed = _listed([path for path, _ in tracked])
         words = ("check-attr", "-z", "--stdin", "filter", "working-tree-encoding", "ident")
-        fields = lens.told(*words, stdin=listed).split("\0")
+        fields = lens.git_output(*words, stdin=listed).split("\0")
         for path, text in zip(fields[0::3], fields[2::3], strict=False):
             if text not in ("unspecified", "unset"):
                 found.append(path)

@@ -22,6 +22,7 @@ from landlane.git.untrusted_checkout import (
     CLONE,
     LIMIT_SECONDS,
     SUBMODULE,
+    home_git_output,
     is_oid,
     quoted_store,
     read_refs,
@@ -29,7 +30,6 @@ from landlane.git.untrusted_checkout import (
     run_home,
     sealed_environment,
     to_bytes,
-    told_home,
 )
 
 TYPE_CHECKING = False
@@ -107,7 +107,7 @@ class Shadow:
             environment=self.environment,
         )
 
-    def told(self, *arguments: str, stdin: bytes | None = None) -> str:
+    def git_output(self, *arguments: str, stdin: bytes | None = None) -> str:
         """What git answers, where nothing but an answer will do.
 
         Raises:
@@ -127,7 +127,7 @@ class Shadow:
         if not wanted:
             return {}
         asked = "\n".join(wanted).encode() + b"\n"
-        found = self.told("cat-file", "--batch-check", "--buffer", stdin=asked)
+        found = self.git_output("cat-file", "--batch-check", "--buffer", stdin=asked)
         rows = (line.split(" ") for line in found.splitlines())
         return {row[0]: (row[1], int(row[2])) for row in rows if len(row) == 3}
 
@@ -221,7 +221,7 @@ def _copy_index(shadow: Shadow) -> None:
     if shared and os.path.exists(shadow.index):
         # A split index means nothing without its other half, which would be gone when it is restored.
         was = os.stat(shadow.index)
-        shadow.told("update-index", "--no-split-index")
+        shadow.git_output("update-index", "--no-split-index")
         os.utime(shadow.index, ns=(was.st_atime_ns, was.st_mtime_ns))
 
 
@@ -239,7 +239,7 @@ def _open_index(path: str) -> int:
 
 
 def _settings(home: str, place: Place) -> dict[str, str]:
-    found = told_home(home, "config", "--list", "-z").split("\0")
+    found = home_git_output(home, "config", "--list", "-z").split("\0")
     pairs = (entry.partition("\n") for entry in found)
     settings = {name: text for name, _, text in pairs if name in _TAKEN_OVER}
     if place.kind == SUBMODULE:

@@ -7,7 +7,7 @@ import os
 from landlane.claims.check import check
 from landlane.errors import Held, NotAllowed, PatternError, RepositoryError
 from landlane.git.discovery import find_checkout
-from landlane.git.run import ask
+from landlane.git.run import try_git_output
 from landlane.hooks.git_command.verb_rules import SAFE, WHOLE_TREE, Verdict, judge_git
 from landlane.values import replace
 from landlane.workspaces.other_sessions import others_anywhere, others_in
@@ -33,7 +33,7 @@ def check_git(site: Site, session: Session | None, cwd: str, words: Sequence[str
         NotAllowed: it would hit the work of other sessions that are live there.
         Held: a path that it names is another's.
     """
-    verdict = judge_git(words, lambda verb: ask(site.here, "config", f"alias.{verb}"))
+    verdict = judge_git(words, lambda verb: try_git_output(site.here, "config", f"alias.{verb}"))
     if verdict.kind == SAFE:
         return verdict
     folder = os.path.join(cwd, *verdict.folders, verdict.work_tree)

@@ -17,7 +17,7 @@ from contextlib import contextmanager
 
 from landlane.errors import NotAllowed, RepositoryError
 from landlane.git.create_checkout import add_detached_clone, clone_at
-from landlane.git.run import ask, git_failed, run_in, told
+from landlane.git.run import git_failed, git_output, resolve_revision, run_in
 from landlane.git.worktree_reader import TreeReader
 from landlane.git.worktree_writer import TreeWriter, is_inside
 
@@ -52,7 +52,7 @@ def open_bench(home: Checkout, base: str) -> Generator[Checkout]:
     Raises:
         RepositoryError: there is no such commit, or git refuses.
     """
-    if ask(home, "rev-parse", "--verify", "--quiet", f"{base}^{{commit}}") != base:  # its full name
+    if resolve_revision(home, f"{base}^{{commit}}") != base:  # its full name
         raise RepositoryError(
             f"there is no commit {base[:40] or 'that the work began from'} here",
             code="UNKNOWN_BASE",
@@ -62,7 +62,7 @@ def open_bench(home: Checkout, base: str) -> Generator[Checkout]:
         path = os.path.realpath(folder)
         add_detached_clone(home, path, base, "")
         bench = clone_at(path)
-        told(bench, *_SETTINGS, "read-tree", base)
+        git_output(bench, *_SETTINGS, "read-tree", base)
         yield bench
 
 
@@ -74,7 +74,7 @@ def tree_with_patch(bench: Checkout, patch: str) -> str:
     """
     data = patch.encode("utf-8", "surrogateescape")
     if not data.strip():
-        return told(bench, *_SETTINGS, "write-tree")
+        return git_output(bench, *_SETTINGS, "write-tree")
     data += b"" if data.endswith(b"\n") else b"\n"  # which many lose on the way
     _check_declared(data)
     found = run_in(
@@ -86,7 +86,7 @@ def tree_with_patch(bench: Checkout, patch: str) -> str:
             found.trouble,
             "make it in the checkout it belongs to: git add -A && git diff --cached --binary BASE",
         )
-    return told(bench, *_SETTINGS, "write-tree")
+    return git_output(bench, *_SETTINGS, "write-tree")
 
 
 def _check_declared(patch: bytes) -> None:
@@ -135,7 +135,7 @@ def tree_with_files(bench: Checkout, files: Sequence[str], scratch: str) -> str:
     found = run_in(bench, *_SETTINGS, *words, stdin=listed, limit_seconds=_LIMIT_SECONDS)
     if found.exit_code or _IGNORING in found.trouble:
         raise _unfit("the files do not fit", found.trouble, "name files of the repository, each once")
-    return told(bench, *_SETTINGS, "write-tree")
+    return git_output(bench, *_SETTINGS, "write-tree")
 
 
 def _copy(reader: TreeReader, writer: TreeWriter, path: str, most: int) -> int:
@@ -193,7 +193,7 @@ def bring_home(home: Checkout, bench: Checkout, branch: str, commit: str, before
     Every object is checked once more on the way. Nothing is said when it worked.
     """
     ref = f"refs/heads/{branch}"
-    told(bench, "update-ref", ref, commit)
+    git_output(bench, "update-ref", ref, commit)
     checked = ("-c", "transfer.fsckObjects=true", "-c", "gc.auto=0", "-c", "maintenance.auto=false")
     fetch = ("fetch", "--quiet", "--no-tags", "--no-write-fetch-head", "--no-recurse-submodules")
     words = (*checked, *fetch, "--", bench.root, ref)

@@ -10,7 +10,7 @@ from __future__ import annotations
 from landlane.errors import NotAllowed, RepositoryError, Stale
 from landlane.git import trial_merge as trials
 from landlane.git.ancestry import is_ancestor
-from landlane.git.run import ask, run_in
+from landlane.git.run import run_in, try_git_output
 from landlane.git.target import commit_at
 from landlane.git.trailers import find_posing_line, with_trailers
 from landlane.git.tree_diff import tree_changes
@@ -206,7 +206,7 @@ def _look_at_branch(home: Checkout, branch: str, base: str, tree: str) -> tuple[
     """
     ref = f"refs/heads/{branch}"
     form = "--format=%(objectname) %(tree) %(parent)%00%(worktreepath)"
-    facts, _, place = ask(home, "for-each-ref", form, ref).partition("\0")
+    facts, _, place = try_git_output(home, "for-each-ref", form, ref).partition("\0")
     if not facts:
         return "", ""
     head, head_tree, *parents = facts.split(" ")
