@@ -7,10 +7,10 @@ import json
 import pytest
 
 from landlane.clients.as_worker.failures import outcome_of, wait_told
-from landlane.clients.as_worker.progress import Account
+from landlane.clients.as_worker.progress import RunProgress
 from landlane.clients.as_worker.prompt import prompt_for
 from landlane.clients.as_worker.registry import WORKERS, client_of_worker, find_program, worker_command
-from landlane.clients.worker_adapter import Event, Wish
+from landlane.clients.worker_adapter import OutputEvent, StartOptions
 from landlane.errors import LandlaneError, Malformed
 from landlane.protocol.worker.messages import Usage, WorkAssignment
 
@@ -184,8 +184,8 @@ PRINTED = {
 }
 
 
-def heard(client: str, printed: list[str], trouble: list[str] | None = None) -> tuple[Account, list[str]]:
-    adapter, account, shown = WORKERS[client], Account(), list[str]()
+def heard(client: str, printed: list[str], trouble: list[str] | None = None) -> tuple[RunProgress, list[str]]:
+    adapter, account, shown = WORKERS[client], RunProgress(), list[str]()
     for line in printed:
         shown += [account.hear(event, 1.0) for event in adapter.read(line)]
     for line in trouble or []:
@@ -236,7 +236,7 @@ def test_usage_is_counted_once_and_goes_on_behind_a_whole() -> None:
 
 
 def test_what_nobody_told_stays_unknown() -> None:
-    assert Account().usage is None
+    assert RunProgress().usage is None
     account, _ = heard("copilot", [line for line in COPILOT if "assistant.usage" not in line])
     assert account.usage is None
 
@@ -336,7 +336,7 @@ def test_a_refusal_and_an_empty_purse_are_not_tried_again() -> None:
     account, _ = heard("claude", [json.dumps(refused)])
     outcome = outcome_of(WORKERS["claude"], account.failure, 0, "")
     assert (outcome.code, outcome.retry) == ("refused", False)
-    broke = Event(kind="error", text="Your credit balance is too low")
+    broke = OutputEvent(kind="error", text="Your credit balance is too low")
     outcome = outcome_of(WORKERS["claude"], broke, 1, "")
     assert (outcome.code, outcome.retry) == ("failed", False)
 
@@ -401,7 +401,7 @@ def test_of_too_many_notes_the_newest_are_kept() -> None:
 @pytest.mark.parametrize("client", WORKERS)
 def test_words_of_the_starter_go_before_our_own_habits(client: str) -> None:
     adapter = WORKERS[client]
-    wish = Wish(prompt_file="/p", scratch="/s", model="some-model", budget_usd=1.5)
+    wish = StartOptions(prompt_file="/p", scratch="/s", model="some-model", budget_usd=1.5)
     words = adapter.words(wish)
     assert "some-model" in words
     extra = {
@@ -411,7 +411,7 @@ def test_words_of_the_starter_go_before_our_own_habits(client: str) -> None:
         "qwen": ("--approval-mode", "plan"),
         "copilot": ("--allow-all",),
     }.get(client, ("--own",))
-    given = adapter.words(Wish(prompt_file="/p", scratch="/s", extra=extra))
+    given = adapter.words(StartOptions(prompt_file="/p", scratch="/s", extra=extra))
     assert sum(word.partition("=")[0] == extra[0].partition("=")[0] for word in given) == 1
     assert adapter.facts
 

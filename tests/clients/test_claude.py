@@ -13,7 +13,16 @@ from landlane.clients.claude import hook as claude
 from landlane.clients.claude import tools
 from landlane.clients.claude.setup import canary, wanted
 from landlane.errors import Malformed
-from landlane.protocol.hook_events import HOLD, NOTHING, Answer, Event, Spoken, deny, is_guarded, tell
+from landlane.protocol.hook_events import (
+    HOLD,
+    NOTHING,
+    HookAnswer,
+    HookEvent,
+    HookOutput,
+    deny,
+    inform,
+    is_guarded,
+)
 from landlane.values import as_dict
 
 pytestmark = pytest.mark.unit
@@ -98,7 +107,7 @@ SAID: list[tuple[dict[str, Any], dict[str, Any]]] = [
 
 @pytest.mark.parametrize(("said", "facts"), SAID)
 def test_what_claude_says_is_understood(said: dict[str, Any], facts: dict[str, Any]) -> None:
-    expected = Event(client="claude", session=BASE["session_id"], cwd="/repo", **facts)
+    expected = HookEvent(client="claude", session=BASE["session_id"], cwd="/repo", **facts)
     assert claude.read("", BASE | said, {}) == expected
 
 
@@ -113,7 +122,7 @@ def test_copilot_running_claudes_hooks_is_left_to_its_own() -> None:
     edit = tool("Edit", path="/repo/calc.py", old_str="a", new_str="b")
     event = claude.read("PreToolUse", BASE | edit, COPILOT)
     assert event.kind == "other"
-    assert claude.say(event, deny("no")) == Spoken()
+    assert claude.say(event, deny("no")) == HookOutput()
 
 
 def test_claude_started_by_copilot_is_still_claude() -> None:
@@ -167,7 +176,7 @@ def test_any_value_anywhere_is_read_or_refused(key: str, odd: Any) -> None:
         assert all(isinstance(item, str | bool | tuple) for item in facts.values())
 
 
-def event_of(said: dict[str, Any]) -> Event:
+def event_of(said: dict[str, Any]) -> HookEvent:
     return claude.read("", BASE | said, {})
 
 
@@ -186,32 +195,36 @@ CHILD_STOPS = CHILD | {"hook_event_name": "SubagentStop"}
     ("said", "answer", "spoken"),
     [
         (EDIT, deny("why"), REFUSED),
-        (EDIT, tell("why"), specific("PreToolUse", additionalContext="why")),
-        (STARTED, tell("why"), specific("SessionStart", additionalContext="why")),
+        (EDIT, inform("why"), specific("PreToolUse", additionalContext="why")),
+        (STARTED, inform("why"), specific("SessionStart", additionalContext="why")),
         (
             {"hook_event_name": "UserPromptSubmit"},
-            tell("why"),
+            inform("why"),
             specific("UserPromptSubmit", additionalContext="why"),
         ),
-        (tool("Bash", event="PostToolUse"), tell("why"), specific("PostToolUse", additionalContext="why")),
+        (tool("Bash", event="PostToolUse"), inform("why"), specific("PostToolUse", additionalContext="why")),
         (
             tool("Bash", event="PostToolUseFailure"),
-            tell("why"),
+            inform("why"),
             specific("PostToolUseFailure", additionalContext="why"),
         ),
         (
             CHILD | {"hook_event_name": "SubagentStart"},
-            tell("why"),
+            inform("why"),
             specific("SubagentStart", additionalContext="why"),
         ),
-        (STOPPING, Answer(verdict=HOLD, text="why"), HELD),
-        (CHILD_STOPS, Answer(verdict=HOLD, text="why"), HELD),
-        (STOPPING | {"stop_hook_active": True}, Answer(verdict=HOLD, text="why"), {"systemMessage": "why"}),
+        (STOPPING, HookAnswer(verdict=HOLD, text="why"), HELD),
+        (CHILD_STOPS, HookAnswer(verdict=HOLD, text="why"), HELD),
+        (
+            STOPPING | {"stop_hook_active": True},
+            HookAnswer(verdict=HOLD, text="why"),
+            {"systemMessage": "why"},
+        ),
         (SETTINGS, deny("why"), HELD),
     ],
 )
 def test_answers_have_the_form_that_claude_obeys(
-    said: dict[str, Any], answer: Answer, spoken: dict[str, Any]
+    said: dict[str, Any], answer: HookAnswer, spoken: dict[str, Any]
 ) -> None:
     heard = claude.say(event_of(said), answer)
     assert (heard.exit_code, heard.stderr) == (0, "")
@@ -220,11 +233,11 @@ def test_answers_have_the_form_that_claude_obeys(
 
 @pytest.mark.parametrize("said", [said for said, _ in SAID])
 def test_silence_is_not_one_byte(said: dict[str, Any]) -> None:
-    assert claude.say(event_of(said), NOTHING) == Spoken()
+    assert claude.say(event_of(said), NOTHING) == HookOutput()
 
 
 def test_a_long_text_is_cut_where_claude_would_cut_it() -> None:
-    heard = json.loads(claude.say(event_of(STARTED), tell("é" * 20_000)).stdout)
+    heard = json.loads(claude.say(event_of(STARTED), inform("é" * 20_000)).stdout)
     text = heard["hookSpecificOutput"]["additionalContext"]
     assert len(text.encode()) <= 9_900
     assert "cut here" in text
@@ -232,7 +245,7 @@ def test_a_long_text_is_cut_where_claude_would_cut_it() -> None:
 
 @pytest.mark.parametrize(("word", "code"), [("", 2), ("PreToolUse", 2), ("ConfigChange", 2), ("Stop", 1)])
 def test_an_unreadable_call_is_refused_where_something_is_guarded(word: str, code: int) -> None:
-    assert claude.refuse(word, "why") == Spoken(exit_code=code, stderr="why\n")
+    assert claude.refuse(word, "why") == HookOutput(exit_code=code, stderr="why\n")
 
 
 @pytest.mark.parametrize(

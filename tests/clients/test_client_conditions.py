@@ -14,7 +14,7 @@ from landlane.clients import registry
 from landlane.clients import setup_checks as conditions
 from landlane.clients.hook_command import hook_command, lean_path
 from landlane.clients.registry import setup_of
-from landlane.clients.setup_model import Place
+from landlane.clients.setup_model import ClientEnvironment
 
 pytestmark = pytest.mark.integration
 
@@ -43,8 +43,10 @@ class World:
         file.parent.mkdir(parents=True, exist_ok=True)
         file.write_text(content if isinstance(content, str) else json.dumps(content))
 
-    def place(self) -> Place:
-        return Place(root=str(self.root), home=str(self.home), search_path="", environment=self.environment)
+    def place(self) -> ClientEnvironment:
+        return ClientEnvironment(
+            root=str(self.root), home=str(self.home), search_path="", environment=self.environment
+        )
 
     def open_troubles(self) -> list[str]:
         return [found.what for found in self.setup.troubles(self.place(), lambda _: "") if found.is_open]

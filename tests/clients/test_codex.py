@@ -10,7 +10,16 @@ import pytest
 from landlane.clients.codex import hook as codex
 from landlane.clients.codex.setup import canary, wanted
 from landlane.errors import Malformed
-from landlane.protocol.hook_events import HOLD, NOTHING, Answer, Event, Spoken, deny, is_guarded, tell
+from landlane.protocol.hook_events import (
+    HOLD,
+    NOTHING,
+    HookAnswer,
+    HookEvent,
+    HookOutput,
+    deny,
+    inform,
+    is_guarded,
+)
 
 pytestmark = pytest.mark.unit
 
@@ -76,7 +85,7 @@ SAID: list[tuple[dict[str, Any], dict[str, Any]]] = [
 
 @pytest.mark.parametrize(("said", "facts"), SAID)
 def test_what_codex_says_is_understood(said: dict[str, Any], facts: dict[str, Any]) -> None:
-    expected = Event(client="codex", session=str(BASE["session_id"]), cwd="/repo", **facts)
+    expected = HookEvent(client="codex", session=str(BASE["session_id"]), cwd="/repo", **facts)
     assert codex.read("", BASE | said, {}) == expected
 
 
@@ -103,7 +112,7 @@ def test_what_cannot_be_understood_is_never_guessed(payload: Any) -> None:
     assert caught.value.code == "HOOK_INPUT"
 
 
-def event_of(said: dict[str, Any]) -> Event:
+def event_of(said: dict[str, Any]) -> HookEvent:
     return codex.read("", BASE | said, {})
 
 
@@ -120,21 +129,25 @@ REFUSED = HELD | specific("PreToolUse", permissionDecision="deny", permissionDec
     [
         (EDIT, deny("why"), REFUSED),
         (tool("Bash", "ls"), deny("why"), REFUSED),
-        (EDIT, tell("why"), specific("PreToolUse", additionalContext="why")),
-        (STARTED, tell("why"), specific("SessionStart", additionalContext="why")),
-        (tool("Bash", "ls", "PostToolUse"), tell("why"), specific("PostToolUse", additionalContext="why")),
+        (EDIT, inform("why"), specific("PreToolUse", additionalContext="why")),
+        (STARTED, inform("why"), specific("SessionStart", additionalContext="why")),
+        (tool("Bash", "ls", "PostToolUse"), inform("why"), specific("PostToolUse", additionalContext="why")),
         (
             CHILD | {"hook_event_name": "SubagentStart"},
-            tell("why"),
+            inform("why"),
             specific("SubagentStart", additionalContext="why"),
         ),
-        (STOPPING, Answer(verdict=HOLD, text="why"), HELD),
-        (CHILD_STOPS, Answer(verdict=HOLD, text="why"), HELD),
-        (STOPPING | {"stop_hook_active": True}, Answer(verdict=HOLD, text="why"), {"systemMessage": "why"}),
+        (STOPPING, HookAnswer(verdict=HOLD, text="why"), HELD),
+        (CHILD_STOPS, HookAnswer(verdict=HOLD, text="why"), HELD),
+        (
+            STOPPING | {"stop_hook_active": True},
+            HookAnswer(verdict=HOLD, text="why"),
+            {"systemMessage": "why"},
+        ),
     ],
 )
 def test_answers_have_the_form_that_codex_obeys(
-    said: dict[str, Any], answer: Answer, spoken: dict[str, Any]
+    said: dict[str, Any], answer: HookAnswer, spoken: dict[str, Any]
 ) -> None:
     heard = codex.say(event_of(said), answer)
     assert (heard.exit_code, heard.stderr) == (0, "")
@@ -143,7 +156,7 @@ def test_answers_have_the_form_that_codex_obeys(
 
 @pytest.mark.parametrize("said", [said for said, _ in SAID])
 def test_silence_is_not_one_byte(said: dict[str, Any]) -> None:
-    assert codex.say(event_of(said), NOTHING) == Spoken()
+    assert codex.say(event_of(said), NOTHING) == HookOutput()
 
 
 def test_a_refusal_ends_without_the_full_stop_that_codex_adds() -> None:
@@ -162,13 +175,13 @@ def test_a_refusal_never_has_a_reason_that_codex_drops(reason: str) -> None:
 
 
 def test_a_long_text_is_cut_where_codex_would_cut_it() -> None:
-    heard = json.loads(codex.say(event_of(STARTED), tell("é" * 20_000)).stdout)
+    heard = json.loads(codex.say(event_of(STARTED), inform("é" * 20_000)).stdout)
     assert len(heard["hookSpecificOutput"]["additionalContext"].encode()) <= 9_900
 
 
 @pytest.mark.parametrize(("word", "code"), [("", 2), ("PreToolUse", 2), ("Stop", 1), ("SessionStart", 1)])
 def test_an_unreadable_call_is_refused_where_something_is_guarded(word: str, code: int) -> None:
-    assert codex.refuse(word, "why") == Spoken(exit_code=code, stderr="why\n")
+    assert codex.refuse(word, "why") == HookOutput(exit_code=code, stderr="why\n")
 
 
 @pytest.mark.parametrize(

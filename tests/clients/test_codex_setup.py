@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 import pytest
 
 from landlane.clients.codex import setup as codex_setup
-from landlane.clients.setup_model import Place
+from landlane.clients.setup_model import ClientEnvironment
 from tests.support.real_clients import Codex
 
 if TYPE_CHECKING:
@@ -35,9 +35,9 @@ def runner(world: World) -> Callable[[list[str]], str]:
     return lambda words: world.call(*words, check=False).stdout
 
 
-def place_at(world: World, root: Path) -> Place:
+def place_at(world: World, root: Path) -> ClientEnvironment:
     path = world.environment()["PATH"]
-    return Place(root=str(root), home=str(world.home()), search_path=path, environment={})
+    return ClientEnvironment(root=str(root), home=str(world.home()), search_path=path, environment={})
 
 
 @pytest.fixture

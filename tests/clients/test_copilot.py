@@ -24,7 +24,7 @@ PATCH = "*** Begin Patch\n*** Update File: free.py\n@@\n-x = 1\n+x = 5\n*** End 
 EDIT = {"toolName": "edit", "toolArgs": {"path": "/repo/calc.py", "old_str": "a - b", "new_str": "a + b"}}
 
 
-def read(word: str, **more: Any) -> words.Event:
+def read(word: str, **more: Any) -> words.HookEvent:
     return copilot.read(word, {**HEAD, **more}, {})
 
 
@@ -106,15 +106,19 @@ def test_odd_payloads_are_refused_and_not_guessed_at(word: str, payload: Any) ->
             words.deny("held by bob"),
             {"permissionDecision": "deny", "permissionDecisionReason": "held by bob"},
         ),
-        ("preToolUse", words.tell("news"), {"additionalContext": "news"}),
-        ("postToolUse", words.tell("news"), {"additionalContext": "news"}),
-        ("postToolUseFailure", words.tell("news"), {"additionalContext": "news"}),
-        ("sessionStart", words.tell("news"), {"additionalContext": "news"}),
-        ("agentStop", words.Answer(verdict=words.HOLD, text="left"), {"decision": "block", "reason": "left"}),
-        ("sessionEnd", words.tell("news"), None),
+        ("preToolUse", words.inform("news"), {"additionalContext": "news"}),
+        ("postToolUse", words.inform("news"), {"additionalContext": "news"}),
+        ("postToolUseFailure", words.inform("news"), {"additionalContext": "news"}),
+        ("sessionStart", words.inform("news"), {"additionalContext": "news"}),
+        (
+            "agentStop",
+            words.HookAnswer(verdict=words.HOLD, text="left"),
+            {"decision": "block", "reason": "left"},
+        ),
+        ("sessionEnd", words.inform("news"), None),
     ],
 )
-def test_answers_are_exactly_what_it_obeys(word: str, answer: words.Answer, said: object) -> None:
+def test_answers_are_exactly_what_it_obeys(word: str, answer: words.HookAnswer, said: object) -> None:
     spoken = copilot.say(read(word, **EDIT), answer)
     assert (spoken.exit_code, spoken.stderr) == (0, "")
     assert (json.loads(spoken.stdout) if spoken.stdout else None) == said
@@ -122,7 +126,7 @@ def test_answers_are_exactly_what_it_obeys(word: str, answer: words.Answer, said
 
 def test_the_end_of_a_turn_is_held_once() -> None:
     event = read("agentStop", stop_hook_active=True)
-    assert copilot.say(event, words.Answer(verdict=words.HOLD, text="left")).stdout == ""
+    assert copilot.say(event, words.HookAnswer(verdict=words.HOLD, text="left")).stdout == ""
 
 
 def test_what_cannot_be_read_is_refused_only_where_a_tool_is_about_to_run() -> None:

@@ -27,7 +27,7 @@ EDIT: dict[str, Any] = {
 PATCH = "*** Begin Patch\n*** Add File: a.py\n+x\n*** End Patch"
 
 
-def read(name: str, **more: Any) -> words.Event:
+def read(name: str, **more: Any) -> words.HookEvent:
     return cursor.read(name, {**HEAD, "hook_event_name": name, **more}, {})
 
 
@@ -98,15 +98,15 @@ def test_odd_payloads_are_refused_and_not_guessed_at(payload: Any) -> None:
             words.deny("held by bob"),
             {"permission": "deny", "user_message": "held by bob", "agent_message": "held by bob"},
         ),
-        ("preToolUse", words.tell("news"), {"permission": "allow", "additional_context": "news"}),
-        ("postToolUse", words.tell("news"), {"additional_context": "news"}),
-        ("sessionStart", words.tell("news"), {"additional_context": "news"}),
+        ("preToolUse", words.inform("news"), {"permission": "allow", "additional_context": "news"}),
+        ("postToolUse", words.inform("news"), {"additional_context": "news"}),
+        ("sessionStart", words.inform("news"), {"additional_context": "news"}),
         ("beforeSubmitPrompt", words.NOTHING, {"continue": True}),
-        ("stop", words.Answer(verdict=words.HOLD, text="left"), {"followup_message": "left"}),
+        ("stop", words.HookAnswer(verdict=words.HOLD, text="left"), {"followup_message": "left"}),
         ("stop", words.NOTHING, {}),
     ],
 )
-def test_everything_is_answered(name: str, answer: words.Answer, said: object) -> None:
+def test_everything_is_answered(name: str, answer: words.HookAnswer, said: object) -> None:
     spoken = cursor.say(read(name, **EDIT), answer)
     assert (spoken.exit_code, spoken.stderr) == (0, "")
     assert json.loads(spoken.stdout) == said
@@ -114,7 +114,7 @@ def test_everything_is_answered(name: str, answer: words.Answer, said: object) -
 
 def test_the_end_of_a_turn_is_held_once() -> None:
     event = read("stop", loop_count=1)
-    assert cursor.say(event, words.Answer(verdict=words.HOLD, text="left")).stdout == "{}\n"
+    assert cursor.say(event, words.HookAnswer(verdict=words.HOLD, text="left")).stdout == "{}\n"
 
 
 @pytest.mark.parametrize(

@@ -30,7 +30,7 @@ EDIT: dict[str, Any] = {
 }
 
 
-def read(name: str, **more: Any) -> words.Event:
+def read(name: str, **more: Any) -> words.HookEvent:
     return gemini.read(name, {**HEAD, "hook_event_name": name, **more}, {})
 
 
@@ -102,19 +102,19 @@ def context(name: str) -> dict[str, Any]:
     [
         ("BeforeTool", words.NOTHING, None),
         ("BeforeTool", words.deny("held by bob"), {"decision": "block", "reason": "held by bob"}),
-        ("BeforeTool", words.tell("news"), {"systemMessage": "news"}),
-        ("AfterTool", words.tell("news"), context("AfterTool")),
-        ("SessionStart", words.tell("news"), context("SessionStart")),
-        ("BeforeAgent", words.tell("news"), context("BeforeAgent")),
+        ("BeforeTool", words.inform("news"), {"systemMessage": "news"}),
+        ("AfterTool", words.inform("news"), context("AfterTool")),
+        ("SessionStart", words.inform("news"), context("SessionStart")),
+        ("BeforeAgent", words.inform("news"), context("BeforeAgent")),
         (
             "AfterAgent",
-            words.Answer(verdict=words.HOLD, text="left"),
+            words.HookAnswer(verdict=words.HOLD, text="left"),
             {"decision": "block", "reason": "left"},
         ),
-        ("SessionEnd", words.tell("news"), None),
+        ("SessionEnd", words.inform("news"), None),
     ],
 )
-def test_answers_are_exactly_what_it_obeys(name: str, answer: words.Answer, said: object) -> None:
+def test_answers_are_exactly_what_it_obeys(name: str, answer: words.HookAnswer, said: object) -> None:
     spoken = gemini.say(read(name, **EDIT), answer)
     assert (spoken.exit_code, spoken.stderr) == (0, "")
     assert (json.loads(spoken.stdout) if spoken.stdout else None) == said
@@ -122,7 +122,7 @@ def test_answers_are_exactly_what_it_obeys(name: str, answer: words.Answer, said
 
 def test_the_end_of_a_turn_is_held_once() -> None:
     event = read("AfterAgent", stop_hook_active=True)
-    assert gemini.say(event, words.Answer(verdict=words.HOLD, text="left")).stdout == ""
+    assert gemini.say(event, words.HookAnswer(verdict=words.HOLD, text="left")).stdout == ""
 
 
 def test_what_cannot_be_read_is_refused_only_where_a_tool_is_about_to_run() -> None:

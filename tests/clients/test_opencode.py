@@ -23,7 +23,7 @@ EDIT: dict[str, Any] = {
 PATCH = "*** Begin Patch\n*** Delete File: old.py\n*** End Patch"
 
 
-def read(name: str, **more: Any) -> words.Event:
+def read(name: str, **more: Any) -> words.HookEvent:
     return opencode.read("", {**HEAD, "hook_event_name": name, **more}, {})
 
 
@@ -90,12 +90,12 @@ def test_odd_payloads_are_refused_and_not_guessed_at(payload: Any) -> None:
     [
         ("tool.execute.before", words.NOTHING, None),
         ("tool.execute.before", words.deny("held by bob"), {"deny": "held by bob"}),
-        ("tool.execute.before", words.tell("news"), {"tell": "news"}),
-        ("tool.execute.after", words.tell("news"), {"tell": "news"}),
-        ("session.idle", words.Answer(verdict=words.HOLD, text="left"), {"tell": "left"}),
+        ("tool.execute.before", words.inform("news"), {"tell": "news"}),
+        ("tool.execute.after", words.inform("news"), {"tell": "news"}),
+        ("session.idle", words.HookAnswer(verdict=words.HOLD, text="left"), {"tell": "left"}),
     ],
 )
-def test_answers_are_exactly_what_the_plugin_reads(name: str, answer: words.Answer, said: object) -> None:
+def test_answers_are_exactly_what_the_plugin_reads(name: str, answer: words.HookAnswer, said: object) -> None:
     spoken = opencode.say(read(name, **EDIT), answer)
     assert (spoken.exit_code, spoken.stderr) == (0, "")
     assert (json.loads(spoken.stdout) if spoken.stdout else None) == said

@@ -29,7 +29,7 @@ EDIT: dict[str, Any] = {
 }
 
 
-def read(name: str, **more: Any) -> words.Event:
+def read(name: str, **more: Any) -> words.HookEvent:
     return qwen.read(name, {**HEAD, "hook_event_name": name, **more}, {})
 
 
@@ -113,16 +113,16 @@ DENIED = {
     [
         ("PreToolUse", words.NOTHING, None),
         ("PreToolUse", words.deny("held by bob"), DENIED),
-        ("PreToolUse", words.tell("news"), {"systemMessage": "news"}),
-        ("PostToolUse", words.tell("news"), context("PostToolUse")),
-        ("PostToolUseFailure", words.tell("news"), context("PostToolUseFailure")),
-        ("SessionStart", words.tell("news"), context("SessionStart")),
-        ("UserPromptSubmit", words.tell("news"), context("UserPromptSubmit")),
-        ("Stop", words.Answer(verdict=words.HOLD, text="left"), {"decision": "block", "reason": "left"}),
-        ("SubagentStart", words.tell("news"), None),
+        ("PreToolUse", words.inform("news"), {"systemMessage": "news"}),
+        ("PostToolUse", words.inform("news"), context("PostToolUse")),
+        ("PostToolUseFailure", words.inform("news"), context("PostToolUseFailure")),
+        ("SessionStart", words.inform("news"), context("SessionStart")),
+        ("UserPromptSubmit", words.inform("news"), context("UserPromptSubmit")),
+        ("Stop", words.HookAnswer(verdict=words.HOLD, text="left"), {"decision": "block", "reason": "left"}),
+        ("SubagentStart", words.inform("news"), None),
     ],
 )
-def test_answers_are_exactly_what_it_obeys(name: str, answer: words.Answer, said: object) -> None:
+def test_answers_are_exactly_what_it_obeys(name: str, answer: words.HookAnswer, said: object) -> None:
     spoken = qwen.say(read(name, **EDIT, prompt="go"), answer)
     assert (spoken.exit_code, spoken.stderr) == (0, "")
     assert (json.loads(spoken.stdout) if spoken.stdout else None) == said
@@ -130,7 +130,7 @@ def test_answers_are_exactly_what_it_obeys(name: str, answer: words.Answer, said
 
 def test_the_end_of_a_turn_is_held_once() -> None:
     event = read("Stop", stop_hook_active=True)
-    assert qwen.say(event, words.Answer(verdict=words.HOLD, text="left")).stdout == ""
+    assert qwen.say(event, words.HookAnswer(verdict=words.HOLD, text="left")).stdout == ""
 
 
 def test_what_cannot_be_read_is_refused_only_where_a_tool_is_about_to_run() -> None:

@@ -15,7 +15,7 @@ from landlane.clients.registry import NAMES, setup_of
 from landlane.doctor.examine import examine
 from landlane.doctor.hook_programs import look_at_hook_programs
 from landlane.git.discovery import find_checkout
-from landlane.managed_files.client_files import place_of
+from landlane.managed_files.client_files import client_environment
 from landlane.setup.init import Chosen, carry_out, plan_init
 from landlane.testing.repositories import git
 
@@ -78,7 +78,7 @@ FILES = [
 
 
 def test_every_client_says_where_its_hooks_are(repository: Path) -> None:
-    place = place_of(str(repository))
+    place = client_environment(str(repository))
 
     assert {name for name, _ in FILES} == set(NAMES)
     for name in NAMES:

@@ -17,7 +17,7 @@ from landlane.git.discovery import HOME_POINTER
 from landlane.hooks.edit import check_edit
 from landlane.hooks.shell.effects import before_shell
 from landlane.processes.tree import Tree
-from landlane.protocol.hook_events import BEFORE, DENY, EDIT, NOTHING, SHELL, Event
+from landlane.protocol.hook_events import BEFORE, DENY, EDIT, NOTHING, SHELL, HookEvent
 from landlane.roles.built_in import BUILT_IN
 from landlane.sessions.join import join
 from landlane.sessions.sandbox_runs import ENDED, begin_run, change_run
@@ -214,14 +214,14 @@ def test_the_scratch_of_a_run_is_free_to_its_own_session_alone(tmp_path: Path) -
         folder = str(scratch / "checkout")
 
         def verdict(session: Session, path: str) -> str:
-            event = Event(client="claude", kind=BEFORE, tool=EDIT, session="s", cwd=folder, paths=(path,))
+            event = HookEvent(client="claude", kind=BEFORE, tool=EDIT, session="s", cwd=folder, paths=(path,))
             return check_edit(context, session, event).verdict
 
         assert verdict(own, "a.py") != DENY
         assert verdict(own, str(repository / "a.py")) == DENY
         assert verdict(other, "a.py") == DENY
         site = Site(context=context, here=house.checkout, home=house.checkout.home_checkout)
-        shell = Event(client="claude", kind=BEFORE, tool=SHELL, session="s", cwd=folder, command="make")
+        shell = HookEvent(client="claude", kind=BEFORE, tool=SHELL, session="s", cwd=folder, command="make")
         assert before_shell(site, own, shell) == NOTHING
         assert open_calls(context, own.id) == []  # what it does there is not looked at
         before_shell(site, other, shell)

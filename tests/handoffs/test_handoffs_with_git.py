@@ -19,7 +19,7 @@ from landlane.hooks.briefing.compose import brief
 from landlane.hooks.messages import due_messages
 from landlane.hooks.session_end import leftovers
 from landlane.processes.tree import Tree
-from landlane.protocol.hook_events import AFTER, SHELL, START, Event
+from landlane.protocol.hook_events import AFTER, SHELL, START, HookEvent
 from landlane.rescue.restore import restore
 from landlane.sessions.command_history import note_command
 from landlane.sessions.sandbox_runs import begin_run
@@ -185,7 +185,7 @@ def test_whoever_follows_a_dead_owner_reads_what_it_left(yard: Yard) -> None:
         assert text in told
     assert "Attempt 1 of ann left: the grammar is ambiguous" in told
     assert brief(
-        yard.site("bob"), yard.session("bob"), Event(client="claude", kind=START, session="c")
+        yard.site("bob"), yard.session("bob"), HookEvent(client="claude", kind=START, session="c")
     ).count("the grammar is ambiguous")
 
 
@@ -289,7 +289,7 @@ def test_sent_while_its_receiver_goes_idle_and_dies_the_successor_hears_of_it_on
             os.close(end)
         successor = yard.session("bob")
         site = yard.site("bob")
-        start = brief(site, successor, Event(client="claude", kind=START, session="next"))
+        start = brief(site, successor, HookEvent(client="claude", kind=START, session="next"))
         assert start.count("ann hands T1 to you") == 1
         assert [text for text in due_messages(site, successor) if "hands T1" in text] == []
         assert [one.task for one in list_handoffs(site.context)] == ["T1"]
@@ -331,10 +331,10 @@ def test_a_busy_receiver_hears_of_it_between_two_calls_and_at_its_end(yard: Yard
 def test_a_shell_call_leaves_its_command_and_exit_code(yard: Yard) -> None:
     from landlane.clients.exit_code import exit_code_of
 
-    event = Event(client="codex", kind=AFTER, session="c", tool=SHELL, command="make")
+    event = HookEvent(client="codex", kind=AFTER, session="c", tool=SHELL, command="make")
     assert exit_code_of(event, {"tool_response": "Exit code: 2\nWall time: 1 s"}) == 2
     assert exit_code_of(event, {"tool_response": {"metadata": {"exit_code": 0}}}) == 0
     assert exit_code_of(event, {"tool_response": "my exit code: 7"}) is None
-    claude = Event(client="claude", kind=AFTER, session="c", tool=SHELL, source="failed")
+    claude = HookEvent(client="claude", kind=AFTER, session="c", tool=SHELL, source="failed")
     assert exit_code_of(claude, {"error": "Exit code 127\nnot found"}) == 127
     assert exit_code_of(claude, {"error": "interrupted"}) == 1

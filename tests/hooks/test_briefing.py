@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 import pytest
 
 from landlane.hooks.briefing.compose import brief
-from landlane.protocol.hook_events import CHILD_START, START, Event
+from landlane.protocol.hook_events import CHILD_START, START, HookEvent
 from landlane.rules.model import MOST_BYTES, RULES_TEMPLATE, version_of
 from landlane.rules.versions import find_acknowledgement
 from landlane.tasks.add import add_task
@@ -28,7 +28,7 @@ pytestmark = pytest.mark.integration
 def started(
     yard: Yard, name: str = "ann", *, source: str = "startup", kind: str = START, agent: str = ""
 ) -> str:
-    event = Event(client="claude", kind=kind, session="c-1", source=source, agent=agent)
+    event = HookEvent(client="claude", kind=kind, session="c-1", source=source, agent=agent)
     return brief(yard.site, yard.agent(name), event)
 
 

@@ -9,7 +9,7 @@ import pytest
 from landlane.hooks.briefing.compose import brief
 from landlane.hooks.messages import due_messages
 from landlane.hooks.session_end import leftovers, should_point_out
-from landlane.protocol.hook_events import START, Event
+from landlane.protocol.hook_events import START, HookEvent
 from landlane.rules.model import RULES_TEMPLATE
 from landlane.sessions.client_sessions import ClientName, bind
 from landlane.sessions.file_versions import remember
@@ -48,7 +48,7 @@ def test_a_start_a_turn_and_an_end_on_every_store(site: Site) -> None:
     bob.take("src/**")
     ann.take("README.md")
     with opened(site) as house:
-        started = brief(house.site(), ann.session, Event(client="claude", kind=START, session="c"))
+        started = brief(house.site(), ann.session, HookEvent(client="claude", kind=START, session="c"))
         quiet = due_messages(house.site(), ann.session)
         (site.repository / "RULES.md").write_text("## Be kind\n\nAlways.\n", encoding="utf-8")
         changed = due_messages(house.site(), ann.session)

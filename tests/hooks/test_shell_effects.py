@@ -22,7 +22,7 @@ from landlane.hooks.shell import effects
 from landlane.hooks.shell.effects import after_shell, before_shell, settle_open
 from landlane.hooks.shell.ownership import names_file
 from landlane.journal.read import read_entries
-from landlane.protocol.hook_events import DENY, HOLD, NOTHING, TELL, Event
+from landlane.protocol.hook_events import DENY, HOLD, INFORM, NOTHING, HookEvent
 from landlane.sessions.client_sessions import ClientName, begin_child, bind
 from landlane.sessions.file_versions import last_seen, remember
 from landlane.sessions.join import join
@@ -55,7 +55,7 @@ from landlane.workspaces.unauthorized_writes import (
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
-    from landlane.protocol.hook_events import Answer
+    from landlane.protocol.hook_events import HookAnswer
     from landlane.sessions.model import Session
     from landlane.store.interface import Change
 
@@ -83,13 +83,13 @@ class Place:
         outcome = take(self.context, session, make_request(self.context, patterns, task=task))
         assert not outcome.refused
 
-    def event(self, kind: str, command: str, call: str = "c1", cwd: Path | None = None) -> Event:
+    def event(self, kind: str, command: str, call: str = "c1", cwd: Path | None = None) -> HookEvent:
         where = str(cwd or self.root)
-        return Event(
+        return HookEvent(
             client="claude", kind=kind, session="x", cwd=where, tool="shell", command=command, call=call
         )
 
-    def shell(self, command: str, *, session: Session | None = None, cwd: Path | None = None) -> Answer:
+    def shell(self, command: str, *, session: Session | None = None, cwd: Path | None = None) -> HookAnswer:
         """What a client does: the hook, the command unless it is denied, the hook again."""
         self._calls += 1
         call = f"c{self._calls}"
@@ -198,10 +198,10 @@ def test_every_way_to_write_is_caught_and_undone(place: Place, way: str) -> None
 
     answer = place.shell(WRITES[way])
 
-    assert answer.verdict in (TELL, DENY)
+    assert answer.verdict in (INFORM, DENY)
     assert "src/a.py" in answer.text
     assert "beth" in answer.text
-    if answer.verdict == TELL:
+    if answer.verdict == INFORM:
         undo_breach(place.site, place.ann, place.breach())
     assert (place.root / "src/a.py").read_bytes() == b"one, uncommitted \xff\n"
 
@@ -300,7 +300,7 @@ def test_with_a_command_of_the_holder_running_nobody_is_accused(place: Place) ->
 
     answer = place.shell("echo x > src/a.py")
 
-    assert answer.verdict == TELL
+    assert answer.verdict == INFORM
     assert "may not have been you" in answer.text
     refuse_breached(place.site, place.ann, ["src/a.py"], str(place.root))
     undo_breach(place.site, None, place.breach())
@@ -385,7 +385,7 @@ def test_watch_tells_and_blocks_nothing(place: Place) -> None:
 
     answer = place.shell("echo x > src/a.py")
 
-    assert answer.verdict == TELL
+    assert answer.verdict == INFORM
     assert "src/a.py, held by beth" in answer.text
     assert "It was let pass and only noted" in answer.text
     assert "you cannot commit" not in answer.text
@@ -393,7 +393,7 @@ def test_watch_tells_and_blocks_nothing(place: Place) -> None:
     house = open_house(str(place.root))
     said = before_shell(house.site(), place.ann, place.event("before", "git stash", "s"))
     house.close()
-    assert said.verdict == TELL
+    assert said.verdict == INFORM
     assert said.text.startswith("Landlane let this command pass and only noted it")
     assert "Nothing of the command was run" not in said.text
 
@@ -809,7 +809,7 @@ def test_a_late_write_of_nobody_knows_whom_is_told_at_the_end_of_a_turn_without_
 
 @pytest.mark.usefixtures("quick")
 def test_the_end_of_a_turn_is_held_once_for_a_late_write(place: Place) -> None:
-    def hook(kind: str, command: str = "", **more: object) -> Answer:
+    def hook(kind: str, command: str = "", **more: object) -> HookAnswer:
         tool = "shell" if command else "other"
         event = replace(place.event(kind, command), tool=tool, **more)
         return handle(place.context, place.house.site, event, {})

@@ -9,7 +9,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from landlane.merge.merge_file import merge_hot, validate_hot
+from landlane.merge.merge_file import check_file, merge_file
 from landlane.merge.result import Conflict, Merged
 
 pytestmark = pytest.mark.unit
@@ -33,17 +33,17 @@ PACKAGE = """\
 
 
 def merge(base: str | None, ours: str, theirs: str, path: str = "package.json") -> str:
-    result = merge_hot(
+    result = merge_file(
         "keyed-map", None if base is None else base.encode(), ours.encode(), theirs.encode(), path, {}
     )
     assert isinstance(result, Merged), result
     assert result.content is not None
-    assert not validate_hot("keyed-map", result.content, path, {})
+    assert not check_file("keyed-map", result.content, path, {})
     return result.content.decode()
 
 
 def conflict(base: str, ours: str, theirs: str, path: str = "package.json") -> Conflict:
-    result = merge_hot("keyed-map", base.encode(), ours.encode(), theirs.encode(), path, {})
+    result = merge_file("keyed-map", base.encode(), ours.encode(), theirs.encode(), path, {})
     assert isinstance(result, Conflict), result
     return result
 
@@ -154,7 +154,7 @@ def test_a_key_that_one_removes_is_gone() -> None:
 )
 def test_what_is_no_json_is_named_with_its_line(text: str, reason: str) -> None:
     assert conflict("{}", '{"b": 1}', text).reason == reason
-    assert validate_hot("keyed-map", text.encode(), "a.json", {}) == reason.replace("candidate", "file")
+    assert check_file("keyed-map", text.encode(), "a.json", {}) == reason.replace("candidate", "file")
 
 
 def test_numbers_stay_as_they_are_written() -> None:
@@ -203,7 +203,7 @@ def test_disjoint_additions_commute(
 @given(TREES, TREES, TREES, LAYOUTS, LAYOUTS)
 def test_what_is_merged_can_be_read(base: Any, ours: Any, theirs: Any, layout: Any, other: Any) -> None:
     before, now = json.dumps(base, **layout).encode(), json.dumps(ours, **layout).encode()
-    result = merge_hot("keyed-map", before, now, json.dumps(theirs, **other).encode(), "a.json", {})
+    result = merge_file("keyed-map", before, now, json.dumps(theirs, **other).encode(), "a.json", {})
     assert isinstance(result, Merged | Conflict)
-    assert isinstance(result, Conflict) or not validate_hot("keyed-map", result.content or b"", "a.json", {})
+    assert isinstance(result, Conflict) or not check_file("keyed-map", result.content or b"", "a.json", {})
     assert not isinstance(result, Conflict) or result.details

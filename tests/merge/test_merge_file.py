@@ -6,8 +6,8 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from landlane.merge.file_kinds import KINDS, HotClass, class_of
-from landlane.merge.merge_file import merge_hot, validate_hot
+from landlane.merge.file_kinds import KINDS, MergeRule, rule_for
+from landlane.merge.merge_file import check_file, merge_file
 from landlane.merge.result import Conflict, Merged, Regenerate
 
 pytestmark = pytest.mark.unit
@@ -49,10 +49,10 @@ BYTES = st.binary(max_size=30) | st.lists(st.sampled_from(PIECES), max_size=8).m
 def test_a_side_without_change_leaves_the_other_byte_for_byte(
     kind: str, base: bytes | None, side: bytes | None, path: str
 ) -> None:
-    assert merge_hot(kind, base, base, side, path, {}) == Merged(content=side)
-    assert merge_hot(kind, base, side, base, path, {}) == Merged(content=side)
+    assert merge_file(kind, base, base, side, path, {}) == Merged(content=side)
+    assert merge_file(kind, base, side, base, path, {}) == Merged(content=side)
     if kind != "counter":
-        assert merge_hot(kind, base, side, side, path, {}) == Merged(content=side)
+        assert merge_file(kind, base, side, side, path, {}) == Merged(content=side)
 
 
 @pytest.mark.slow
@@ -62,7 +62,7 @@ def test_a_side_without_change_leaves_the_other_byte_for_byte(
 def test_any_bytes_give_a_sound_result_or_a_conflict(
     kind: str, base: bytes | None, ours: bytes, theirs: bytes, path: str
 ) -> None:
-    result = merge_hot(kind, base, ours, theirs, path, {})
+    result = merge_file(kind, base, ours, theirs, path, {})
     if isinstance(result, Conflict):
         assert result.reason
     else:
@@ -70,45 +70,45 @@ def test_any_bytes_give_a_sound_result_or_a_conflict(
         assert isinstance(result.content, bytes)
         sides = [side for side in (base, ours, theirs) if side is not None]
         if len({base, ours, theirs}) == 3:
-            assert "" in {validate_hot(kind, result.content, path, {"base": side}) for side in sides}
+            assert "" in {check_file(kind, result.content, path, {"base": side}) for side in sides}
 
 
 @pytest.mark.parametrize("kind", KINDS)
 @given(BYTES, PATHS)
 def test_any_bytes_can_be_checked(kind: str, content: bytes, path: str) -> None:
-    assert isinstance(validate_hot(kind, content, path, {}), str)
+    assert isinstance(check_file(kind, content, path, {}), str)
 
 
 @pytest.mark.parametrize("kind", MERGED_KINDS)
 def test_a_file_that_one_removes_and_the_other_changes_is_a_conflict(kind: str) -> None:
-    assert merge_hot(kind, b"1\n", None, b"2\n", "a.json", {}) == Conflict(
+    assert merge_file(kind, b"1\n", None, b"2\n", "a.json", {}) == Conflict(
         reason="the target removed a.json, and the candidate changed it"
     )
-    assert merge_hot(kind, b"1\n", b"2\n", None, "a.json", {}) == Conflict(
+    assert merge_file(kind, b"1\n", b"2\n", None, "a.json", {}) == Conflict(
         reason="the candidate removed a.json, and the target changed it"
     )
 
 
 def test_a_generated_file_is_to_be_written_anew() -> None:
-    assert merge_hot("generated", b"1", b"2", b"3", "x.lock", {}) == Regenerate(
+    assert merge_file("generated", b"1", b"2", b"3", "x.lock", {}) == Regenerate(
         path="x.lock", provisional=b"2"
     )
-    assert merge_hot("generated", b"1", b"1", b"3", "x.lock", {}) == Regenerate(
+    assert merge_file("generated", b"1", b"1", b"3", "x.lock", {}) == Regenerate(
         path="x.lock", provisional=b"3"
     )
-    assert merge_hot("generated", b"1", b"2", b"1", "x.lock", {}) == Regenerate(
+    assert merge_file("generated", b"1", b"2", b"1", "x.lock", {}) == Regenerate(
         path="x.lock", provisional=b"2"
     )
-    assert merge_hot("generated", b"1", b"1", None, "x.lock", {}) == Regenerate(
+    assert merge_file("generated", b"1", b"1", None, "x.lock", {}) == Regenerate(
         path="x.lock", provisional=None
     )
 
 
 def test_an_unknown_kind_is_named() -> None:
-    result = merge_hot("magic", b"1", b"2", b"3", "x", {})
+    result = merge_file("magic", b"1", b"2", b"3", "x", {})
     assert isinstance(result, Conflict)
     assert result.reason.startswith("'magic' is no kind of hot file; there are union, sorted-set")
-    assert validate_hot("magic", b"1", "x", {})
+    assert check_file("magic", b"1", "x", {})
 
 
 LINES = st.lists(st.sampled_from(["# A", "## B", "## C", "- x", "- y", "  z", "", "p", "q."]), max_size=10)
@@ -127,7 +127,7 @@ def test_a_union_holds_every_line_that_was_added(
             lines.insert(at, form.format(f"{name}{number}"))
         sides.append(lines)
     contents = ["\n".join(lines).encode() + b"\n" for lines in (base, *sides)]
-    result = merge_hot("union", contents[0], contents[1], contents[2], "LOG.md", {})
+    result = merge_file("union", contents[0], contents[1], contents[2], "LOG.md", {})
     if isinstance(result, Conflict):
         # A heading put in the midst of a section moves what is below it, and both sides may have done so.
         assert all("## " in str(added) for added in (ours, theirs))
@@ -140,15 +140,15 @@ def test_a_union_holds_every_line_that_was_added(
 
 def test_the_last_class_that_covers_a_path_counts() -> None:
     classes = [
-        HotClass(pattern="*", kind="union"),
-        HotClass(pattern="*.json", kind="keyed-map", options={"a": 1}),
-        HotClass(pattern="x", kind="counter"),
+        MergeRule(pattern="*", kind="union"),
+        MergeRule(pattern="*.json", kind="keyed-map", options={"a": 1}),
+        MergeRule(pattern="x", kind="counter"),
     ]
 
     def matches(pattern: str, path: str) -> bool:
         return pattern == "*" or path.endswith(pattern.lstrip("*"))
 
-    assert class_of("a.json", classes, matches) == classes[1]
-    assert class_of("a.md", classes, matches) == classes[0]
-    assert class_of("a.md", classes[1:], matches) is None
+    assert rule_for("a.json", classes, matches) == classes[1]
+    assert rule_for("a.md", classes, matches) == classes[0]
+    assert rule_for("a.md", classes[1:], matches) is None
     assert classes[0].options == {}

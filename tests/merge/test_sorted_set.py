@@ -8,7 +8,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from landlane.merge.merge_file import merge_hot, validate_hot
+from landlane.merge.merge_file import check_file, merge_file
 from landlane.merge.result import Conflict, Merged
 
 pytestmark = pytest.mark.unit
@@ -24,7 +24,7 @@ OWNERS = """\
 
 
 def merge(base: str | None, ours: str, theirs: str, **options: Any) -> str:
-    result = merge_hot(
+    result = merge_file(
         "sorted-set",
         None if base is None else base.encode(),
         ours.encode(),
@@ -38,7 +38,7 @@ def merge(base: str | None, ours: str, theirs: str, **options: Any) -> str:
 
 
 def conflict(base: str, ours: str, theirs: str, **options: Any) -> Conflict:
-    result = merge_hot("sorted-set", base.encode(), ours.encode(), theirs.encode(), "OWNERS", options)
+    result = merge_file("sorted-set", base.encode(), ours.encode(), theirs.encode(), "OWNERS", options)
     assert isinstance(result, Conflict), result
     return result
 
@@ -94,7 +94,7 @@ def test_a_file_sorted_with_regard_to_case_stays_so() -> None:
 
 def test_an_unsorted_file_keeps_its_order_and_says_so() -> None:
     base = b"zebra\napple\nmango\n"
-    result = merge_hot("sorted-set", base, b"zebra\nant\napple\nmango\n", base + b"kiwi\n", "x", {})
+    result = merge_file("sorted-set", base, b"zebra\nant\napple\nmango\n", base + b"kiwi\n", "x", {})
     assert isinstance(result, Merged)
     assert result.content == b"zebra\nant\napple\nmango\nkiwi\n"
     assert "not sorted" in result.notes[0]
@@ -138,12 +138,12 @@ def test_line_ends_are_those_of_the_target() -> None:
 
 
 def test_the_check_names_what_is_unsorted_or_stands_twice() -> None:
-    assert validate_hot("sorted-set", b"b\na\n", "x", {}) == "it is not sorted: 'a' stands after 'b'"
-    assert validate_hot("sorted-set", b"a\na\n", "x", {}) == "it has more than once: a"
-    assert not validate_hot("sorted-set", b"# z\n\na\nB\n", "x", {})
-    assert validate_hot("sorted-set", b"a\nB\n", "x", {"order": "sensitive"})
-    assert not validate_hot("sorted-set", b"b\na\n", "x", {"order": "none"})
-    assert "has to be one of" in validate_hot("sorted-set", b"b\na\n", "x", {"order": "up"})
+    assert check_file("sorted-set", b"b\na\n", "x", {}) == "it is not sorted: 'a' stands after 'b'"
+    assert check_file("sorted-set", b"a\na\n", "x", {}) == "it has more than once: a"
+    assert not check_file("sorted-set", b"# z\n\na\nB\n", "x", {})
+    assert check_file("sorted-set", b"a\nB\n", "x", {"order": "sensitive"})
+    assert not check_file("sorted-set", b"b\na\n", "x", {"order": "none"})
+    assert "has to be one of" in check_file("sorted-set", b"b\na\n", "x", {"order": "up"})
 
 
 NAMES = st.sets(st.text("abcABC", min_size=1, max_size=3), max_size=8)

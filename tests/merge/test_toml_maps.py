@@ -8,7 +8,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from landlane.merge.merge_file import merge_hot, validate_hot
+from landlane.merge.merge_file import check_file, merge_file
 from landlane.merge.result import Conflict, Merged
 
 pytestmark = pytest.mark.unit
@@ -44,7 +44,7 @@ deep = true
 
 
 def merge(base: str | None, ours: str, theirs: str) -> str:
-    result = merge_hot(
+    result = merge_file(
         "keyed-map",
         None if base is None else base.encode(),
         ours.encode(),
@@ -54,12 +54,12 @@ def merge(base: str | None, ours: str, theirs: str) -> str:
     )
     assert isinstance(result, Merged), result
     assert result.content is not None
-    assert not validate_hot("keyed-map", result.content, "pyproject.toml", {})
+    assert not check_file("keyed-map", result.content, "pyproject.toml", {})
     return result.content.decode()
 
 
 def conflict(base: str, ours: str, theirs: str) -> Conflict:
-    result = merge_hot("keyed-map", base.encode(), ours.encode(), theirs.encode(), "pyproject.toml", {})
+    result = merge_file("keyed-map", base.encode(), ours.encode(), theirs.encode(), "pyproject.toml", {})
     assert isinstance(result, Conflict), result
     return result
 
@@ -178,7 +178,7 @@ def test_two_ways_to_write_a_table_are_refused_rather_than_guessed() -> None:
 def test_what_is_no_toml_is_named_with_its_line() -> None:
     found = conflict("", "b = 1\n", "a = 1\na = 2\n")
     assert found.reason == "the candidate is not valid TOML: Cannot overwrite a value (at line 2, column 6)"
-    assert "line 1" in validate_hot("keyed-map", b"a = \n", "x.toml", {})
+    assert "line 1" in check_file("keyed-map", b"a = \n", "x.toml", {})
 
 
 def test_strings_of_all_kinds_are_passed_over() -> None:
@@ -194,7 +194,7 @@ def test_line_ends_are_those_of_the_target() -> None:
 
 def test_comments_without_a_place_are_noted() -> None:
     base = b"[a]\nx = 1\n"
-    result = merge_hot("keyed-map", base, base + b"y = 1\n", base + b"z = 1\n# last word\n", "x.toml", {})
+    result = merge_file("keyed-map", base, base + b"y = 1\n", base + b"z = 1\n# last word\n", "x.toml", {})
     assert isinstance(result, Merged)
     assert result.notes == ("not carried over from the candidate: # last word",)
 

@@ -8,7 +8,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from landlane.merge.merge_file import merge_hot, validate_hot
+from landlane.merge.merge_file import check_file, merge_file
 from landlane.merge.result import Conflict, Merged
 
 pytestmark = pytest.mark.unit
@@ -37,17 +37,17 @@ All notable changes are listed here.
 
 
 def merge(base: str | None, ours: str, theirs: str) -> str:
-    result = merge_hot(
+    result = merge_file(
         "union", None if base is None else base.encode(), ours.encode(), theirs.encode(), "CHANGELOG.md", {}
     )
     assert isinstance(result, Merged), result
     assert result.content is not None
-    assert not validate_hot("union", result.content, "CHANGELOG.md", {})
+    assert not check_file("union", result.content, "CHANGELOG.md", {})
     return result.content.decode()
 
 
 def conflict(base: str, ours: str, theirs: str) -> Conflict:
-    result = merge_hot("union", base.encode(), ours.encode(), theirs.encode(), "CHANGELOG.md", {})
+    result = merge_file("union", base.encode(), ours.encode(), theirs.encode(), "CHANGELOG.md", {})
     assert isinstance(result, Conflict), result
     return result
 
@@ -151,7 +151,7 @@ def test_a_deletion_holds_although_the_other_side_adds_beside_it() -> None:
 def test_a_removed_heading_stays_for_what_the_other_side_adds_to_it() -> None:
     base = "# Log\n\n## Next\n\n- a\n\n## 1.0\n\n- z\n"
     ours = base.replace("## Next", "## 1.1")
-    result = merge_hot(
+    result = merge_file(
         "union", base.encode(), ours.encode(), add(base, "- a\n", "- b").encode(), "LOG.md", {}
     )
     assert isinstance(result, Merged)
@@ -226,14 +226,14 @@ def test_both_may_add_the_file() -> None:
 
 def test_conflict_markers_that_somebody_left_are_refused() -> None:
     assert "conflict marker on line 1" in conflict("a\n", "<<<<<<< HEAD\na\n", "a\nb\n").reason
-    assert "conflict marker" in validate_hot("union", b"a\n>>>>>>> x\n", "LOG.md", {})
+    assert "conflict marker" in check_file("union", b"a\n>>>>>>> x\n", "LOG.md", {})
 
 
 def test_a_repeated_heading_is_refused_unless_the_base_has_it() -> None:
     text = b"# A\n\n## B\n\n## B\n"
-    assert "'# A > ## B' stands 2 times" in validate_hot("union", text, "LOG.md", {})
-    assert not validate_hot("union", text, "LOG.md", {"base": text})
-    assert not validate_hot("union", b"# A\n## B\n# C\n## B\n", "LOG.md", {})
+    assert "'# A > ## B' stands 2 times" in check_file("union", text, "LOG.md", {})
+    assert not check_file("union", text, "LOG.md", {"base": text})
+    assert not check_file("union", b"# A\n## B\n# C\n## B\n", "LOG.md", {})
 
 
 SECTIONS = (

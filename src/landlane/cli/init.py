@@ -53,7 +53,7 @@ def init(
 def _show(desk: Desk, plan: Plan, *, with_diffs: bool) -> None:
     for verb, path, why in plan.lines:
         desk.terminal.note(f"  {verb:<7} {path}  {why}")
-    for left in plan.changes.left:
+    for left in plan.changes.skipped:
         desk.terminal.note(f"  leave   {left.path}  {left.why}")
     if plan.is_undo:
         why = "the state stays: it holds the history of all sessions; remove it with"
@@ -76,7 +76,7 @@ def _unprotected(plan: Plan) -> list[str]:
 
 
 def _facts(plan: Plan) -> dict[str, Any]:
-    left = [{"path": one.path, "why": one.why} for one in plan.changes.left]
+    left = [{"path": one.path, "why": one.why} for one in plan.changes.skipped]
     bare = [name for name, _ in plan.unprotected]
     return {"clients": list(plan.clients), "left": left, "unprotected": bare}
 

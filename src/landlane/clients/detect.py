@@ -15,22 +15,22 @@ if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping
     from typing import Any
 
-    from landlane.clients.setup_model import Place
+    from landlane.clients.setup_model import ClientEnvironment
 
 MEND = "run `landlane init` again"
 
 
-def program(place: Place, name: str) -> str:
+def program(place: ClientEnvironment, name: str) -> str:
     """Where a program lies on the search path; empty when it is not there."""
     return shutil.which(name, path=place.search_path) or ""
 
 
-def is_there(place: Place, name: str, *paths: str) -> bool:
+def is_there(place: ClientEnvironment, name: str, *paths: str) -> bool:
     """Whether a client is on this machine: its program, or a folder or file that it makes."""
     return bool(program(place, name)) or any(os.path.exists(located(place, path)) for path in paths)
 
 
-def located(place: Place, path: str) -> str:
+def located(place: ClientEnvironment, path: str) -> str:
     """A path from the root of the checkout, or with `~/` from the home, in full."""
     return os.path.join(place.home, path[2:]) if path.startswith("~/") else os.path.join(place.root, path)
 

@@ -7,7 +7,7 @@ if TYPE_CHECKING:
     from collections.abc import Mapping
     from typing import Any
 
-    from landlane.protocol.hook_events import Event
+    from landlane.protocol.hook_events import HookEvent
 
 _EXIT = "exit code"
 _BEFORE = ("", "<exited with ", "exited with ", "process exited with ", "command exited with ")
@@ -16,7 +16,7 @@ _TELL_FAILURES = ("claude", "qwen")
 _DEEP = ("metadata", "returnDisplay", "llmContent", "textResultForLlm", "stdout", "output", "text", "error")
 
 
-def exit_code_of(event: Event, said: Mapping[str, Any]) -> int | None:
+def exit_code_of(event: HookEvent, said: Mapping[str, Any]) -> int | None:
     """How a shell command ended, as a client tells with its result; nothing where it does not."""
     if event.is_background:
         return None

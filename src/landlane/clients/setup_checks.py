@@ -7,7 +7,7 @@ import os
 
 from landlane.clients.detect import MEND, broken_command, load, missing_hooks, our_hooks
 from landlane.clients.hook_command import OURS, SECONDS, is_ours
-from landlane.clients.setup_model import Trouble
+from landlane.clients.setup_model import SetupProblem
 from landlane.errors import Malformed
 
 TYPE_CHECKING = False
@@ -16,7 +16,7 @@ if TYPE_CHECKING:
     from typing import Any
 
 
-def read_settings(path: str) -> tuple[dict[str, Any], list[Trouble]]:
+def read_settings(path: str) -> tuple[dict[str, Any], list[SetupProblem]]:
     """A settings file that may hold comments, and what is wrong with it. An absent one is empty."""
     try:
         return load(path), []
@@ -25,8 +25,8 @@ def read_settings(path: str) -> tuple[dict[str, Any], list[Trouble]]:
             with open(path, encoding="utf-8") as file:
                 found: Any = json.loads(without_comments(file.read()))
         except (OSError, ValueError):
-            return {}, [Trouble(what=problem.message, hint=problem.hint)]
-        return table(found), ([] if _is_a(dict, found) else [Trouble(what=problem.message, hint=MEND)])
+            return {}, [SetupProblem(what=problem.message, hint=problem.hint)]
+        return table(found), ([] if _is_a(dict, found) else [SetupProblem(what=problem.message, hint=MEND)])
 
 
 def without_comments(text: str) -> str:
@@ -87,7 +87,7 @@ def _is_a(kind: type, found: object) -> bool:
 
 def layout_troubles(
     title: str, path: str, guard: str, settings: Mapping[str, Any], wanted: Mapping[str, Any]
-) -> list[Trouble]:
+) -> list[SetupProblem]:
     """What is wrong with our hooks in a file of the layout that Claude, Gemini and Qwen share."""
     missing = missing_hooks(settings, wanted)
     commands = (str(hook["command"]) for _, _, hook in our_hooks(settings))
@@ -96,7 +96,7 @@ def layout_troubles(
 
 def flat_troubles(
     title: str, path: str, guard: str, settings: Mapping[str, Any], wanted: Mapping[str, Any]
-) -> list[Trouble]:
+) -> list[SetupProblem]:
     """What is wrong with our hooks in a file that lists them right below their events."""
     have, want = list(flat_hooks(settings)), list(flat_hooks(wanted))
     missing = {(event, at(hook, "matcher")) for event, hook, _ in want} - {
@@ -115,25 +115,27 @@ def flat_hooks(settings: Mapping[str, Any]) -> Iterator[tuple[str, dict[str, Any
                 yield event, table(hook), command
 
 
-def _missing(title: str, path: str, guard: str, events: Iterable[str]) -> list[Trouble]:
+def _missing(title: str, path: str, guard: str, events: Iterable[str]) -> list[SetupProblem]:
     return [
-        Trouble(what=f"{title} has no hook of ours for {event} in {path}", hint=MEND, is_open=event == guard)
+        SetupProblem(
+            what=f"{title} has no hook of ours for {event} in {path}", hint=MEND, is_open=event == guard
+        )
         for event in events
     ]
 
 
-def _gone(title: str, commands: Iterable[str]) -> list[Trouble]:
+def _gone(title: str, commands: Iterable[str]) -> list[SetupProblem]:
     """A guard's line refuses when its program is gone: the guard holds, but nothing can be edited."""
     parts = {broken_command(command) for command in commands if command != OURS} - {""}
     return [
-        Trouble(what=f"{title}'s hooks run {part}, which is not there", hint=MEND, is_open=False)
+        SetupProblem(what=f"{title}'s hooks run {part}, which is not there", hint=MEND, is_open=False)
         for part in sorted(parts)
     ]
 
 
-def late(title: str) -> Trouble:
+def late(title: str) -> SetupProblem:
     """For clients that take a hook's silence for a yes."""
-    return Trouble(
+    return SetupProblem(
         what=f"{title} lets an edit pass when a hook takes longer than {SECONDS} seconds",
         hint="nothing to do: our hooks give up and refuse before that, unless the machine stands still",
         is_open=False,
@@ -142,16 +144,16 @@ def late(title: str) -> Trouble:
 
 def switched_off(
     title: str, paths: Iterable[str], is_off: Callable[[Mapping[str, Any]], str]
-) -> list[Trouble]:
+) -> list[SetupProblem]:
     """Settings that switch hooks off; `is_off` names the key that does."""
-    found: list[Trouble] = []
+    found: list[SetupProblem] = []
     for path in paths:
         settings, problems = read_settings(path)
-        found += [Trouble(what=problem.what, hint=problem.hint, is_open=False) for problem in problems]
+        found += [SetupProblem(what=problem.what, hint=problem.hint, is_open=False) for problem in problems]
         key = is_off(settings)
         if key:
             found.append(
-                Trouble(what=f"{title}'s hooks are switched off", hint=f"take `{key}` out of {path}")
+                SetupProblem(what=f"{title}'s hooks are switched off", hint=f"take `{key}` out of {path}")
             )
     return found
 

@@ -17,7 +17,7 @@ TOML = "toml"  # a marked block with a table of a TOML file
 
 
 @value
-class Place:
+class ClientEnvironment:
     """Where a client would run: a checkout, its user's home, and where programs are found."""
 
     root: str
@@ -27,7 +27,7 @@ class Place:
 
 
 @value
-class Wanted:
+class ClientFile:
     """A file that a client reads, and what must be in it.
 
     `path` counts from the root of the checkout; one that begins with `~/` from the home. For JSON, `content`
@@ -41,7 +41,7 @@ class Wanted:
 
 
 @value
-class Trouble:
+class SetupProblem:
     """Why a client's guard does not hold, or not fully, and how to fix it."""
 
     what: str

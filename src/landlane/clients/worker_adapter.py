@@ -33,7 +33,7 @@ _LONGEST_SHOWN = 160
 
 
 @value
-class Event:
+class OutputEvent:
     """One thing that a client told."""
 
     kind: str
@@ -47,7 +47,7 @@ class Event:
 
 
 @value
-class Wish:
+class StartOptions:
     """How a client is to be started. `extra` are the words of whoever starts it, and go before ours."""
 
     prompt: str = ""  # only where it is an argument
@@ -62,17 +62,17 @@ _NO_VARIABLES: Mapping[str, str] = {}
 
 
 @value
-class Adapter:
+class WorkerAdapter:
     """One client as a worker."""
 
     name: str
     title: str
-    words: Callable[[Wish], list[str]]  # behind the program's name
-    read: Callable[[str], list[Event]]  # a line of its output
+    words: Callable[[StartOptions], list[str]]  # behind the program's name
+    read: Callable[[str], list[OutputEvent]]  # a line of its output
     facts: str  # how it hears of facts while it works
     sign_in: str  # what its user does so that it knows its account
     prompt_by: str = BY_STDIN
-    read_trouble: Callable[[str], list[Event]] | None = None  # a line of its errors
+    read_trouble: Callable[[str], list[OutputEvent]] | None = None  # a line of its errors
     environment: Mapping[str, str] = _NO_VARIABLES  # type: ignore[assignment]  # what the user has set goes before it
     leavings: tuple[str, ...] = ()  # files of its own that it leaves in the checkout, as patterns of git
     tells_calls: bool = True  # it tells when a tool begins, and not only when it is through

@@ -9,7 +9,7 @@ from landlane.clients.worker_adapter import (
     RETRY,
     SPENT,
     TEXT,
-    Event,
+    OutputEvent,
     amount,
     as_list,
     as_object,
@@ -28,50 +28,50 @@ if TYPE_CHECKING:
 _REFUSAL = "refusal"
 
 
-def read_messages(line: str) -> list[Event]:
+def read_messages(line: str) -> list[OutputEvent]:
     """What a line tells."""
     found = read_object(line)
     reader = _READERS.get(as_text(found.get("type")))
     return reader(found) if reader else []
 
 
-def _assistant(found: dict[str, Any]) -> list[Event]:
+def _assistant(found: dict[str, Any]) -> list[OutputEvent]:
     message = as_object(found.get("message"))
     parts = [as_object(part) for part in as_list(message.get("content"))]
     text = "".join(as_text(part.get("text")) for part in parts if part.get("type") == "text")
     if found.get("is_api_error_message"):
         status, word = count(found.get("api_error_status")) or 0, as_text(found.get("error"))
-        return [Event(kind=ERROR, text=text, status=status, word=word)]
-    events: list[Event] = []
+        return [OutputEvent(kind=ERROR, text=text, status=status, word=word)]
+    events: list[OutputEvent] = []
     if text and not found.get("parent_tool_use_id"):  # what a subagent says is for its parent
-        events.append(Event(kind=TEXT, text=text))
+        events.append(OutputEvent(kind=TEXT, text=text))
     for part in parts:
         if part.get("type") == "tool_use":
             shown = shown_call(as_text(part.get("name")), part.get("input"))
-            events.append(Event(kind=CALL, call=as_text(part.get("id")), text=shown))
+            events.append(OutputEvent(kind=CALL, call=as_text(part.get("id")), text=shown))
     usage = as_object(message.get("usage"))
     # Of an answer in several parts each tells the same: it is known by its id, and counted once.
     spent = Usage(input_tokens=_read_tokens(usage), output_tokens=count(usage.get("output_tokens")))
     key = as_text(message.get("id"))
-    return [*events, Event(kind=SPENT, key=key, usage=spent)] if key and usage else events
+    return [*events, OutputEvent(kind=SPENT, key=key, usage=spent)] if key and usage else events
 
 
-def _user(found: dict[str, Any]) -> list[Event]:
+def _user(found: dict[str, Any]) -> list[OutputEvent]:
     parts = [as_object(part) for part in as_list(as_object(found.get("message")).get("content"))]
     ended = [as_text(part.get("tool_use_id")) for part in parts if part.get("type") == "tool_result"]
-    return [Event(kind=CALL_ENDED, call=call) for call in ended]
+    return [OutputEvent(kind=CALL_ENDED, call=call) for call in ended]
 
 
-def _system(found: dict[str, Any]) -> list[Event]:
+def _system(found: dict[str, Any]) -> list[OutputEvent]:
     if found.get("subtype") != "api_retry":
         return []
     status, word = count(found.get("error_status")) or 0, as_text(found.get("error"))
     text = f"the provider answered {status or word or 'nothing'}; trying again"
-    return [Event(kind=RETRY, text=text, status=status, word=word)]
+    return [OutputEvent(kind=RETRY, text=text, status=status, word=word)]
 
 
-def _result(found: dict[str, Any]) -> list[Event]:
-    events = [Event(kind=SPENT, usage=_whole(found))]
+def _result(found: dict[str, Any]) -> list[OutputEvent]:
+    events = [OutputEvent(kind=SPENT, usage=_whole(found))]
     reason = as_text(found.get("stop_reason"))
     if found.get("is_error") or as_text(found.get("subtype")).startswith("error") or reason == _REFUSAL:
         told = as_object(found.get("error")).get("message")
@@ -80,7 +80,7 @@ def _result(found: dict[str, Any]) -> list[Event]:
         word = as_text(found.get("subtype")).removeprefix("success")
         status = count(found.get("api_error_status")) or 0
         word = _REFUSAL if reason == _REFUSAL else word
-        events.append(Event(kind=ERROR, text=text, status=status, word=word))
+        events.append(OutputEvent(kind=ERROR, text=text, status=status, word=word))
     return events
 
 

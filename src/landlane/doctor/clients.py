@@ -6,12 +6,12 @@ import os
 
 from landlane.clients.detect import broken_command
 from landlane.clients.registry import NAMES, setup_of
-from landlane.clients.setup_model import Trouble
+from landlane.clients.setup_model import SetupProblem
 from landlane.doctor.finding import Finding
 from landlane.doctor.try_client_hooks import command_for, commands_in, held_path, stranger
 from landlane.errors import LandlaneError
 from landlane.managed_files.apply import what_is_unread
-from landlane.managed_files.client_files import client_wishes, place_of
+from landlane.managed_files.client_files import client_environment, client_requests
 from landlane.managed_files.formats import has_all
 from landlane.managed_files.manifest import load_record
 from landlane.managed_files.user_files import read_bytes
@@ -23,7 +23,7 @@ TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Callable
 
-    from landlane.clients.setup_model import Place
+    from landlane.clients.setup_model import ClientEnvironment
     from landlane.context import Context
     from landlane.doctor.try_client_hooks import Stranger, Trial
     from landlane.git.discovery import Checkout
@@ -47,12 +47,12 @@ class _Client:
     version: str
     commands: tuple[str, ...]
     outdated: tuple[str, ...]
-    troubles: tuple[Trouble, ...]
+    troubles: tuple[SetupProblem, ...]
     is_set_up: bool
     is_silent: bool = False  # its program is there, but does not say which release it is
 
     @property
-    def open_troubles(self) -> list[Trouble]:
+    def open_troubles(self) -> list[SetupProblem]:
         """What leaves everything unguarded."""
         return [one for one in self.troubles if one.is_open]
 
@@ -64,7 +64,7 @@ class _Client:
 
 def look_at_clients(context: Context, checkout: Checkout) -> Rows:
     """One row for each way of each client that is set up here or in use; one in all when there is none."""
-    place = place_of(checkout.root)
+    place = client_environment(checkout.root)
     recorded = load_record(checkout.state_folder).clients
     used = [name for name in NAMES if name not in recorded and setup_of(name).is_used(place)]
     clients = [_look(name, place, is_set_up=True) for name in recorded]
@@ -74,20 +74,22 @@ def look_at_clients(context: Context, checkout: Checkout) -> Rows:
     return rows + _not_set_up([one for one in found if not one.commands], has_any=bool(clients))
 
 
-def _look(name: str, place: Place, *, is_set_up: bool) -> _Client:
+def _look(name: str, place: ClientEnvironment, *, is_set_up: bool) -> _Client:
     setup = setup_of(name)
     asked: dict[str, str] = {}
     run = _asking_once(runner_at(place.root), asked)
     version = setup.version(place, run)
     commands: list[str] = []
     outdated: list[str] = []
-    unread: list[Trouble] = []
-    for wish in client_wishes([name], place):
+    unread: list[SetupProblem] = []
+    for wish in client_requests([name], place):
         there = _content(wish.path)
         commands += commands_in((there or b"").decode("utf-8", "replace"))
         problem = what_is_unread(wish, there)
         if problem:
-            unread.append(Trouble(what=f"{os.path.relpath(wish.path, place.root)}: {problem}", hint=_MEND))
+            unread.append(
+                SetupProblem(what=f"{os.path.relpath(wish.path, place.root)}: {problem}", hint=_MEND)
+            )
         if not has_all(wish.form, wish.content, there):
             outdated.append(os.path.relpath(wish.path, place.root))
     is_silent = bool(asked) and not version
@@ -117,9 +119,9 @@ def _asking_once(run: Callable[[list[str]], str], asked: dict[str, str]) -> Call
     return run_once
 
 
-def _silent(title: str, program: str) -> Trouble:
+def _silent(title: str, program: str) -> SetupProblem:
     what = f"{title} did not answer --version: nobody knows what this release does when a hook fails"
-    return Trouble(what=what, hint=f"find out what `{program} --version` says", is_open=False)
+    return SetupProblem(what=what, hint=f"find out what `{program} --version` says", is_open=False)
 
 
 def _content(path: str) -> bytes | None:
@@ -171,7 +173,7 @@ def _front(client: _Client) -> Finding:
 def _trials(context: Context, client: _Client, one: Stranger, *, is_shared: bool) -> Rows:
     if not client.commands or client.open_troubles:
         missing = f"there is no hook of ours in {', '.join(client.outdated) or 'its settings'}"
-        worst = [*client.open_troubles, Trouble(what=missing, hint=_MEND)][0]
+        worst = [*client.open_troubles, SetupProblem(what=missing, hint=_MEND)][0]
         rows = [(name, _unenforced(client, worst.what, worst.hint)) for name in _WAYS]
         return [*rows, ("fails closed", _fails_closed(client, one))] if client.commands else rows
     guard = _command(client, one.guard_word)

@@ -24,7 +24,7 @@ from landlane.doctor.finding import Finding
 from landlane.git.hook_pass import hooks_folder
 from landlane.git.hooks.former_hooks import own_hooks
 from landlane.git.run import run_git
-from landlane.managed_files.client_files import place_of
+from landlane.managed_files.client_files import client_environment
 from landlane.managed_files.json_comments import NotJson
 from landlane.managed_files.json_entries import MISSING, values_of
 from landlane.merge.value_tree import is_list, is_table
@@ -35,7 +35,7 @@ if TYPE_CHECKING:
     from collections.abc import Iterator
     from typing import Any
 
-    from landlane.clients.setup_model import Place
+    from landlane.clients.setup_model import ClientEnvironment
     from landlane.git.discovery import Checkout
 
 
@@ -56,7 +56,7 @@ class Hook:
 
 def look_at_hook_programs(checkout: Checkout) -> Finding:
     """Name the hooks whose program is missing, with their file and what to do."""
-    place = place_of(checkout.root)
+    place = client_environment(checkout.root)
     hooks = [*client_hooks(place), *git_hooks(checkout)]
     missing: dict[tuple[str, str], list[Hook]] = {}
     for hook in hooks:
@@ -72,7 +72,7 @@ def look_at_hook_programs(checkout: Checkout) -> Finding:
     return Finding(is_ok=False, is_enforced=False, found="; ".join(told[:_MOST_SHOWN]) + more, hint=hint)
 
 
-def _told(file: str, program: str, hooks: list[Hook], place: Place) -> str:
+def _told(file: str, program: str, hooks: list[Hook], place: ClientEnvironment) -> str:
     command = hooks[0].command
     if len(command) > _MOST_COMMAND:
         command = command[:_MOST_COMMAND] + "…"
@@ -82,7 +82,7 @@ def _told(file: str, program: str, hooks: list[Hook], place: Place) -> str:
     return f"{which} {program}, which {why}: `{command}`"
 
 
-def is_missing(program: str, place: Place) -> bool:
+def is_missing(program: str, place: ClientEnvironment) -> bool:
     """Return whether a program is certainly not there: a full path, or a name to look up on PATH."""
     if program.startswith("~/"):
         program = os.path.join(place.home, program[2:])
@@ -102,7 +102,7 @@ def is_missing(program: str, place: Place) -> bool:
 # ------------------------------------------------------------------------------------------- clients
 
 
-def client_hooks(place: Place) -> Iterator[Hook]:
+def client_hooks(place: ClientEnvironment) -> Iterator[Hook]:
     """Yield the hooks in the settings of all clients that Landlane supports."""
     for file in dict.fromkeys(path for name in NAMES for path in setup_of(name).hook_files(place)):
         text = _text_of(file)

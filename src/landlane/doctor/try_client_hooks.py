@@ -26,7 +26,7 @@ from landlane.merge.value_tree import is_list, is_table
 from landlane.patterns.pattern import parse
 from landlane.processes.child import Child
 from landlane.protocol import hook_events as hooking
-from landlane.protocol.hook_events import Event
+from landlane.protocol.hook_events import HookEvent
 from landlane.sessions.join import join, leave
 from landlane.values import replace, value
 from landlane.workspaces.unauthorized_writes import CLEARED, end_breach, list_breaches
@@ -122,7 +122,7 @@ class Stranger:
     def end(self) -> None:
         """End every session that began with this one."""
         for session in self._known:
-            event = Event(client=self.client, kind=hooking.END, session=session, cwd=self._root)
+            event = HookEvent(client=self.client, kind=hooking.END, session=session, cwd=self._root)
             try:
                 handle(self._context, _no_site, event, {})
             except LandlaneError:
@@ -146,7 +146,7 @@ class Stranger:
 
     def _after(self, canary: Canary) -> Canary | None:
         """The call that follows a shell call, if this client makes one that we know."""
-        before: Event = self._adapter.read(canary.word, canary.payload, canary.environment)
+        before: HookEvent = self._adapter.read(canary.word, canary.payload, canary.environment)
         for word in _AFTER_WORDS:
             payload: dict[str, Any] = {**canary.payload, "tool_response": {}}
             if "hook_event_name" in payload:
@@ -154,7 +154,7 @@ class Stranger:
                     "before", "after"
                 )
             try:
-                event: Event = self._adapter.read(word, payload, canary.environment)
+                event: HookEvent = self._adapter.read(word, payload, canary.environment)
             except LandlaneError:
                 continue
             if event.kind == hooking.AFTER and event.tool == before.tool:
@@ -171,7 +171,7 @@ class Stranger:
     def _run(self, command: str, canary: Canary) -> Ended:
         import json
 
-        event: Event = self._adapter.read(canary.word, canary.payload, canary.environment)
+        event: HookEvent = self._adapter.read(canary.word, canary.payload, canary.environment)
         self._known.add(event.session)
         return self._start(command, json.dumps(canary.payload).encode(), canary.environment)
 

@@ -12,7 +12,7 @@ from landlane.errors import LandlaneError, Malformed, RepositoryError
 from landlane.git.discovery import find_checkout
 from landlane.hook_entry.open_repository import open_usual
 from landlane.hooks.edit import real_path
-from landlane.protocol.hook_events import AFTER, DENY, NOTHING, SHELL, Spoken, deny, is_guarded
+from landlane.protocol.hook_events import AFTER, DENY, NOTHING, SHELL, HookOutput, deny, is_guarded
 from landlane.settings.model import FILE_NAME
 from landlane.values import replace
 
@@ -22,7 +22,7 @@ if TYPE_CHECKING:
     from typing import Any
 
     from landlane.app.open import House
-    from landlane.protocol.hook_events import Answer, Event
+    from landlane.protocol.hook_events import HookAnswer, HookEvent
 
 
 _LARGEST = 64 * 1024 * 1024
@@ -39,7 +39,7 @@ def answer(
     environment: Mapping[str, str],
     *,
     open_at: Callable[[str], House] | None = None,
-) -> Spoken:
+) -> HookOutput:
     """Answer one call of a hook. `open_at` opens the repository of a folder, if not in the usual way."""
     if client == "git":
         from landlane.hook_entry.git_full_path import answer_for_guest
@@ -48,10 +48,10 @@ def answer(
     try:
         adapter = _adapter(client)
     except LandlaneError as error:
-        return Spoken(exit_code=2, stderr=f"{error.message}; {error.hint}")
+        return HookOutput(exit_code=2, stderr=f"{error.message}; {error.hint}")
     try:
         document = _document(payload)
-        event: Event = adapter.read(word, document, environment)
+        event: HookEvent = adapter.read(word, document, environment)
         if event.kind == AFTER and event.tool == SHELL:
             from landlane.clients.exit_code import exit_code_of
 
@@ -84,7 +84,7 @@ def _document(payload: bytes) -> dict[str, Any]:
     return found  # pyright: ignore[reportUnknownVariableType]
 
 
-def _judge(event: Event, environment: Mapping[str, str], open_at: Callable[[str], House]) -> Answer:
+def _judge(event: HookEvent, environment: Mapping[str, str], open_at: Callable[[str], House]) -> HookAnswer:
     try:
         # In no repository there is nothing to guard.
         answers = [_ask(open_at(folder), event, environment) for folder in _folders(event, environment)]
@@ -94,7 +94,7 @@ def _judge(event: Event, environment: Mapping[str, str], open_at: Callable[[str]
     return next(iter(refused + [answer for answer in answers if answer.text] + answers), NOTHING)
 
 
-def _ask(house: House, event: Event, environment: Mapping[str, str]) -> Answer:
+def _ask(house: House, event: HookEvent, environment: Mapping[str, str]) -> HookAnswer:
     from landlane.hooks.dispatch import handle
 
     try:
@@ -103,7 +103,7 @@ def _ask(house: House, event: Event, environment: Mapping[str, str]) -> Answer:
         _settle(house)
 
 
-def _folders(event: Event, environment: Mapping[str, str]) -> list[str]:
+def _folders(event: HookEvent, environment: Mapping[str, str]) -> list[str]:
     """Where the repositories lie that an event concerns: those of its files, else the one it stands in."""
     stand = _standpoint(event, environment)
     home = find_checkout(stand).state_folder if stand else ""
@@ -119,7 +119,7 @@ def _folders(event: Event, environment: Mapping[str, str]) -> list[str]:
     return list(found.values()) or ([stand] if stand else [])
 
 
-def _standpoint(event: Event, environment: Mapping[str, str]) -> str:
+def _standpoint(event: HookEvent, environment: Mapping[str, str]) -> str:
     """The folder that the tool stands in, or else the client's project; empty when both are in no repository.
 
     In a repository that Landlane does not know, say a submodule, it is the one around it that it does.

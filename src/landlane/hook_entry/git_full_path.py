@@ -21,7 +21,7 @@ if TYPE_CHECKING:
     from landlane.app.open import House
     from landlane.context import Site
     from landlane.hooks.commit_push import Caller
-    from landlane.protocol.hook_events import Spoken
+    from landlane.protocol.hook_events import HookOutput
 
 
 _COMMIT, _PUSH, _MOVE = "pre-commit", "pre-push", "reference-transaction"
@@ -353,9 +353,9 @@ def _with_root(here: Checkout, asked: Asked) -> bytes:
 
 def answer_for_guest(
     hook: str, payload: bytes, environment: Mapping[str, str], open_at: Callable[[str], House]
-) -> Spoken:
+) -> HookOutput:
     """Judge for a caller in a sandbox, as the resident does: what its git says is believed of its clone."""
-    from landlane.protocol.hook_events import Spoken
+    from landlane.protocol.hook_events import HookOutput
 
     try:
         root, _, rest = payload.partition(b"\0")
@@ -365,4 +365,4 @@ def answer_for_guest(
         code, said = _judge(house, here, _unpacked(hook, rest), told)
     except LandlaneError as error:
         code, said = 1, _refused(hook, error)
-    return Spoken(exit_code=code, stderr=said)
+    return HookOutput(exit_code=code, stderr=said)

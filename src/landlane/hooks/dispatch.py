@@ -7,7 +7,7 @@ from landlane.hooks.edit import check_edit, note_edit, note_named
 from landlane.hooks.event_session import caller_of, known_caller, was_given
 from landlane.hooks.shell.late_effects import hold_for, settle_child, settle_earlier
 from landlane.protocol import hook_events as hooking
-from landlane.protocol.hook_events import HOLD, NOTHING, Answer, deny, is_own_tool, tell
+from landlane.protocol.hook_events import HOLD, NOTHING, HookAnswer, deny, inform, is_own_tool
 from landlane.sessions.client_sessions import children_of, end_child
 from landlane.sessions.file_versions import forget
 from landlane.sessions.join import leave
@@ -19,7 +19,7 @@ if TYPE_CHECKING:
 
     from landlane.context import Context, Site
     from landlane.hooks.event_session import CallerOfHook
-    from landlane.protocol.hook_events import Event
+    from landlane.protocol.hook_events import HookEvent
     from landlane.sessions.model import Session
 
 
@@ -29,8 +29,8 @@ _LATE = "From here on Landlane watches over what you change in this repository."
 
 
 def handle(
-    context: Context, find_site: Callable[[], Site], event: Event, environment: Mapping[str, str]
-) -> Answer:
+    context: Context, find_site: Callable[[], Site], event: HookEvent, environment: Mapping[str, str]
+) -> HookAnswer:
     """Answer one event. `find_site` opens what needs git; where there is none, edits alone are judged.
 
     Raises:
@@ -45,8 +45,8 @@ def handle(
 
 
 def _handle(
-    context: Context, find_site: Callable[[], Site], event: Event, environment: Mapping[str, str]
-) -> Answer:
+    context: Context, find_site: Callable[[], Site], event: HookEvent, environment: Mapping[str, str]
+) -> HookAnswer:
     if event.kind == hooking.END:
         return _end(context, event, environment)
     if event.kind == hooking.CHILD_STOP:
@@ -68,10 +68,12 @@ def _handle(
     if event.kind in (hooking.PROMPT, hooking.AFTER):
         texts += [text for text in (_brief_once(find_site, caller, event),) if text]
         texts += _messages(find_site, caller.session)
-    return tell(_BETWEEN.join(texts))
+    return inform(_BETWEEN.join(texts))
 
 
-def _before(context: Context, find_site: Callable[[], Site], session: Session, event: Event) -> Answer:
+def _before(
+    context: Context, find_site: Callable[[], Site], session: Session, event: HookEvent
+) -> HookAnswer:
     if event.tool == hooking.EDIT:
         return check_edit(context, session, event)
     if event.tool == hooking.READ:
@@ -92,16 +94,20 @@ def _before(context: Context, find_site: Callable[[], Site], session: Session, e
     return NOTHING
 
 
-def _start(context: Context, find_site: Callable[[], Site], caller: CallerOfHook, event: Event) -> Answer:
+def _start(
+    context: Context, find_site: Callable[[], Site], caller: CallerOfHook, event: HookEvent
+) -> HookAnswer:
     from landlane.hooks.briefing.compose import brief
 
     site = find_site()
     if not _note_briefed(site.context, caller.session) and event.source not in _AGAIN:
         return NOTHING  # a client that calls several hooks at once told it with another
-    return tell(brief(site, caller.session, event))
+    return inform(brief(site, caller.session, event))
 
 
-def _after(context: Context, find_site: Callable[[], Site], caller: CallerOfHook, event: Event) -> Answer:
+def _after(
+    context: Context, find_site: Callable[[], Site], caller: CallerOfHook, event: HookEvent
+) -> HookAnswer:
     if event.tool == hooking.EDIT:
         if not event.source:  # an edit that failed has shown nobody what the file holds
             note_edit(context, caller.session, event)
@@ -114,7 +120,7 @@ def _after(context: Context, find_site: Callable[[], Site], caller: CallerOfHook
     return NOTHING
 
 
-def _brief_once(find_site: Callable[[], Site], caller: CallerOfHook, event: Event) -> str:
+def _brief_once(find_site: Callable[[], Site], caller: CallerOfHook, event: HookEvent) -> str:
     """The briefing, for a session that has not had it: its client tells of no start, or began earlier."""
     from landlane.hooks.briefing.compose import brief
 
@@ -129,7 +135,9 @@ def _note_briefed(context: Context, session: Session) -> bool:
     return bool(take_untold(context, session.id, f"briefing-{session.id}", ["told"]))
 
 
-def _stop(context: Context, find_site: Callable[[], Site], caller: CallerOfHook, event: Event) -> Answer:
+def _stop(
+    context: Context, find_site: Callable[[], Site], caller: CallerOfHook, event: HookEvent
+) -> HookAnswer:
     """At the end of a turn: point out what is left, once. Holding again and again would never end."""
     if event.is_again or event.is_background or not context.settings.hooks_end_reminder:
         return NOTHING
@@ -137,11 +145,11 @@ def _stop(context: Context, find_site: Callable[[], Site], caller: CallerOfHook,
 
     text = leftovers(find_site(), caller.session)
     if text and should_point_out(context, caller.session, text):
-        return Answer(verdict=HOLD, text=text)
+        return HookAnswer(verdict=HOLD, text=text)
     return NOTHING
 
 
-_AT: dict[str, Callable[[Context, Callable[[], Site], CallerOfHook, Event], Answer]] = {
+_AT: dict[str, Callable[[Context, Callable[[], Site], CallerOfHook, HookEvent], HookAnswer]] = {
     hooking.START: _start,
     hooking.CHILD_START: _start,
     hooking.AFTER: _after,
@@ -155,7 +163,7 @@ def _messages(find_site: Callable[[], Site], session: Session) -> list[str]:
     return due_messages(find_site(), session)
 
 
-def _end(context: Context, event: Event, environment: Mapping[str, str]) -> Answer:
+def _end(context: Context, event: HookEvent, environment: Mapping[str, str]) -> HookAnswer:
     """The client ends: so do its subagents, and then the session itself, unless its starter gave it one."""
     session = known_caller(context, event)
     if session is None:
@@ -177,7 +185,7 @@ def _end(context: Context, event: Event, environment: Mapping[str, str]) -> Answ
     return NOTHING
 
 
-def _end_child(context: Context, find_site: Callable[[], Site], event: Event) -> Answer:
+def _end_child(context: Context, find_site: Callable[[], Site], event: HookEvent) -> HookAnswer:
     child = known_caller(context, event) if event.agent else None
     if child is None:
         return NOTHING
@@ -188,18 +196,18 @@ def _end_child(context: Context, find_site: Callable[[], Site], event: Event) ->
     return NOTHING
 
 
-def _judge_settings(find_site: Callable[[], Site], event: Event) -> Answer:
+def _judge_settings(find_site: Callable[[], Site], event: HookEvent) -> HookAnswer:
     """Refuse settings under which the client would not ask us any more."""
     import os
 
     from landlane.clients.registry import setup_of
-    from landlane.clients.setup_model import Place
+    from landlane.clients.setup_model import ClientEnvironment
 
     try:
         root = find_site().here.root
     except LandlaneError:
         return NOTHING
-    place = Place(
+    place = ClientEnvironment(
         root=root,
         home=os.path.expanduser("~"),
         search_path=os.environ.get("PATH", ""),

@@ -14,7 +14,7 @@ from landlane.errors import PatternError, RepositoryError
 from landlane.files import GONE, look_at
 from landlane.git.discovery import find_checkout
 from landlane.patterns.pattern import covers_branch
-from landlane.protocol.hook_events import NOTHING, STRICT, WATCH, deny, tell
+from landlane.protocol.hook_events import NOTHING, STRICT, WATCH, deny, inform
 from landlane.rules.violations import CLAIM_FIRST, STAY_IN_ROLE, record_violation
 from landlane.sessions.file_versions import all_seen, last_seen, remember
 from landlane.values import replace, value
@@ -26,7 +26,7 @@ if TYPE_CHECKING:
     from landlane.claims.refusal_model import Refusal
     from landlane.context import Context
     from landlane.patterns.pattern import Pattern
-    from landlane.protocol.hook_events import Answer, Event
+    from landlane.protocol.hook_events import HookAnswer, HookEvent
     from landlane.sessions.model import Session
     from landlane.store.interface import Reading
 
@@ -50,7 +50,7 @@ class Target:
         return self.pattern.text
 
 
-def check_edit(context: Context, session: Session, event: Event) -> Answer:
+def check_edit(context: Context, session: Session, event: HookEvent) -> HookAnswer:
     """Whether an edit may go ahead; with the policy `auto` what is free is taken for the session."""
     targets, forbidden = _targets(context, event)
     targets = [target for target in targets if not in_own_scratch(context, session, target.path)]
@@ -65,20 +65,20 @@ def check_edit(context: Context, session: Session, event: Event) -> Answer:
     rule = STAY_IN_ROLE if problem == outside else CLAIM_FIRST
     record_violation(context, session, rule=rule, guard=_GUARD, what=problem.partition("\n")[0], paths=paths)
     if context.settings.hooks_policy == WATCH:
-        return tell(
+        return inform(
             "Landlane let this edit pass, because its policy here is only to watch. Anywhere else it would "
             f"say: {problem}"
         )
     return deny(problem)
 
 
-def note_edit(context: Context, session: Session, event: Event) -> None:
+def note_edit(context: Context, session: Session, event: HookEvent) -> None:
     """After an edit or a read: this is what the session has seen."""
     targets, _ = _targets(context, event)
     remember(context, session.id, {target.path: look_at(target.path) for target in targets})
 
 
-def note_named(context: Context, session: Session, event: Event) -> None:
+def note_named(context: Context, session: Session, event: HookEvent) -> None:
     """Before a shell call: a file that it names is read with it, as far as we can tell.
 
     Some clients have no other way to read, and must be able to do what `_outdated` asks for.
@@ -92,7 +92,7 @@ def note_named(context: Context, session: Session, event: Event) -> None:
     remember(context, session.id, unknown)
 
 
-def _named_files(context: Context, event: Event) -> list[str]:
+def _named_files(context: Context, event: HookEvent) -> list[str]:
     """The files of this repository that stand in a line of shell, in whichever folder it goes to."""
     from landlane.hooks.shell_syntax.command_line import read_line
 
@@ -107,7 +107,7 @@ def _named_files(context: Context, event: Event) -> list[str]:
     return found
 
 
-def real_path(event: Event, path: str) -> str:
+def real_path(event: HookEvent, path: str) -> str:
     """Where a path of a tool's input really leads."""
     home = os.path.join(event.cwd, "~")  # some clients know what it stands for; few folders are called so
     if path.startswith(f"{home}/") and not os.path.isdir(home):
@@ -115,7 +115,7 @@ def real_path(event: Event, path: str) -> str:
     return os.path.realpath(os.path.join(event.cwd, os.path.expanduser(path)))
 
 
-def _targets(context: Context, event: Event) -> tuple[list[Target], str]:
+def _targets(context: Context, event: HookEvent) -> tuple[list[Target], str]:
     """The files of this repository that an event names, and why one of them is nobody's to edit."""
     targets: dict[str, Target] = {}
     for path in event.paths:

@@ -20,7 +20,7 @@ if TYPE_CHECKING:
 
     from landlane.context import Context
     from landlane.platform.process_identity import Process
-    from landlane.protocol.hook_events import Event
+    from landlane.protocol.hook_events import HookEvent
     from landlane.sessions.client_sessions import Bound
     from landlane.sessions.model import Session
 
@@ -39,7 +39,7 @@ class CallerOfHook:
     is_new: bool
 
 
-def caller_of(context: Context, event: Event, environment: Mapping[str, str]) -> CallerOfHook:
+def caller_of(context: Context, event: HookEvent, environment: Mapping[str, str]) -> CallerOfHook:
     """The session that an event belongs to; a subagent's own where the client tells it apart.
 
     Raises:
@@ -57,7 +57,7 @@ def caller_of(context: Context, event: Event, environment: Mapping[str, str]) ->
     return CallerOfHook(session=child.session, main=main.session, is_new=child.is_new)
 
 
-def known_caller(context: Context, event: Event) -> Session | None:
+def known_caller(context: Context, event: HookEvent) -> Session | None:
     """The live session that an event belongs to, if there is one; nothing is begun."""
     name = ClientName(client=event.client, session=event.session, agent=event.agent)
     bound = _proven(context, find_bound(context, name))
@@ -70,12 +70,12 @@ def was_given(session: Session, environment: Mapping[str, str]) -> bool:
     return bool(shown) and parse_credentials(shown).session == session.id
 
 
-def _may_type(event: Event) -> bool:
+def _may_type(event: HookEvent) -> bool:
     """Whether commands may follow that are attributed by the process they come from."""
     return event.kind in (START, PROMPT) or (event.kind == BEFORE and event.tool == SHELL)
 
 
-def _main(context: Context, event: Event, environment: Mapping[str, str]) -> Bound:
+def _main(context: Context, event: HookEvent, environment: Mapping[str, str]) -> Bound:
     name = ClientName(client=event.client, session=event.session)
     known = _proven(context, find_bound(context, name))
     if known is not None:
@@ -110,7 +110,7 @@ def _begin(context: Context, name: ClientName, chosen: str, process: Process | N
     return bound
 
 
-def _process(context: Context, event: Event, environment: Mapping[str, str]) -> Process | None:
+def _process(context: Context, event: HookEvent, environment: Mapping[str, str]) -> Process | None:
     told = environment.get(_PID, "") if event.client == "claude" else ""  # others only inherit it
     return client_process(context.processes.ancestry(), int(told) if told.isdecimal() else 0)
 

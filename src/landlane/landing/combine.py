@@ -6,8 +6,8 @@ from landlane.git import trial_merge as trials
 from landlane.git.ancestry import merge_base
 from landlane.git.trial_merge import Author, Clash, Committer
 from landlane.landing.model import REBASE, SQUASH
-from landlane.merge.file_kinds import HotClass, class_of
-from landlane.merge.merge_file import merge_hot
+from landlane.merge.file_kinds import MergeRule, rule_for
+from landlane.merge.merge_file import merge_file
 from landlane.merge.result import Merged, Regenerate
 from landlane.patterns.pattern import covers_branch
 from landlane.values import value
@@ -29,7 +29,7 @@ class Recipe:
     """By what entries are put onto the target, the same for a whole round."""
 
     settings: Settings
-    classes: list[HotClass]
+    classes: list[MergeRule]
     committer: Committer
     regenerate: Regenerator
 
@@ -60,17 +60,17 @@ def recipe_for(site: Site, settings: Settings, regenerate: Regenerator) -> Recip
     )
 
 
-def hot_classes(settings: Settings) -> list[HotClass]:
+def hot_classes(settings: Settings) -> list[MergeRule]:
     """The classes of hot files that the settings name, in their order."""
     return [
-        HotClass(
+        MergeRule(
             pattern=pattern, kind=options["class"], options={k: v for k, v in options.items() if k != "class"}
         )
         for pattern, options in settings.hot
     ]
 
 
-def class_for(site: Site, classes: list[HotClass], path: str) -> HotClass | None:
+def class_for(site: Site, classes: list[MergeRule], path: str) -> MergeRule | None:
     """The class of a path, if it is hot."""
     pattern_of = site.context.repository.pattern_of
 
@@ -78,7 +78,7 @@ def class_for(site: Site, classes: list[HotClass], path: str) -> HotClass | None
         (branch,) = pattern_of(wanted, "literal").branches
         return any(covers_branch(one, branch) for one in pattern_of(pattern, "glob").branches)
 
-    return class_of(path, classes, is_match) if classes else None
+    return rule_for(path, classes, is_match) if classes else None
 
 
 def combine(site: Site, recipe: Recipe, tip: str, landing: Landing) -> Candidate | Clash:
@@ -112,7 +112,7 @@ def combine(site: Site, recipe: Recipe, tip: str, landing: Landing) -> Candidate
 
 
 def merge_hot_files(
-    site: Site, classes: list[HotClass], tip: str, head: str, paths: Sequence[str]
+    site: Site, classes: list[MergeRule], tip: str, head: str, paths: Sequence[str]
 ) -> tuple[dict[str, bytes | None], dict[str, str], list[str], Clash | None]:
     """What becomes of hot files that both sides changed; git alone would lose one of two equal changes.
 
@@ -127,7 +127,7 @@ def merge_hot_files(
         before, ours, theirs = (trials.blob_at(site.home, commit, path) for commit in (base, tip, head))
         if before == ours and one.kind != "generated":
             continue
-        outcome = merge_hot(one.kind, before, ours, theirs, path, one.options)
+        outcome = merge_file(one.kind, before, ours, theirs, path, one.options)
         if isinstance(outcome, Merged):
             contents[path] = outcome.content
             notes += outcome.notes
@@ -198,7 +198,7 @@ def _with_trailers(message: str, trailers: list[str]) -> str:
     return message.rstrip() + "\n\n" + "\n".join(trailers) + "\n" if trailers else message.rstrip() + "\n"
 
 
-def validators(site: Site, classes: list[HotClass], paths: Sequence[str]) -> Mapping[str, str]:
+def validators(site: Site, classes: list[MergeRule], paths: Sequence[str]) -> Mapping[str, str]:
     """The commands that the settings name for hot files among these paths."""
     wanted = [one for one in classes if "validate" in one.options]
     found = {path: class_for(site, classes, path) for path in dict.fromkeys(paths)} if wanted else {}

@@ -16,8 +16,8 @@ from landlane.git.target import commit_at, find_target
 from landlane.landing.combine import class_for, hot_classes
 from landlane.landing.records import list_landings
 from landlane.landing.suggest_order import best_order
-from landlane.merge.file_kinds import HotClass
-from landlane.merge.merge_file import merge_hot
+from landlane.merge.file_kinds import MergeRule
+from landlane.merge.merge_file import merge_file
 from landlane.merge.result import Conflict
 from landlane.values import value
 from landlane.workspaces.committed_settings import read_at
@@ -148,7 +148,7 @@ def _in_parallel(items: Sequence[Any], work: Callable[[Any], Any]) -> list[Any]:
 
 
 def _rank(
-    branches: Sequence[Open], met: Sequence[Sequence[str]], hot: dict[str, HotClass]
+    branches: Sequence[Open], met: Sequence[Sequence[str]], hot: dict[str, MergeRule]
 ) -> list[dict[str, Any]]:
     """The paths that several branches change: where they conflict most, then where most meet."""
     users: dict[str, int] = {}
@@ -175,7 +175,7 @@ def _rank(
 class _Look:
     """Looks at two branches at a time; what it has read of hot files it remembers."""
 
-    def __init__(self, home: Checkout, hot: dict[str, HotClass]) -> None:
+    def __init__(self, home: Checkout, hot: dict[str, MergeRule]) -> None:
         self._home = home
         self.hot = hot
         self._blobs: dict[tuple[str, str], bytes | None] = {}
@@ -208,7 +208,7 @@ class _Look:
         if found is None:
             return False
         before, now, then = (self._blob(commit, path) for commit in (base, ours, theirs))
-        return not isinstance(merge_hot(found.kind, before, now, then, path, found.options), Conflict)
+        return not isinstance(merge_file(found.kind, before, now, then, path, found.options), Conflict)
 
     def _blob(self, commit: str, path: str) -> bytes | None:
         if (commit, path) not in self._blobs:

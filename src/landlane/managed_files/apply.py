@@ -9,7 +9,7 @@ from __future__ import annotations
 from landlane.errors import LandlaneError
 from landlane.managed_files.formats import JSON, NEW, OUTSIDE, WHOLE, NotMergeable, bring_in, take_back
 from landlane.managed_files.json_comments import NotJson, extras_in
-from landlane.managed_files.manifest import Entry, Record, backup, keep_backup, save_record
+from landlane.managed_files.manifest import FileRecord, InitRecord, backup, keep_backup, save_record
 from landlane.managed_files.user_files import (
     check_writable,
     fingerprint,
@@ -34,7 +34,7 @@ CREATE, CHANGE, REMOVE, RESTORE = "create", "change", "remove", "restore"
 
 
 @value
-class Wish:
+class FileRequest:
     """A file and what has to be in it. A private one holds what is true on this machine only."""
 
     path: str
@@ -48,7 +48,7 @@ class Wish:
 
 
 @value
-class Step:
+class FileChange:
     """One file to write or remove: its content now and then; `original` is what undoing would bring back."""
 
     verb: str
@@ -56,13 +56,13 @@ class Step:
     why: str
     before: bytes | None
     after: bytes | None
-    entry: Entry
+    entry: FileRecord
     original: bytes | None = None
     is_exact: bool = True
 
 
 @value
-class Left:
+class SkippedFile:
     """A file that is left alone, and why."""
 
     path: str
@@ -70,33 +70,33 @@ class Left:
 
 
 @value
-class Changes:
+class ChangePlan:
     """What has to be done to files, and what is left alone."""
 
-    steps: tuple[Step, ...] = ()
-    left: tuple[Left, ...] = ()
+    steps: tuple[FileChange, ...] = ()
+    skipped: tuple[SkippedFile, ...] = ()
 
 
 # ------------------------------------------------------------------------------------------------ the way in
 
 
-def plan_changes(state: str, record: Record, wishes: Sequence[Wish]) -> Changes:
+def plan_changes(state: str, record: InitRecord, wishes: Sequence[FileRequest]) -> ChangePlan:
     """What is missing in these files."""
-    steps: list[Step] = []
-    left: list[Left] = []
+    steps: list[FileChange] = []
+    skipped: list[SkippedFile] = []
     for wish in wishes:
         try:
             step = _plan(state, record, wish)
         except NotMergeable as error:
-            left.append(Left(path=wish.path, why=str(error)))
+            skipped.append(SkippedFile(path=wish.path, why=str(error)))
         except LandlaneError as error:
-            left.append(Left(path=wish.path, why=error.message.removeprefix(f"{wish.path}: ")))
+            skipped.append(SkippedFile(path=wish.path, why=error.message.removeprefix(f"{wish.path}: ")))
         else:
             steps += [step] if step else []
-    return Changes(steps=tuple(steps), left=tuple(left))
+    return ChangePlan(steps=tuple(steps), skipped=tuple(skipped))
 
 
-def _plan(state: str, record: Record, wish: Wish) -> Step | None:
+def _plan(state: str, record: InitRecord, wish: FileRequest) -> FileChange | None:
     before = read_bytes(wish.path)
     unread = what_is_unread(wish, before)
     if unread:
@@ -112,12 +112,12 @@ def _plan(state: str, record: Record, wish: Wish) -> Step | None:
         entry = _new_entry(wish, before, after, mode_of(wish.path), folders)
         original = before
     verb = CREATE if before is None else CHANGE
-    return Step(
+    return FileChange(
         verb=verb, path=wish.path, why=wish.why, before=before, after=after, entry=entry, original=original
     )
 
 
-def what_is_unread(wish: Wish, there: bytes | None) -> str:
+def what_is_unread(wish: FileRequest, there: bytes | None) -> str:
     """Why the client itself cannot read its file, so that whatever we write there has no effect."""
     if wish.form != JSON or not wish.reader or there is None:
         return ""
@@ -132,9 +132,9 @@ def what_is_unread(wish: Wish, there: bytes | None) -> str:
 
 
 def _new_entry(
-    wish: Wish, original: bytes | None, after: bytes, mode: int, folders: tuple[str, ...]
-) -> Entry:
-    return Entry(
+    wish: FileRequest, original: bytes | None, after: bytes, mode: int, folders: tuple[str, ...]
+) -> FileRecord:
+    return FileRecord(
         path=wish.path,
         root=wish.root,
         existed=original is not None,
@@ -147,7 +147,9 @@ def _new_entry(
     )
 
 
-def _go_on(state: str, known: Entry, wish: Wish, before: bytes, after: bytes) -> tuple[Entry, bytes | None]:
+def _go_on(
+    state: str, known: FileRecord, wish: FileRequest, before: bytes, after: bytes
+) -> tuple[FileRecord, bytes | None]:
     """The entry of a file that we wrote before: undoing brings back what was there before the first time."""
     now = fingerprint(before)
     if now in (*known.after, known.before):
@@ -160,11 +162,11 @@ def _go_on(state: str, known: Entry, wish: Wish, before: bytes, after: bytes) ->
 
 def carry_out(
     state: str,
-    record: Record,
-    changes: Changes,
+    record: InitRecord,
+    changes: ChangePlan,
     clients: Sequence[str] = (),
     on_step: OnStep = lambda _: None,
-) -> Record:
+) -> InitRecord:
     """Write what was planned, all of it or nothing; tells the record as it is then.
 
     Raises:
@@ -175,7 +177,7 @@ def carry_out(
     written = {step.path: step.entry for step in changes.steps}
     kept = tuple(entry for entry in record.entries if entry.path not in written)
     named = (*record.clients, *(name for name in clients if name not in record.clients))
-    new = Record(entries=(*kept, *written.values()), clients=named)
+    new = InitRecord(entries=(*kept, *written.values()), clients=named)
     if new == record and not changes.steps:
         return record
     for step in changes.steps:
@@ -183,7 +185,7 @@ def carry_out(
             keep_backup(state, step.original)
     save_record(state, new)
     on_step("recorded")
-    done: list[Step] = []
+    done: list[FileChange] = []
     try:
         for step in changes.steps:
             _check_unchanged(step)
@@ -196,7 +198,7 @@ def carry_out(
     return new
 
 
-def _roll_back(state: str, record: Record, done: Sequence[Step], error: BaseException) -> None:
+def _roll_back(state: str, record: InitRecord, done: Sequence[FileChange], error: BaseException) -> None:
     """Put back what was done so far. What was created goes first: it makes room on a full disk.
 
     Raises:
@@ -217,7 +219,7 @@ def _roll_back(state: str, record: Record, done: Sequence[Step], error: BaseExce
     save_record(state, record)
 
 
-def _check_unchanged(step: Step) -> None:
+def _check_unchanged(step: FileChange) -> None:
     if read_bytes(step.path) != step.before:
         raise LandlaneError(
             f"{step.path} was changed by another program just now",
@@ -227,7 +229,7 @@ def _check_unchanged(step: Step) -> None:
         )
 
 
-def _put_back(step: Step) -> None:
+def _put_back(step: FileChange) -> None:
     if step.before is None:
         remove_file(step.path)
         remove_empty(list(step.entry.folders))
@@ -238,46 +240,50 @@ def _put_back(step: Step) -> None:
 # ---------------------------------------------------------------------------------------------- the way back
 
 
-def plan_undo(state: str, record: Record) -> Changes:
+def plan_undo(state: str, record: InitRecord) -> ChangePlan:
     """What brings every file back: as it was, or without what is ours where somebody changed it since."""
-    steps: list[Step] = []
-    left: list[Left] = []
+    steps: list[FileChange] = []
+    skipped: list[SkippedFile] = []
     for entry in reversed(record.entries):
         try:
             there = read_bytes(entry.path)
             step = _plan_back(state, entry, there) if there is not None else None
         except NotMergeable as error:
-            left.append(Left(path=entry.path, why=str(error)))
+            skipped.append(SkippedFile(path=entry.path, why=str(error)))
         except LandlaneError as error:
-            left.append(Left(path=entry.path, why=error.message.removeprefix(f"{entry.path}: ")))
+            skipped.append(SkippedFile(path=entry.path, why=error.message.removeprefix(f"{entry.path}: ")))
         else:
             steps += [step] if step else []
-    return Changes(steps=tuple(steps), left=tuple(left))
+    return ChangePlan(steps=tuple(steps), skipped=tuple(skipped))
 
 
-def _plan_back(state: str, entry: Entry, there: bytes) -> Step | None:
+def _plan_back(state: str, entry: FileRecord, there: bytes) -> FileChange | None:
     now = fingerprint(there)
     if entry.existed and now == entry.before:
         return None
     original = _original(state, entry)
     if now in entry.after:
         verb, why = (RESTORE, "as it was before init") if entry.existed else (REMOVE, "as init wrote it")
-        return Step(verb=verb, path=entry.path, why=why, before=there, after=original, entry=entry)
+        return FileChange(verb=verb, path=entry.path, why=why, before=there, after=original, entry=entry)
     rest = take_back(entry.form, entry.content, original, there)
     if rest == there:
         return None
     why = "changed since init: only what init put in goes"
     verb = REMOVE if rest is None else CHANGE
-    return Step(verb=verb, path=entry.path, why=why, before=there, after=rest, entry=entry, is_exact=False)
+    return FileChange(
+        verb=verb, path=entry.path, why=why, before=there, after=rest, entry=entry, is_exact=False
+    )
 
 
-def removal(wish: Wish, there: bytes) -> Step:
+def removal(wish: FileRequest, there: bytes) -> FileChange:
     """The step that removes a file which is known to be as we wrote it."""
     entry = _new_entry(wish, None, there, -1, ())
-    return Step(verb=REMOVE, path=wish.path, why=wish.why, before=there, after=None, entry=entry)
+    return FileChange(verb=REMOVE, path=wish.path, why=wish.why, before=there, after=None, entry=entry)
 
 
-def carry_out_undo(state: str, record: Record, changes: Changes, on_step: OnStep = lambda _: None) -> None:
+def carry_out_undo(
+    state: str, record: InitRecord, changes: ChangePlan, on_step: OnStep = lambda _: None
+) -> None:
     """Put every file back, then forget the record; cut off anywhere, it can be done again.
 
     Raises:
@@ -297,14 +303,25 @@ def carry_out_undo(state: str, record: Record, changes: Changes, on_step: OnStep
         forget_scratch(entry.path)
         if not entry.existed:
             remove_empty(list(entry.folders))
-    stuck = {left.path for left in changes.left}
+    stuck = {left.path for left in changes.skipped}
     rest = tuple(entry for entry in record.entries if entry.path in stuck and entry.form not in (NEW, WHOLE))
     is_exact = all(step.is_exact for step in changes.steps)
-    save_record(state, Record(entries=rest), keeps_backups=not is_exact)
+    save_record(state, InitRecord(entries=rest), keeps_backups=not is_exact)
 
 
-def _original(state: str, entry: Entry) -> bytes | None:
+def _original(state: str, entry: FileRecord) -> bytes | None:
     return backup(state, entry.before) if entry.existed else None
 
 
-__all__ = ["CHANGE", "CREATE", "JSON", "OUTSIDE", "REMOVE", "RESTORE", "Changes", "Left", "Step", "Wish"]
+__all__ = [
+    "CHANGE",
+    "CREATE",
+    "JSON",
+    "OUTSIDE",
+    "REMOVE",
+    "RESTORE",
+    "ChangePlan",
+    "SkippedFile",
+    "FileChange",
+    "FileRequest",
+]

@@ -10,11 +10,11 @@ import os
 
 from landlane.clients.hook_command import hook_command, sdk_release, server_words
 from landlane.clients.registry import NAMES, setup_of
-from landlane.clients.setup_model import Place
+from landlane.clients.setup_model import ClientEnvironment
 from landlane.errors import LandlaneError, Malformed
 from landlane.git.discovery import find_checkout
 from landlane.git.run import run_in
-from landlane.managed_files.apply import Wish, carry_out, plan_changes
+from landlane.managed_files.apply import FileRequest, carry_out, plan_changes
 from landlane.managed_files.formats import IGNORED, NotMergeable
 from landlane.managed_files.json_comments import COMMENT, MARK
 from landlane.managed_files.manifest import init_lock, load_record
@@ -27,7 +27,7 @@ TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
 
-    from landlane.clients.setup_model import Wanted
+    from landlane.clients.setup_model import ClientFile
     from landlane.context import Site
     from landlane.git.discovery import Checkout
 
@@ -38,14 +38,16 @@ _READS = {"claude": (MARK,), "gemini": (COMMENT,), "qwen": (COMMENT, MARK)}
 _TRACKED = "under version control: do not commit this change, it names this machine's interpreter"
 
 
-def place_of(root: str) -> Place:
+def client_environment(root: str) -> ClientEnvironment:
     """Where a client would run in this checkout, as this process sees it."""
     environment = dict(os.environ)
     home = os.path.expanduser("~")
-    return Place(root=root, home=home, search_path=environment.get("PATH", ""), environment=environment)
+    return ClientEnvironment(
+        root=root, home=home, search_path=environment.get("PATH", ""), environment=environment
+    )
 
 
-def clients_in_use(place: Place) -> list[str]:
+def clients_in_use(place: ClientEnvironment) -> list[str]:
     """The clients that are on this machine, or have settings in this checkout."""
     return [name for name in NAMES if setup_of(name).is_used(place)]
 
@@ -65,9 +67,9 @@ def check_names(names: Sequence[str]) -> None:
             )
 
 
-def client_wishes(names: Sequence[str], place: Place) -> list[Wish]:
+def client_requests(names: Sequence[str], place: ClientEnvironment) -> list[FileRequest]:
     """The files that these clients need in a checkout, and in the home of its user."""
-    found: list[Wish] = []
+    found: list[FileRequest] = []
     for name in names:
         setup = setup_of(name)
         for wanted in _wanted_by(name):
@@ -77,7 +79,7 @@ def client_wishes(names: Sequence[str], place: Place) -> list[Wish]:
             if any(one.path == path and one.content == wanted.content for one in found):
                 continue  # two clients read the same file, and want the same of it
             found.append(
-                Wish(
+                FileRequest(
                     path=path,
                     root=place.root,
                     form=wanted.form,
@@ -91,12 +93,12 @@ def client_wishes(names: Sequence[str], place: Place) -> list[Wish]:
     return found
 
 
-def _wanted_by(name: str) -> list[Wanted]:
+def _wanted_by(name: str) -> list[ClientFile]:
     """What a client needs: its hooks, and our MCP server where its SDK is installed; each file once."""
     setup = setup_of(name)
-    servers: Callable[[list[str]], tuple[Wanted, ...]] = getattr(setup, "mcp_wanted", lambda _: ())
+    servers: Callable[[list[str]], tuple[ClientFile, ...]] = getattr(setup, "mcp_wanted", lambda _: ())
     all_of_it = [*setup.wanted(_commands_for(name)), *(servers(server_words()) if sdk_release() else ())]
-    by_path: dict[str, list[Wanted]] = {}
+    by_path: dict[str, list[ClientFile]] = {}
     for one in all_of_it:
         by_path.setdefault(one.path, []).append(one)
     return [
@@ -109,7 +111,7 @@ def _commands_for(name: str) -> Callable[[str, bool], str]:
     return lambda word, is_guard: hook_command(name, word, is_guard)
 
 
-def without_git(checkout: Checkout, wishes: Sequence[Wish]) -> list[Wish]:
+def keep_out_of_commits(checkout: Checkout, wishes: Sequence[FileRequest]) -> list[FileRequest]:
     """The same wishes, with what keeps the private ones out of commits; tracked ones are marked as such."""
     if not checkout.common_dir:
         return list(wishes)
@@ -125,7 +127,7 @@ def without_git(checkout: Checkout, wishes: Sequence[Wish]) -> list[Wish]:
     return [*hidden, *marked]
 
 
-def wishes_of_main(names: Sequence[str], checkout: Checkout) -> list[Wish]:
+def main_checkout_requests(names: Sequence[str], checkout: Checkout) -> list[FileRequest]:
     """What clients need in the main checkout of a linked worktree: some read their hooks only there.
 
     What git has there is left as it is, as in any checkout in which one does not stand.
@@ -133,7 +135,7 @@ def wishes_of_main(names: Sequence[str], checkout: Checkout) -> list[Wish]:
     home = checkout.home_checkout
     if home.root == checkout.root or not os.path.isdir(os.path.join(home.root, ".git")):
         return []
-    wishes = [one for one in client_wishes(names, place_of(home.root)) if one.is_private]
+    wishes = [one for one in client_requests(names, client_environment(home.root)) if one.is_private]
     tracked = tracked_of(home, [os.path.relpath(wish.path, home.root) for wish in wishes])
     return [wish for wish in wishes if os.path.relpath(wish.path, home.root) not in tracked]
 
@@ -146,7 +148,7 @@ def tracked_of(checkout: Checkout, paths: Sequence[str]) -> set[str]:
     return set(found.text.split("\0")) - {""}
 
 
-def _hide(checkout: Checkout, paths: Sequence[str]) -> list[Wish]:
+def _hide(checkout: Checkout, paths: Sequence[str]) -> list[FileRequest]:
     """What has to stand among git's excluded files, so that these do not look like somebody's work."""
     exclude = os.path.join(checkout.common_dir, "info", "exclude")
     try:
@@ -161,7 +163,7 @@ def _hide(checkout: Checkout, paths: Sequence[str]) -> list[Wish]:
         return []
     body = "\n".join([*lines, *dict.fromkeys(more)])
     why = "what holds on this machine only stays out of commits"
-    return [Wish(path=exclude, root=checkout.root, form=IGNORED, content=body, why=why)]
+    return [FileRequest(path=exclude, root=checkout.root, form=IGNORED, content=body, why=why)]
 
 
 def equip(site: Site, root: str) -> None:
@@ -181,11 +183,13 @@ def equip(site: Site, root: str) -> None:
                 record = replace(
                     record, entries=tuple(entry for entry in record.entries if entry.path not in gone)
                 )
-            wishes = [one for one in client_wishes(record.clients, place_of(root)) if one.is_private]
+            wishes = [
+                one for one in client_requests(record.clients, client_environment(root)) if one.is_private
+            ]
             tracked = tracked_of(checkout, [os.path.relpath(wish.path, root) for wish in wishes])
             for name in sorted(tracked):
                 site.tell(f"{name} is under version control, and stays as it is in this workspace")
             new = [wish for wish in wishes if os.path.relpath(wish.path, root) not in tracked]
-            carry_out(state, record, plan_changes(state, record, without_git(checkout, new)))
+            carry_out(state, record, plan_changes(state, record, keep_out_of_commits(checkout, new)))
     except (LandlaneError, NotMergeable, OSError) as error:
         site.tell(f"the clients have no hooks in this workspace: {error}; `landlane doctor` there tells more")

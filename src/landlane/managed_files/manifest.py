@@ -31,7 +31,7 @@ _LOOK_AGAIN_SECONDS = 0.05
 
 
 @value
-class Entry:
+class FileRecord:
     """One file that was written: as it was, as we left it, and what of it is ours."""
 
     path: str
@@ -46,18 +46,18 @@ class Entry:
 
 
 @value
-class Record:
+class InitRecord:
     """Every file that init wrote in this repository, and the clients it was told to set up."""
 
-    entries: tuple[Entry, ...] = ()
+    entries: tuple[FileRecord, ...] = ()
     clients: tuple[str, ...] = ()
 
-    def entry_of(self, path: str) -> Entry | None:
+    def entry_of(self, path: str) -> FileRecord | None:
         """What was done to a file."""
         return next((entry for entry in self.entries if entry.path == path), None)
 
 
-def load_record(state: str) -> Record:
+def load_record(state: str) -> InitRecord:
     """What was written down; an empty record when nothing was.
 
     Raises:
@@ -66,12 +66,14 @@ def load_record(state: str) -> Record:
     path = os.path.join(state, _FOLDER, _RECORD)
     found = read_bytes(path)
     if found is None:
-        return Record()
+        return InitRecord()
     try:
         known = json.loads(found)
         if known["version"] != _VERSION:
             raise ValueError(f"it has version {known['version']}")
-        return Record(entries=tuple(_entry(one) for one in known["entries"]), clients=tuple(known["clients"]))
+        return InitRecord(
+            entries=tuple(_entry(one) for one in known["entries"]), clients=tuple(known["clients"])
+        )
     except (ValueError, KeyError, TypeError) as error:
         raise LandlaneError(
             f"the record of what init wrote cannot be read: {error}",
@@ -80,12 +82,12 @@ def load_record(state: str) -> Record:
         ) from error
 
 
-def _entry(facts: dict[str, Any]) -> Entry:
+def _entry(facts: dict[str, Any]) -> FileRecord:
     lists: dict[str, Any] = {key: tuple(facts[key]) for key in ("after", "folders")}
-    return Entry(**{**facts, **lists})
+    return FileRecord(**{**facts, **lists})
 
 
-def save_record(state: str, record: Record, *, keeps_backups: bool = False) -> None:
+def save_record(state: str, record: InitRecord, *, keeps_backups: bool = False) -> None:
     """Write the record, durably and whole; an empty one leaves nothing behind but backups still of use.
 
     Raises:

@@ -21,7 +21,7 @@ _NO_OPTIONS: Mapping[str, object] = MappingProxyType({})
 
 
 @value
-class HotClass:
+class MergeRule:
     """Files that this pattern covers are merged as this kind, with these options."""
 
     pattern: str
@@ -29,7 +29,9 @@ class HotClass:
     options: Mapping[str, object] = _NO_OPTIONS
 
 
-def class_of(path: str, classes: Sequence[HotClass], matches: Callable[[str, str], bool]) -> HotClass | None:
+def rule_for(
+    path: str, classes: Sequence[MergeRule], matches: Callable[[str, str], bool]
+) -> MergeRule | None:
     """The last class whose pattern covers the path, so that a later line of the settings refines an earlier.
 
     `matches` is asked with a pattern and the path.

@@ -15,7 +15,7 @@ if TYPE_CHECKING:
     from collections.abc import Mapping
 
 
-def merge_hot(
+def merge_file(
     kind: str,
     base: bytes | None,
     ours: bytes | None,
@@ -51,7 +51,7 @@ def merge_hot(
         return stop.conflict
 
 
-def validate_hot(kind: str, content: bytes, path: str, options: Mapping[str, object]) -> str:
+def check_file(kind: str, content: bytes, path: str, options: Mapping[str, object]) -> str:
     """What is wrong with a file of this kind, or nothing.
 
     With the option `base`, the bytes of an earlier state, headings that were repeated and sets that were
@@ -98,7 +98,7 @@ def _checked(
     """The result if it is in order, as far as one of the sides was before."""
     assert merged.content is not None
     known = [{**options, "base": side} for side in sides if side is not None]
-    problems = [validate_hot(kind, merged.content, path, before) for before in known]
+    problems = [check_file(kind, merged.content, path, before) for before in known]
     if all(problems):
         return Conflict(reason=f"the merge of {path} did not come out right: {problems[-1]}")
     return merged

@@ -24,7 +24,7 @@ OTHER = "other"
 
 # What a hook answers.
 SILENT = "silent"  # go on; nothing to say
-TELL = "tell"  # go on, and tell the model this
+INFORM = "tell"  # go on, and tell the model this
 DENY = "deny"  # do not do it; the text says why and what to do instead
 HOLD = "hold"  # at the end of a turn: there is something left to do
 
@@ -34,7 +34,7 @@ WATCH = "watch"
 
 
 @value
-class Event:
+class HookEvent:
     """One call of a hook. `session` and `agent` are the client's own names, not ours."""
 
     client: str
@@ -56,7 +56,7 @@ class Event:
 
 
 @value
-class Answer:
+class HookAnswer:
     """What the client is told, before it is put into the client's own words."""
 
     verdict: str
@@ -64,7 +64,7 @@ class Answer:
 
 
 @value
-class Spoken:
+class HookOutput:
     """An answer in a client's own form."""
 
     exit_code: int = 0
@@ -72,20 +72,20 @@ class Spoken:
     stderr: str = ""
 
 
-NOTHING = Answer(verdict=SILENT)
+NOTHING = HookAnswer(verdict=SILENT)
 
 
-def deny(text: str) -> Answer:
+def deny(text: str) -> HookAnswer:
     """Refuse, with the reason and the next action."""
-    return Answer(verdict=DENY, text=text)
+    return HookAnswer(verdict=DENY, text=text)
 
 
-def tell(text: str) -> Answer:
+def inform(text: str) -> HookAnswer:
     """Go on, and let the model know; an empty text is nothing to say."""
-    return Answer(verdict=TELL, text=text) if text else NOTHING
+    return HookAnswer(verdict=INFORM, text=text) if text else NOTHING
 
 
-def is_guarded(event: Event) -> bool:
+def is_guarded(event: HookEvent) -> bool:
     """Whether a failure of ours must refuse what the client is about to do."""
     return event.kind == SETTINGS or (event.kind == BEFORE and event.tool in (EDIT, SHELL))
 

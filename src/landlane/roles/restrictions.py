@@ -92,9 +92,9 @@ def look_around(checkout: Checkout, home: Checkout, role: Role, client: str) -> 
 def _hook_trouble(root: str, client: str) -> str:
     """Why the hook of a client does not stand; empty when it does."""
     from landlane.clients.registry import setup_of
-    from landlane.clients.setup_model import Place
+    from landlane.clients.setup_model import ClientEnvironment
 
-    place = Place(
+    place = ClientEnvironment(
         root=root,
         home=os.path.expanduser("~"),
         search_path=os.environ.get("PATH", ""),

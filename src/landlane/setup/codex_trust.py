@@ -12,7 +12,7 @@ from landlane.clients.codex import setup as codex_setup
 from landlane.clients.detect import program
 from landlane.errors import LandlaneError
 from landlane.managed_files.formats import OUTSIDE
-from landlane.managed_files.manifest import Entry, Record, keep_backup, load_record, save_record
+from landlane.managed_files.manifest import FileRecord, InitRecord, keep_backup, load_record, save_record
 from landlane.managed_files.user_files import fingerprint, mode_of, read_bytes
 from landlane.processes.child import Child
 from landlane.values import replace
@@ -21,8 +21,8 @@ TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
 
-    from landlane.clients.setup_model import Place
-    from landlane.managed_files.apply import Changes
+    from landlane.clients.setup_model import ClientEnvironment
+    from landlane.managed_files.apply import ChangePlan
 
 _LIMIT_SECONDS = 20.0
 
@@ -41,13 +41,13 @@ def runner_at(root: str) -> Callable[[list[str]], str]:
     return lambda words: run_words(words, root)
 
 
-def trust_needed(place: Place, changes: Changes) -> str:
+def trust_needed(place: ClientEnvironment, changes: ChangePlan) -> str:
     """The file in which Codex has yet to note its trust; empty when it is noted, or Codex is not here."""
     if not program(place, "codex"):
         return ""
     path = codex_setup.trust_files(place)[0]
     hooks = os.path.join(place.root, codex_setup.HOOKS)
-    if any(left.path == hooks for left in changes.left):
+    if any(left.path == hooks for left in changes.skipped):
         return ""
     if any(step.path == hooks for step in changes.steps):
         return path
@@ -55,7 +55,7 @@ def trust_needed(place: Place, changes: Changes) -> str:
     return path if any("trust" in trouble.hint for trouble in found) else ""
 
 
-def install_trust(state: str, place: Place) -> str:
+def install_trust(state: str, place: ClientEnvironment) -> str:
     """Have Codex trust our hooks, with its settings put away before; tells what went wrong, if anything."""
     path = codex_setup.trust_files(place)[0]
     before = read_bytes(path)
@@ -75,8 +75,8 @@ def install_trust(state: str, place: Place) -> str:
     return ""
 
 
-def _first(path: str, place: Place, before: bytes | None) -> Entry:
-    return Entry(
+def _first(path: str, place: ClientEnvironment, before: bytes | None) -> FileRecord:
+    return FileRecord(
         path=path,
         root=place.root,
         existed=before is not None,
@@ -89,6 +89,6 @@ def _first(path: str, place: Place, before: bytes | None) -> Entry:
     )
 
 
-def _save(state: str, record: Record, entry: Entry) -> None:
+def _save(state: str, record: InitRecord, entry: FileRecord) -> None:
     others = tuple(one for one in record.entries if one.path != entry.path)
     save_record(state, replace(record, entries=(*others, entry)))

@@ -17,18 +17,18 @@ from landlane.git.shared_config import drop_limits, limits_set
 from landlane.landing.check import find_benches, remove_benches
 from landlane.managed_files import apply as installing
 from landlane.managed_files.agents_md import AGENTS_TEXT
-from landlane.managed_files.apply import Changes, Left, Step, Wish
+from landlane.managed_files.apply import ChangePlan, FileChange, FileRequest, SkippedFile
 from landlane.managed_files.client_files import (
     check_names,
-    client_wishes,
+    client_environment,
+    client_requests,
     clients_in_use,
     equip,
-    place_of,
-    wishes_of_main,
-    without_git,
+    keep_out_of_commits,
+    main_checkout_requests,
 )
 from landlane.managed_files.formats import LINE, NEW, TEXT
-from landlane.managed_files.manifest import Record, init_lock, load_record
+from landlane.managed_files.manifest import InitRecord, init_lock, load_record
 from landlane.managed_files.user_files import fingerprint, read_bytes
 from landlane.rules.model import RULES_TEMPLATE
 from landlane.settings.load import read_settings
@@ -49,7 +49,7 @@ TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
 
-    from landlane.clients.setup_model import Place
+    from landlane.clients.setup_model import ClientEnvironment
 
 
 _OLD_RECORD = "init-record"  # by which earlier releases remembered the settings they wrote
@@ -83,7 +83,7 @@ class Plan:
     root: str
     folder: str
     chosen: Chosen
-    changes: Changes
+    changes: ChangePlan
     clients: tuple[str, ...] = ()
     is_new: bool = False
     trust: str = ""
@@ -135,14 +135,14 @@ def plan_init(cwd: str, chosen: Chosen | None = None) -> Plan:
     path = os.path.join(checkout.root, FILE_NAME)
     if os.path.exists(path):
         read_settings(checkout.root)  # a file that cannot be understood is told now, not later
-    place = place_of(checkout.root)
+    place = client_environment(checkout.root)
     names = _clients_for(chosen, record, clients_in_use(place) if not chosen.clients else [])
-    wishes = [*_shared_wishes(checkout, names), *client_wishes(names, place)]
-    wishes = [*without_git(checkout, wishes), *wishes_of_main(names, checkout)]
+    wishes = [*_shared_wishes(checkout, names), *client_requests(names, place)]
+    wishes = [*keep_out_of_commits(checkout, wishes), *main_checkout_requests(names, checkout)]
     changes = installing.plan_changes(state, record, wishes)
     if names and not sdk_release():
         why = "the MCP server needs an extra: pip install 'landlane[mcp]', then run init again"
-        changes = replace(changes, left=(*changes.left, Left(path="landlane mcp", why=why)))
+        changes = replace(changes, skipped=(*changes.skipped, SkippedFile(path="landlane mcp", why=why)))
     return Plan(
         root=checkout.root,
         folder=state,
@@ -156,9 +156,9 @@ def plan_init(cwd: str, chosen: Chosen | None = None) -> Plan:
     )
 
 
-def _unprotected(names: Sequence[str], root: str, changes: Changes) -> list[tuple[str, str]]:
+def _unprotected(names: Sequence[str], root: str, changes: ChangePlan) -> list[tuple[str, str]]:
     """The clients whose hooks have to be left out, each with the file that is in the way and the reason."""
-    why = {left.path: left.why for left in changes.left}
+    why = {left.path: left.why for left in changes.skipped}
     found: list[tuple[str, str]] = []
     for name in names:
         for wanted in setup_of(name).wanted(ours):
@@ -168,19 +168,19 @@ def _unprotected(names: Sequence[str], root: str, changes: Changes) -> list[tupl
     return found
 
 
-def _clients_for(chosen: Chosen, record: Record, used: Sequence[str]) -> list[str]:
+def _clients_for(chosen: Chosen, record: InitRecord, used: Sequence[str]) -> list[str]:
     if not chosen.has_clients:
         return []
     named = chosen.clients or (*record.clients, *used)
     return list(dict.fromkeys(named))
 
 
-def _trust_wanted(chosen: Chosen, names: Sequence[str], place: Place, changes: Changes) -> str:
+def _trust_wanted(chosen: Chosen, names: Sequence[str], place: ClientEnvironment, changes: ChangePlan) -> str:
     """The file in which Codex has yet to note that it may run our hooks, if it has and should."""
     return trust_needed(place, changes) if chosen.has_trust and "codex" in names else ""
 
 
-def _shared_wishes(checkout: Checkout, names: Sequence[str]) -> list[Wish]:
+def _shared_wishes(checkout: Checkout, names: Sequence[str]) -> list[FileRequest]:
     """What is for everybody: settings, rules, and the instructions with the lines that import them.
 
     In a linked worktree they are part of its branch. The main checkout is left to whoever works there.
@@ -188,8 +188,10 @@ def _shared_wishes(checkout: Checkout, names: Sequence[str]) -> list[Wish]:
     root = checkout.root
     later = "" if root == checkout.home_checkout.root else _LATER
 
-    def wish(name: str, form: str, content: str, why: str) -> Wish:
-        return Wish(path=os.path.join(root, name), root=root, form=form, content=content, why=why + later)
+    def wish(name: str, form: str, content: str, why: str) -> FileRequest:
+        return FileRequest(
+            path=os.path.join(root, name), root=root, form=form, content=content, why=why + later
+        )
 
     template, found = settings_text(root)
     wishes = [
@@ -261,14 +263,14 @@ def _install(plan: Plan, on_step: Callable[[str], None]) -> Done:
     if now.git_hooks:
         install_git_hooks(find_checkout(plan.root).home_checkout, _clones(plan.root))
         changed.append(now.git_hooks)
-    trouble = install_trust(plan.folder, place_of(plan.root)) if now.trust else ""
+    trouble = install_trust(plan.folder, client_environment(plan.root)) if now.trust else ""
     if now.trust and not trouble:
         changed.append(now.trust)
     notes = (trouble, missing_checks(plan.root))
     return Done(changed=tuple(changed), notes=tuple(note for note in notes if note))
 
 
-def _with_id(step: Step, repository_id: str) -> Step:
+def _with_id(step: FileChange, repository_id: str) -> FileChange:
     """The step with the id that this repository already goes by here, so that nothing held is lost."""
     if step.after is None or UNKNOWN_ID.encode() not in step.after or step.entry.form != NEW:
         return step
@@ -345,14 +347,14 @@ def _undo(plan: Plan, on_step: Callable[[str], None]) -> Done:
     return Done(changed=(*steps, *([now.git_hooks] if now.git_hooks else []), *removed))
 
 
-def _old_step(checkout: Checkout) -> Step | None:
+def _old_step(checkout: Checkout) -> FileChange | None:
     """The removal of settings that an earlier release wrote, if nobody changed them since."""
     path = os.path.join(checkout.root, FILE_NAME)
     written = (read_bytes(os.path.join(checkout.state_folder, _OLD_RECORD)) or b"").decode().strip()
     there = read_bytes(path)
     if not written or there is None or fingerprint(there) != written:
         return None
-    wish = Wish(path=path, root=checkout.root, form=NEW, content="", why="as init wrote it")
+    wish = FileRequest(path=path, root=checkout.root, form=NEW, content="", why="as init wrote it")
     return installing.removal(wish, there)
 
 

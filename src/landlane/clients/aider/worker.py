@@ -14,9 +14,9 @@ from landlane.clients.worker_adapter import (
     RETRY,
     SAID,
     SPENT,
-    Adapter,
-    Event,
-    Wish,
+    OutputEvent,
+    StartOptions,
+    WorkerAdapter,
 )
 from landlane.protocol.worker.messages import Usage
 
@@ -32,7 +32,7 @@ _ASIDE = (
 _TIMES = {"": 1, "k": 1_000, "M": 1_000_000}
 
 
-def _words(wish: Wish) -> list[str]:
+def _words(wish: StartOptions) -> list[str]:
     words = ["--message-file", wish.prompt_file, "--yes-always", "--no-pretty", "--no-stream"]
     words += ["--model", wish.model] if wish.model else []
     # Who it works for commits: it would commit file by file, and as somebody else.
@@ -44,22 +44,24 @@ def _words(wish: Wish) -> list[str]:
     return [*words, *wish.extra]
 
 
-def _read(line: str) -> list[Event]:
+def _read(line: str) -> list[OutputEvent]:
     found = _TOKENS.search(line)
     if found:
-        return [Event(kind=SPENT, key=MORE, usage=_spent(found["counts"], found["cost"] or ""))]
+        return [OutputEvent(kind=SPENT, key=MORE, usage=_spent(found["counts"], found["cost"] or ""))]
     found = _ERROR.match(line)
     if found:
         is_limit = found[1] == "RateLimitError"
         text = found[2] or found[1]
         return [
-            Event(kind=RETRY if is_limit else ERROR, text=text, word=found[1], status=429 if is_limit else 0)
+            OutputEvent(
+                kind=RETRY if is_limit else ERROR, text=text, word=found[1], status=429 if is_limit else 0
+            )
         ]
     if _DONE.match(line):
-        return [Event(kind=CALL_ENDED, text=line)]
+        return [OutputEvent(kind=CALL_ENDED, text=line)]
     if line.startswith(_ASIDE):
         return []
-    return [Event(kind=SAID, text=f"{line}\n", is_more=True)]
+    return [OutputEvent(kind=SAID, text=f"{line}\n", is_more=True)]
 
 
 def _spent(counts: str, cost: str) -> Usage:
@@ -74,7 +76,7 @@ def _spent(counts: str, cost: str) -> Usage:
     return Usage(input_tokens=read, output_tokens=written, cost_usd=price)
 
 
-ADAPTER = Adapter(
+ADAPTER = WorkerAdapter(
     name="aider",
     title="aider",
     words=_words,

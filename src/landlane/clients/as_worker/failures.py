@@ -9,7 +9,7 @@ from landlane.values import value
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from landlane.clients.worker_adapter import Adapter, Event
+    from landlane.clients.worker_adapter import OutputEvent, WorkerAdapter
 
 _LIMITED = re.compile(
     r"\b(429|529)\b|rate.?limit|too many requests|overloaded|usage.?limit|quota|resource.?exhausted"
@@ -57,7 +57,7 @@ class Outcome:
 
 
 def outcome_of(
-    adapter: Adapter, error: Event | None, exit_code: int, trouble: str, *, now: float = 0.0
+    adapter: WorkerAdapter, error: OutputEvent | None, exit_code: int, trouble: str, *, now: float = 0.0
 ) -> Outcome:
     """Why the work failed: by the client's last error, else by the end of its stderr.
 

@@ -21,7 +21,7 @@ import time
 from landlane.clients.as_worker.child import ClientChild, Pulse
 from landlane.clients.as_worker.collect_changes import commit_rest, copy_changed, head_of, ignore, patch_since
 from landlane.clients.as_worker.failures import Outcome, is_limited, outcome_of, wait_told
-from landlane.clients.as_worker.progress import Account
+from landlane.clients.as_worker.progress import RunProgress
 from landlane.clients.as_worker.prompt import prompt_for
 from landlane.clients.as_worker.registry import adapter_of, find_program
 from landlane.clients.worker_adapter import (
@@ -29,7 +29,7 @@ from landlane.clients.worker_adapter import (
     BY_FILE,
     BY_STDIN,
     MOST_ARGUMENT_BYTES,
-    Wish,
+    StartOptions,
     clean,
 )
 from landlane.errors import LandlaneError
@@ -43,7 +43,7 @@ if TYPE_CHECKING:
     from collections.abc import Sequence
     from typing import Any
 
-    from landlane.clients.worker_adapter import Adapter
+    from landlane.clients.worker_adapter import WorkerAdapter
     from landlane.protocol.worker.messages import WorkComplete
 
 _SUMMARY = "Run a coding client as a worker: the assignment on stdin, the worker protocol on stdout."
@@ -121,10 +121,10 @@ def _read(arguments: Sequence[str]) -> Options:
 class _Attempt:
     """One run of the client, from the assignment to its end."""
 
-    def __init__(self, adapter: Adapter, options: Options) -> None:
+    def __init__(self, adapter: WorkerAdapter, options: Options) -> None:
         self._adapter = adapter
         self._options = options
-        self._account = Account()
+        self._account = RunProgress()
         self._pulse: Pulse | None = None
         self._child: ClientChild | None = None
         self._is_stopped = False
@@ -193,7 +193,7 @@ class _Attempt:
         prompt_file = os.path.join(scratch, "prompt.md")
         with open(prompt_file, "w", encoding="utf-8", errors="replace") as file:
             file.write(prompt)
-        wish = Wish(
+        wish = StartOptions(
             prompt=_cut(prompt) if adapter.prompt_by == BY_ARGUMENT else "",
             prompt_file=prompt_file if adapter.prompt_by == BY_FILE else "",
             scratch=scratch,

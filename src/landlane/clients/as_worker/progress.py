@@ -14,19 +14,19 @@ TYPE_CHECKING = False
 if TYPE_CHECKING:
     from typing import Any
 
-    from landlane.clients.worker_adapter import Event
+    from landlane.clients.worker_adapter import OutputEvent
 
 _MOST_TEXT = 8_000
 _MOST_CALLS = 1_000
 
 
-class Account:
+class RunProgress:
     """Kept by hearing events, each with the instant it came at, in seconds."""
 
     def __init__(self) -> None:
         self.last_text = ""
-        self.error: Event | None = None
-        self.retry: Event | None = None
+        self.error: OutputEvent | None = None
+        self.retry: OutputEvent | None = None
         self.retrying_since: float | None = None
         self.calls: dict[str, float] = {}  # tool calls that are under way, and since when
         self._is_in_text = False
@@ -34,11 +34,11 @@ class Account:
         self._whole: Usage | None = None
 
     @property
-    def failure(self) -> Event | None:
+    def failure(self) -> OutputEvent | None:
         """What the client could not mend by itself."""
         return self.error or self.retry
 
-    def hear(self, event: Event, now: float) -> str:
+    def hear(self, event: OutputEvent, now: float) -> str:
         """Take an event in; tells what a person may want to see of it."""
         event = replace(event, text=clean(event.text))
         if event.kind == SPENT:
@@ -63,7 +63,7 @@ class Account:
             self.calls.pop(event.call, None)
         return event.text
 
-    def _take_text(self, event: Event) -> str:
+    def _take_text(self, event: OutputEvent) -> str:
         before = self.last_text if event.is_more and self._is_in_text else ""
         self.last_text = f"{before}{event.text}"[-_MOST_TEXT:]
         self._is_in_text = event.is_more
@@ -73,7 +73,7 @@ class Account:
         """The model has answered: what failed before was mended by the client itself."""
         self.error = self.retry = self.retrying_since = None
 
-    def _spend(self, event: Event) -> None:
+    def _spend(self, event: OutputEvent) -> None:
         if event.usage is None:
             return
         if event.usage.output_tokens:

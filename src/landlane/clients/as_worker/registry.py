@@ -23,10 +23,10 @@ TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
-    from landlane.clients.worker_adapter import Adapter
+    from landlane.clients.worker_adapter import WorkerAdapter
 
 MODULE = "landlane.clients.as_worker.main"
-WORKERS: dict[str, Adapter] = {
+WORKERS: dict[str, WorkerAdapter] = {
     module.ADAPTER.name: module.ADAPTER
     for module in (
         claude_work,
@@ -51,7 +51,7 @@ _INSTALLING = {
 }
 
 
-def adapter_of(client: str) -> Adapter:
+def adapter_of(client: str) -> WorkerAdapter:
     """The adapter of a client.
 
     Raises:

@@ -34,9 +34,9 @@ from landlane.protocol.hook_events import (
     SILENT,
     START,
     STOP,
-    Answer,
-    Event,
-    Spoken,
+    HookAnswer,
+    HookEvent,
+    HookOutput,
 )
 
 TYPE_CHECKING = False
@@ -77,7 +77,7 @@ _TELLS = {
 }
 
 
-def read(word: str, payload: Mapping[str, Any], environment: Mapping[str, str]) -> Event:
+def read(word: str, payload: Mapping[str, Any], environment: Mapping[str, str]) -> HookEvent:
     """What Claude Code says on a hook's standard input.
 
     Raises:
@@ -99,14 +99,14 @@ def read(word: str, payload: Mapping[str, Any], environment: Mapping[str, str]) 
     }
     if kind in (BEFORE, AFTER):
         source = _FAILED if event_name == "PostToolUseFailure" else ""
-        return Event(**facts, source=source, **_tool_facts(said, facts["cwd"]))
+        return HookEvent(**facts, source=source, **_tool_facts(said, facts["cwd"]))
     if kind in (STOP, CHILD_STOP):
         again = said.get("stop_hook_active") is True
-        return Event(**facts, is_again=again, is_background=bool(said.get("background_tasks")))
+        return HookEvent(**facts, is_again=again, is_background=bool(said.get("background_tasks")))
     if kind == SETTINGS:
         path = text_of(said, "file_path")
-        return Event(**facts, source=text_of(said, "source"), settings_path=path)
-    return Event(**facts, source=text_of(said, "source") or text_of(said, "reason"))
+        return HookEvent(**facts, source=text_of(said, "source"), settings_path=path)
+    return HookEvent(**facts, source=text_of(said, "source") or text_of(said, "reason"))
 
 
 def _is_copilot(session: str, environment: Mapping[str, str]) -> bool:
@@ -133,34 +133,34 @@ def _tool_facts(said: Mapping[str, Any], cwd: str) -> dict[str, Any]:
     return {**facts, "tool": OTHER}
 
 
-def say(event: Event, answer: Answer) -> Spoken:
+def say(event: HookEvent, answer: HookAnswer) -> HookOutput:
     """An answer in the form that Claude Code obeys at this event."""
     if answer.verdict == SILENT or event.kind in (END, OTHER_KIND):
-        return Spoken()
+        return HookOutput()
     text = cut(answer.text, _MOST_BYTES)
     if answer.verdict == DENY and event.kind == BEFORE:
-        return Spoken(stdout=line(deny_both("PreToolUse", text)))
+        return HookOutput(stdout=line(deny_both("PreToolUse", text)))
     if answer.verdict == DENY and event.kind in (PROMPT, SETTINGS):
-        return Spoken(stdout=line(block(text)))
+        return HookOutput(stdout=line(block(text)))
     if event.kind in (STOP, CHILD_STOP):
         # Held once: an agent that cannot do what is asked must be able to end.
         holds = answer.verdict in (HOLD, DENY) and not event.is_again
-        return Spoken(stdout=line(block(text) if holds else {"systemMessage": readable(text)}))
+        return HookOutput(stdout=line(block(text) if holds else {"systemMessage": readable(text)}))
     if event.kind == AFTER:
         name = "PostToolUseFailure" if event.source == _FAILED else "PostToolUse"
-        return Spoken(stdout=line(context(name, text)))
+        return HookOutput(stdout=line(context(name, text)))
     if event.kind in _TELLS:
-        return Spoken(stdout=line(context(_TELLS[event.kind], text)))
-    return Spoken(stdout=line({"systemMessage": readable(text)}))
+        return HookOutput(stdout=line(context(_TELLS[event.kind], text)))
+    return HookOutput(stdout=line({"systemMessage": readable(text)}))
 
 
-def refuse(word: str, text: str) -> Spoken:
+def refuse(word: str, text: str) -> HookOutput:
     """A refusal for a call that could not even be read.
 
     Exit 2 refuses at every event, the end of a turn and a prompt too; where nothing is guarded it is exit 1,
     which shows the text and goes on.
     """
-    return Spoken(exit_code=2 if not word or word in GUARDS else 1, stderr=readable(text) + "\n")
+    return HookOutput(exit_code=2 if not word or word in GUARDS else 1, stderr=readable(text) + "\n")
 
 
 def is_denial(word: str, exit_code: int, stdout: str) -> bool:

@@ -19,7 +19,7 @@ from landlane.clients.detect import (
 )
 from landlane.clients.hook_command import SECONDS, ours
 from landlane.clients.setup_checks import layout_troubles
-from landlane.clients.setup_model import JSON, Canary, Trouble, Wanted
+from landlane.clients.setup_model import JSON, Canary, ClientFile, SetupProblem
 from landlane.clients.shared_hook_format import Group, hooks_layout
 from landlane.errors import Malformed
 
@@ -28,7 +28,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Mapping
     from typing import Any
 
-    from landlane.clients.setup_model import Place
+    from landlane.clients.setup_model import ClientEnvironment
 
 
 __all__ = ["TITLE", "canary", "hook_files", "is_used", "mcp_wanted", "troubles", "version", "wanted"]
@@ -56,18 +56,18 @@ _TOLD = (
 )
 
 
-def is_used(place: Place) -> bool:
+def is_used(place: ClientEnvironment) -> bool:
     """Whether Claude Code is on this machine or in this checkout."""
     return is_there(place, "claude", ".claude", "~/.claude", "~/.claude.json")
 
 
-def version(place: Place, run: Callable[..., str]) -> str:
+def version(place: ClientEnvironment, run: Callable[..., str]) -> str:
     """The release of Claude Code that would run here; empty when none would."""
     found = program(place, "claude")
     return release(run([found, "--version"])) if found else ""
 
 
-def wanted(command: Callable[[str, bool], str]) -> tuple[Wanted, ...]:
+def wanted(command: Callable[[str, bool], str]) -> tuple[ClientFile, ...]:
     """Our hooks, where Claude Code reads them."""
     closed = {"onFailure": "block"}
     guard = command("PreToolUse", True)
@@ -83,40 +83,40 @@ def wanted(command: Callable[[str, bool], str]) -> tuple[Wanted, ...]:
         Group(event="ConfigChange", command=command("ConfigChange", True), timeout=SECONDS, extra=closed),
     ]
     why = "sessions begin, edits are checked, messages arrive"
-    return (Wanted(path=SETTINGS, form=JSON, content=hooks_layout(groups), why=why),)
+    return (ClientFile(path=SETTINGS, form=JSON, content=hooks_layout(groups), why=why),)
 
 
-def mcp_wanted(words: list[str]) -> tuple[Wanted, ...]:
+def mcp_wanted(words: list[str]) -> tuple[ClientFile, ...]:
     """Our server in the project's list, and the leave to start it and to call its tools without asking."""
     why = "its model can claim, take tasks and land through tools"
     server = {"mcpServers": {"landlane": {"command": words[0], "args": words[1:]}}}
     leave = {"enabledMcpjsonServers": ["landlane"], "permissions": {"allow": ["mcp__landlane"]}}
     return (
-        Wanted(path=SERVERS, form=JSON, content=server, why=why),
-        Wanted(path=SETTINGS, form=JSON, content=leave, why=why),
+        ClientFile(path=SERVERS, form=JSON, content=server, why=why),
+        ClientFile(path=SETTINGS, form=JSON, content=leave, why=why),
     )
 
 
-def troubles(place: Place, run: Callable[..., str]) -> list[Trouble]:
+def troubles(place: ClientEnvironment, run: Callable[..., str]) -> list[SetupProblem]:
     """Everything that keeps our hooks from firing, or from refusing when they fail."""
     path = os.path.join(main_checkout(place.root), SETTINGS)
     found = _switched_off(place, path)
     try:
         settings = load(path)
     except Malformed as problem:
-        return [*found, Trouble(what=problem.message, hint=problem.hint)]
+        return [*found, SetupProblem(what=problem.message, hint=problem.hint)]
     found += layout_troubles(TITLE, SETTINGS, "PreToolUse", settings, wanted(ours)[0].content)
     if any(
         event == "PreToolUse" and not _is_closed(matcher, hook)
         for event, matcher, hook in our_hooks(settings)
     ):
         found.append(
-            Trouble(what=f"{SETTINGS} lets edits pass when our hook fails", hint=MEND, is_open=False)
+            SetupProblem(what=f"{SETTINGS} lets edits pass when our hook fails", hint=MEND, is_open=False)
         )
     release_here = version(place, run)
     if is_older(release_here, _FAIL_CLOSED):
         what = f"Claude Code {release_here} lets an edit pass when a hook fails"
-        found.append(Trouble(what=what, hint="update Claude Code to 2.1.295 or later", is_open=False))
+        found.append(SetupProblem(what=what, hint="update Claude Code to 2.1.295 or later", is_open=False))
     return found
 
 
@@ -124,7 +124,7 @@ def _is_closed(matcher: str, hook: Mapping[str, Any]) -> bool:
     return matcher == _READING_TOOLS or hook.get("onFailure") == "block"
 
 
-def hook_files(place: Place) -> list[str]:
+def hook_files(place: ClientEnvironment) -> list[str]:
     """Return the files that Claude Code reads hooks from, whether they exist or not."""
     home = place.environment.get("CLAUDE_CONFIG_DIR") or located(place, "~/.claude")
     return [
@@ -136,22 +136,22 @@ def hook_files(place: Place) -> list[str]:
     ]
 
 
-def _switched_off(place: Place, path_of_ours: str) -> list[Trouble]:
+def _switched_off(place: ClientEnvironment, path_of_ours: str) -> list[SetupProblem]:
     """Settings that switch all hooks off, ours with them."""
-    found: list[Trouble] = []
+    found: list[SetupProblem] = []
     for path in dict.fromkeys(hook_files(place)):
         try:
             settings = load(path)
         except Malformed as problem:
             if path != path_of_ours:
-                found.append(Trouble(what=problem.message, hint=problem.hint, is_open=False))
+                found.append(SetupProblem(what=problem.message, hint=problem.hint, is_open=False))
             continue
         if settings.get("disableAllHooks") is True:
             hint = f"take `disableAllHooks` out of {path}"
-            found.append(Trouble(what="Claude Code's hooks are switched off", hint=hint))
+            found.append(SetupProblem(what="Claude Code's hooks are switched off", hint=hint))
         if path.startswith(_MANAGED) and settings.get("allowManagedHooksOnly") is True:
             hint = f"ask whoever manages {path} to allow this project's hooks"
-            found.append(Trouble(what="Claude Code runs managed hooks only", hint=hint))
+            found.append(SetupProblem(what="Claude Code runs managed hooks only", hint=hint))
     return found
 
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from landlane.clients.worker_adapter import BY_HOOKS, Adapter, Wish, unless_given
+from landlane.clients.worker_adapter import BY_HOOKS, StartOptions, WorkerAdapter, unless_given
 from landlane.clients.worker_stream_json import read_messages
 
 # What its role denies stays denied. Without a person, a tool that nobody allowed is refused.
@@ -10,7 +10,7 @@ _ALLOWED = "Bash,Edit,Write,NotebookEdit,Read,Glob,Grep,WebFetch,WebSearch,Task,
 _MODES = ("--permission-mode", "--dangerously-skip-permissions")
 
 
-def _words(wish: Wish) -> list[str]:
+def _words(wish: StartOptions) -> list[str]:
     # Partial messages are its sign of life while the model writes a long answer.
     words = ["-p", "--output-format", "stream-json", "--verbose", "--include-partial-messages"]
     words += ["--model", wish.model] if wish.model else []
@@ -24,7 +24,7 @@ def _words(wish: Wish) -> list[str]:
     return [*words, *wish.extra]
 
 
-ADAPTER = Adapter(
+ADAPTER = WorkerAdapter(
     name="claude",
     title="Claude Code",
     words=_words,

@@ -33,9 +33,9 @@ from landlane.protocol.hook_events import (
     SILENT,
     START,
     STOP,
-    Answer,
-    Event,
-    Spoken,
+    HookAnswer,
+    HookEvent,
+    HookOutput,
 )
 
 TYPE_CHECKING = False
@@ -70,7 +70,7 @@ _TELLS = {
 }
 
 
-def read(word: str, payload: Mapping[str, Any], environment: Mapping[str, str]) -> Event:
+def read(word: str, payload: Mapping[str, Any], environment: Mapping[str, str]) -> HookEvent:
     """What Codex says on a hook's standard input.
 
     Raises:
@@ -87,10 +87,10 @@ def read(word: str, payload: Mapping[str, Any], environment: Mapping[str, str]) 
         "cwd": text_of(said, "cwd"),
     }
     if kind in (BEFORE, AFTER):
-        return Event(**facts, **_tool_facts(said, facts["cwd"]))
+        return HookEvent(**facts, **_tool_facts(said, facts["cwd"]))
     if kind in (STOP, CHILD_STOP):
-        return Event(**facts, is_again=said.get("stop_hook_active") is True)
-    return Event(**facts, source=text_of(said, "source") or text_of(said, "reason"))
+        return HookEvent(**facts, is_again=said.get("stop_hook_active") is True)
+    return HookEvent(**facts, source=text_of(said, "source") or text_of(said, "reason"))
 
 
 def _tool_facts(said: Mapping[str, Any], cwd: str) -> dict[str, Any]:
@@ -104,25 +104,25 @@ def _tool_facts(said: Mapping[str, Any], cwd: str) -> dict[str, Any]:
     return {**facts, "tool": OTHER}
 
 
-def say(event: Event, answer: Answer) -> Spoken:
+def say(event: HookEvent, answer: HookAnswer) -> HookOutput:
     """An answer in the form that Codex obeys at this event: one key too many, and it obeys nothing."""
     if answer.verdict == SILENT or event.kind in (END, OTHER_KIND):
-        return Spoken()
+        return HookOutput()
     text = cut(answer.text, _MOST_BYTES)
     if answer.verdict == DENY and event.kind == BEFORE:
-        return Spoken(stdout=line(deny_both("PreToolUse", _unended(text))))
+        return HookOutput(stdout=line(deny_both("PreToolUse", _unended(text))))
     if answer.verdict == DENY and event.kind == PROMPT:
-        return Spoken(stdout=line(block(text)))
+        return HookOutput(stdout=line(block(text)))
     if event.kind in (STOP, CHILD_STOP):
         # Held once: Codex would hold an agent for ever.
         holds = answer.verdict in (HOLD, DENY) and not event.is_again
-        return Spoken(stdout=line(block(text) if holds else {"systemMessage": readable(text)}))
-    return Spoken(stdout=line(context(_TELLS[event.kind], text)))
+        return HookOutput(stdout=line(block(text) if holds else {"systemMessage": readable(text)}))
+    return HookOutput(stdout=line(context(_TELLS[event.kind], text)))
 
 
-def refuse(word: str, text: str) -> Spoken:
+def refuse(word: str, text: str) -> HookOutput:
     """A refusal for a call that could not even be read; where nothing is guarded, a failure that is shown."""
-    return Spoken(exit_code=2 if not word or word in GUARDS else 1, stderr=_unended(text) + "\n")
+    return HookOutput(exit_code=2 if not word or word in GUARDS else 1, stderr=_unended(text) + "\n")
 
 
 def _unended(text: str) -> str:

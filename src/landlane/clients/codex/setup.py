@@ -21,7 +21,7 @@ from landlane.clients.detect import (
 )
 from landlane.clients.hook_command import SECONDS, is_ours, ours
 from landlane.clients.setup_checks import layout_troubles
-from landlane.clients.setup_model import JSON, TOML, Canary, Trouble, Wanted
+from landlane.clients.setup_model import JSON, TOML, Canary, ClientFile, SetupProblem
 from landlane.clients.shared_hook_format import Group, hooks_layout
 from landlane.errors import LandlaneError, Malformed
 
@@ -30,7 +30,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Mapping
     from typing import Any
 
-    from landlane.clients.setup_model import Place
+    from landlane.clients.setup_model import ClientEnvironment
 
 
 __all__ = [
@@ -62,18 +62,18 @@ _TOLD = ("SessionStart", "UserPromptSubmit", "PostToolUse", "Stop", "SubagentSta
 _MAKE_TRUSTED = "run `landlane init` and agree to trust the hooks, or use `/hooks` in Codex"
 
 
-def is_used(place: Place) -> bool:
+def is_used(place: ClientEnvironment) -> bool:
     """Whether Codex is on this machine or in this checkout."""
     return is_there(place, "codex", ".codex", "~/.codex")
 
 
-def version(place: Place, run: Callable[..., str]) -> str:
+def version(place: ClientEnvironment, run: Callable[..., str]) -> str:
     """The release of Codex that would run here; empty when none would."""
     found = program(place, "codex")
     return release(run([found, "--version"])) if found else ""
 
 
-def wanted(command: Callable[[str, bool], str]) -> tuple[Wanted, ...]:
+def wanted(command: Callable[[str, bool], str]) -> tuple[ClientFile, ...]:
     """Our hooks, where Codex reads them."""
     groups = [Group(event=event, command=command(event, False), timeout=SECONDS) for event in _TOLD]
     # Codex runs a hook by the user's own shell, which need not understand how a guard's line ends.
@@ -84,10 +84,10 @@ def wanted(command: Callable[[str, bool], str]) -> tuple[Wanted, ...]:
         Group(event="SessionEnd", command=command("SessionEnd", False), timeout=_END_SECONDS),
     ]
     why = "sessions begin, edits are checked, messages arrive"
-    return (Wanted(path=HOOKS, form=JSON, content=hooks_layout(groups), why=why),)
+    return (ClientFile(path=HOOKS, form=JSON, content=hooks_layout(groups), why=why),)
 
 
-def mcp_wanted(words: list[str]) -> tuple[Wanted, ...]:
+def mcp_wanted(words: list[str]) -> tuple[ClientFile, ...]:
     """Our server, as Codex reads it in a project that it trusts.
 
     Without `required` Codex does not wait for a server: in its first turn the tools would be missing. It
@@ -102,10 +102,10 @@ def mcp_wanted(words: list[str]) -> tuple[Wanted, ...]:
         f"env_vars = {json.dumps(_HANDED_ON)}",
     ]
     why = "its model can claim, take tasks and land through tools"
-    return (Wanted(path=SERVERS, form=TOML, content="\n".join(lines), why=why),)
+    return (ClientFile(path=SERVERS, form=TOML, content="\n".join(lines), why=why),)
 
 
-def hook_files(place: Place) -> list[str]:
+def hook_files(place: ClientEnvironment) -> list[str]:
     """Return the files that Codex reads hooks from, whether they exist or not."""
     folders = [
         _codex_home(place),
@@ -115,12 +115,12 @@ def hook_files(place: Place) -> list[str]:
     return [os.path.join(folder, name) for folder in folders for name in ("hooks.json", "config.toml")]
 
 
-def trust_files(place: Place) -> list[str]:
+def trust_files(place: ClientEnvironment) -> list[str]:
     """The files that `trust` writes, through Codex itself."""
     return [os.path.join(_codex_home(place), "config.toml")]
 
 
-def trust(place: Place, run: Callable[..., str]) -> None:
+def trust(place: ClientEnvironment, run: Callable[..., str]) -> None:
     """Have Codex trust this project and the hooks of ours in it. The user has agreed to it before.
 
     Raises:
@@ -138,7 +138,7 @@ def trust(place: Place, run: Callable[..., str]) -> None:
         _write(place, run, "hooks.state", states)
 
 
-def distrust(place: Place, run: Callable[..., str]) -> None:
+def distrust(place: ClientEnvironment, run: Callable[..., str]) -> None:
     """Have Codex forget our hooks, while they still stand in their file. The project stays trusted.
 
     Raises:
@@ -152,38 +152,42 @@ def distrust(place: Place, run: Callable[..., str]) -> None:
         ask(program(place, "codex"), run, "config/batchWrite", {"edits": edits})
 
 
-def troubles(place: Place, run: Callable[..., str]) -> list[Trouble]:
+def troubles(place: ClientEnvironment, run: Callable[..., str]) -> list[SetupProblem]:
     """Everything that keeps our hooks from firing."""
     root = main_checkout(place.root)
     try:
         settings = load(os.path.join(root, HOOKS))
     except Malformed as problem:
-        return [Trouble(what=problem.message, hint=problem.hint)]
+        return [SetupProblem(what=problem.message, hint=problem.hint)]
     found = layout_troubles(TITLE, HOOKS, "PreToolUse", settings, wanted(ours)[0].content)
     if root != place.root and not os.path.isdir(located(place, WORKTREE_FOLDER)):
         what = f"Codex reads no hooks in {place.root}, which has no folder {WORKTREE_FOLDER}"
-        found.append(Trouble(what=what, hint=f"make that folder, or {MEND} there"))
+        found.append(SetupProblem(what=what, hint=f"make that folder, or {MEND} there"))
     if next(our_hooks(settings), None) and program(place, "codex"):
         found += _trust_troubles(place, run, root)
     return found
 
 
-def _trust_troubles(place: Place, run: Callable[..., str], root: str) -> list[Trouble]:
+def _trust_troubles(place: ClientEnvironment, run: Callable[..., str], root: str) -> list[SetupProblem]:
     """What Codex itself says of our hooks."""
     if _feature_is_off(place):
         hint = f"take `hooks = false` out of {trust_files(place)[0]}"
-        return [Trouble(what="Codex's hooks are switched off", hint=hint)]
+        return [SetupProblem(what="Codex's hooks are switched off", hint=hint)]
     if not _is_project_trusted(place, root):
         return [
-            Trouble(what=f"Codex does not trust {root}, and so runs none of its hooks", hint=_MAKE_TRUSTED)
+            SetupProblem(
+                what=f"Codex does not trust {root}, and so runs none of its hooks", hint=_MAKE_TRUSTED
+            )
         ]
     try:
         listed = _listed(place, run, root)
     except LandlaneError as problem:
-        return [Trouble(what=problem.message, hint=problem.hint)]  # nobody knows whether it trusts them
+        return [SetupProblem(what=problem.message, hint=problem.hint)]  # nobody knows whether it trusts them
     if not listed:
         return [
-            Trouble(what="Codex lists none of our hooks", hint="look for its reason with `/hooks` in Codex")
+            SetupProblem(
+                what="Codex lists none of our hooks", hint="look for its reason with `/hooks` in Codex"
+            )
         ]
     idle = [hook for hook in listed if not _is_live(hook)]
     is_open = any(hook.get("eventName") == "preToolUse" for hook in idle)
@@ -191,10 +195,10 @@ def _trust_troubles(place: Place, run: Callable[..., str], root: str) -> list[Tr
         {"disabled" if hook.get("enabled") is False else str(hook.get("trustStatus")) for hook in idle}
     )
     what = f"Codex skips {len(idle)} of our {len(listed)} hooks: {', '.join(words)}"
-    return [Trouble(what=what, hint=_MAKE_TRUSTED, is_open=is_open)] if idle else []
+    return [SetupProblem(what=what, hint=_MAKE_TRUSTED, is_open=is_open)] if idle else []
 
 
-def _listed(place: Place, run: Callable[..., str], root: str) -> list[Mapping[str, Any]]:
+def _listed(place: ClientEnvironment, run: Callable[..., str], root: str) -> list[Mapping[str, Any]]:
     """Our hooks as Codex knows them in this checkout."""
     answer = ask(program(place, "codex"), run, "hooks/list", {"cwds": [root]})
     return [
@@ -209,16 +213,16 @@ def _is_live(hook: Mapping[str, Any]) -> bool:
     return hook.get("enabled") is not False and hook.get("trustStatus") in ("trusted", "managed")
 
 
-def _write(place: Place, run: Callable[..., str], key: str, item: dict[str, Any]) -> None:
+def _write(place: ClientEnvironment, run: Callable[..., str], key: str, item: dict[str, Any]) -> None:
     edit = {"keyPath": key, "value": item, "mergeStrategy": "upsert"}
     ask(program(place, "codex"), run, "config/batchWrite", {"edits": [edit]})
 
 
-def _codex_home(place: Place) -> str:
+def _codex_home(place: ClientEnvironment) -> str:
     return place.environment.get("CODEX_HOME") or located(place, "~/.codex")
 
 
-def _config(place: Place) -> dict[str, Any]:
+def _config(place: ClientEnvironment) -> dict[str, Any]:
     """The user's own settings, as far as they can be read: Codex tells of the rest itself."""
     import tomllib  # noqa: PLC0415 - only when trust is in question
 
@@ -229,13 +233,13 @@ def _config(place: Place) -> dict[str, Any]:
         return {}
 
 
-def _is_project_trusted(place: Place, root: str) -> bool:
+def _is_project_trusted(place: ClientEnvironment, root: str) -> bool:
     projects: Mapping[str, Any] = _config(place).get("projects", {})
     keys = (root, os.path.realpath(root))
     return any(projects.get(key, {}).get("trust_level") == "trusted" for key in keys)
 
 
-def _feature_is_off(place: Place) -> bool:
+def _feature_is_off(place: ClientEnvironment) -> bool:
     features: Mapping[str, Any] = _config(place).get("features", {})
     return features.get("hooks") is False or features.get("codex_hooks") is False
 

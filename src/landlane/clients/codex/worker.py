@@ -11,9 +11,9 @@ from landlane.clients.worker_adapter import (
     SAID,
     SPENT,
     TEXT,
-    Adapter,
-    Event,
-    Wish,
+    OutputEvent,
+    StartOptions,
+    WorkerAdapter,
     as_list,
     as_object,
     as_text,
@@ -35,7 +35,7 @@ _SANDBOXES = (
 _RETRIES = ("Reconnecting", "stream disconnected", "retrying")
 
 
-def _words(wish: Wish) -> list[str]:
+def _words(wish: StartOptions) -> list[str]:
     words = ["exec", "--json"]
     words += ["--model", wish.model] if wish.model else []
     # The options of its role switch Codex's own sandbox off where it runs in ours.
@@ -44,7 +44,7 @@ def _words(wish: Wish) -> list[str]:
     return [*words, *wish.extra, "-"]
 
 
-def _read(line: str) -> list[Event]:
+def _read(line: str) -> list[OutputEvent]:
     found = read_object(line)
     kind = as_text(found.get("type"))
     if kind in ("item.started", "item.completed"):
@@ -54,29 +54,29 @@ def _read(line: str) -> list[Event]:
         spent = Usage(
             input_tokens=count(usage.get("input_tokens")), output_tokens=count(usage.get("output_tokens"))
         )
-        return [Event(kind=SPENT, usage=spent)]
+        return [OutputEvent(kind=SPENT, usage=spent)]
     if kind in ("error", "turn.failed"):
         text = as_text(found.get("message")) or as_text(as_object(found.get("error")).get("message"))
         is_retry = kind == "error" and any(word in text for word in _RETRIES)
-        return [Event(kind=RETRY if is_retry else ERROR, text=text)]
+        return [OutputEvent(kind=RETRY if is_retry else ERROR, text=text)]
     return []
 
 
-def _read_item(item: dict[str, Any], *, is_over: bool) -> list[Event]:
+def _read_item(item: dict[str, Any], *, is_over: bool) -> list[OutputEvent]:
     kind, call = as_text(item.get("type")), as_text(item.get("id"))
     if kind == "agent_message":
-        return [Event(kind=TEXT, text=as_text(item.get("text")))] if is_over else []
+        return [OutputEvent(kind=TEXT, text=as_text(item.get("text")))] if is_over else []
     if kind in ("error", "reasoning"):  # an error among the items is a warning: the turn goes on
         text = as_text(item.get("message")) or as_text(item.get("text"))
-        return [Event(kind=SAID, text=text)] if is_over and text else []
+        return [OutputEvent(kind=SAID, text=text)] if is_over and text else []
     if is_over:
-        return [Event(kind=CALL_ENDED, call=call)]
+        return [OutputEvent(kind=CALL_ENDED, call=call)]
     paths = " ".join(as_text(as_object(one).get("path")) for one in as_list(item.get("changes")))
     about = {"path": paths} if paths else item
-    return [Event(kind=CALL, call=call, text=shown_call(as_text(item.get("tool")) or kind, about))]
+    return [OutputEvent(kind=CALL, call=call, text=shown_call(as_text(item.get("tool")) or kind, about))]
 
 
-ADAPTER = Adapter(
+ADAPTER = WorkerAdapter(
     name="codex",
     title="Codex",
     words=_words,

@@ -6,14 +6,14 @@ from landlane.clients import shared_hook_format as shapes
 from landlane.clients.copilot.tools import SHELLS
 from landlane.errors import Malformed
 from landlane.protocol import hook_events as words
-from landlane.protocol.hook_events import Event, Spoken
+from landlane.protocol.hook_events import HookEvent, HookOutput
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Mapping
     from typing import Any
 
-    from landlane.protocol.hook_events import Answer
+    from landlane.protocol.hook_events import HookAnswer
 
 
 NAME = "copilot"
@@ -35,7 +35,7 @@ KINDS = {
 _TOLD = (words.START, words.PROMPT, words.BEFORE, words.AFTER, words.CHILD_START)
 
 
-def read(word: str, payload: Mapping[str, Any], environment: Mapping[str, str]) -> Event:
+def read(word: str, payload: Mapping[str, Any], environment: Mapping[str, str]) -> HookEvent:
     """One call of a hook, in our words.
 
     Raises:
@@ -59,9 +59,9 @@ def read(word: str, payload: Mapping[str, Any], environment: Mapping[str, str]) 
         "cwd": shapes.text_of(said, "cwd") or environment.get("COPILOT_PROJECT_DIR", ""),
     }
     if kind in (words.BEFORE, words.AFTER):
-        return Event(**facts, **_tool_facts(said, facts["cwd"]))
+        return HookEvent(**facts, **_tool_facts(said, facts["cwd"]))
     source = shapes.text_of(said, "source") or shapes.text_of(said, "reason")
-    return Event(**facts, source=source, is_again=said.get("stop_hook_active") is True)
+    return HookEvent(**facts, source=source, is_again=said.get("stop_hook_active") is True)
 
 
 def _tool_facts(said: Mapping[str, Any], cwd: str) -> dict[str, Any]:
@@ -106,28 +106,28 @@ def _patched(given: Mapping[str, Any], cwd: str) -> tuple[str, ...]:
     return tuple(shapes.placed(path, cwd) for path in patched_paths(patch))
 
 
-def say(event: Event, answer: Answer) -> Spoken:
+def say(event: HookEvent, answer: HookAnswer) -> HookOutput:
     """An answer as Copilot wants it."""
     text = answer.text
     if answer.verdict == words.DENY and event.kind == words.BEFORE:
         return _deny(text)
     if answer.verdict == words.HOLD and event.kind == words.STOP and not event.is_again:
-        return Spoken(stdout=shapes.line(shapes.block(text)))
-    if text and answer.verdict in (words.TELL, words.DENY) and event.kind in _TOLD:
-        return Spoken(stdout=shapes.line({"additionalContext": shapes.readable(text)}))
-    return Spoken()
+        return HookOutput(stdout=shapes.line(shapes.block(text)))
+    if text and answer.verdict in (words.INFORM, words.DENY) and event.kind in _TOLD:
+        return HookOutput(stdout=shapes.line({"additionalContext": shapes.readable(text)}))
+    return HookOutput()
 
 
-def refuse(word: str, text: str) -> Spoken:
+def refuse(word: str, text: str) -> HookOutput:
     """Refuse what is about to happen, whatever it is. Other events than a tool call cannot be refused."""
     if word in ("", BEFORE_TOOL):
         return _deny(text)
-    return Spoken(stderr=shapes.readable(text) + "\n")
+    return HookOutput(stderr=shapes.readable(text) + "\n")
 
 
-def _deny(text: str) -> Spoken:
+def _deny(text: str) -> HookOutput:
     said = {"permissionDecision": "deny", "permissionDecisionReason": shapes.readable(text)}
-    return Spoken(stdout=shapes.line(said))
+    return HookOutput(stdout=shapes.line(said))
 
 
 def is_denial(word: str, exit_code: int, stdout: str) -> bool:

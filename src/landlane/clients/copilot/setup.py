@@ -11,14 +11,14 @@ from landlane.clients.copilot.hook import BEFORE_TOOL, KINDS, TITLE
 from landlane.clients.copilot.tools import EDITS, SHELLS
 from landlane.clients.detect import files_in, is_there, located, program, release
 from landlane.clients.hook_command import SECONDS
-from landlane.clients.setup_model import JSON, WHOLE, Canary, Trouble, Wanted
+from landlane.clients.setup_model import JSON, WHOLE, Canary, ClientFile, SetupProblem
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping
     from typing import Any
 
-    from landlane.clients.setup_model import Place
+    from landlane.clients.setup_model import ClientEnvironment
 
 
 __all__ = ["TITLE", "canary", "hook_files", "is_used", "mcp_wanted", "troubles", "version", "wanted"]
@@ -38,29 +38,29 @@ _SWITCHES = (
 )
 
 
-def is_used(place: Place) -> bool:
+def is_used(place: ClientEnvironment) -> bool:
     """Whether Copilot CLI is on this machine or in this checkout."""
     return is_there(place, "copilot", ".github/hooks", ".github/copilot", "~/.copilot")
 
 
-def version(place: Place, run: Callable[[list[str]], str]) -> str:
+def version(place: ClientEnvironment, run: Callable[[list[str]], str]) -> str:
     """The release of Copilot CLI that would run here; empty when none would."""
     found = program(place, "copilot")
     return release(run([found, "--version"])).rstrip(".") if found else ""
 
 
-def wanted(command: Callable[[str, bool], str]) -> tuple[Wanted, ...]:
+def wanted(command: Callable[[str, bool], str]) -> tuple[ClientFile, ...]:
     """Our hooks, where Copilot CLI reads them. A payload names no event, so each command does."""
     text = json.dumps(_hooks(command), indent=2) + "\n"
     why = "sessions begin, edits are checked, messages arrive"
-    return (Wanted(path=HOOKS, form=WHOLE, content=text, why=why),)
+    return (ClientFile(path=HOOKS, form=WHOLE, content=text, why=why),)
 
 
-def mcp_wanted(words: list[str]) -> tuple[Wanted, ...]:
+def mcp_wanted(words: list[str]) -> tuple[ClientFile, ...]:
     """Our server in the project's list."""
     server = {"mcpServers": {"landlane": {"command": words[0], "args": words[1:]}}}
     why = "its model can claim, take tasks and land through tools"
-    return (Wanted(path=SERVERS, form=JSON, content=server, why=why),)
+    return (ClientFile(path=SERVERS, form=JSON, content=server, why=why),)
 
 
 def _hooks(command: Callable[[str, bool], str]) -> dict[str, Any]:
@@ -78,13 +78,15 @@ def _hooks(command: Callable[[str, bool], str]) -> dict[str, Any]:
     return {"version": 1, "hooks": hooks}
 
 
-def troubles(place: Place, run: Callable[[list[str]], str]) -> list[Trouble]:
+def troubles(place: ClientEnvironment, run: Callable[[list[str]], str]) -> list[SetupProblem]:
     """Everything that keeps our hooks from firing, or from refusing when they fail."""
     del run
     hooks, found = conditions.read_settings(located(place, HOOKS))
     found += conditions.flat_troubles(TITLE, HOOKS, BEFORE_TOOL, hooks, _hooks(hook_command.ours))
     if hooks and hooks.get("version") != 1:
-        found.append(Trouble(what=f"{HOOKS} is of a version that {TITLE} does not read", hint="delete it"))
+        found.append(
+            SetupProblem(what=f"{HOOKS} is of a version that {TITLE} does not read", hint="delete it")
+        )
     found += conditions.switched_off(TITLE, [located(place, path) for path in _SWITCHES], _off)
     return [*found, *_trust_troubles(place), conditions.late(TITLE)]
 
@@ -93,18 +95,18 @@ def _off(settings: Mapping[str, Any]) -> str:
     return "disableAllHooks" if settings.get("disableAllHooks") is True else ""
 
 
-def _home(place: Place) -> str:
+def _home(place: ClientEnvironment) -> str:
     return place.environment.get("COPILOT_HOME") or os.path.join(place.home, ".copilot")
 
 
-def hook_files(place: Place) -> list[str]:
+def hook_files(place: ClientEnvironment) -> list[str]:
     """Return the files that Copilot CLI reads hooks from; Claude Code's settings are not among them."""
     return files_in(located(place, os.path.dirname(HOOKS)), ".json") + files_in(
         f"{_home(place)}/hooks", ".json"
     )
 
 
-def _trust_troubles(place: Place) -> list[Trouble]:
+def _trust_troubles(place: ClientEnvironment) -> list[SetupProblem]:
     """In a folder that it does not trust Copilot runs without its hooks, and says nothing."""
     if place.environment.get("COPILOT_ALLOW_ALL") == "true":
         return []
@@ -116,7 +118,7 @@ def _trust_troubles(place: Place) -> list[Trouble]:
     if any(conditions.is_below(place.root, str(folder)) for folder in folders):
         return []
     hint = "start `copilot` here once and trust the folder for good, or start it with --trust-folder"
-    return [Trouble(what=f"{TITLE} does not trust this folder, so it runs no hooks here", hint=hint)]
+    return [SetupProblem(what=f"{TITLE} does not trust this folder, so it runs no hooks here", hint=hint)]
 
 
 def canary(kind: str, cwd: str, path: str, session: str, agent: str) -> Canary:

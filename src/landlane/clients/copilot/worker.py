@@ -10,9 +10,9 @@ from landlane.clients.worker_adapter import (
     RETRY,
     SPENT,
     TEXT,
-    Adapter,
-    Event,
-    Wish,
+    OutputEvent,
+    StartOptions,
+    WorkerAdapter,
     as_object,
     as_text,
     count,
@@ -28,51 +28,51 @@ if TYPE_CHECKING:
     from typing import Any
 
 
-def _words(wish: Wish) -> list[str]:
+def _words(wish: StartOptions) -> list[str]:
     words = ["--output-format", "json", "--no-auto-update", "--no-ask-user", "--trust-folder"]
     words += ["--model", wish.model] if wish.model else []
     words += unless_given(wish.extra, ["--allow-all-tools", "--allow-all", "--yolo"], ["--allow-all-tools"])
     return [*words, *wish.extra]
 
 
-def _read(line: str) -> list[Event]:
+def _read(line: str) -> list[OutputEvent]:
     found = read_object(line)
     data = as_object(found.get("data"))
     reader = _READERS.get(as_text(found.get("type")))
     return reader(data, as_text(found.get("id"))) if reader else []
 
 
-def _message(data: dict[str, Any], _: str) -> list[Event]:
+def _message(data: dict[str, Any], _: str) -> list[OutputEvent]:
     text = as_text(data.get("content"))
-    return [Event(kind=TEXT, text=text)] if text and not data.get("parentToolCallId") else []
+    return [OutputEvent(kind=TEXT, text=text)] if text and not data.get("parentToolCallId") else []
 
 
-def _tool_begun(data: dict[str, Any], _: str) -> list[Event]:
+def _tool_begun(data: dict[str, Any], _: str) -> list[OutputEvent]:
     shown = shown_call(as_text(data.get("toolName")), data.get("arguments"))
-    return [Event(kind=CALL, call=as_text(data.get("toolCallId")), text=shown)]
+    return [OutputEvent(kind=CALL, call=as_text(data.get("toolCallId")), text=shown)]
 
 
-def _tool_ended(data: dict[str, Any], _: str) -> list[Event]:
-    return [Event(kind=CALL_ENDED, call=as_text(data.get("toolCallId")))]
+def _tool_ended(data: dict[str, Any], _: str) -> list[OutputEvent]:
+    return [OutputEvent(kind=CALL_ENDED, call=as_text(data.get("toolCallId")))]
 
 
-def _call_failed(data: dict[str, Any], _: str) -> list[Event]:
+def _call_failed(data: dict[str, Any], _: str) -> list[OutputEvent]:
     status = count(data.get("statusCode")) or 0
-    return [Event(kind=RETRY, text=f"the provider answered {status or 'nothing'}", status=status)]
+    return [OutputEvent(kind=RETRY, text=f"the provider answered {status or 'nothing'}", status=status)]
 
 
-def _error(data: dict[str, Any], _: str) -> list[Event]:
+def _error(data: dict[str, Any], _: str) -> list[OutputEvent]:
     status = count(data.get("statusCode")) or 0
     text, word = as_text(data.get("message")), as_text(data.get("errorType"))
-    return [Event(kind=ERROR, text=text, status=status, word=word)]
+    return [OutputEvent(kind=ERROR, text=text, status=status, word=word)]
 
 
-def _usage(data: dict[str, Any], key: str) -> list[Event]:
+def _usage(data: dict[str, Any], key: str) -> list[OutputEvent]:
     """One answer. It tells a cost too, but in requests and not in money."""
-    return [Event(kind=SPENT, key=key, usage=_tokens(data))] if key else []
+    return [OutputEvent(kind=SPENT, key=key, usage=_tokens(data))] if key else []
 
 
-def _shutdown(data: dict[str, Any], _: str) -> list[Event]:
+def _shutdown(data: dict[str, Any], _: str) -> list[OutputEvent]:
     models = [as_object(as_object(one).get("usage")) for one in as_object(data.get("modelMetrics")).values()]
     if not models:
         return []
@@ -81,7 +81,7 @@ def _shutdown(data: dict[str, Any], _: str) -> list[Event]:
         input_tokens=total(*(one.input_tokens for one in told)),
         output_tokens=total(*(one.output_tokens for one in told)),
     )
-    return [Event(kind=SPENT, usage=spent)]
+    return [OutputEvent(kind=SPENT, usage=spent)]
 
 
 def _tokens(found: dict[str, Any]) -> Usage:
@@ -98,7 +98,7 @@ _READERS = {
     "session.shutdown": _shutdown,
 }
 
-ADAPTER = Adapter(
+ADAPTER = WorkerAdapter(
     name="copilot",
     title="Copilot CLI",
     words=_words,

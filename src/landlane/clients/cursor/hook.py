@@ -6,14 +6,14 @@ from landlane.clients import shared_hook_format as shapes
 from landlane.clients.cursor.tools import CHANGES, EDITS, PATHS, READS, SHELLS
 from landlane.errors import Malformed
 from landlane.protocol import hook_events as words
-from landlane.protocol.hook_events import Event, Spoken
+from landlane.protocol.hook_events import HookEvent, HookOutput
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Mapping
     from typing import Any
 
-    from landlane.protocol.hook_events import Answer
+    from landlane.protocol.hook_events import HookAnswer
 
 
 NAME = "cursor"
@@ -35,7 +35,7 @@ KINDS = {
 _TOLD = (words.START, words.PROMPT, words.BEFORE, words.AFTER)
 
 
-def read(word: str, payload: Mapping[str, Any], environment: Mapping[str, str]) -> Event:
+def read(word: str, payload: Mapping[str, Any], environment: Mapping[str, str]) -> HookEvent:
     """One call of a hook, in our words.
 
     Raises:
@@ -46,9 +46,9 @@ def read(word: str, payload: Mapping[str, Any], environment: Mapping[str, str]) 
     session = shapes.text_of(said, "conversation_id") or shapes.text_of(said, "session_id", is_needed=True)
     facts: dict[str, Any] = {"client": NAME, "kind": kind, "session": session, "cwd": _cwd(said, environment)}
     if kind in (words.BEFORE, words.AFTER):
-        return Event(**{**facts, **_tool_facts(said, facts["cwd"])})
+        return HookEvent(**{**facts, **_tool_facts(said, facts["cwd"])})
     again = said.get("loop_count")
-    return Event(
+    return HookEvent(
         **facts, source=shapes.text_of(said, "reason"), is_again=isinstance(again, int) and again > 0
     )
 
@@ -121,7 +121,7 @@ def _patched(given: Mapping[str, Any], cwd: str) -> tuple[str, ...]:
     return tuple(shapes.placed(path, cwd) for path in patched_paths(patch))
 
 
-def say(event: Event, answer: Answer) -> Spoken:
+def say(event: HookEvent, answer: HookAnswer) -> HookOutput:
     """An answer as Cursor wants it: a guard without a permission counts as broken."""
     if answer.verdict == words.DENY and event.kind == words.BEFORE:
         return _deny(answer.text)
@@ -132,23 +132,23 @@ def say(event: Event, answer: Answer) -> Spoken:
         said["continue"] = True
     if answer.verdict == words.HOLD and event.kind == words.STOP and not event.is_again:
         said["followup_message"] = shapes.readable(answer.text)
-    if answer.verdict in (words.TELL, words.DENY) and answer.text and event.kind in _TOLD:
+    if answer.verdict in (words.INFORM, words.DENY) and answer.text and event.kind in _TOLD:
         said["additional_context"] = shapes.readable(answer.text)
-    return Spoken(stdout=shapes.line(said))
+    return HookOutput(stdout=shapes.line(said))
 
 
-def refuse(word: str, text: str) -> Spoken:
+def refuse(word: str, text: str) -> HookOutput:
     """Refuse what is about to happen, whatever it is. Exit 2 at a prompt would throw it away."""
     if word in ("", BEFORE_TOOL):
         return _deny(text)
     said = {"continue": True} if word == _PROMPT else {}
-    return Spoken(stdout=shapes.line(said), stderr=shapes.readable(text) + "\n")
+    return HookOutput(stdout=shapes.line(said), stderr=shapes.readable(text) + "\n")
 
 
-def _deny(text: str) -> Spoken:
+def _deny(text: str) -> HookOutput:
     reason = shapes.readable(text)
     said = {"permission": "deny", "user_message": reason, "agent_message": reason}
-    return Spoken(stdout=shapes.line(said))
+    return HookOutput(stdout=shapes.line(said))
 
 
 def is_denial(word: str, exit_code: int, stdout: str) -> bool:

@@ -7,14 +7,14 @@ from landlane.clients import setup_checks as conditions
 from landlane.clients.cursor.hook import BEFORE_TOOL, KINDS, TITLE
 from landlane.clients.detect import MEND, is_there, located, program, release
 from landlane.clients.hook_command import SECONDS
-from landlane.clients.setup_model import JSON, Canary, Trouble, Wanted
+from landlane.clients.setup_model import JSON, Canary, ClientFile, SetupProblem
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping
     from typing import Any
 
-    from landlane.clients.setup_model import Place
+    from landlane.clients.setup_model import ClientEnvironment
 
 
 __all__ = ["TITLE", "canary", "hook_files", "is_used", "mcp_wanted", "troubles", "version", "wanted"]
@@ -45,18 +45,18 @@ _KNOWN = frozenset(
 )
 
 
-def is_used(place: Place) -> bool:
+def is_used(place: ClientEnvironment) -> bool:
     """Whether Cursor is on this machine or in this checkout."""
     return any(is_there(place, name, ".cursor", "~/.cursor") for name in _PROGRAMS)
 
 
-def version(place: Place, run: Callable[[list[str]], str]) -> str:
+def version(place: ClientEnvironment, run: Callable[[list[str]], str]) -> str:
     """The release of Cursor that would run here; empty when none would."""
     found = next(filter(None, (program(place, name) for name in _PROGRAMS)), "")
     return release(run([found, "--version"])) if found else ""
 
 
-def wanted(command: Callable[[str, bool], str]) -> tuple[Wanted, ...]:
+def wanted(command: Callable[[str, bool], str]) -> tuple[ClientFile, ...]:
     """Our hooks, where Cursor reads them. The guard fires for every tool: releases name them differently."""
     hooks: dict[str, list[dict[str, Any]]] = {}
     for event in KINDS:
@@ -65,22 +65,22 @@ def wanted(command: Callable[[str, bool], str]) -> tuple[Wanted, ...]:
         hooks[event] = [{"command": command(event, is_guard), "timeout": SECONDS, **closed}]
     content = {"version": 1, "hooks": hooks}
     why = "sessions begin, edits are checked, messages arrive"
-    return (Wanted(path=HOOKS, form=JSON, content=content, why=why),)
+    return (ClientFile(path=HOOKS, form=JSON, content=content, why=why),)
 
 
-def mcp_wanted(words: list[str]) -> tuple[Wanted, ...]:
+def mcp_wanted(words: list[str]) -> tuple[ClientFile, ...]:
     """Our server in the project's list."""
     server = {"mcpServers": {"landlane": {"command": words[0], "args": words[1:]}}}
     why = "its model can claim, take tasks and land through tools"
-    return (Wanted(path=SERVERS, form=JSON, content=server, why=why),)
+    return (ClientFile(path=SERVERS, form=JSON, content=server, why=why),)
 
 
-def hook_files(place: Place) -> list[str]:
+def hook_files(place: ClientEnvironment) -> list[str]:
     """Return the files that Cursor reads hooks from, whether they exist or not."""
     return [located(place, HOOKS), located(place, f"~/{HOOKS}"), "/etc/cursor/hooks.json"]
 
 
-def troubles(place: Place, run: Callable[[list[str]], str]) -> list[Trouble]:
+def troubles(place: ClientEnvironment, run: Callable[[list[str]], str]) -> list[SetupProblem]:
     """Everything that keeps our hooks from firing, or from refusing when they fail."""
     del run
     hooks, found = conditions.read_settings(located(place, HOOKS))
@@ -90,22 +90,24 @@ def troubles(place: Place, run: Callable[[list[str]], str]) -> list[Trouble]:
         event == BEFORE_TOOL and hook.get("failClosed") is not True
         for event, hook, _ in conditions.flat_hooks(hooks)
     ):
-        found.append(Trouble(what=f"{HOOKS} lets edits pass when our hook fails", hint=MEND, is_open=False))
+        found.append(
+            SetupProblem(what=f"{HOOKS} lets edits pass when our hook fails", hint=MEND, is_open=False)
+        )
     return found + _dropped(hooks)
 
 
-def _dropped(hooks: Mapping[str, Any]) -> list[Trouble]:
+def _dropped(hooks: Mapping[str, Any]) -> list[SetupProblem]:
     """What makes Cursor drop the whole file without a word."""
     unknown = sorted(set(conditions.table(hooks.get("hooks"))) - _KNOWN)
     found = [
-        Trouble(
+        SetupProblem(
             what=f"{HOOKS} names {name}, which {TITLE} may not know and then drops the file",
             hint="take it out, unless your release of Cursor documents it",
         )
         for name in unknown
     ]
     if hooks and hooks.get("version") != 1:
-        found.append(Trouble(what=f"{HOOKS} is not of version 1", hint='set "version" to 1'))
+        found.append(SetupProblem(what=f"{HOOKS} is not of version 1", hint='set "version" to 1'))
     return found
 
 

@@ -5,14 +5,14 @@ from __future__ import annotations
 from landlane.clients import shared_hook_format as shapes
 from landlane.clients.gemini.tools import EDITS, READS, SHELL
 from landlane.protocol import hook_events as words
-from landlane.protocol.hook_events import Event, Spoken
+from landlane.protocol.hook_events import HookEvent, HookOutput
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Mapping
     from typing import Any
 
-    from landlane.protocol.hook_events import Answer
+    from landlane.protocol.hook_events import HookAnswer
 
 
 NAME = "gemini"
@@ -32,7 +32,7 @@ _GLOB = "*?[{!"
 _TOLD = (words.START, words.PROMPT, words.AFTER)
 
 
-def read(word: str, payload: Mapping[str, Any], environment: Mapping[str, str]) -> Event:
+def read(word: str, payload: Mapping[str, Any], environment: Mapping[str, str]) -> HookEvent:
     """One call of a hook, in our words.
 
     Raises:
@@ -48,9 +48,9 @@ def read(word: str, payload: Mapping[str, Any], environment: Mapping[str, str]) 
         "cwd": shapes.text_of(said, "cwd") or environment.get("GEMINI_PROJECT_DIR", ""),
     }
     if kind in (words.BEFORE, words.AFTER):
-        return Event(**{**facts, **_tool_facts(said, facts["cwd"])})
+        return HookEvent(**{**facts, **_tool_facts(said, facts["cwd"])})
     source = shapes.text_of(said, "source") or shapes.text_of(said, "reason")
-    return Event(**facts, source=source, is_again=said.get("stop_hook_active") is True)
+    return HookEvent(**facts, source=source, is_again=said.get("stop_hook_active") is True)
 
 
 def _tool_facts(said: Mapping[str, Any], cwd: str) -> dict[str, Any]:
@@ -82,26 +82,26 @@ def _read_paths(name: str, given: Mapping[str, Any], cwd: str) -> tuple[str, ...
     return tuple(shapes.placed(path, cwd) for path in paths if not set(_GLOB) & set(path))
 
 
-def say(event: Event, answer: Answer) -> Spoken:
+def say(event: HookEvent, answer: HookAnswer) -> HookOutput:
     """An answer as Gemini wants it. With a tool call that goes on, only its user can be told anything."""
     text = answer.text
     if answer.verdict == words.DENY and event.kind == words.BEFORE:
-        return Spoken(stdout=shapes.line(shapes.block(text)))
+        return HookOutput(stdout=shapes.line(shapes.block(text)))
     if answer.verdict == words.HOLD and event.kind == words.STOP and not event.is_again:
-        return Spoken(stdout=shapes.line(shapes.block(text)))
-    if text and answer.verdict in (words.TELL, words.DENY):
+        return HookOutput(stdout=shapes.line(shapes.block(text)))
+    if text and answer.verdict in (words.INFORM, words.DENY):
         if event.kind in _TOLD:
             event_name = next(name for name, kind in KINDS.items() if kind == event.kind)
-            return Spoken(stdout=shapes.line(shapes.context(event_name, text)))
+            return HookOutput(stdout=shapes.line(shapes.context(event_name, text)))
         if event.kind == words.BEFORE:
-            return Spoken(stdout=shapes.line({"systemMessage": shapes.readable(text)}))
-    return Spoken()
+            return HookOutput(stdout=shapes.line({"systemMessage": shapes.readable(text)}))
+    return HookOutput()
 
 
-def refuse(word: str, text: str) -> Spoken:
+def refuse(word: str, text: str) -> HookOutput:
     """Refuse what is about to happen, whatever it is. Exit 2 at any other event would throw a prompt away."""
     said = shapes.readable(text) + "\n"
-    return Spoken(exit_code=2, stderr=said) if word in ("", BEFORE_TOOL) else Spoken(stderr=said)
+    return HookOutput(exit_code=2, stderr=said) if word in ("", BEFORE_TOOL) else HookOutput(stderr=said)
 
 
 def is_denial(word: str, exit_code: int, stdout: str) -> bool:

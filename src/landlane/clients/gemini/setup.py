@@ -10,7 +10,7 @@ from landlane.clients.detect import is_older, is_there, located, our_hooks, prog
 from landlane.clients.gemini.hook import BEFORE_TOOL, KINDS, TITLE
 from landlane.clients.gemini.tools import READS
 from landlane.clients.hook_command import SECONDS
-from landlane.clients.setup_model import JSON, Canary, Trouble, Wanted
+from landlane.clients.setup_model import JSON, Canary, ClientFile, SetupProblem
 from landlane.clients.shared_hook_format import Group, hooks_layout
 
 TYPE_CHECKING = False
@@ -18,7 +18,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Mapping
     from typing import Any
 
-    from landlane.clients.setup_model import Place
+    from landlane.clients.setup_model import ClientEnvironment
 
 
 __all__ = ["TITLE", "canary", "hook_files", "is_used", "mcp_wanted", "troubles", "version", "wanted"]
@@ -33,18 +33,18 @@ _HOOKS_ON = (0, 26)  # since then hooks are on without a setting
 _SYSTEM = "/etc/gemini-cli"
 
 
-def is_used(place: Place) -> bool:
+def is_used(place: ClientEnvironment) -> bool:
     """Whether Gemini CLI is on this machine or in this checkout."""
     return is_there(place, "gemini", ".gemini", "GEMINI.md", "~/.gemini")
 
 
-def version(place: Place, run: Callable[[list[str]], str]) -> str:
+def version(place: ClientEnvironment, run: Callable[[list[str]], str]) -> str:
     """The release of Gemini CLI that would run here; empty when none would."""
     found = program(place, "gemini")
     return release(run([found, "--version"])) if found else ""
 
 
-def wanted(command: Callable[[str, bool], str]) -> tuple[Wanted, ...]:
+def wanted(command: Callable[[str, bool], str]) -> tuple[ClientFile, ...]:
     """Our hooks, where Gemini CLI reads them. Its time limits are in milliseconds.
 
     Any exit from 2 on throws a prompt away, and asks for a turn again without end. So a hook that only tells
@@ -62,17 +62,17 @@ def wanted(command: Callable[[str, bool], str]) -> tuple[Wanted, ...]:
     noting = f"{command(BEFORE_TOOL, False)} || exit 1"
     groups.append(Group(event=BEFORE_TOOL, command=noting, timeout=SECONDS * 1000, matcher=_READING_TOOLS))
     why = "sessions begin, edits are checked, messages arrive"
-    return (Wanted(path=SETTINGS, form=JSON, content=hooks_layout(groups), why=why),)
+    return (ClientFile(path=SETTINGS, form=JSON, content=hooks_layout(groups), why=why),)
 
 
-def mcp_wanted(words: list[str]) -> tuple[Wanted, ...]:
+def mcp_wanted(words: list[str]) -> tuple[ClientFile, ...]:
     """Our server, trusted: its tools are called without a question."""
     server = {"command": words[0], "args": words[1:], "trust": True}
     why = "its model can claim, take tasks and land through tools"
-    return (Wanted(path=SETTINGS, form=JSON, content={"mcpServers": {"landlane": server}}, why=why),)
+    return (ClientFile(path=SETTINGS, form=JSON, content={"mcpServers": {"landlane": server}}, why=why),)
 
 
-def troubles(place: Place, run: Callable[[list[str]], str]) -> list[Trouble]:
+def troubles(place: ClientEnvironment, run: Callable[[list[str]], str]) -> list[SetupProblem]:
     """Everything that keeps our hooks from firing, or from refusing when they fail."""
     settings, found = conditions.read_settings(located(place, SETTINGS))
     content = wanted(hook_command.ours)[0].content
@@ -82,15 +82,15 @@ def troubles(place: Place, run: Callable[[list[str]], str]) -> list[Trouble]:
     found += _trust_troubles(place, settings)
     here = version(place, run)
     if is_older(here, _HOOKS_ON):
-        found.append(Trouble(what=f"{TITLE} {here} runs no hooks by itself", hint="update Gemini CLI"))
+        found.append(SetupProblem(what=f"{TITLE} {here} runs no hooks by itself", hint="update Gemini CLI"))
     return [*found, conditions.late(TITLE)]
 
 
-def _home(place: Place) -> str:
+def _home(place: ClientEnvironment) -> str:
     return os.path.join(place.environment.get("GEMINI_CLI_HOME") or place.home, ".gemini")
 
 
-def hook_files(place: Place) -> list[str]:
+def hook_files(place: ClientEnvironment) -> list[str]:
     """Return the files that Gemini CLI reads hooks from, whether they exist or not."""
     system = place.environment.get("GEMINI_CLI_SYSTEM_SETTINGS_PATH") or f"{_SYSTEM}/settings.json"
     return [
@@ -109,12 +109,12 @@ def _off(settings: Mapping[str, Any], names: set[str]) -> str:
     return "" if names.isdisjoint(listed) else "hooksConfig.disabled"
 
 
-def _trust_troubles(place: Place, settings: Mapping[str, Any]) -> list[Trouble]:
+def _trust_troubles(place: ClientEnvironment, settings: Mapping[str, Any]) -> list[SetupProblem]:
     """Without trust in the folder nothing of its settings is read, hooks least of all."""
     said = place.environment.get("GEMINI_CLI_TRUST_WORKSPACE", "")
     if place.environment.get("GEMINI_RESTRICTED_MODE") == "true" or said == "false":
         hint = "take GEMINI_RESTRICTED_MODE and GEMINI_CLI_TRUST_WORKSPACE out of the environment"
-        return [Trouble(what=f"{TITLE} is told not to trust this folder", hint=hint)]
+        return [SetupProblem(what=f"{TITLE} is told not to trust this folder", hint=hint)]
     user = conditions.read_settings(os.path.join(_home(place), "settings.json"))[0]
     is_asked = conditions.at(user, "security", "folderTrust", "enabled") is not False
     listed = place.environment.get("GEMINI_CLI_TRUSTED_FOLDERS_PATH")
@@ -125,8 +125,8 @@ def _trust_troubles(place: Place, settings: Mapping[str, Any]) -> list[Trouble]:
     if trusted is None:
         # A run without a terminal ends at once then, and one with a terminal asks first.
         what = f"{TITLE} does not trust this folder yet"
-        return [Trouble(what=what, hint=hint, is_open=False)]
-    return [Trouble(what=f"{TITLE} does not trust this folder, so it reads no hooks here", hint=hint)]
+        return [SetupProblem(what=what, hint=hint, is_open=False)]
+    return [SetupProblem(what=f"{TITLE} does not trust this folder, so it reads no hooks here", hint=hint)]
 
 
 def canary(kind: str, cwd: str, path: str, session: str, agent: str) -> Canary:

@@ -12,9 +12,9 @@ from landlane.clients.worker_adapter import (
     RETRY,
     SPENT,
     TEXT,
-    Adapter,
-    Event,
-    Wish,
+    OutputEvent,
+    StartOptions,
+    WorkerAdapter,
     as_object,
     as_text,
     count,
@@ -28,48 +28,48 @@ from landlane.protocol.worker.messages import Usage
 _RETRY = re.compile(r"Attempt \d+ failed(?: with status (\d+))?.*?[Rr]etrying")
 
 
-def _words(wish: Wish) -> list[str]:
+def _words(wish: StartOptions) -> list[str]:
     words = ["--output-format", "stream-json"]
     words += ["--model", wish.model] if wish.model else []
     words += unless_given(wish.extra, ["--approval-mode", "--yolo", "-y"], ["--approval-mode", "yolo"])
     return [*words, *wish.extra]
 
 
-def _read(line: str) -> list[Event]:
+def _read(line: str) -> list[OutputEvent]:
     found = read_object(line)
     kind = as_text(found.get("type"))
     call = as_text(found.get("tool_id"))
     if kind == "message" and found.get("role") == "assistant":
-        return [Event(kind=TEXT, text=as_text(found.get("content")), is_more=bool(found.get("delta")))]
+        return [OutputEvent(kind=TEXT, text=as_text(found.get("content")), is_more=bool(found.get("delta")))]
     if kind == "tool_use":
         shown = shown_call(as_text(found.get("tool_name")), found.get("parameters"))
-        return [Event(kind=CALL, call=call, text=shown)]
+        return [OutputEvent(kind=CALL, call=call, text=shown)]
     if kind == "tool_result":
-        return [Event(kind=CALL_ENDED, call=call)]
+        return [OutputEvent(kind=CALL_ENDED, call=call)]
     if kind == "error" and found.get("severity") == "error":
-        return [Event(kind=ERROR, text=as_text(found.get("message")))]
+        return [OutputEvent(kind=ERROR, text=as_text(found.get("message")))]
     if kind != "result":
         return []
     stats = as_object(found.get("stats"))
     spent = Usage(
         input_tokens=count(stats.get("input_tokens")), output_tokens=count(stats.get("output_tokens"))
     )
-    events = [Event(kind=SPENT, usage=spent)] if stats else []
+    events = [OutputEvent(kind=SPENT, usage=spent)] if stats else []
     if found.get("status") == "error":
         error = as_object(found.get("error"))
         word = as_text(error.get("type")).replace("unknown", "")
-        events.append(Event(kind=ERROR, text=as_text(error.get("message")), word=word))
+        events.append(OutputEvent(kind=ERROR, text=as_text(error.get("message")), word=word))
     return events
 
 
-def _read_trouble(line: str) -> list[Event]:
+def _read_trouble(line: str) -> list[OutputEvent]:
     found = _RETRY.match(line)
     if not found:
         return []
-    return [Event(kind=RETRY, text=line[:200], status=int(found[1] or 0))]
+    return [OutputEvent(kind=RETRY, text=line[:200], status=int(found[1] or 0))]
 
 
-ADAPTER = Adapter(
+ADAPTER = WorkerAdapter(
     name="gemini",
     title="Gemini CLI",
     words=_words,

@@ -11,9 +11,9 @@ from landlane.clients.worker_adapter import (
     RETRY,
     SPENT,
     TEXT,
-    Adapter,
-    Event,
-    Wish,
+    OutputEvent,
+    StartOptions,
+    WorkerAdapter,
     amount,
     as_object,
     as_text,
@@ -27,19 +27,19 @@ _RETRY = re.compile(r".*transient error(?: \(status (\d+)\))?, retrying in")
 _ERROR = re.compile(r"\W*ERROR\s+(.*)")
 
 
-def _words(wish: Wish) -> list[str]:
+def _words(wish: StartOptions) -> list[str]:
     words = ["--non-interactive", "--output-format", "json", "--no-stream"]
     words += ["--model", wish.model] if wish.model else []
     return [*words, *wish.extra]
 
 
-def _read(line: str) -> list[Event]:
+def _read(line: str) -> list[OutputEvent]:
     found = read_object(line)
     if found.get("type") != "message":
         return []
     role, text = as_text(found.get("role")), as_text(found.get("content"))
     if role == "system":  # what a tool answered
-        return [Event(kind=CALL_ENDED, text=text)]
+        return [OutputEvent(kind=CALL_ENDED, text=text)]
     if role != "assistant":
         return []
     told = as_object(found.get("metadata"))
@@ -50,20 +50,20 @@ def _read(line: str) -> list[Event]:
         output_tokens=count(usage.get("output_tokens")),
         cost_usd=amount(told.get("cost")),
     )
-    events = [Event(kind=TEXT, text=text)]
+    events = [OutputEvent(kind=TEXT, text=text)]
     key = as_text(found.get("timestamp"))
-    return [*events, Event(kind=SPENT, key=key, usage=spent)] if told and key else events
+    return [*events, OutputEvent(kind=SPENT, key=key, usage=spent)] if told and key else events
 
 
-def _read_trouble(line: str) -> list[Event]:
+def _read_trouble(line: str) -> list[OutputEvent]:
     found = _RETRY.match(line)
     if found:
-        return [Event(kind=RETRY, text=line.strip(), status=int(found[1] or 0))]
+        return [OutputEvent(kind=RETRY, text=line.strip(), status=int(found[1] or 0))]
     found = _ERROR.match(line)
-    return [Event(kind=ERROR, text=found[1])] if found else []
+    return [OutputEvent(kind=ERROR, text=found[1])] if found else []
 
 
-ADAPTER = Adapter(
+ADAPTER = WorkerAdapter(
     name="gptme",
     title="gptme",
     words=_words,

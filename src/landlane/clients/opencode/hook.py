@@ -6,14 +6,14 @@ from landlane.clients import shared_hook_format as shapes
 from landlane.clients.opencode.tools import EDITS, PATCHES, SHELLS
 from landlane.errors import Malformed
 from landlane.protocol import hook_events as words
-from landlane.protocol.hook_events import Event, Spoken
+from landlane.protocol.hook_events import HookEvent, HookOutput
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Mapping
     from typing import Any
 
-    from landlane.protocol.hook_events import Answer
+    from landlane.protocol.hook_events import HookAnswer
 
 
 NAME = "opencode"
@@ -30,7 +30,7 @@ KINDS = {
 _CHILD_KINDS = {words.START: words.CHILD_START, words.STOP: words.CHILD_STOP, words.END: words.CHILD_STOP}
 
 
-def read(word: str, payload: Mapping[str, Any], environment: Mapping[str, str]) -> Event:
+def read(word: str, payload: Mapping[str, Any], environment: Mapping[str, str]) -> HookEvent:
     """One call of the plugin, in our words.
 
     Raises:
@@ -49,8 +49,8 @@ def read(word: str, payload: Mapping[str, Any], environment: Mapping[str, str]) 
         "source": shapes.text_of(said, "source"),
     }
     if kind in (words.BEFORE, words.AFTER):
-        return Event(**{**facts, **_tool_facts(said, facts["cwd"])})
-    return Event(**facts)
+        return HookEvent(**{**facts, **_tool_facts(said, facts["cwd"])})
+    return HookEvent(**facts)
 
 
 def _tool_facts(said: Mapping[str, Any], cwd: str) -> dict[str, Any]:
@@ -81,19 +81,19 @@ def _patched(given: Mapping[str, Any], cwd: str) -> tuple[str, ...]:
     return tuple(shapes.placed(path, cwd) for path in patched_paths(patch))
 
 
-def say(event: Event, answer: Answer) -> Spoken:
+def say(event: HookEvent, answer: HookAnswer) -> HookOutput:
     """An answer as the plugin wants it. opencode cannot be held, so it is told with the next message."""
     if answer.verdict == words.DENY and event.kind == words.BEFORE:
-        return Spoken(stdout=shapes.line({"deny": shapes.readable(answer.text)}))
+        return HookOutput(stdout=shapes.line({"deny": shapes.readable(answer.text)}))
     if answer.verdict != words.SILENT and answer.text:
-        return Spoken(stdout=shapes.line({"tell": shapes.readable(answer.text)}))
-    return Spoken()
+        return HookOutput(stdout=shapes.line({"tell": shapes.readable(answer.text)}))
+    return HookOutput()
 
 
-def refuse(word: str, text: str) -> Spoken:
+def refuse(word: str, text: str) -> HookOutput:
     """Refuse what is about to happen; the plugin takes any failure at a tool call for a no, and no other."""
     del word
-    return Spoken(exit_code=2, stderr=shapes.readable(text) + "\n")
+    return HookOutput(exit_code=2, stderr=shapes.readable(text) + "\n")
 
 
 def is_denial(word: str, exit_code: int, stdout: str) -> bool:

@@ -8,9 +8,9 @@ from landlane.clients.worker_adapter import (
     ERROR,
     SPENT,
     TEXT,
-    Adapter,
-    Event,
-    Wish,
+    OutputEvent,
+    StartOptions,
+    WorkerAdapter,
     amount,
     as_object,
     as_text,
@@ -26,23 +26,23 @@ if TYPE_CHECKING:
     from typing import Any
 
 
-def _words(wish: Wish) -> list[str]:
+def _words(wish: StartOptions) -> list[str]:
     words = ["run", "--format", "json"]
     words += ["--model", wish.model] if wish.model else []
     return [*words, *wish.extra]
 
 
-def _read(line: str) -> list[Event]:
+def _read(line: str) -> list[OutputEvent]:
     found = read_object(line)
     kind, part = as_text(found.get("type")), as_object(found.get("part"))
     if kind == "text":
-        return [Event(kind=TEXT, text=as_text(part.get("text")))]
+        return [OutputEvent(kind=TEXT, text=as_text(part.get("text")))]
     if kind == "tool_use":  # told when it is through
         state = as_object(part.get("state"))
         shown = shown_call(as_text(part.get("tool")), state.get("input"))
-        return [Event(kind=CALL_ENDED, call=as_text(part.get("callID")), text=shown)]
+        return [OutputEvent(kind=CALL_ENDED, call=as_text(part.get("callID")), text=shown)]
     if kind == "step_finish":
-        return [Event(kind=SPENT, key=as_text(part.get("id")), usage=_spent(part))]
+        return [OutputEvent(kind=SPENT, key=as_text(part.get("id")), usage=_spent(part))]
     if kind == "error":
         error = as_object(found.get("error"))
         data = as_object(error.get("data"))
@@ -50,7 +50,7 @@ def _read(line: str) -> list[Event]:
         wait = as_text(as_object(data.get("responseHeaders")).get("retry-after"))
         text = f"{text} (retry-after: {wait})" if wait else text
         return [
-            Event(
+            OutputEvent(
                 kind=ERROR,
                 text=text,
                 status=count(data.get("statusCode")) or 0,
@@ -70,7 +70,7 @@ def _spent(part: dict[str, Any]) -> Usage:
     )
 
 
-ADAPTER = Adapter(
+ADAPTER = WorkerAdapter(
     name="opencode",
     title="opencode",
     words=_words,

@@ -5,14 +5,14 @@ from __future__ import annotations
 from landlane.clients import shared_hook_format as shapes
 from landlane.clients.qwen.tools import EDITS, SHELLS
 from landlane.protocol import hook_events as words
-from landlane.protocol.hook_events import Event, Spoken
+from landlane.protocol.hook_events import HookEvent, HookOutput
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Mapping
     from typing import Any
 
-    from landlane.protocol.hook_events import Answer
+    from landlane.protocol.hook_events import HookAnswer
 
 
 NAME = "qwen"
@@ -35,7 +35,7 @@ KINDS = {
 _TOLD = (words.START, words.PROMPT, words.AFTER)
 
 
-def read(word: str, payload: Mapping[str, Any], environment: Mapping[str, str]) -> Event:
+def read(word: str, payload: Mapping[str, Any], environment: Mapping[str, str]) -> HookEvent:
     """One call of a hook, in our words.
 
     Raises:
@@ -56,11 +56,11 @@ def read(word: str, payload: Mapping[str, Any], environment: Mapping[str, str]) 
     }
     if kind in (words.BEFORE, words.AFTER):
         source = event_name if event_name == _FAILED else ""
-        return Event(source=source, **{**facts, **_tool_facts(said, facts["cwd"])})
+        return HookEvent(source=source, **{**facts, **_tool_facts(said, facts["cwd"])})
     if kind in (words.STOP, words.CHILD_STOP):
         again = said.get("stop_hook_active") is True
-        return Event(**facts, is_again=again, is_background=bool(said.get("background_tasks")))
-    return Event(**facts, source=shapes.text_of(said, "source") or shapes.text_of(said, "reason"))
+        return HookEvent(**facts, is_again=again, is_background=bool(said.get("background_tasks")))
+    return HookEvent(**facts, source=shapes.text_of(said, "source") or shapes.text_of(said, "reason"))
 
 
 def _tool_facts(said: Mapping[str, Any], cwd: str) -> dict[str, Any]:
@@ -84,31 +84,31 @@ def _tool_facts(said: Mapping[str, Any], cwd: str) -> dict[str, Any]:
     return {**facts, "tool": words.OTHER}
 
 
-def say(event: Event, answer: Answer) -> Spoken:
+def say(event: HookEvent, answer: HookAnswer) -> HookOutput:
     """An answer as Qwen wants it. With a tool call that goes on, only its user can be told anything."""
     text = answer.text
     if answer.verdict == words.DENY and event.kind == words.BEFORE:
-        return Spoken(stdout=shapes.line(shapes.deny_both(BEFORE_TOOL, text)))
+        return HookOutput(stdout=shapes.line(shapes.deny_both(BEFORE_TOOL, text)))
     if answer.verdict == words.HOLD and event.kind == words.STOP and not event.is_again:
-        return Spoken(stdout=shapes.line(shapes.block(text)))
-    if text and answer.verdict in (words.TELL, words.DENY):
+        return HookOutput(stdout=shapes.line(shapes.block(text)))
+    if text and answer.verdict in (words.INFORM, words.DENY):
         if event.kind in _TOLD:
-            return Spoken(stdout=shapes.line(shapes.context(_event_name(event), text)))
+            return HookOutput(stdout=shapes.line(shapes.context(_event_name(event), text)))
         if event.kind == words.BEFORE:
-            return Spoken(stdout=shapes.line({"systemMessage": shapes.readable(text)}))
-    return Spoken()
+            return HookOutput(stdout=shapes.line({"systemMessage": shapes.readable(text)}))
+    return HookOutput()
 
 
-def _event_name(event: Event) -> str:
+def _event_name(event: HookEvent) -> str:
     if event.source == _FAILED:
         return _FAILED
     return next(name for name, kind in KINDS.items() if kind == event.kind)
 
 
-def refuse(word: str, text: str) -> Spoken:
+def refuse(word: str, text: str) -> HookOutput:
     """Refuse what is about to happen, whatever it is. Exit 2 at any other event would throw a prompt away."""
     said = shapes.readable(text) + "\n"
-    return Spoken(exit_code=2, stderr=said) if word in ("", BEFORE_TOOL) else Spoken(stderr=said)
+    return HookOutput(exit_code=2, stderr=said) if word in ("", BEFORE_TOOL) else HookOutput(stderr=said)
 
 
 def is_denial(word: str, exit_code: int, stdout: str) -> bool:

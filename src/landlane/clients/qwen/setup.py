@@ -9,7 +9,7 @@ from landlane.clients import setup_checks as conditions
 from landlane.clients.detect import is_there, located, program, release
 from landlane.clients.hook_command import SECONDS
 from landlane.clients.qwen.hook import BEFORE_TOOL, KINDS, TITLE
-from landlane.clients.setup_model import JSON, Canary, Trouble, Wanted
+from landlane.clients.setup_model import JSON, Canary, ClientFile, SetupProblem
 from landlane.clients.shared_hook_format import Group, hooks_layout
 
 TYPE_CHECKING = False
@@ -17,7 +17,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Mapping
     from typing import Any
 
-    from landlane.clients.setup_model import Place
+    from landlane.clients.setup_model import ClientEnvironment
 
 
 __all__ = ["TITLE", "canary", "hook_files", "is_used", "mcp_wanted", "troubles", "version", "wanted"]
@@ -29,18 +29,18 @@ _READING_TOOL = "read_file"  # what is read is noted before, so that an edit of 
 _SYSTEM = "/etc/qwen-code"
 
 
-def is_used(place: Place) -> bool:
+def is_used(place: ClientEnvironment) -> bool:
     """Whether Qwen Code is on this machine or in this checkout."""
     return is_there(place, "qwen", ".qwen", "QWEN.md", "~/.qwen")
 
 
-def version(place: Place, run: Callable[[list[str]], str]) -> str:
+def version(place: ClientEnvironment, run: Callable[[list[str]], str]) -> str:
     """The release of Qwen Code that would run here; empty when none would."""
     found = program(place, "qwen")
     return release(run([found, "--version"])) if found else ""
 
 
-def wanted(command: Callable[[str, bool], str]) -> tuple[Wanted, ...]:
+def wanted(command: Callable[[str, bool], str]) -> tuple[ClientFile, ...]:
     """Our hooks, where Qwen Code reads them.
 
     Older releases count time limits in milliseconds, newer ones take what is below 1000 for seconds; only
@@ -58,17 +58,17 @@ def wanted(command: Callable[[str, bool], str]) -> tuple[Wanted, ...]:
     noting = command(BEFORE_TOOL, False)
     groups.append(Group(event=BEFORE_TOOL, command=noting, timeout=SECONDS * 1000, matcher=_READING_TOOL))
     why = "sessions begin, edits are checked, messages arrive"
-    return (Wanted(path=SETTINGS, form=JSON, content=hooks_layout(groups), why=why),)
+    return (ClientFile(path=SETTINGS, form=JSON, content=hooks_layout(groups), why=why),)
 
 
-def mcp_wanted(words: list[str]) -> tuple[Wanted, ...]:
+def mcp_wanted(words: list[str]) -> tuple[ClientFile, ...]:
     """Our server, trusted: its tools are called without a question."""
     server = {"command": words[0], "args": words[1:], "trust": True}
     why = "its model can claim, take tasks and land through tools"
-    return (Wanted(path=SETTINGS, form=JSON, content={"mcpServers": {"landlane": server}}, why=why),)
+    return (ClientFile(path=SETTINGS, form=JSON, content={"mcpServers": {"landlane": server}}, why=why),)
 
 
-def troubles(place: Place, run: Callable[[list[str]], str]) -> list[Trouble]:
+def troubles(place: ClientEnvironment, run: Callable[[list[str]], str]) -> list[SetupProblem]:
     """Everything that keeps our hooks from firing, or from refusing when they fail."""
     del run
     settings, found = conditions.read_settings(located(place, SETTINGS))
@@ -77,15 +77,15 @@ def troubles(place: Place, run: Callable[[list[str]], str]) -> list[Trouble]:
     found += conditions.switched_off(TITLE, hook_files(place), _off)
     if place.environment.get("QWEN_CODE_SAFE_MODE", "").lower() in ("1", "true"):
         hint = "take QWEN_CODE_SAFE_MODE out of the environment"
-        found.append(Trouble(what=f"{TITLE} runs no hooks in its safe mode", hint=hint))
+        found.append(SetupProblem(what=f"{TITLE} runs no hooks in its safe mode", hint=hint))
     return [*found, *_trust_troubles(place), conditions.late(TITLE)]
 
 
-def _home(place: Place) -> str:
+def _home(place: ClientEnvironment) -> str:
     return place.environment.get("QWEN_HOME") or os.path.join(place.home, ".qwen")
 
 
-def hook_files(place: Place) -> list[str]:
+def hook_files(place: ClientEnvironment) -> list[str]:
     """Return the files that Qwen Code reads hooks from, whether they exist or not."""
     system = place.environment.get("QWEN_CODE_SYSTEM_SETTINGS_PATH") or f"{_SYSTEM}/settings.json"
     return [os.path.join(_home(place), "settings.json"), located(place, SETTINGS), system]
@@ -95,7 +95,7 @@ def _off(settings: Mapping[str, Any]) -> str:
     return "disableAllHooks" if settings.get("disableAllHooks") is True else ""
 
 
-def _trust_troubles(place: Place) -> list[Trouble]:
+def _trust_troubles(place: ClientEnvironment) -> list[SetupProblem]:
     """Where trust is asked for, hooks of a folder without it are not run."""
     user = conditions.read_settings(os.path.join(_home(place), "settings.json"))[0]
     if conditions.at(user, "security", "folderTrust", "enabled") is not True:
@@ -104,7 +104,7 @@ def _trust_troubles(place: Place) -> list[Trouble]:
     if conditions.trust(listed or os.path.join(_home(place), "trustedFolders.json"), place.root):
         return []
     hint = "start `qwen` here and trust the folder, with /trust if it does not ask"
-    return [Trouble(what=f"{TITLE} does not trust this folder, so it runs no hooks here", hint=hint)]
+    return [SetupProblem(what=f"{TITLE} does not trust this folder, so it runs no hooks here", hint=hint)]
 
 
 def canary(kind: str, cwd: str, path: str, session: str, agent: str) -> Canary:

@@ -2,18 +2,18 @@
 
 from __future__ import annotations
 
-from landlane.clients.worker_adapter import BY_HOOKS, Adapter, Wish, unless_given
+from landlane.clients.worker_adapter import BY_HOOKS, StartOptions, WorkerAdapter, unless_given
 from landlane.clients.worker_stream_json import read_messages
 
 
-def _words(wish: Wish) -> list[str]:
+def _words(wish: StartOptions) -> list[str]:
     words = ["--output-format", "stream-json", "--include-partial-messages"]
     words += ["--model", wish.model] if wish.model else []
     words += unless_given(wish.extra, ["--approval-mode", "--yolo", "-y"], ["--approval-mode", "yolo"])
     return [*words, *wish.extra]
 
 
-ADAPTER = Adapter(
+ADAPTER = WorkerAdapter(
     name="qwen",
     title="Qwen Code",
     words=_words,

@@ -27,7 +27,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable
 
     from landlane.context import Site
-    from landlane.protocol.hook_events import Event
+    from landlane.protocol.hook_events import HookEvent
     from landlane.sessions.model import Session
     from landlane.tasks.model import Task
 
@@ -55,7 +55,7 @@ _SHARED = (
 )
 
 
-def brief(site: Site, session: Session, event: Event) -> str:
+def brief(site: Site, session: Session, event: HookEvent) -> str:
     """What the model is told at the start of a session, or when it goes on after a pause.
 
     One that resumes has kept what it heard: it is told what it holds and what is new. After its memory was
@@ -91,7 +91,7 @@ def _safely(what: str, tell: Callable[[], str]) -> str:
         return f"({what} cannot be told: {type(error).__name__}: {error})"
 
 
-def _who(site: Site, session: Session, event: Event) -> str:
+def _who(site: Site, session: Session, event: HookEvent) -> str:
     role = f", role {session.role}" if session.role else ""
     kind = " (a subagent)" if event.agent else ""
     policy = _POLICIES.get(site.settings.hooks_policy, _AUTO)

@@ -36,7 +36,7 @@ if TYPE_CHECKING:
     from landlane.claims.model import Claim
     from landlane.context import Site
     from landlane.hooks.shell_syntax.command_line import ShellLine
-    from landlane.protocol.hook_events import Event
+    from landlane.protocol.hook_events import HookEvent
     from landlane.sessions.model import Session
     from landlane.store.records import Document
 
@@ -172,7 +172,7 @@ def place_at(site: Site, root: str) -> Place:
     return Place(root=root, git_dir=here.git_dir, kind=kind)
 
 
-def open_window(site: Site, session: Session, event: Event, line: ShellLine) -> Window:
+def open_window(site: Site, session: Session, event: HookEvent, line: ShellLine) -> Window:
     """Look at everything that the call could hit; who is alone is looked at as little as will do.
 
     Raises:
@@ -209,7 +209,7 @@ def open_window(site: Site, session: Session, event: Event, line: ShellLine) -> 
     )
 
 
-def _kept_command(event: Event, line: ShellLine) -> str:
+def _kept_command(event: HookEvent, line: ShellLine) -> str:
     """The text of a call, as far as it tells which files it names; of a long one the words are enough."""
     text = event.command
     return (
@@ -228,7 +228,7 @@ def checkouts_of(site: Site, scene: Scene) -> list[str]:
     return [root for root in dict.fromkeys(roots) if os.path.lexists(os.path.join(root, ".git"))]
 
 
-def _mentioned(site: Site, scene: Scene, event: Event, line: ShellLine) -> list[str]:
+def _mentioned(site: Site, scene: Scene, event: HookEvent, line: ShellLine) -> list[str]:
     """The other checkouts that the text of a call names, or that a path in it leads to."""
     others = [root for root in checkouts_of(site, scene) if root != site.here.root]
     if not others:

@@ -53,7 +53,7 @@ from landlane.protocol.hook_events import (
     STOP,
     WATCH,
     deny,
-    tell,
+    inform,
 )
 from landlane.roles.enforce import may_write as why_not_written
 from landlane.rules.violations import CLAIM_FIRST, record_violation
@@ -77,7 +77,7 @@ if TYPE_CHECKING:
     from landlane.context import Site
     from landlane.git.snapshot import Changed
     from landlane.hooks.shell_syntax.command_line import ShellLine
-    from landlane.protocol.hook_events import Answer, Event
+    from landlane.protocol.hook_events import HookAnswer, HookEvent
     from landlane.sessions.model import Session
 
 _MOST_READ = 500
@@ -91,7 +91,7 @@ def may_write(site: Site, session: Session, path: str) -> str:
 # ------------------------------------------------------------------------------------------ before
 
 
-def before_shell(site: Site, session: Session, event: Event) -> Answer:
+def before_shell(site: Site, session: Session, event: HookEvent) -> HookAnswer:
     """Refuse what would hit the work of others; else remember what is there before the call.
 
     Refused are git verbs, and patches that a client applies as an edit of its own.
@@ -111,14 +111,14 @@ def before_shell(site: Site, session: Session, event: Event) -> Answer:
     window = open_window(site, session, event, line)
     begin_call(site.context, session.id, event.call or short_id("c"), site.here.root, window.to_text())
     if refusal:
-        return tell(
+        return inform(
             "Landlane let this command pass and only noted it, because its policy here is to watch. "
             f"Anywhere else it would refuse it and say: {refusal}"
         )
     return patched
 
 
-def _judge_patches(site: Site, session: Session, event: Event, line: ShellLine) -> Answer:
+def _judge_patches(site: Site, session: Session, event: HookEvent, line: ShellLine) -> HookAnswer:
     """A patch in a line of shell is an edit: some clients apply it themselves, and tell of no end."""
     answer = NOTHING
     base = event.cwd or site.here.root
@@ -139,7 +139,7 @@ def _judge_patches(site: Site, session: Session, event: Event, line: ShellLine) 
     return answer
 
 
-def _refuse_git(site: Site, session: Session, event: Event, line: ShellLine) -> str:
+def _refuse_git(site: Site, session: Session, event: HookEvent, line: ShellLine) -> str:
     """Why a git command in the line must not be run now, and what to run instead."""
     base = event.cwd or site.here.root
     for call in line.git_calls:
@@ -158,7 +158,7 @@ def _refuse_git(site: Site, session: Session, event: Event, line: ShellLine) -> 
 # ------------------------------------------------------------------------------------------ after
 
 
-def after_shell(site: Site, session: Session, event: Event) -> Answer:
+def after_shell(site: Site, session: Session, event: HookEvent) -> HookAnswer:
     """Look at what the call changed; what was not the session's to change is kept and told."""
     if in_own_scratch(site.context, session, site.here.root):
         return NOTHING
@@ -175,7 +175,7 @@ def after_shell(site: Site, session: Session, event: Event) -> Answer:
     # What a command in the background may have done before this one began: there is no being sure of it.
     texts = _judge_all(site, session, between, window, event.command, None) if between else []
     texts += _judge_all(site, session, changes, window, event.command, since) if changes else []
-    return tell("\n\n".join(texts))
+    return inform("\n\n".join(texts))
 
 
 def _judge_all(
@@ -244,7 +244,7 @@ def _note_last_look(site: Site, session: Session, now: Window) -> None:
     note_look(site.context, session.id, now.to_text())
 
 
-def _find_window(site: Site, session: Session, event: Event) -> tuple[ToolCall | None, Window]:
+def _find_window(site: Site, session: Session, event: HookEvent) -> tuple[ToolCall | None, Window]:
     """What was there before: by the call's id, by the newest call that is open, or by the last picture."""
     context = site.context
     call = open_call(context, session.id, event.call) or open_call(context, session.id, "")
@@ -257,7 +257,7 @@ def _find_window(site: Site, session: Session, event: Event) -> tuple[ToolCall |
 # ------------------------------------------------------------------------------------------ later
 
 
-def settle_open(site: Site, session: Session, event: Event) -> str:
+def settle_open(site: Site, session: Session, event: HookEvent) -> str:
     """Judge what calls did of which no end was told, or which left something running; tells what was found.
 
     A call that has not ended may run beside this event: it is watched on from here, until its turn is over.
@@ -271,7 +271,7 @@ def settle_open(site: Site, session: Session, event: Event) -> str:
     return "\n\n".join(texts)
 
 
-def _settle_calls(site: Site, session: Session, event: Event) -> list[str]:
+def _settle_calls(site: Site, session: Session, event: HookEvent) -> list[str]:
     texts: list[str] = []
     is_over = event.kind in (PROMPT, STOP)
     for call in reversed(open_calls(site.context, session.id)):  # the oldest first: it saw the most

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from landlane.errors import LandlaneError
-from landlane.protocol.hook_events import AFTER, BEFORE, HOLD, PROMPT, SHELL, STOP, Answer
+from landlane.protocol.hook_events import AFTER, BEFORE, HOLD, PROMPT, SHELL, STOP, HookAnswer
 from landlane.sessions.notices import add_notice
 from landlane.sessions.tool_calls import open_calls
 from landlane.values import replace
@@ -13,11 +13,13 @@ if TYPE_CHECKING:
     from collections.abc import Callable
 
     from landlane.context import Context, Site
-    from landlane.protocol.hook_events import Event
+    from landlane.protocol.hook_events import HookEvent
     from landlane.sessions.model import Session
 
 
-def settle_earlier(context: Context, find_site: Callable[[], Site], session: Session, event: Event) -> str:
+def settle_earlier(
+    context: Context, find_site: Callable[[], Site], session: Session, event: HookEvent
+) -> str:
     """What calls did of which no end was told, or that left something running.
 
     Before a tool it is kept, and told with what the tool answers.
@@ -40,7 +42,7 @@ def settle_earlier(context: Context, find_site: Callable[[], Site], session: Ses
 
 
 def settle_child(
-    context: Context, find_site: Callable[[], Site], child: Session, parent: str, event: Event
+    context: Context, find_site: Callable[[], Site], child: Session, parent: str, event: HookEvent
 ) -> None:
     """A subagent ends: its parent hears what it left."""
     text = settle_earlier(context, find_site, child, replace(event, kind=STOP))
@@ -48,14 +50,16 @@ def settle_child(
         _leave_word(context, parent, f"{child.agent}, your subagent, was told on its way out: {text}")
 
 
-def hold_for(context: Context, session: Session, event: Event, answer: Answer, text: str) -> Answer:
+def hold_for(
+    context: Context, session: Session, event: HookEvent, answer: HookAnswer, text: str
+) -> HookAnswer:
     """The end of a turn, held once for what was found; who may not be held hears it with the next event."""
     if not text:
         return answer
     if event.is_again or event.is_background or not context.settings.hooks_end_reminder:
         _leave_word(context, session.id, text)
         return answer
-    return Answer(verdict=HOLD, text="\n\n".join(one for one in (text, answer.text) if one))
+    return HookAnswer(verdict=HOLD, text="\n\n".join(one for one in (text, answer.text) if one))
 
 
 def _leave_word(context: Context, session: str, text: str) -> None:
