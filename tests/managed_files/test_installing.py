@@ -234,7 +234,7 @@ def test_texts_that_were_changed_since_lose_only_our_part(repository: Path) -> N
     assert agents.read_text(encoding="utf-8") == "# Mine\n\nAdded.\n"
     assert claude.read_text(encoding="utf-8") == "Mine.\n"
     assert rules.read_text(encoding="utf-8") == "# Ours alone\n"
-    assert [left.path for left in plan.changes.left] == [str(rules)]
+    assert [left.path for left in plan.changes.skipped] == [str(rules)]
     assert plan_undo(str(repository)).is_nothing
 
 
@@ -325,8 +325,8 @@ def test_what_the_client_itself_cannot_read_is_left_alone(
     plan = plan_init(str(repository), Chosen(clients=(client,)))
     carry_out(plan)
 
-    assert [left.path for left in plan.changes.left] == [str(path)]
-    assert why in plan.changes.left[0].why
+    assert [left.path for left in plan.changes.skipped] == [str(path)]
+    assert why in plan.changes.skipped[0].why
     assert path.read_bytes() == text.encode()
 
 
@@ -337,7 +337,7 @@ def test_what_cannot_be_read_is_left_alone_and_the_rest_goes_on(repository: Path
     plan = plan_init(str(repository), Chosen(clients=("claude", "gemini")))
     changed = carry_out(plan).changed
 
-    assert [left.path for left in plan.changes.left] == [str(path)]
+    assert [left.path for left in plan.changes.skipped] == [str(path)]
     assert path.read_bytes() == text.encode()
     assert str(repository / GEMINI) in changed
 
@@ -347,7 +347,7 @@ def test_a_folder_in_the_place_of_settings_is_left_alone(repository: Path) -> No
 
     plan = plan_init(str(repository), Chosen(clients=("claude",)))
 
-    assert [(left.path, left.why) for left in plan.changes.left] == [
+    assert [(left.path, left.why) for left in plan.changes.skipped] == [
         (str(repository / CLAUDE), "Is a directory")
     ]
     carry_out(plan)
@@ -361,7 +361,7 @@ def test_a_file_of_our_name_that_is_not_ours_stays(repository: Path, client: str
     plan = plan_init(str(repository), Chosen(clients=(client,)))
     carry_out(plan)
 
-    assert [left.path for left in plan.changes.left] == [str(path)]
+    assert [left.path for left in plan.changes.skipped] == [str(path)]
     assert path.read_text(encoding="utf-8") == "// mine\n"
 
 

@@ -79,7 +79,7 @@ def test_without_the_sdk_no_server_is_entered(repository: Path, monkeypatch: pyt
         monkeypatch.setattr(f"landlane.{name}.sdk_release", lambda: "")
     plan = plan_init(str(repository), Chosen(clients=("claude",)))
     assert not any(path.endswith(".mcp.json") for _, path, _ in plan.lines)
-    assert any("landlane[mcp]" in left.why for left in plan.changes.left)
+    assert any("landlane[mcp]" in left.why for left in plan.changes.skipped)
 
 
 def test_a_toml_file_that_has_a_server_of_our_name_stays_as_it_is() -> None:
