@@ -13,6 +13,8 @@ if TYPE_CHECKING:
     from typing import Any, TypeVar, dataclass_transform
 
     T = TypeVar("T")
+
+    Row = Any  # the columns of a result by name
 else:
 
     def dataclass_transform(**_: object) -> Callable[[Any], Any]:

@@ -8,9 +8,12 @@ from collections import Counter
 from functools import cache
 from pathlib import Path
 
+import psycopg
 import pytest
 
-from landlane.store.statements import read_statements, split_statements
+from landlane.store.postgres.store import PostgresStore
+from landlane.store.sqlite.store import SqliteStore
+from landlane.store.statements import for_psycopg, read_statements, split_statements, spread
 
 pytestmark = pytest.mark.architecture
 
@@ -98,3 +101,59 @@ def test_the_code_names_no_statement_that_a_database_lacks() -> None:
                 for database in needs:
                     assert name.value in known[database], f"{path}:{node.lineno}: {name.value} ({database})"
     assert calls > 200
+
+
+class Ones(dict[str, object]):
+    """A value for each parameter that a statement may have."""
+
+    def __missing__(self, name: str) -> object:
+        return 1
+
+
+def columns_in_sqlite(path: Path) -> dict[str, list[str]]:
+    """The columns that each statement returns, from running all of them."""
+    store = SqliteStore(str(path), "repository")
+    columns: dict[str, list[str]] = {}
+    for name, statement in store.statements.items():
+        text, _ = spread(statement, {word: [1] for word in re.findall(r":\*(\w+)", statement)})
+        store.db.execute("BEGIN")
+        columns[name] = [column[0] for column in store.db.execute(text, Ones()).description or ()]
+        store.db.execute("ROLLBACK")
+    store.close()
+    return columns
+
+
+def columns_in_postgres(url: str) -> dict[str, list[str]]:
+    """The columns that each statement returns, as the server describes them."""
+    PostgresStore(url, "repository").close()
+    columns: dict[str, list[str]] = {}
+    with psycopg.connect(url, options="-c search_path=landlane") as connection:
+        for name, statement in read_statements("postgres").items():
+            if not re.search(r"^SELECT|RETURNING", statement):
+                continue
+            text = re.sub(r"%\(\w+\)s", "NULL", for_psycopg(statement))
+            connection.pgconn.prepare(name.encode(), text.replace("%%", "%").encode())
+            result = connection.pgconn.describe_prepared(name.encode())
+            assert result.status == psycopg.pq.ExecStatus.COMMAND_OK, (name, result.error_message)
+            columns[name] = [(result.fname(index) or b"").decode() for index in range(result.nfields)]
+    return columns
+
+
+def test_every_column_of_a_result_has_a_plain_and_distinct_name(tmp_path: Path) -> None:
+    columns = columns_in_sqlite(tmp_path / "store.db")
+
+    assert len([name for name, names in columns.items() if names]) > 80
+    for name, names in columns.items():
+        assert all(re.fullmatch(r"[a-z_]+", column) for column in names), name
+        assert len(set(names)) == len(names), name
+
+
+@pytest.mark.postgres
+def test_the_columns_of_a_result_are_the_same_on_both_databases(tmp_path: Path, postgres_url: str) -> None:
+    in_sqlite, in_postgres = columns_in_sqlite(tmp_path / "store.db"), columns_in_postgres(postgres_url)
+
+    for name, names in in_postgres.items():
+        if name in in_sqlite and name != "opening":
+            assert names == in_sqlite[name], name
+        assert len(set(names)) == len(names), name
+        assert not {"coalesce", "count", "exists", "max", "?column?"} & set(names), name

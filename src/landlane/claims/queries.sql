@@ -29,7 +29,7 @@ FROM claims c JOIN sessions s ON s.id = c.session
 WHERE c.repository = :repository ORDER BY c.token, c.branch;
 
 -- claims_count: the number of claims
-SELECT count(DISTINCT token) FROM claims WHERE repository = :repository;
+SELECT count(DISTINCT token) AS claims FROM claims WHERE repository = :repository;
 
 -- claim_renew: start the lease of a claim again
 UPDATE claims SET granted_at = :now, ttl_ms = :ttl_ms WHERE session = :session AND token = :token;

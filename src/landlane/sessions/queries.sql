@@ -40,7 +40,7 @@ SELECT id FROM sessions
 WHERE repository = :repository AND ended_at IS NULL AND lapses_at <= :now ORDER BY lapses_at LIMIT 50;
 
 -- lapse_due: whether any session has lapsed and was not ended yet
-SELECT 1 FROM sessions WHERE repository = :repository AND ended_at IS NULL AND lapses_at <= :now LIMIT 1;
+SELECT 1 AS is_due FROM sessions WHERE repository = :repository AND ended_at IS NULL AND lapses_at <= :now LIMIT 1;
 
 -- session_lock: one session, locked
 SELECT id, agent, generation, kind, role, machine, secret_hash, lease_ms, started_at, seen_at, shortest_ms,
@@ -63,7 +63,7 @@ WHERE p.repository = :repository AND p.boot_id = :boot_id AND p.namespace = :nam
 DELETE FROM processes WHERE session = :session;
 
 -- waiter_next_ticket: the next ticket in the queue
-SELECT coalesce(max(ticket), 0) + 1 FROM waiters WHERE repository = :repository;
+SELECT coalesce(max(ticket), 0) + 1 AS ticket FROM waiters WHERE repository = :repository;
 
 -- waiter_add: add a waiter
 INSERT INTO waiters (repository, ticket, session, mode, task, since, alive_until)
@@ -247,7 +247,7 @@ WHERE t.repository = :repository AND t.root = :root AND s.ended_at IS NULL
   AND (t.ended_at IS NULL OR t.ended_at >= :since);
 
 -- tool_calls_announced: unanswered calls of our own tools that a hook has announced, each with the parent session
-SELECT t.session, s.agent, t.call, t.snapshot, COALESCE(c.parent, '')
+SELECT t.session, s.agent, t.call, t.snapshot, coalesce(c.parent, '') AS parent
 FROM tool_calls t JOIN sessions s ON s.id = t.session
 LEFT JOIN client_sessions c ON c.session = t.session AND c.parent <> ''
 WHERE t.repository = :repository AND t.root = '' AND t.began_at >= :since AND t.kind = 'mcp'

@@ -27,7 +27,7 @@ SELECT key, value, version, reducer, agent, session, written_at FROM state_versi
 WHERE repository = :repository AND key = :key ORDER BY version;
 
 -- number_last: the highest number given out
-SELECT max(number) FROM numbers WHERE repository = :repository AND kind = :kind;
+SELECT max(number) AS number FROM numbers WHERE repository = :repository AND kind = :kind;
 
 -- number_add: give out a number
 INSERT INTO numbers (repository, kind, number, agent, session, purpose, given_at)

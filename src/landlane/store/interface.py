@@ -10,9 +10,9 @@ if TYPE_CHECKING:
 
     from landlane.patterns.pattern import Branch, Pattern
     from landlane.store.journal_chain import Entry
+    from landlane.values import Row
 
 T = TypeVar("T")
-Row = tuple[Any, ...]
 
 
 class Actor(Protocol):

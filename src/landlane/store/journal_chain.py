@@ -17,6 +17,8 @@ if TYPE_CHECKING:
     from collections.abc import Iterable
     from typing import Any
 
+    from landlane.values import Row
+
 START = "0" * 64
 
 # Compact and in a fixed order of keys, so that a copy read back gives the same text and so the same hash.
@@ -35,6 +37,19 @@ class Entry:
     session: str
     data: str
     hash: str
+
+    @classmethod
+    def from_row(cls, row: Row) -> Entry:
+        return cls(
+            position=row["position"],
+            number=row["number"],
+            at=row["at"],
+            kind=row["kind"],
+            agent=row["agent"],
+            session=row["session"],
+            data=row["data"],
+            hash=row["hash"],
+        )
 
     def facts(self) -> dict[str, Any]:
         """The data of the entry."""
@@ -60,21 +75,6 @@ def seal(
 ) -> str:
     """The hash of an entry that follows the one with the hash `previous`."""
     return digest(f"{previous}\n{position}\n{number}\n{at}\n{kind}\n{agent}\n{session}\n{data}")
-
-
-def entry_from(row: tuple[Any, ...]) -> Entry:
-    """An entry from its row."""
-    position, number, at, kind, agent, session, data, sealed = row
-    return Entry(
-        position=position,
-        number=number,
-        at=at,
-        kind=kind,
-        agent=agent,
-        session=session,
-        data=data,
-        hash=sealed,
-    )
 
 
 def as_line(entry: Entry) -> str:

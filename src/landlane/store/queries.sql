@@ -31,7 +31,7 @@ SELECT position, number, at, kind, agent, session, data, hash FROM journal
 WHERE repository = :repository AND position IS NOT NULL ORDER BY position DESC LIMIT 1;
 
 -- entry_count: the number of entries
-SELECT count(*) FROM journal WHERE repository = :repository;
+SELECT count(*) AS entries FROM journal WHERE repository = :repository;
 
 -- repository_known: whether this repository id is in the store
 SELECT id FROM repositories WHERE id = :id;

@@ -1,11 +1,11 @@
 -- What SQLite needs differently; see queries.sql.
 
 -- opening: what every change needs to know first, in one statement
-SELECT (SELECT value FROM meta WHERE key = 'epoch'),
+SELECT (SELECT value FROM meta WHERE key = 'epoch') AS epoch,
        EXISTS (SELECT 1 FROM sessions
-               WHERE repository = :repository AND ended_at IS NULL AND lapses_at <= :now),
-       EXISTS (SELECT 1 FROM waiters WHERE repository = :repository),
-       (SELECT value FROM meta WHERE key = 'moved_to/' || :repository);
+               WHERE repository = :repository AND ended_at IS NULL AND lapses_at <= :now) AS has_lapsed,
+       EXISTS (SELECT 1 FROM waiters WHERE repository = :repository) AS has_waiters,
+       (SELECT value FROM meta WHERE key = 'moved_to/' || :repository) AS moved_to;
 
 -- head: the end of the chain
 SELECT position, hash FROM journal WHERE repository = :repository ORDER BY position DESC LIMIT 1;
@@ -15,4 +15,4 @@ INSERT INTO journal (repository, position, number, at, kind, agent, session, dat
 VALUES (:repository, :position, :number, :at, :kind, :agent, :session, :data, :hash);
 
 -- journal_continue: nothing to do: positions continue by themselves
-SELECT 1;
+SELECT 1 AS done;

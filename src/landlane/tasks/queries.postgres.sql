@@ -20,7 +20,8 @@ WHERE repository = :repository AND state = 'ready' AND role = :role
 ORDER BY rank, length(id), id LIMIT :limit;
 
 -- task_entries: the history of a task
-SELECT coalesce(position, 0), number, at, kind, agent, session, data, coalesce(hash, '') FROM journal
+SELECT coalesce(position, 0) AS position, number, at, kind, agent, session, data, coalesce(hash, '') AS hash
+FROM journal
 WHERE repository = :repository AND kind >= 'task.' AND kind < 'task/' AND (data::json) ->> 'task' = :task
 ORDER BY number;
 

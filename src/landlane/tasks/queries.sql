@@ -63,7 +63,8 @@ WHERE repository = :repository AND state = 'ready' AND role = :role
 ORDER BY rank, length(id), id LIMIT :limit;
 
 -- tasks_count: the number of tasks in each state that is not final
-SELECT state, count(*) FROM tasks WHERE repository = :repository AND state = 'ready' AND role >= '' GROUP BY state
+SELECT state, count(*) AS tasks FROM tasks
+WHERE repository = :repository AND state = 'ready' AND role >= '' GROUP BY state
 UNION ALL
 SELECT state, count(*) FROM tasks
 WHERE repository = :repository AND state IN ('active', 'reported', 'landing') AND session > '' GROUP BY state

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from landlane.sessions.leases import sweep_if_due
-from landlane.store.journal_chain import entry_from
+from landlane.store.journal_chain import Entry
 from landlane.tasks.model import (
     Lesson,
 )
@@ -86,7 +86,7 @@ def task_history(context: Context, task_id: str) -> list[Entry]:
 
 def history_in(reading: Reading, task_id: str) -> list[Entry]:
     """Everything that happened to a task, in order, as one transaction sees it."""
-    return [entry_from(row) for row in reading.all("task_entries", task=task_id)]
+    return [Entry.from_row(row) for row in reading.all("task_entries", task=task_id)]
 
 
 def lessons_in(reading: Reading, task_id: str) -> tuple[Lesson, ...]:

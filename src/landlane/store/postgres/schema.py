@@ -11,6 +11,7 @@ from landlane.store.schema_version import check_version, is_current, scripts_aft
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
+    from collections.abc import Callable, Sequence
     from typing import Any
 
     import psycopg
@@ -38,6 +39,21 @@ _LINE = {
 _WAY_OUT = "start with an empty store, in psql: ALTER SCHEMA landlane RENAME TO landlane_older"
 
 
+class _NamedRow(tuple[Any, ...] if TYPE_CHECKING else tuple):
+    """A row whose values can be read by column name."""
+
+    columns: dict[str, int]
+
+    def __getitem__(self, name: Any) -> Any:
+        return super().__getitem__(self.columns[name] if isinstance(name, str) else name)
+
+
+def _named_rows(cursor: psycopg.Cursor[Any]) -> Callable[[Sequence[Any]], Any]:
+    kind: Any = type("_NamedRow", (_NamedRow,), {})
+    kind.columns = {column.name: index for index, column in enumerate(cursor.description or ())}
+    return kind
+
+
 def connect(url: str, wait_ms: int) -> psycopg.Connection[Any]:
     """A connection in which our tables are found and no lock is waited for too long.
 
@@ -57,7 +73,12 @@ def connect(url: str, wait_ms: int) -> psycopg.Connection[Any]:
         said = conninfo_to_dict(url)
         line: dict[str, Any] = {name: number for name, number in _LINE.items() if name not in said}
         connection = psycopg.connect(
-            url, autocommit=True, prepare_threshold=1, connect_timeout=max(2, wait_ms // 3000), **line
+            url,
+            autocommit=True,
+            prepare_threshold=1,
+            row_factory=cast("Any", _named_rows),
+            connect_timeout=max(2, wait_ms // 3000),
+            **line,
         )
         connection.execute(cast("Any", _SESSION_SETTINGS.format(wait_ms=int(wait_ms))))
     except psycopg.Error as error:
@@ -93,15 +114,16 @@ def _checked_facts(connection: psycopg.Connection[Any], url: str) -> dict[str, s
         StoreError: it was written by a newer or an older Landlane.
     """
     # Not to_regclass: it may answer from the connection's cache when another one has just created our tables.
-    found = connection.execute(
+    table = connection.execute(
         "SELECT tablename FROM pg_catalog.pg_tables WHERE schemaname = 'landlane'"
         " ORDER BY tablename <> 'meta' LIMIT 1"
     ).fetchone()
-    if found is None:
+    if table is None:
         return {}
-    if found[0] != "meta":
+    if table["tablename"] != "meta":
         raise _not_a_store(url)
-    facts = dict(connection.execute("SELECT key, value FROM landlane.meta").fetchall())
+    rows = connection.execute("SELECT key, value FROM landlane.meta").fetchall()
+    facts = {row["key"]: row["value"] for row in rows}
     if "schema" not in facts:
         raise _not_a_store(url)
     check_version(facts, without_password(url), lambda: _WAY_OUT)

@@ -16,7 +16,7 @@ from landlane.clock import SystemClock
 from landlane.errors import StoreError, StoreTransient
 from landlane.ids import digest
 from landlane.patterns.pattern import ancestors, below
-from landlane.store.journal_chain import START, Entry, encode_data, entry_from, seal
+from landlane.store.journal_chain import START, Entry, encode_data, seal
 from landlane.store.lock_areas import areas_of
 from landlane.store.postgres.errors import is_retriable, translate, without_password
 from landlane.store.postgres.prepared_call import PreparedCall
@@ -35,7 +35,8 @@ if TYPE_CHECKING:
 
     from landlane.clock import Clock
     from landlane.patterns.pattern import Branch
-    from landlane.store.interface import Change, ClaimRequest, Listener, Reading, Row
+    from landlane.store.interface import Change, ClaimRequest, Listener, Reading
+    from landlane.values import Row
 
     T = TypeVar("T")
 
@@ -287,17 +288,17 @@ class PostgresStore:
     def entries(self, after: int, limit: int = 1000) -> list[Entry]:
         self.seal()
         rows = self.view(lambda reading: reading.all("entries_after", after=after, limit=limit))
-        return [entry_from(row) for row in rows]
+        return [Entry.from_row(row) for row in rows]
 
     def last_entry(self) -> Entry | None:
         self.seal()
         row = self.view(lambda reading: reading.one("entry_last"))
-        return entry_from(row) if row else None
+        return Entry.from_row(row) if row else None
 
     def seal(self) -> None:
         """Give every entry that is visible now its place in the chain."""
         row = self.view(lambda reading: reading.one("unsealed_last"))
-        newest = row[0] if row and row[0] is not None else 0
+        newest = (row["number"] if row else None) or 0
         # What comes meanwhile is left to the next one: others may write faster than one process can seal.
         sealed = 0
         while sealed < newest:
@@ -339,17 +340,20 @@ def _seal_page(tx: Change) -> int:
     # What is visible now and was not before comes behind all that was: a later commit gets a later place.
     rows = tx.all("unsealed", limit=_SEAL_PAGE)
     last = tx.one("entry_last")
-    position, previous = (last[0], last[7]) if last else (0, START)
+    position, previous = (last["position"], last["hash"]) if last else (0, START)
     positions: list[int] = []
     hashes: list[str] = []
-    for number, at, kind, agent, session, data in rows:
+    for row in rows:
         position += 1
-        previous = seal(previous, position, number, at, kind, agent, session, data)
+        previous = seal(
+            previous, position, *(row[name] for name in ("number", "at", "kind", "agent", "session", "data"))
+        )
         positions.append(position)
         hashes.append(previous)
     if rows:
-        tx.run("entries_seal", numbers=[row[0] for row in rows], positions=positions, hashes=hashes)
-    return rows[-1][0] if rows else 0
+        numbers = [row["number"] for row in rows]
+        tx.run("entries_seal", numbers=numbers, positions=positions, hashes=hashes)
+    return rows[-1]["number"] if rows else 0
 
 
 def _facts_before_token(text: str, kind: str, request: ClaimRequest) -> str:
@@ -383,7 +387,7 @@ class PostgresReading:
         if self._now is None:
             row = self._store.execute("server_now", {}).fetchone()
             assert row is not None
-            self._now = int(row[0])
+            self._now = int(row["now"])
         return self._now
 
     def one(self, statement: str, /, **parameters: object) -> Row | None:
@@ -417,13 +421,13 @@ class PostgresChange(PostgresReading):
         super().__init__(store)
         row = store.execute("opening", {"given": store.given_now()}).fetchone()
         assert row is not None
-        self._now = int(row[0])
-        self.epoch = int(row[1])
-        self.has_lapsed = bool(row[2])
-        self.has_waiters = bool(row[3])
-        self.wakes = bool(row[4])
-        if row[5] is not None:
-            raise moved_away(without_password(store.url), row[5])
+        self._now = int(row["now"])
+        self.epoch = int(row["epoch"])
+        self.has_lapsed = bool(row["has_lapsed"])
+        self.has_waiters = bool(row["has_waiters"])
+        self.wakes = bool(row["has_listeners"])
+        if row["moved_to"] is not None:
+            raise moved_away(without_password(store.url), row["moved_to"])
         self.frees = False
         self.touched: dict[str, None] = {}
         self.has_recorded = False
@@ -441,7 +445,7 @@ class PostgresChange(PostgresReading):
         self._store.command("ROLLBACK TO SAVEPOINT held; RELEASE SAVEPOINT held")
 
     def next_numbers(self, count: int) -> list[int]:
-        return [row[0] for row in self.all("numbers", count=count)] if count else []
+        return [row["number"] for row in self.all("numbers", count=count)] if count else []
 
     def record(
         self, kind: str, agent: str, session: str, facts: dict[str, Any], number: int | None = None

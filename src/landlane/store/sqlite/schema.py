@@ -36,6 +36,7 @@ def open_database(
     db = sqlite3.connect(
         path, timeout=0, isolation_level=None, check_same_thread=False, cached_statements=256
     )
+    db.row_factory = sqlite3.Row
     lock = None
     try:
         waiting = _Waiting(wait_seconds, path)
@@ -104,9 +105,10 @@ def _checked_facts(db: sqlite3.Connection, path: str) -> dict[str, str]:
     """
     db.execute("BEGIN")  # one snapshot: another process may be creating the store
     try:
-        application_id, user_version = db.execute(
+        header = db.execute(
             "SELECT application_id, user_version FROM pragma_application_id, pragma_user_version"
         ).fetchone()
+        application_id, user_version = header["application_id"], header["user_version"]
         if application_id != APPLICATION_ID:
             if application_id or user_version or db.execute("SELECT 1 FROM sqlite_master").fetchone():
                 raise _not_a_store(path, application_id)
@@ -123,7 +125,7 @@ def _checked_facts(db: sqlite3.Connection, path: str) -> dict[str, str]:
 
 def _facts(db: sqlite3.Connection) -> dict[str, str]:
     try:
-        return dict(db.execute("SELECT key, value FROM meta"))
+        return {row["key"]: row["value"] for row in db.execute("SELECT key, value FROM meta")}
     except sqlite3.OperationalError as error:
         if "no such table" in str(error):
             return {}
@@ -215,8 +217,8 @@ def _move_time(db: sqlite3.Connection, clock: Clock) -> None:
     """
     newest = db.execute(
         "SELECT max(coalesce((SELECT max(seen_at) FROM sessions), 0),"
-        " coalesce((SELECT max(granted_at) FROM claims), 0))"
-    ).fetchone()[0]
+        " coalesce((SELECT max(granted_at) FROM claims), 0)) AS newest"
+    ).fetchone()["newest"]
     set_fact(db, "base", str(newest - clock.boot_ms() if newest else 0))
     set_fact(db, "boot_id", clock.boot_id())
     # Nobody waits over a restart. By a clock that was set back, the dead would look alive for a while.
@@ -227,7 +229,7 @@ def _move_time(db: sqlite3.Connection, clock: Clock) -> None:
 
 def raise_epoch(db: sqlite3.Connection, above: int = 0) -> int:
     """Begin a new epoch of tokens, higher than every one before."""
-    epoch = max(int(db.execute("SELECT value FROM meta WHERE key = 'epoch'").fetchone()[0]), above) + 1
+    epoch = max(int(_facts(db)["epoch"]), above) + 1
     set_fact(db, "epoch", str(epoch))
     return epoch
 

@@ -16,7 +16,7 @@ import time
 from landlane.clock import SystemClock
 from landlane.patterns.pattern import ancestors, below
 from landlane.store.file_lock import retry_until
-from landlane.store.journal_chain import START, Entry, encode_data, entry_from, seal
+from landlane.store.journal_chain import START, Entry, encode_data, seal
 from landlane.store.sqlite import errors as sqlite_errors
 from landlane.store.sqlite.schema import moved_away, open_database
 from landlane.store.statements import read_statements, spread
@@ -29,7 +29,8 @@ if TYPE_CHECKING:
 
     from landlane.clock import Clock
     from landlane.patterns.pattern import Branch
-    from landlane.store.interface import Change, ClaimRequest, Listener, Reading, Row, Uncontested
+    from landlane.store.interface import Change, ClaimRequest, Listener, Reading, Uncontested
+    from landlane.values import Row
 
     T = TypeVar("T")
 
@@ -171,11 +172,11 @@ class SqliteStore:
 
     def entries(self, after: int, limit: int = 1000) -> list[Entry]:
         rows = self.view(lambda reading: reading.all("entries_after", after=after, limit=limit))
-        return [entry_from(row) for row in rows]
+        return [Entry.from_row(row) for row in rows]
 
     def last_entry(self) -> Entry | None:
         row = self.view(lambda reading: reading.one("entry_last"))
-        return entry_from(row) if row else None
+        return Entry.from_row(row) if row else None
 
     def listen(self) -> Listener:
         return self._wakes.listen()
@@ -183,12 +184,12 @@ class SqliteStore:
     def find_damage(self) -> str:
         """What is wrong with the file, if anything; reads all of it."""
         with self._guard, sqlite_errors.translated(self.path):
-            rows = [str(row[0]) for row in self.db.execute("PRAGMA integrity_check(5)")]
+            rows = [str(row["integrity_check"]) for row in self.db.execute("PRAGMA integrity_check(5)")]
         return "" if rows == ["ok"] else "; ".join(rows)
 
     def describe(self) -> dict[str, Any]:
         """Where the store is, for people."""
-        mode = self.db.execute("PRAGMA journal_mode").fetchone()[0]
+        mode = self.db.execute("PRAGMA journal_mode").fetchone()["journal_mode"]
         return {
             "kind": f"SQLite {sqlite3.sqlite_version} ({mode})",
             "place": self.path,
@@ -275,11 +276,11 @@ class SqliteChange(SqliteReading):
         self._head: tuple[int, str] | None = None
         row = self.one("opening")
         assert row is not None
-        self.epoch = int(row[0])
-        self.has_lapsed = bool(row[1])
-        self.has_waiters = bool(row[2])
-        if row[3] is not None:
-            raise moved_away(store.path, row[3])
+        self.epoch = int(row["epoch"])
+        self.has_lapsed = bool(row["has_lapsed"])
+        self.has_waiters = bool(row["has_waiters"])
+        if row["moved_to"] is not None:
+            raise moved_away(store.path, row["moved_to"])
 
     def run(self, statement: str, /, **parameters: object) -> int:
         return self._cursor(statement, parameters).rowcount
@@ -288,7 +289,7 @@ class SqliteChange(SqliteReading):
         """The position and hash of the newest entry, this transaction's included."""
         if self._head is None:
             row = self.one("head")
-            self._head = (row[0], row[1]) if row else (0, START)
+            self._head = (row["position"], row["hash"]) if row else (0, START)
         return self._head
 
     def lock_areas(self, areas: Mapping[str, bool]) -> None:
