@@ -431,7 +431,7 @@ EVERYTHING = Settings(slots=(("gpu", {"capacity": 24}), ("api", {"capacity": 6, 
 
 
 def _everything(context: Context) -> tuple[Any, ...]:
-    run = context.store.view(lambda reading: reading.one("once_get", key="k"))
+    run = context.store.view(lambda reading: dict(reading.one("once_get", key="k") or {}))
     return (
         state.state_history(context, "a"),
         numbers.list_numbers(context, "adr"),

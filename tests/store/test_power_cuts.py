@@ -174,6 +174,19 @@ class Rows:
         return self._rows
 
 
+class NamedRow(tuple[Any, ...]):
+    columns: tuple[str, ...] = ()
+
+    def __getitem__(self, name: Any) -> Any:
+        return tuple.__getitem__(self, self.columns.index(name) if isinstance(name, str) else name)
+
+
+def _named_row(cursor: Any, values: Any) -> Any:
+    row = NamedRow(values)
+    row.columns = tuple(column[0] for column in cursor.get_description())
+    return row
+
+
 class ApswConnection:
     """As much of `sqlite3.Connection` as the store uses, over apsw and so over the simulated disk."""
 
@@ -181,6 +194,7 @@ class ApswConnection:
 
     def __init__(self, path: str, vfs: str) -> None:
         self._db = apsw.Connection(path, vfs=vfs)
+        self._db.row_trace = _named_row
 
     @property
     def in_transaction(self) -> bool:

@@ -23,7 +23,7 @@ if TYPE_CHECKING:
     from typing import Any
 
     from landlane.app.open import AnyStore
-    from landlane.store.interface import Change, Reading, Row
+    from landlane.store.interface import Change, Row
 
 
 _TASKS = ("tasks", "task_after", "task_signs", "task_links", "task_counts")
@@ -71,11 +71,10 @@ def move_store(house: House, place: str) -> Moved:
         _make_room(place, house)
     target = open_store(place, house.folder, house.store.repository, house.settings, is_fresh=True)
     try:
-        if _is_same(house.store, target):
+        if _store_id(house.store) == _store_id(target):
             raise Malformed("the store is there already", code="STORE_SAME", hint="name another place")
         moved = _carry(house, target, place)
-        row = target.view(lambda reading: reading.one("meta_get", key="store_id"))
-        note_followed(house.folder, str(row[0]) if row else "")  # the journal goes on there
+        note_followed(house.folder, _store_id(target))  # the journal goes on there
     finally:
         target.close()
     if place == os.path.join(house.folder, STORE_NAME) and not house.settings.store_url:
@@ -100,15 +99,13 @@ def _make_room(path: str, house: House) -> None:
         )
     finally:
         store.close()
-    if moved is not None and known == [(repository,)]:
+    if moved is not None and [row["id"] for row in known] == [repository]:
         set_database_aside(path)
 
 
-def _is_same(one: AnyStore, other: AnyStore) -> bool:
-    def store_id(reading: Reading) -> Row | None:
-        return reading.one("meta_get", key="store_id")
-
-    return one.view(store_id) == other.view(store_id)
+def _store_id(store: AnyStore) -> str:
+    row = store.view(lambda reading: reading.one("meta_get", key="store_id"))
+    return str(row["value"]) if row else ""
 
 
 def _carry(house: House, target: AnyStore, place: str) -> Moved:
@@ -150,14 +147,14 @@ def _receive(
         )
     for table, rows in tables.items():
         for row in rows:
-            tx.run(f"import_{table}", **_named(table, row, shift))
+            tx.run(f"import_{table}", **_shifted(row, shift))
     for row in entries:
-        tx.run("import_journal", **_named("journal", row, 0))
+        tx.run("import_journal", **row)
     tx.one("journal_continue")
     new_epoch = max(epoch, tx.epoch) + 1
     tx.run("meta_set", key="epoch", value=str(new_epoch))
     tx.record("store.moved", "", "", {"epoch": new_epoch, "to": _shown(place)})
-    claims = len({row[2] for row in tables["claims"]})
+    claims = len({row["token"] for row in tables["claims"]})
     return Moved(
         place=_shown(place),
         entries=len(entries),
@@ -167,35 +164,6 @@ def _receive(
     )
 
 
-_COLUMNS = {
-    "repositories": "id ignore_case",
-    "sessions": "id agent generation kind role machine secret_hash lease_ms started_at seen_at shortest_ms"
-    " lapses_at ended_at",
-    "processes": "boot_id namespace pid started session",
-    "claims": "key rest token branch session pattern kind mode ttl_ms granted_at task note",
-    "lapsed": "agent pattern kind mode ttl_ms token ended_at",
-    "tasks": "id title body kind state role priority rank paths owner session attempt failures lapses"
-    " max_attempts lineage check_command output key labels why next_action head result waits_for created_at"
-    " ready_at taken_at",
-    "task_after": "task after",
-    "task_signs": "sign task",
-    "task_links": "task other reason",
-    "task_counts": "last",
-    "state": "key version value reducer agent session written_at",
-    "state_versions": "key version value reducer agent session written_at",
-    "numbers": "kind number agent session purpose given_at",
-    "slots": "token id kind place name workspace amount session taken_at until freed_at",
-    "slot_places": "kind workspace name place",
-    "once": "key run agent session machine boot_id namespace pid started child_pid child_started command"
-    " begun_at done_at exit_code output",
-    "records": "noun id state key data",
-    "record_counts": "noun last",
-    "verdicts": "tree check_key data",
-    "runners": "name holder agent token until boot_id namespace pid started",
-    "client_sessions": "client client_session client_agent session parent",
-    "reads": "session path digest stamp",
-    "journal": "position number at kind agent session data hash",
-}
 _INSTANTS = frozenset(
     {
         "started_at",
@@ -213,8 +181,9 @@ _INSTANTS = frozenset(
 )
 
 
-def _named(table: str, row: Row, shift: int) -> dict[str, Any]:
-    named = dict(zip(_COLUMNS[table].split(), row, strict=True))
+def _shifted(row: Row, shift: int) -> dict[str, Any]:
+    """The columns of a row, with its instants moved to the clock of the other store."""
+    named: dict[str, Any] = dict(row)
     for column in _INSTANTS & named.keys():
         if named[column] or column == "rank":  # neither nothing nor never
             named[column] += shift

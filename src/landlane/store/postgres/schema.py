@@ -11,7 +11,7 @@ from landlane.store.schema_version import check_version, is_current, scripts_aft
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from collections.abc import Callable, Sequence
+    from collections.abc import Callable, Iterable, Sequence
     from typing import Any
 
     import psycopg
@@ -43,6 +43,9 @@ class _NamedRow(tuple[Any, ...] if TYPE_CHECKING else tuple):
     """A row whose values can be read by column name."""
 
     columns: dict[str, int]
+
+    def keys(self) -> Iterable[str]:
+        return self.columns
 
     def __getitem__(self, name: Any) -> Any:
         return super().__getitem__(self.columns[name] if isinstance(name, str) else name)
