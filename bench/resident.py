@@ -22,7 +22,7 @@ from bench.table import Row, Skipped, at_most
 from bench.timing import medians
 from landlane.app.open import open_house
 from landlane.app.store_location import POINTER
-from landlane.resident.messages import Garbled, Lost, ask, pack
+from landlane.resident.messages import AnswerLost, BadMessage, pack_request, send_request
 from landlane.resident.start import ensure_resident
 from landlane.sessions.join import join
 from landlane.values import value
@@ -183,7 +183,7 @@ def _served(folder: str, url: str) -> Generator[_Place]:
     shutil.copytree(Path(landlane.__file__).parent, package / "landlane")
     os.environ["PYTHONPATH"] = str(package)
     path = ensure_resident(str(state), 30.0)
-    answer = ask(path, pack(b"ping", b"", (), {}, b""), 10.0) if path else None
+    answer = send_request(path, pack_request(b"ping", b"", (), {}, b""), 10.0) if path else None
     if path is None or answer is None:
         raise RuntimeError("no resident came")
     pid = int(answer[1])
@@ -210,8 +210,8 @@ def _hook(repository: str, tool: str) -> bytes:
 
 def _try(path: str, payload: bytes) -> None:
     try:
-        answer = ask(path, pack(b"hook", b"/", [b"claude", b""], {}, payload), 30.0)
-    except (Lost, Garbled) as error:
+        answer = send_request(path, pack_request(b"hook", b"/", [b"claude", b""], {}, payload), 30.0)
+    except (AnswerLost, BadMessage) as error:
         raise RuntimeError(f"a hook was not answered: {error}") from error
     if answer != (0, b"", b""):
         raise RuntimeError(f"a hook was refused: {answer}")

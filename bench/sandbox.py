@@ -12,7 +12,7 @@ from bench.places import quickest_place, scratch
 from bench.table import Row, Skipped, at_most
 from bench.timing import medians
 from landlane.processes.child import Child
-from landlane.sandbox.bubblewrap import VARIABLE
+from landlane.sandbox.bubblewrap import BWRAP_VARIABLE
 from landlane.sandbox.model import LANDLOCK, NONE, Backend, Sandbox
 from landlane.sandbox.start import choose_backend, start_sandboxed
 
@@ -42,7 +42,7 @@ _LIMIT_SECONDS = 30.0
 def bench_sandbox(sizes: Sizes, lots: random.Random) -> Iterator[Row | Skipped]:
     """The wall time from start to end, in each backend that this machine has."""
     if shutil.which("bwrap") is None and os.access(_UNPACKED, os.X_OK):
-        os.environ.setdefault(VARIABLE, str(_UNPACKED))
+        os.environ.setdefault(BWRAP_VARIABLE, str(_UNPACKED))
     best = choose_backend()
     if best.name == NONE:
         yield Skipped(what=_WHAT.format("any", "a plain start"), reason=" ".join(best.reasons))

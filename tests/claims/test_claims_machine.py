@@ -169,7 +169,7 @@ class ClaimsMachine(RuleBasedStateMachine):
             grant
             for grant in self.live()
             if grant.session == session
-            and set(grant.pattern.branches) == set(pattern.branches)
+            and set(grant.pattern.alternatives) == set(pattern.alternatives)
             and mode in (None, grant.mode)
         ]
 

@@ -82,7 +82,7 @@ def test_only_sharers_get_along(one: str, other: str, expected: bool) -> None:
 
 
 def test_what_does_not_overlap_is_not_in_the_way() -> None:
-    (held,) = parse("src/*.ts").branches
+    (held,) = parse("src/*.ts").alternatives
 
     assert not is_in_the_way(parse("src/{a,b}.py"), EXCLUSIVE, held, EXCLUSIVE)
     assert is_in_the_way(parse("src/{a.py,b.ts}"), EXCLUSIVE, held, EXCLUSIVE)

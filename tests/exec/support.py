@@ -12,7 +12,7 @@ from typing import Any
 
 import pytest
 
-from landlane.resident.messages import Garbled, Lost, ask, find_socket, pack
+from landlane.resident.messages import AnswerLost, BadMessage, find_socket, pack_request, send_request
 from landlane.sandbox.landlock import kernel_abi
 from landlane.sandbox.model import LANDLOCK
 from landlane.testing.repositories import make_repository
@@ -82,8 +82,8 @@ class Yard:
     def resident(self) -> int:
         """The process that serves the state; 0 when none does."""
         try:
-            found = ask(find_socket(str(self.state)), pack(b"ping", b"", (), {}, b""), 10.0)
-        except (Lost, Garbled):
+            found = send_request(find_socket(str(self.state)), pack_request(b"ping", b"", (), {}, b""), 10.0)
+        except (AnswerLost, BadMessage):
             return 0
         return int(found[1]) if found else 0
 

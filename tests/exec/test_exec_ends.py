@@ -175,7 +175,7 @@ def test_another_process_with_the_same_pid_is_left_alone(weak_yard: Yard) -> Non
 def forge_run(yard: Yard, pid: int) -> None:
     from landlane.app.open import open_house
     from landlane.platform.process_identity import Process
-    from landlane.processes.tree import Tree
+    from landlane.processes.tree import ProcessTree
     from landlane.sessions.join import join
     from landlane.sessions.sandbox_runs import begin_run, change_run
     from landlane.values import as_dict
@@ -183,7 +183,7 @@ def forge_run(yard: Yard, pid: int) -> None:
     house = open_house(str(yard.repository))
     here = house.context.processes.identify(pid)
     old = Process(boot_id=here.boot_id, namespace=here.namespace, pid=pid, started=here.started - 1)
-    tree = Tree(id="no such mark", root=old, is_wrapped=False)
+    tree = ProcessTree(id="no such mark", root=old, is_wrapped=False)
     run = begin_run(
         house.context,
         join(house.context, "gone").session,

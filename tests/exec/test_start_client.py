@@ -16,7 +16,7 @@ from landlane.exec.start_client import client_of, furnish, prepare_start
 from landlane.git.discovery import HOME_POINTER
 from landlane.hooks.edit import check_edit
 from landlane.hooks.shell.effects import before_shell
-from landlane.processes.tree import Tree
+from landlane.processes.tree import ProcessTree
 from landlane.protocol.hook_events import BEFORE, DENY, EDIT, NOTHING, SHELL, HookEvent
 from landlane.roles.built_in import BUILT_IN
 from landlane.sessions.join import join
@@ -208,7 +208,7 @@ def test_the_scratch_of_a_run_is_free_to_its_own_session_alone(tmp_path: Path) -
         context = house.context
         own = join(context, "ann", role="explore", may_choose_role=True).session
         other = join(context, "bob", role="explore", may_choose_role=True).session
-        tree = Tree(id="mark", root=context.processes.current(), is_wrapped=False)
+        tree = ProcessTree(id="mark", root=context.processes.current(), is_wrapped=False)
         facts = {"program": "sh", "home": str(repository / ".git"), "user": 0, "scratch": str(scratch)}
         run = begin_run(context, own, tree, **facts)
         folder = str(scratch / "checkout")

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 import pytest
 
 from landlane.errors import RepositoryError
-from landlane.git.create_checkout import bring_back
+from landlane.git.create_checkout import fetch_clone_branch
 from landlane.git.discovery import find_checkout
 from landlane.testing.repositories import git
 
@@ -37,44 +37,44 @@ def commit(place: Path, word: str) -> str:
 
 def test_what_somebody_committed_on_the_branch_at_home_is_kept(repository: Path, clone: Path) -> None:
     home = find_checkout(str(repository))
-    bring_back(home, str(clone), BRANCH)
+    fetch_clone_branch(home, str(clone), BRANCH)
     git(repository, "switch", "-q", BRANCH)
     theirs = commit(repository, "mended")
     git(repository, "switch", "-q", "-")
     head = commit(clone, "more")
 
-    assert bring_back(home, str(clone), BRANCH) == head
+    assert fetch_clone_branch(home, str(clone), BRANCH) == head
     assert theirs in git(repository, "for-each-ref", "--format=%(objectname)", "refs/landlane/replaced")
 
 
 def test_what_only_the_repository_has_beyond_the_clone_stays(repository: Path, clone: Path) -> None:
     home = find_checkout(str(repository))
-    bring_back(home, str(clone), BRANCH)
+    fetch_clone_branch(home, str(clone), BRANCH)
     git(repository, "switch", "-q", BRANCH)
     handed_in = commit(repository, "handed-in")
     git(repository, "switch", "-q", "-")
 
-    assert bring_back(home, str(clone), BRANCH) == handed_in
+    assert fetch_clone_branch(home, str(clone), BRANCH) == handed_in
     assert git(repository, "rev-parse", BRANCH).strip() == handed_in
 
 
 def test_what_the_clone_amends_leaves_nothing_behind(repository: Path, clone: Path) -> None:
     home = find_checkout(str(repository))
-    bring_back(home, str(clone), BRANCH)
+    fetch_clone_branch(home, str(clone), BRANCH)
     git(clone, "commit", "-q", "--amend", "-m", "said better")
 
-    bring_back(home, str(clone), BRANCH)
+    fetch_clone_branch(home, str(clone), BRANCH)
 
     assert not git(repository, "for-each-ref", "refs/landlane/replaced").strip()
 
 
 def test_a_branch_that_is_checked_out_at_home_is_said_to_be(repository: Path, clone: Path) -> None:
     home = find_checkout(str(repository))
-    bring_back(home, str(clone), BRANCH)
+    fetch_clone_branch(home, str(clone), BRANCH)
     git(repository, "switch", "-q", BRANCH)
     commit(clone, "more")
 
     with pytest.raises(RepositoryError) as refused:
-        bring_back(home, str(clone), BRANCH)
+        fetch_clone_branch(home, str(clone), BRANCH)
 
     assert refused.value.code == "BRANCH_IN_USE"

@@ -17,7 +17,7 @@ from landlane.doctor.examine import examine
 from landlane.doctor.try_git_hooks import try_git_hooks
 from landlane.errors import NotAllowed
 from landlane.git.hook_pass import hooks_folder
-from landlane.git.shared_config import find_flips
+from landlane.git.shared_config import find_config_damage
 from landlane.journal.read import read_entries
 from landlane.sessions.join import join
 from landlane.setup.init import Chosen, carry_out, plan_init, plan_undo
@@ -139,7 +139,7 @@ def test_undoing_brings_back_the_config_byte_for_byte(repository: Path, config: 
     install_git_hooks(home)
     assert not git_hooks_to_change(home)
     assert yard.ok("config", "core.hooksPath").strip() == hooks_folder(home.common_dir)
-    assert not find_flips(home)
+    assert not find_config_damage(home)
     remove_git_hooks(home)
 
     if config.count("ooks") < 3:  # of several values git keeps one

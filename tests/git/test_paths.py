@@ -174,7 +174,7 @@ def test_any_file_name_can_be_claimed(tree: Path) -> None:
         pattern = read(text, tree, is_literal=True)
 
         assert pattern.kind == "literal"
-        assert pattern.branches[0].key == text
+        assert pattern.alternatives[0].key == text
         assert read(pattern.text, tree, is_literal=True) == pattern
         assert read(text, tree) == pattern
         assert name(text, tree / "src", is_literal=True) == f"src/{text}"
@@ -184,7 +184,7 @@ def test_composed_and_decomposed_letters_are_the_same_name(tree: Path) -> None:
     composed, decomposed = (unicodedata.normalize(form, "Ünïcödé/ﬁn.py") for form in ("NFC", "NFD"))
 
     assert composed != decomposed
-    assert read(composed, tree).branches == read(decomposed, tree).branches
+    assert read(composed, tree).alternatives == read(decomposed, tree).alternatives
 
 
 def test_bytes_that_are_no_text_are_refused(tree: Path) -> None:
@@ -196,7 +196,7 @@ def test_brackets_are_a_wildcard_unless_literal_or_escaped(tree: Path) -> None:
     escaped = read(r"app/\[id\]/page.tsx", tree)
     glob = read("app/[id]/page.tsx", tree)
 
-    assert literal.branches == escaped.branches
+    assert literal.alternatives == escaped.alternatives
     assert (literal.kind, escaped.kind, glob.kind) == ("literal", "literal", "glob")
     assert overlap(literal, escaped)
     assert not overlap(literal, glob)
@@ -224,7 +224,7 @@ def test_a_name_is_no_path_and_a_path_that_looks_like_one_says_so(tree: Path) ->
 def test_case_is_ignored_where_the_repository_says_so(tree: Path) -> None:
     upper, lower = (read(text, tree, ignore_case=True) for text in ("SRC/Api/Users.PY", "src/api/users.py"))
 
-    assert upper.branches == lower.branches
+    assert upper.alternatives == lower.alternatives
     assert upper.text == "SRC/Api/Users.PY"
     assert not overlap(read("SRC/x", tree), read("src/x", tree))
 

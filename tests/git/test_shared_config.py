@@ -20,11 +20,11 @@ from landlane.git import shared_config as settings
 from landlane.git import stale_locks
 from landlane.git.discovery import find_checkout
 from landlane.git.shared_config import (
-    LIMITS,
-    find_flips,
+    GIT_LIMITS,
+    find_config_damage,
     missing_limits,
-    note_shape,
     read_core,
+    remember_config,
     set_git_limits,
 )
 from landlane.journal.read import read_entries
@@ -134,7 +134,7 @@ def test_every_way_to_write_it_is_noticed(repository: Path, home: Checkout, writ
     config = repository / ".git" / "config"
     config.write_text(config.read_text().replace("bare = false", written))
 
-    assert [flip.key for flip in find_flips(home)] == ["bare"]
+    assert [flip.key for flip in find_config_damage(home)] == ["bare"]
     mend_by_next_command(repository)
     assert is_usable(repository)
 
@@ -162,7 +162,7 @@ def test_a_repository_that_is_meant_to_be_bare_stays_so(repository: Path, tmp_pa
 def test_a_look_at_settings_in_order_starts_no_process(
     repository: Path, home: Checkout, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    note_shape(home)
+    remember_config(home)
 
     with no_git(monkeypatch):
         assert mend_by_next_command(repository) == []
@@ -193,11 +193,11 @@ def test_a_working_tree_elsewhere_is_taken_back(repository: Path, tmp_path: Path
 def test_a_working_tree_that_leads_back_is_meant(repository: Path, home: Checkout) -> None:
     git(repository, "config", "core.worktree", str(repository))
 
-    assert find_flips(home) == []
+    assert find_config_damage(home) == []
 
 
 def test_hooks_from_a_folder_that_is_gone_are_taken_back(repository: Path, home: Checkout) -> None:
-    note_shape(home)
+    remember_config(home)
     git(repository, "config", "core.hooksPath", "/nowhere/hooks")
 
     told = mend_by_next_command(repository)
@@ -209,7 +209,7 @@ def test_hooks_from_a_folder_that_is_gone_are_taken_back(repository: Path, home:
 def test_hooks_from_one_worktree_are_taken_back(repository: Path, home: Checkout, worktree: Path) -> None:
     (repository / ".husky").mkdir()
     git(repository, "config", "core.hooksPath", ".husky")
-    note_shape(home)
+    remember_config(home)
     (worktree / "hooks").mkdir()
     git(repository, "config", "core.hooksPath", str(worktree / "hooks"))
 
@@ -219,7 +219,7 @@ def test_hooks_from_one_worktree_are_taken_back(repository: Path, home: Checkout
 
 
 def test_hooks_in_the_repository_are_the_users_choice(repository: Path, home: Checkout) -> None:
-    note_shape(home)
+    remember_config(home)
     (repository / ".husky").mkdir()
     git(repository, "config", "core.hooksPath", ".husky")
 
@@ -230,7 +230,7 @@ def test_hooks_in_the_repository_are_the_users_choice(repository: Path, home: Ch
 def test_hooks_from_outside_are_told_and_taken_back_only_when_asked(
     repository: Path, home: Checkout, tmp_path: Path
 ) -> None:
-    note_shape(home)
+    remember_config(home)
     mend_by_next_command(repository)
     outside = tmp_path / "outside"
     outside.mkdir()
@@ -273,9 +273,9 @@ def test_many_may_set_limits_at_once(repository: Path, home: Checkout, sealed_ho
     for thread in threads:
         thread.join(30)
 
-    assert {name: setting(repository, name) for name in LIMITS} == LIMITS
+    assert {name: setting(repository, name) for name in GIT_LIMITS} == GIT_LIMITS
     remembered = json.loads((repository / ".git" / "landlane" / "git-limits.json").read_text())
-    assert remembered["set"] == list(LIMITS)
+    assert remembered["set"] == list(GIT_LIMITS)
 
 
 def test_the_doctor_tells_whether_limits_are_set_and_sets_them(repository: Path) -> None:
@@ -436,5 +436,5 @@ def test_a_lock_file_that_was_made_anew_is_not_taken_for_the_old_one(repository:
     path.unlink()
     make_lock(repository, "index.lock", age_seconds=0)
 
-    assert stale_locks.put_aside(str(repository / ".git"), found) == ""
+    assert stale_locks.set_lock_aside(str(repository / ".git"), found) == ""
     assert path.exists()

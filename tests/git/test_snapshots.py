@@ -25,7 +25,7 @@ from landlane.git.snapshot import (
     store_files,
     take_snapshot,
 )
-from landlane.git.untrusted_checkout import CLONE, MAIN, WORKTREE, Place
+from landlane.git.untrusted_checkout import CLONE, MAIN, WORKTREE, UntrustedCheckout
 from landlane.testing.repositories import git, make_repository
 
 pytestmark = pytest.mark.integration
@@ -39,7 +39,7 @@ class Scene:
     def __init__(self, root: Path) -> None:
         self.root = root
         self.home = str(root / ".git")
-        self.place = Place(root=str(root), git_dir=self.home, kind=MAIN)
+        self.place = UntrustedCheckout(root=str(root), git_dir=self.home, kind=MAIN)
 
     def take(self, *named: str) -> str:
         return take_snapshot(self.home, self.place, named)
@@ -277,7 +277,7 @@ def test_a_half_done_merge_is_pictured_as_it_lies_there(scene: Scene) -> None:
 def test_worktrees_and_unborn_branches_are_pictured(tmp_path: Path, scene: Scene) -> None:
     other = tmp_path.resolve() / "worktree"
     git(scene.root, "worktree", "add", "--quiet", "--detach", str(other))
-    place = Place(root=str(other), git_dir=f"{scene.home}/worktrees/worktree", kind=WORKTREE)
+    place = UntrustedCheckout(root=str(other), git_dir=f"{scene.home}/worktrees/worktree", kind=WORKTREE)
     before = take_snapshot(scene.home, place)
     (other / "new").write_text("x\n")
     assert [
@@ -298,7 +298,7 @@ def test_a_clone_is_pictured_with_its_own_commits(tmp_path: Path, scene: Scene) 
     git(scene.root, "clone", "--quiet", "--shared", ".", str(other))
     (other / "a.txt").write_text("committed in the clone\n")
     git(other, "commit", "--quiet", "-am", "Own")
-    place = Place(root=str(other), git_dir=f"{other}/.git", kind=CLONE)
+    place = UntrustedCheckout(root=str(other), git_dir=f"{other}/.git", kind=CLONE)
     before = take_snapshot(scene.home, place)
     (other / "a.txt").write_text("changed\n")
     changes = changes_between(scene.home, place, before, take_snapshot(scene.home, place))
@@ -428,7 +428,8 @@ def test_lenses_of_checkouts_that_are_gone_are_dropped(scene: Scene, tmp_path: P
     other = tmp_path.resolve() / "worktree"
     git(scene.root, "worktree", "add", "--quiet", "--detach", str(other))
     take_snapshot(
-        scene.home, Place(root=str(other), git_dir=f"{scene.home}/worktrees/worktree", kind=WORKTREE)
+        scene.home,
+        UntrustedCheckout(root=str(other), git_dir=f"{scene.home}/worktrees/worktree", kind=WORKTREE),
     )
     scene.take()
     git(scene.root, "worktree", "remove", "--force", str(other))

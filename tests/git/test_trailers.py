@@ -6,7 +6,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from landlane.git.trailers import Trailers, find_posing_line, read_trailers, with_trailers
+from landlane.git.trailers import Trailers, find_forged_trailer, read_trailers, with_trailers
 
 pytestmark = pytest.mark.unit
 
@@ -30,7 +30,7 @@ def test_trailers_join_those_that_are_there_and_nothing_else(message: str, writt
 
 @given(st.text(st.characters(exclude_categories=("Cs",), exclude_characters="\0"), min_size=1))
 def test_whatever_the_message_the_trailers_are_read_back(message: str) -> None:
-    if not find_posing_line(message):
+    if not find_forged_trailer(message):
         assert read_trailers(with_trailers(message, TRAILERS)) == TRAILERS
 
 
@@ -58,4 +58,4 @@ def test_a_message_without_trailers_tells_nothing() -> None:
     ],
 )
 def test_only_lines_that_git_could_take_for_ours_pose(line: str, is_posing: bool) -> None:
-    assert bool(find_posing_line(f"Title\n\n{line}\n")) is is_posing
+    assert bool(find_forged_trailer(f"Title\n\n{line}\n")) is is_posing

@@ -18,7 +18,7 @@ from landlane.handoffs.records import list_handoffs
 from landlane.hooks.briefing.compose import brief
 from landlane.hooks.messages import due_messages
 from landlane.hooks.session_end import leftovers
-from landlane.processes.tree import Tree
+from landlane.processes.tree import ProcessTree
 from landlane.protocol.hook_events import AFTER, SHELL, START, HookEvent
 from landlane.rescue.restore import restore
 from landlane.sessions.command_history import note_command
@@ -148,7 +148,7 @@ def test_nothing_is_read_where_a_worker_that_may_only_look_decides_what_lies_the
     context, site = yard.house().context, yard.site()
     assert isinstance(next_task(context, yard.session()), Picked)
     worker = join_hands(context, yard.session(), "explore").session
-    tree = Tree(id="t1", root=context.processes.current(), is_wrapped=False)
+    tree = ProcessTree(id="t1", root=context.processes.current(), is_wrapped=False)
     kept = {"program": "worker", "home": site.common_dir, "user": os.geteuid(), "task": "T1"}
     begin_run(context, yard.session(), tree, scratch=str(tmp_path), worker=worker.id, **kept)
     head = git(yard.repository, "rev-parse", "HEAD").strip()

@@ -15,7 +15,7 @@ from pathlib import Path
 import pytest
 
 from landlane.clients.hook_command import hook_words
-from landlane.resident.messages import Garbled, Lost, ask, find_socket, pack
+from landlane.resident.messages import AnswerLost, BadMessage, find_socket, pack_request, send_request
 from landlane.testing.repositories import git
 from tests.hooks.stand_in_client import StandIn, change_store, holders
 from tests.support.waiting import wait_until
@@ -276,8 +276,8 @@ def test_with_the_state_in_postgres_a_resident_answers(root: Path, postgres_url:
 
 def resident_of(state: str) -> int:
     try:
-        found = ask(find_socket(state), pack(b"ping", b"", (), {}, b""), 10.0)
-    except (Lost, Garbled):
+        found = send_request(find_socket(state), pack_request(b"ping", b"", (), {}, b""), 10.0)
+    except (AnswerLost, BadMessage):
         return 0
     return int(found[1]) if found else 0
 

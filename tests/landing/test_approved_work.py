@@ -198,13 +198,13 @@ def test_of_a_role_that_may_not_commit_only_what_was_handed_back_lands(yard: Yar
 def test_what_cannot_be_taken_from_the_remote_is_remembered_as_shared(yard: Yard, other: Yard) -> None:
     target = find_target(yard.site.home, yard.site.settings)
     head = git_line(yard.folder, "rev-parse", "main").strip()
-    assert git_pins.share(yard.site.home, target, head)
+    assert git_pins.share_verified(yard.site.home, target, head)
     place = git_line(yard.folder, "remote", "get-url", "origin").strip()
     git_line(yard.folder, "remote", "set-url", "origin", f"{place}.away")
 
-    git_pins.unshare(yard.site.home, target, head)
-    assert git_pins.shared(yard.site.home) == [head]
+    git_pins.unshare_verified(yard.site.home, target, head)
+    assert git_pins.list_shared(yard.site.home) == [head]
 
     git_line(yard.folder, "remote", "set-url", "origin", place)
-    git_pins.unshare(yard.site.home, target, head)
-    assert (git_pins.shared(yard.site.home), pins(yard)) == ([], [])
+    git_pins.unshare_verified(yard.site.home, target, head)
+    assert (git_pins.list_shared(yard.site.home), pins(yard)) == ([], [])

@@ -288,7 +288,7 @@ def test_a_pin_that_was_lost_is_made_again(yard: Yard) -> None:
     landing = yard.enter(house, "one", {"one.txt": "one\n"})
     git_line(yard.repository, "update-ref", "-d", pins.pin_ref(landing.head))
     settling.tidy_pins(house.site(), settling.find_target(house.site().home, house.settings))
-    assert pins.pinned(house.site().home) == [landing.head]
+    assert pins.list_submitted(house.site().home) == [landing.head]
     house.close()
 
 

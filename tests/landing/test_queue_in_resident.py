@@ -161,7 +161,7 @@ def test_the_log_begins_anew_when_it_is_long_and_nobody_is_acted_for(
     monkeypatch.setenv("GIT_DIR", "/x")
     log = Path(house.folder) / "resident.log"
     log.write_text("x" * 1_500_000)
-    assert resident.start_resident(house.site()) == ""
+    assert resident.start_queue_runner(house.site()) == ""
     house.close()
     wait_until(seen.exists)
     said = seen.read_text()

@@ -16,17 +16,17 @@ from hypothesis import assume, example, given
 from hypothesis import strategies as st
 
 from landlane.errors import PatternError
-from landlane.patterns.glob import compiled, write
+from landlane.patterns.glob import compile_rest, write_glob
 from landlane.patterns.pattern import (
-    Branch,
+    Alternative,
     Pattern,
+    alternatives_overlap,
     ancestors,
     below,
-    branches_overlap,
     common_path,
     comparable,
     covers,
-    covers_branch,
+    covers_alternative,
     overlap,
     parse,
 )
@@ -190,7 +190,7 @@ def check_all_pairs(texts: list[str], world: list[str]) -> None:
     patterns = [(parse(text), seen[text]) for text in texts]
     for (a, paths_of_a), (b, paths_of_b) in itertools.product(patterns, repeat=2):
         assert overlap(a, b) == bool(paths_of_a & paths_of_b), (a.text, b.text)
-        is_inside = covers_branch(a.branches[0], b.branches[0])
+        is_inside = covers_alternative(a.alternatives[0], b.alternatives[0])
         assert not (is_inside and paths_of_b & ~paths_of_a), (a.text, b.text)
 
 
@@ -230,19 +230,19 @@ def test_a_pattern_covers_exactly_what_the_independent_matcher_says(text: str) -
 @example("*", "**/a")
 @example("?*", "*")
 def test_a_branch_that_covers_another_leaves_no_path_out(a: str, b: str) -> None:
-    for outer, inner in itertools.product(parse(a).branches, parse(b).branches):
-        verdict = covers_branch(outer, inner)
+    for outer, inner in itertools.product(parse(a).alternatives, parse(b).alternatives):
+        verdict = covers_alternative(outer, inner)
         if inner.rest is None:
             assert verdict == covers(outer, inner.key)
         elif verdict:
-            assert branches_overlap(outer, inner)
+            assert alternatives_overlap(outer, inner)
             assert [path for path in SMALL_TREE if covers(inner, path) and not covers(outer, path)] == []
 
 
 @given(glob_text, glob_text)
 def test_whatever_overlaps_is_found_through_the_index(a: str, b: str) -> None:
-    for one, two in itertools.product(parse(a).branches, parse(b).branches):
-        if branches_overlap(one, two):
+    for one, two in itertools.product(parse(a).alternatives, parse(b).alternatives):
+        if alternatives_overlap(one, two):
             low, high = below(one.key)
             assert two.key in ancestors(one.key) or low <= two.key < high
 
@@ -255,9 +255,9 @@ def texts_of(pattern: Pattern) -> Pattern:
 def test_the_text_of_a_pattern_gives_the_same_pattern(text: str) -> None:
     pattern = parse(text)
     assert texts_of(pattern) == pattern
-    for branch in pattern.branches:
+    for branch in pattern.alternatives:
         if branch.rest is not None:
-            assert write(compiled(branch.rest)[:-1]) == branch.rest
+            assert write_glob(compile_rest(branch.rest)[:-1]) == branch.rest
 
 
 @given(st.text(st.characters(exclude_categories=["Cs"], exclude_characters="\0\U0010ffff"), max_size=12))
@@ -269,8 +269,8 @@ def test_any_text_is_a_pattern_or_is_refused(text: str) -> None:
             continue
         assert overlap(pattern, pattern)
         assert (
-            parse(pattern.text, literal=pattern.kind == "literal", ignore_case=ignore_case).branches
-            == pattern.branches
+            parse(pattern.text, literal=pattern.kind == "literal", ignore_case=ignore_case).alternatives
+            == pattern.alternatives
         )
 
 
@@ -318,5 +318,5 @@ def test_the_comparison_form_is_reached_at_once_and_whatever_the_spelling(
 def test_a_literal_covers_its_other_spelling(text: str) -> None:
     assume(text not in {".", ".."})
     pattern = parse(text, literal=True)
-    assert pattern.branches == (Branch(key=comparable(text), rest=None),)
+    assert pattern.alternatives == (Alternative(key=comparable(text), rest=None),)
     assert covers(pattern, unicodedata.normalize("NFD", text) + "/below")

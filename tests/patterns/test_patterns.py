@@ -6,14 +6,14 @@ import pytest
 
 from landlane.errors import PatternError
 from landlane.patterns.pattern import (
-    Branch,
+    Alternative,
+    alternatives_overlap,
     ancestors,
     below,
-    branches_overlap,
     common_path,
     comparable,
     covers,
-    covers_branch,
+    covers_alternative,
     overlap,
     parse,
 )
@@ -23,11 +23,11 @@ pytestmark = pytest.mark.unit
 
 def shape(text: str, **options: bool) -> tuple[str, list[tuple[str, str | None]]]:
     pattern = parse(text, **options)
-    return pattern.kind, [(branch.key, branch.rest) for branch in pattern.branches]
+    return pattern.kind, [(branch.key, branch.rest) for branch in pattern.alternatives]
 
 
-def branch(text: str) -> Branch:
-    (only,) = parse(text).branches
+def branch(text: str) -> Alternative:
+    (only,) = parse(text).alternatives
     return only
 
 
@@ -36,13 +36,13 @@ def branch(text: str) -> Branch:
 
 @pytest.mark.parametrize("text", ["src", "src/", "src/**", "src/**/**/", "./src", ".//src//", "././src/**"])
 def test_a_folder_is_the_same_claim_however_it_is_written(text: str) -> None:
-    assert parse(text).branches == parse("src").branches
+    assert parse(text).alternatives == parse("src").alternatives
     assert parse(text).text == ("src/**" if "**" in text else "src")
 
 
 @pytest.mark.parametrize("text", [".", "./", "**", "**/", "**/**", "./**", "./."])
 def test_the_whole_repository_has_the_empty_key(text: str) -> None:
-    assert [(branch.key, branch.rest) for branch in parse(text).branches] == [("", None)]
+    assert [(branch.key, branch.rest) for branch in parse(text).alternatives] == [("", None)]
     assert parse(text).text == ("**" if "**" in text else ".")
 
 
@@ -187,7 +187,7 @@ def test_a_text_that_can_mean_nothing_is_refused_with_a_hint(text: str, code: st
 
 def test_the_largest_patterns_are_still_taken() -> None:
     assert len(parse("a" * 4096).text) == 4096
-    assert len(parse("{a,b}" * 6).branches) == 64
+    assert len(parse("{a,b}" * 6).alternatives) == 64
     assert parse("a/" * 99 + "b").kind == "literal"
     assert parse("*/" * 99 + "b").kind == "glob"
 
@@ -204,7 +204,7 @@ def test_a_literal_has_to_lie_in_the_repository_too(text: str) -> None:
 def test_case_is_kept_for_people_and_folded_for_comparison() -> None:
     pattern = parse("Src/API/*.Py", ignore_case=True)
     assert pattern.text == "Src/API/*.Py"
-    assert pattern.branches == (Branch(key="src/api", rest="*.py"),)
+    assert pattern.alternatives == (Alternative(key="src/api", rest="*.py"),)
     assert parse("Src", ignore_case=True).text == "Src"
     assert parse(r"Sr\c", ignore_case=True).text == "Src"
     assert parse("[Aa]b", ignore_case=True).text == "ab"
@@ -222,7 +222,7 @@ def test_case_is_kept_for_people_and_folded_for_comparison() -> None:
     ],
 )
 def test_a_class_is_folded_character_by_character(text: str, rest: str) -> None:
-    assert parse(text, ignore_case=True).branches == (Branch(key="", rest=rest),)
+    assert parse(text, ignore_case=True).alternatives == (Alternative(key="", rest=rest),)
 
 
 def test_a_class_of_thousands_of_characters_is_folded_too() -> None:
@@ -236,7 +236,7 @@ def test_a_class_of_thousands_of_characters_is_folded_too() -> None:
 def test_spellings_that_look_alike_are_one() -> None:
     composed, apart = "caf\u00e9", "cafe\u0301"
     assert parse(composed) == parse(apart)
-    assert parse("caf{e,a}\u0301").branches[1].key == composed
+    assert parse("caf{e,a}\u0301").alternatives[1].key == composed
     assert covers(parse("caf?"), apart)
     assert covers(parse("caf[e\u0301]*"), composed)
     assert comparable("J\u030c", ignore_case=True) == comparable("\u01f0", ignore_case=True)
@@ -341,7 +341,7 @@ def test_the_common_path_is_one_to_show_to_people(a: str, b: str, path: str) -> 
 )
 def test_hard_patterns_are_decided_without_trying_every_way(a: str, b: str) -> None:
     assert overlap(parse(a), parse(b)) == (common_path(parse(a), parse(b)) is not None)
-    assert covers_branch(branch(a), branch(a))
+    assert covers_alternative(branch(a), branch(a))
 
 
 @pytest.mark.parametrize(
@@ -368,7 +368,7 @@ def test_a_path_is_covered_by_what_matches_it_or_a_folder_around_it(
     pattern: str, path: str, expected: bool
 ) -> None:
     assert covers(parse(pattern), path) is expected
-    assert any(covers(each, path) for each in parse(pattern).branches) is expected
+    assert any(covers(each, path) for each in parse(pattern).alternatives) is expected
 
 
 @pytest.mark.parametrize(
@@ -393,7 +393,7 @@ def test_a_path_is_covered_by_what_matches_it_or_a_folder_around_it(
     ],
 )
 def test_a_branch_covers_another_when_nothing_is_left_over(a: str, b: str, expected: bool) -> None:
-    assert covers_branch(branch(a), branch(b)) is expected
+    assert covers_alternative(branch(a), branch(b)) is expected
 
 
 # -------------------------------------------------------------------------------------------- indexing
@@ -417,6 +417,6 @@ def test_the_range_below_a_key_holds_its_children_only() -> None:
 
 
 def test_branches_read_back_from_a_store_compare_as_before() -> None:
-    held = Branch(key="src", rest="**/*.py")
-    assert branches_overlap(held, branch("src/a/b.py"))
-    assert not branches_overlap(branch("docs/a.py"), held)
+    held = Alternative(key="src", rest="**/*.py")
+    assert alternatives_overlap(held, branch("src/a/b.py"))
+    assert not alternatives_overlap(branch("docs/a.py"), held)

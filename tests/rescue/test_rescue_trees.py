@@ -19,7 +19,7 @@ from tests.support.git import git
 from tests.support.rescue import Scene, picture
 
 if TYPE_CHECKING:
-    from landlane.git.untrusted_checkout import Place
+    from landlane.git.untrusted_checkout import UntrustedCheckout
 
 pytestmark = [pytest.mark.simulation, pytest.mark.slow]
 
@@ -77,7 +77,7 @@ STEPS = st.one_of(
 )
 
 
-def apply_step(place: Place, step: tuple[Any, ...]) -> None:
+def apply_step(place: UntrustedCheckout, step: tuple[Any, ...]) -> None:
     """Do one thing; what cannot be done here is not done."""
     verb, *rest = step
     with contextlib.suppress(OSError):
@@ -91,7 +91,7 @@ def apply_step(place: Place, step: tuple[Any, ...]) -> None:
             git(place.root, *(rest[0].split() if verb == "git" else ("add", "--all")), is_checked=False)
 
 
-def change_file(place: Place, verb: str, full: bytes, rest: list[Any]) -> None:
+def change_file(place: UntrustedCheckout, verb: str, full: bytes, rest: list[Any]) -> None:
     if verb in {"write", "link", "folder", "nest"}:
         os.makedirs(os.path.dirname(full) if verb != "folder" else full, exist_ok=True)
     is_folder = os.path.isdir(full) and not os.path.islink(full)
@@ -117,13 +117,13 @@ def change_file(place: Place, verb: str, full: bytes, rest: list[Any]) -> None:
             git(place.root, "add", "--", os.fsdecode(rest[0]), is_checked=False)
 
 
-def leaves(place: Place, full: bytes) -> bool:
+def leaves(place: UntrustedCheckout, full: bytes) -> bool:
     """Whether a path leads out of the checkout through a link, or into its git directory."""
     root = os.fsencode(os.path.realpath(place.root))
     return not (os.path.realpath(os.path.dirname(full)) + b"/").startswith(root + b"/")
 
 
-def conflict(place: Place, how: str) -> None:
+def conflict(place: UntrustedCheckout, how: str) -> None:
     git(place.root, "commit", "--quiet", "--all", "--allow-empty", "-m", "before", is_checked=False)
     git(place.root, how, "other", is_checked=False)
     event(

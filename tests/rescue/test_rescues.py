@@ -17,9 +17,9 @@ from typing import TYPE_CHECKING
 import pytest
 
 from landlane.errors import Malformed, RepositoryError
-from landlane.git.untrusted_checkout import CLONE, MAIN, WORKTREE, Place
-from landlane.rescue.at_risk import is_anything_at_stake
-from landlane.rescue.block_gc import without_gc
+from landlane.git.untrusted_checkout import CLONE, MAIN, WORKTREE, UntrustedCheckout
+from landlane.rescue.at_risk import find_unsaved_work
+from landlane.rescue.block_gc import block_gc
 from landlane.rescue.refs import drop_rescue, find_rescue, list_rescues, pack_rescues
 from landlane.rescue.restore import restore_rescue
 from landlane.rescue.write_rescue import take_rescue
@@ -53,7 +53,9 @@ def scene() -> Iterator[Scene]:
         yield Scene(Path(folder, "scene"))
 
 
-def write(place: Place, name: str | bytes, content: bytes = b"x\n", mode: int | None = None) -> None:
+def write(
+    place: UntrustedCheckout, name: str | bytes, content: bytes = b"x\n", mode: int | None = None
+) -> None:
     path = os.path.join(os.fsencode(place.root), os.fsencode(name))
     os.makedirs(os.path.dirname(path), exist_ok=True)
     with open(path, "wb") as file:
@@ -62,7 +64,7 @@ def write(place: Place, name: str | bytes, content: bytes = b"x\n", mode: int | 
         os.chmod(path, mode)
 
 
-def conflict(scene: Scene, place: Place, how: str) -> None:
+def conflict(scene: Scene, place: UntrustedCheckout, how: str) -> None:
     """Stop in the middle of a merge, rebase, cherry-pick or revert."""
     git(place.root, "checkout", "--quiet", "-b", "theirs")
     write(place, "a.txt", b"one\ntheirs\nthree\n")
@@ -108,7 +110,7 @@ def test_untracked_file_and_detached_commit_come_back(scene: Scene, kind: str) -
     write(place, "done.txt")
     commit = scene.commit(place.root, "on no branch")
     write(place, "untracked.txt")
-    stakes = is_anything_at_stake(scene.home, place)
+    stakes = find_unsaved_work(scene.home, place)
     assert stakes
     assert (stakes.untracked, stakes.unpushed_commits) == (1, 1)
     fresh, restored = scene.comes_back(place, "--aggressive")
@@ -123,7 +125,7 @@ def test_untracked_file_and_detached_commit_come_back(scene: Scene, kind: str) -
 def test_an_operation_in_progress_comes_back(scene: Scene, kind: str, how: str) -> None:
     place = scene.open(kind)
     conflict(scene, place, how)
-    stakes = is_anything_at_stake(scene.home, place)
+    stakes = find_unsaved_work(scene.home, place)
     assert stakes.operation == how.split(maxsplit=1)[0]
     scene.comes_back(place)
 
@@ -168,7 +170,7 @@ def test_bisecting_comes_back(scene: Scene, kind: str) -> None:
         write(place, "n", b"%d" % number)
         scene.commit(place.root, f"n{number}")
     git(place.root, "bisect", "start", "HEAD", first)
-    assert is_anything_at_stake(scene.home, place).operation == "bisect"
+    assert find_unsaved_work(scene.home, place).operation == "bisect"
     fresh, _ = scene.comes_back(place)
     assert "is the first bad commit" in git(fresh.root, "bisect", "run", "true") + git(
         fresh.root, "bisect", "log"
@@ -182,7 +184,7 @@ def test_bytes_that_line_end_rules_hide_come_back(scene: Scene, kind: str) -> No
     (scene.repository / "go.bat").write_bytes(b"one\r\ntwo\r\n")
     scene.commit(scene.repository, "rules")
     place = scene.open(kind)
-    assert not is_anything_at_stake(scene.home, place)
+    assert not find_unsaved_work(scene.home, place)
     write(place, "a.txt", b"one\r\ntwo\r\nthree\r\n")
     write(place, "new.txt", b"crlf\r\n")
     git(place.root, "add", "a.txt", "new.txt")
@@ -217,7 +219,7 @@ def test_a_hidden_change_of_line_ends_alone_is_at_stake(scene: Scene) -> None:
     write(place, "a.txt", b"one\r\ntwo\r\nthree\r\n")
     git(place.root, "add", "a.txt")
     assert git(place.root, "status", "--porcelain") == ""
-    assert is_anything_at_stake(scene.home, place).modified == 1
+    assert find_unsaved_work(scene.home, place).modified == 1
     scene.comes_back(place)
 
 
@@ -230,7 +232,7 @@ def test_files_git_was_told_not_to_look_at_come_back(scene: Scene, kind: str) ->
     write(place, "a.txt", b"not looked at\n")
     write(place, "sub/b.txt", b"left out, but here\n")
     os.unlink(f"{place.root}/run.sh")
-    assert is_anything_at_stake(scene.home, place).modified == 2
+    assert find_unsaved_work(scene.home, place).modified == 2
     scene.comes_back(place)
 
 
@@ -266,7 +268,7 @@ def test_a_submodule_comes_back_with_its_own_commit_and_changes(scene: Scene, ki
     with_submodule(scene)
     place = scene.open(kind)
     git(place.root, "submodule", "--quiet", "update", "--init")
-    assert not is_anything_at_stake(scene.home, place)
+    assert not find_unsaved_work(scene.home, place)
     inner = Path(place.root, "libs/one")
     (inner / "own.txt").write_text("own\n")
     own = scene.commit(inner, "unpushed")
@@ -275,7 +277,7 @@ def test_a_submodule_comes_back_with_its_own_commit_and_changes(scene: Scene, ki
     (inner / "lib.txt").write_text("dirty\n")
     (inner / "untracked").write_text("u\n")
     (inner / "other.txt").unlink()
-    assert is_anything_at_stake(scene.home, place).dirty_submodules == 1
+    assert find_unsaved_work(scene.home, place).dirty_submodules == 1
     status, index = (
         git(inner, "status", "--porcelain=v2", "-z"),
         git(inner, "ls-files", "--stage", "-v", "-z"),
@@ -299,7 +301,7 @@ def test_a_clone_brings_its_branches_tags_and_stash(scene: Scene) -> None:
     for number in (1, 2):
         write(place, "a.txt", b"stash %d\n" % number)
         git(place.root, "stash", "--quiet")
-    stakes = is_anything_at_stake(scene.home, place)
+    stakes = find_unsaved_work(scene.home, place)
     assert stakes.stash_entries == 2
     assert stakes.unpushed_commits >= 3
     fresh, _ = scene.comes_back(place)
@@ -356,8 +358,8 @@ def test_a_split_index_and_a_sparse_checkout_come_back(scene: Scene) -> None:
 
 
 def test_the_main_checkout_can_be_rescued(scene: Scene) -> None:
-    place = Place(root=str(scene.repository), git_dir=scene.home, kind=MAIN)
-    assert not is_anything_at_stake(scene.home, place)
+    place = UntrustedCheckout(root=str(scene.repository), git_dir=scene.home, kind=MAIN)
+    assert not find_unsaved_work(scene.home, place)
     scene.open(WORKTREE)
     write(place, "a.txt", b"changed\n")
     before = picture(place)
@@ -398,7 +400,7 @@ def test_hostile_settings_of_a_clone_are_never_run(scene: Scene, tmp_path: Path)
         for name in ("alias.ls-files", "alias.fast-import", "uploadpack.packObjectsHook", "gpg.program"):
             git(where, "config", name, f"!{evil}")
         git(where, "config", "core.hooksPath", str(hooks))
-    assert is_anything_at_stake(scene.home, place)
+    assert find_unsaved_work(scene.home, place)
     scene.rescue(place)
     assert not proof.exists()
     fresh, _ = scene.restore(WORKTREE)
@@ -420,8 +422,8 @@ def test_a_commit_on_a_branch_that_stays_is_not_at_stake(scene: Scene) -> None:
     git(place.root, "checkout", "--quiet", "-b", "task")
     write(place, "done")
     scene.commit(place.root, "done")
-    assert not is_anything_at_stake(scene.home, place)
-    stakes = is_anything_at_stake(scene.home, place, lost_refs=["refs/heads/task"])
+    assert not find_unsaved_work(scene.home, place)
+    stakes = find_unsaved_work(scene.home, place, lost_refs=["refs/heads/task"])
     assert stakes.unpushed_commits == 1
     assert stakes
 
@@ -584,7 +586,7 @@ def test_unusual_permissions_come_back(scene: Scene) -> None:
     os.chmod(f"{place.root}/a.txt", 0o400)
     os.chmod(f"{place.root}/sub", 0o700)
     git(place.root, "update-index", "--refresh")
-    assert not is_anything_at_stake(scene.home, place)
+    assert not find_unsaved_work(scene.home, place)
     write(place, "new/secret", b"s", 0o640)
     os.chmod(f"{place.root}/new", 0o500)
     fresh, _ = scene.comes_back(place)
@@ -668,7 +670,7 @@ def test_a_lock_that_was_left_by_a_killed_rescue_is_removed(
     home = Path(scene.home)
     lock = leave_lock(home)
 
-    with without_gc(str(home)):
+    with block_gc(str(home)):
         assert (home / "gc.pid").read_text().split()[0] == str(os.getpid())
         assert not lock.exists()
 
@@ -687,11 +689,11 @@ def test_a_lock_that_somebody_has_or_just_made_is_left_alone(
     monkeypatch.setattr("landlane.rescue.block_gc._WAIT_SECONDS", 0.2)
     home = Path(scene.home)
     lock = leave_lock(home, is_old=False)
-    with without_gc(str(home)):
+    with block_gc(str(home)):
         assert lock.exists()
     leave_lock(home)
     with lock.open() as opened, subprocess.Popen(["sleep", "1000"], stdin=opened) as owner:
-        with without_gc(str(home)):
+        with block_gc(str(home)):
             assert lock.exists()
         owner.kill()
 

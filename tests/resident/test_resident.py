@@ -23,7 +23,14 @@ from landlane.cli import resident as command
 from landlane.cli.sandboxed.serve import refusal_of
 from landlane.cli.specs.table import COMMANDS
 from landlane.resident import messages as wire
-from landlane.resident.messages import Garbled, Lost, ask, find_socket, hold, pack
+from landlane.resident.messages import (
+    AnswerLost,
+    BadMessage,
+    find_socket,
+    hold_resident,
+    pack_request,
+    send_request,
+)
 from landlane.resident.start import ensure_resident
 from tests.support.killing import Yard
 from tests.support.resident import Served, copy_package, give_up_privileges, in_child, is_alive
@@ -35,7 +42,7 @@ if TYPE_CHECKING:
 
 pytestmark = pytest.mark.integration
 
-PING = pack(b"ping", b"", (), {}, b"")
+PING = pack_request(b"ping", b"", (), {}, b"")
 
 
 @pytest.fixture(scope="session")
@@ -191,8 +198,8 @@ def test_files_are_read_by_the_caller_alone(served: Served, tmp_path: Path) -> N
     secret.write_text("only outside")
     shown = {b"LANDLANE_SESSION": served.join("bob").encode()}
     words = [b"task", b"add", b"Spy", f"--body={secret}".encode(), b"--json"]
-    request = pack(b"call", os.fsencode(served.repository), words, shown, b"")
-    answer = ask(served.begin(), request, 30.0)
+    request = pack_request(b"call", os.fsencode(served.repository), words, shown, b"")
+    answer = send_request(served.begin(), request, 30.0)
     assert answer is not None
     assert answer[0] == 6
     assert json.loads(answer[1])["code"] == "NOT_IN_SANDBOX"
@@ -266,7 +273,7 @@ def test_callers_that_come_at_once_start_one(served: Served) -> None:
 @pytest.mark.slow
 def test_it_ends_when_nobody_needs_it_and_not_before(served: Served) -> None:
     path = served.begin("--idle", "1500ms")
-    held = hold(path)
+    held = hold_resident(path)
     pid = served.pid
     assert held is not None
     held.settimeout(2.0)
@@ -327,7 +334,7 @@ def test_noise_harms_nobody(served: Served) -> None:
     path = served.begin()
     pid = served.pid
     lots = random.Random(7)
-    body = pack(b"hook", b"/", [b"claude", b"x"], {b"A": b"b"}, b"{}")
+    body = pack_request(b"hook", b"/", [b"claude", b"x"], {b"A": b"b"}, b"{}")
     noises = [
         b"",
         b"GET / HTTP/1.1\r\n\r\n",
@@ -337,11 +344,11 @@ def test_noise_harms_nobody(served: Served) -> None:
         b"ILK1\0\0\0\4\0\0\0\0",
         body[:-1],
         body + b"more",
-        pack(b"nonsense", b"", (), {}, b""),
-        pack(b"hook", b"", (), {}, b""),
-        pack(b"hook", b"", [b"no-client"], {}, b"\xff"),
-        pack(b"call", b"", (), {}, b""),
-        pack(b"call", b"/\0x", [b"claim", b"\xff"], {b"LANDLANE_SESSION": b"\xff"}, b""),
+        pack_request(b"nonsense", b"", (), {}, b""),
+        pack_request(b"hook", b"", (), {}, b""),
+        pack_request(b"hook", b"", [b"no-client"], {}, b"\xff"),
+        pack_request(b"call", b"", (), {}, b""),
+        pack_request(b"call", b"/\0x", [b"claim", b"\xff"], {b"LANDLANE_SESSION": b"\xff"}, b""),
         *(lots.randbytes(lots.randrange(200)) for _ in range(60)),
         *(_spoiled(body, lots) for _ in range(60)),
     ]
@@ -354,7 +361,7 @@ def test_noise_harms_nobody(served: Served) -> None:
         except OSError:
             pass
         open_ones.append(connection)
-    answer = ask(path, PING, 20.0)
+    answer = send_request(path, PING, 20.0)
     assert answer == (0, b"%d" % pid, b"")
     for connection in open_ones:
         connection.close()
@@ -362,7 +369,7 @@ def test_noise_harms_nobody(served: Served) -> None:
     try:
         for connection in flood:
             connection.connect(path)
-        assert ask(path, PING, 30.0) is not None
+        assert send_request(path, PING, 30.0) is not None
     finally:
         for connection in flood:
             connection.close()
@@ -388,7 +395,7 @@ def test_other_users_are_not_served(served: Served) -> None:
         os.chdir(os.path.dirname(path))  # so that no folder above has to let us pass
         os.setgid(65534)
         os.setuid(65534)
-        return ask(os.path.basename(path), PING, 10.0)
+        return send_request(os.path.basename(path), PING, 10.0)
 
     assert in_child(ask_as_nobody) == "None"
     assert served.pid
@@ -397,11 +404,11 @@ def test_other_users_are_not_served(served: Served) -> None:
 def test_hooks_are_answered_for_whoever_asks(stored: Served) -> None:
     path = stored.begin()
     (stored.repository / "new.py").write_text("")
-    assert ask(path, stored.hook("Read", "new.py", "first"), 30.0) == (0, b"", b"")
-    assert ask(path, stored.hook("Edit", "new.py", "first"), 30.0) == (0, b"", b"")
+    assert send_request(path, stored.hook("Read", "new.py", "first"), 30.0) == (0, b"", b"")
+    assert send_request(path, stored.hook("Edit", "new.py", "first"), 30.0) == (0, b"", b"")
     [claim] = stored.outside.ask("claims")["claims"]
     assert claim["pattern"] == "new.py"
-    answer = ask(path, stored.hook("Edit", "new.py", "second"), 30.0)
+    answer = send_request(path, stored.hook("Edit", "new.py", "second"), 30.0)
     assert answer is not None
     assert claim["holder"].encode() in answer[1] + answer[2]
 
@@ -409,18 +416,18 @@ def test_hooks_are_answered_for_whoever_asks(stored: Served) -> None:
 def test_a_sandboxed_hook_needs_its_own_secret(stored: Served) -> None:
     path = stored.begin()
     (stored.repository / "new.py").write_text("")
-    ask(path, stored.hook("Read", "new.py", "first"), 30.0)
-    ask(path, stored.hook("Edit", "new.py", "first"), 30.0)
+    send_request(path, stored.hook("Read", "new.py", "first"), 30.0)
+    send_request(path, stored.hook("Edit", "new.py", "first"), 30.0)
     bob = stored.join("bob")
 
     def sandboxed(session: str, shown: str) -> str:
         def work() -> object:
             give_up_privileges()
-            return ask(path, stored.hook("Edit", "new.py", session, shown=shown), 30.0)
+            return send_request(path, stored.hook("Edit", "new.py", session, shown=shown), 30.0)
 
         return in_child(work)
 
-    assert sandboxed("first", "").startswith("Garbled")
+    assert sandboxed("first", "").startswith("BadMessage")
     assert "cannot be read by this user" in sandboxed("first", bob)
     assert "claude-first" in sandboxed("bobs-own", bob)
     [claim] = stored.outside.ask("claims")["claims"]
@@ -454,9 +461,9 @@ def test_a_silent_listener_is_waited_for_no_longer_than_asked(tmp_path: Path) ->
     listener = socket.socket(socket.AF_UNIX)
     listener.bind(path)
     listener.listen(5)
-    with pytest.raises(Lost):
-        ask(path, PING, 0.2)
-    assert ask(str(tmp_path / "none"), PING, 0.2) is None
+    with pytest.raises(AnswerLost):
+        send_request(path, PING, 0.2)
+    assert send_request(str(tmp_path / "none"), PING, 0.2) is None
 
     def answer(said: bytes) -> None:
         connection, _ = listener.accept()
@@ -468,8 +475,8 @@ def test_a_silent_listener_is_waited_for_no_longer_than_asked(tmp_path: Path) ->
         thread = threading.Thread(target=answer, args=(said,))
         listener.accept()[0].close() if said == b"zzzzzzzzz" else None  # the one that was given up
         thread.start()
-        with pytest.raises(Garbled):
-            ask(path, PING, 10.0)
+        with pytest.raises(BadMessage):
+            send_request(path, PING, 10.0)
         thread.join()
     listener.close()
 

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from landlane.sandbox.bubblewrap import VARIABLE
+from landlane.sandbox.bubblewrap import BWRAP_VARIABLE
 from landlane.sandbox.model import BUBBLEWRAP_LANDLOCK, LANDLOCK, Backend, Sandbox
 from landlane.sandbox.start import choose_backend
 from tests.sandbox.escapes import pick_backend
@@ -21,7 +21,7 @@ if TYPE_CHECKING:
 def _bubblewrap(sealed_home: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     del sealed_home  # first: it takes our variables away
     if found := find_bubblewrap():
-        monkeypatch.setenv(VARIABLE, found)
+        monkeypatch.setenv(BWRAP_VARIABLE, found)
 
 
 @pytest.fixture(params=[BUBBLEWRAP_LANDLOCK, LANDLOCK])

@@ -17,7 +17,7 @@ import threading
 from contextlib import suppress
 from pathlib import Path
 
-from landlane.sandbox.guarantees import ABI_LEAST, describe
+from landlane.sandbox.guarantees import ABI_LEAST, list_guarantees
 from landlane.sandbox.model import (
     ABSTRACT_SOCKETS,
     CHMOD,
@@ -367,7 +367,7 @@ def run_sandboxed(scene: Scene, one: Attempt, backend: Backend, sandbox: Sandbox
         backend=backend,
         environment=scene.environment(),
     )
-    return child.wait(LIMIT_SECONDS).output
+    return child.wait(LIMIT_SECONDS).stdout
 
 
 def run_attempt(scene: Scene, one: Attempt, backend: Backend | None, sandbox: Sandbox) -> bool:
@@ -382,7 +382,7 @@ def run_attempt(scene: Scene, one: Attempt, backend: Backend | None, sandbox: Sa
         )
         if one.sign == "victim":  # a signal that was sent arrives at once, its end takes a moment
             is_held = backend is not None and HELD in [
-                held.state for held in describe(backend, sandbox) if held.promise == one.promise
+                held.state for held in list_guarantees(backend, sandbox) if held.promise == one.promise
             ]
             with suppress(subprocess.TimeoutExpired):
                 scene.victim.wait(0.2 if is_held else LIMIT_SECONDS)
@@ -407,7 +407,7 @@ def main(place: str, backend_name: str, sandbox_name: str) -> None:
         for one in ATTEMPTS
         if os.geteuid() == 0 or not one.needs_root
     }
-    held = describe(backend or Backend(name=NONE), sandbox)
+    held = list_guarantees(backend or Backend(name=NONE), sandbox)
     promises = {one.promise: (one.state, one.by, one.why) for one in held}
     json.dump({"through": results, "held": promises}, sys.stdout)
 

@@ -80,7 +80,7 @@ def test_a_coding_client_works_in_its_sandbox_and_gets_no_further(
         )
         ended = child.wait(LIMIT_SECONDS)
 
-    assert ended.exit_code == 0, ended.output[-2000:] + ended.trouble[-2000:]
+    assert ended.exit_code == 0, ended.stdout[-2000:] + ended.stderr[-2000:]
     assert (workspace / "written.txt").read_text() == "by a tool\n"
     assert (workspace / "shell.txt").read_text() == "by a shell\n"
     log = ["git", "log", "-1", "--format=%s"]

@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 
-from landlane.sandbox.bubblewrap import VARIABLE
+from landlane.sandbox.bubblewrap import BWRAP_VARIABLE
 from landlane.sandbox.model import BUBBLEWRAP_LANDLOCK, DESCRIPTORS, HELD, LANDLOCK
 from tests.sandbox.escapes import ATTEMPTS, CONTROL, OLD_LANDLOCK, Attempt
 from tests.support.bubblewrap import find_bubblewrap
@@ -53,7 +53,7 @@ def run_matrix(backend: str, sandbox: str, person: str) -> Matrix:
         **os.environ,
         "PYTHONPATH": str(ROOT / "src"),
         "HOME": place,
-        VARIABLE: find_bubblewrap(),
+        BWRAP_VARIABLE: find_bubblewrap(),
     }
     environment.pop("GIT_CONFIG_GLOBAL", None)
     if user is not None:

@@ -16,15 +16,15 @@ import pytest
 from landlane.platform.file_users import processes_in
 from landlane.platform.process_identity import Process
 from landlane.processes.tree import (
-    Tree,
+    ProcessTree,
     end_tree,
     find_members,
     list_processes,
-    look_at,
-    look_at_dead,
+    read_dead_process,
+    read_process,
     record_tree,
 )
-from landlane.sandbox.confined_thread import Confined
+from landlane.sandbox.confined_thread import SandboxThread
 from landlane.sandbox.guarantees import ABI_SCOPE
 from landlane.sandbox.model import LANDLOCK, NONE, Backend, Sandbox
 from landlane.sandbox.start import choose_backend, start_sandboxed
@@ -110,7 +110,7 @@ def test_what_a_command_leaves_behind_ends_with_it(
 
     ended = child.wait(WAIT_SECONDS)
 
-    assert (ended.exit_code, ended.output, ended.is_late) == (0, "done\n", False)
+    assert (ended.exit_code, ended.stdout, ended.has_timed_out) == (0, "done\n", False)
     assert living(workspace) == {neighbour.pid}
 
 
@@ -120,7 +120,7 @@ def test_one_that_takes_too_long_is_ended_with_all_of_it(
     child = start_sandboxed(["sh", "-c", SCATTER], make_sandbox(), cwd=str(workspace), backend=backend)
     wait_for_files(workspace, SCATTERED)
 
-    assert child.wait(0.01).is_late
+    assert child.wait(0.01).has_timed_out
     assert living(workspace) == set()
 
 
@@ -189,7 +189,7 @@ def test_a_record_is_enough_to_end_what_a_killed_starter_left(
     if backend.bwrap:  # the kernel ends what must not outlive its starter
         wait_until(lambda: living(workspace) == {neighbour.pid})
     else:
-        end_tree(Tree(**{**told, "root": Process(**told["root"])}))
+        end_tree(ProcessTree(**{**told, "root": Process(**told["root"])}))
 
     assert living(workspace) == {neighbour.pid}
 
@@ -279,7 +279,7 @@ def test_orphans_are_adopted_only_while_it_runs(
         child = start_sandboxed(["sh", "-c", leaves], make_sandbox(), cwd=str(workspace), backend=backend)
         wait_for_files(workspace, ("left", "orphan"))
         wait_until(lambda: (workspace / "orphan").read_text().endswith("\n"))
-        orphan = look_at(int((workspace / "orphan").read_text()))
+        orphan = read_process(int((workspace / "orphan").read_text()))
         assert orphan is not None
         assert (orphan.parent == os.getpid()) == is_adopted
 
@@ -304,18 +304,18 @@ def test_the_dead_that_were_adopted_are_buried(make_sandbox: Callable[..., Sandb
     wait_for_files(workspace, ("up",))
 
     def tick() -> None:
-        dead = [one for one in map(look_at_dead, list_processes()) if one and one.parent == os.getpid()]
+        dead = [one for one in map(read_dead_process, list_processes()) if one and one.parent == os.getpid()]
         if len(dead) <= 1:
             child.end(grace_seconds=0)
 
-    assert not child.wait(WAIT_SECONDS, tick).is_late
+    assert not child.wait(WAIT_SECONDS, tick).has_timed_out
     assert living(workspace) == set()
 
 
 def test_who_reaches_somebody_from_inside_its_sandbox_kills_nobody(
     neighbour: subprocess.Popen[bytes],
 ) -> None:
-    thread = Confined(lambda: None, scopes_signals=True)
+    thread = SandboxThread(lambda: None, scopes_signals=True)
 
     assert not thread.is_exact
     assert not thread.kill_all()
@@ -337,7 +337,7 @@ def test_a_signal_reaches_the_command_through_its_wrapping(
 
 
 def test_a_sandbox_that_holds_no_signals_claims_nobody(neighbour: subprocess.Popen[bytes]) -> None:
-    thread = Confined(lambda: None, scopes_signals=True)
+    thread = SandboxThread(lambda: None, scopes_signals=True)
 
     assert thread.members([neighbour.pid, os.getpid()]) is None
     thread.close()

@@ -18,7 +18,7 @@ from tests.support.git import git_line
 if TYPE_CHECKING:
     from collections.abc import Callable
 
-    from landlane.processes.child import Ended
+    from landlane.processes.child import ChildResult
     from landlane.sandbox.model import Backend, Sandbox
 
 pytestmark = [pytest.mark.integration, pytest.mark.sandbox, pytest.mark.on_disk]
@@ -27,10 +27,10 @@ LIMIT_SECONDS = 100.0
 
 
 @pytest.fixture
-def run(backend: Backend, make_sandbox: Callable[..., Sandbox], tmp_path: Path) -> Callable[..., Ended]:
+def run(backend: Backend, make_sandbox: Callable[..., Sandbox], tmp_path: Path) -> Callable[..., ChildResult]:
     """Run a script in the workspace, in the sandbox of a worker."""
 
-    def run(script: str, **more: object) -> Ended:
+    def run(script: str, **more: object) -> ChildResult:
         sandbox = make_sandbox(**more)
         words = ["sh", "-ec", script]
         return start_sandboxed(words, sandbox, cwd=str(tmp_path / "workspace"), backend=backend).wait(
@@ -40,7 +40,9 @@ def run(backend: Backend, make_sandbox: Callable[..., Sandbox], tmp_path: Path) 
     return run
 
 
-def test_git_works_in_a_clone_of_its_own(run: Callable[..., Ended], repository: Path, tmp_path: Path) -> None:
+def test_git_works_in_a_clone_of_its_own(
+    run: Callable[..., ChildResult], repository: Path, tmp_path: Path
+) -> None:
     workspace = tmp_path / "workspace"
     git_line(tmp_path, "clone", "--quiet", "--shared", str(repository), str(workspace))
     (repository / "theirs").write_text("theirs\n")
@@ -58,15 +60,15 @@ def test_git_works_in_a_clone_of_its_own(run: Callable[..., Ended], repository: 
         git status --short; git log --format=%s
     """)
 
-    assert (ended.exit_code, ended.output.splitlines()) == (0, ["Two, again", "One", "Theirs", "Begin"]), (
-        ended.trouble
+    assert (ended.exit_code, ended.stdout.splitlines()) == (0, ["Two, again", "One", "Theirs", "Begin"]), (
+        ended.stderr
     )
     assert git_line(repository, "rev-parse", "main") == before
     assert git_line(repository, "fetch", "--quiet", str(workspace), "own:refs/heads/own") == ""
     assert git_line(repository, "log", "-1", "--format=%s", "own") == "Two, again"
 
 
-def test_pip_installs_a_package_into_the_workspace(run: Callable[..., Ended], tmp_path: Path) -> None:
+def test_pip_installs_a_package_into_the_workspace(run: Callable[..., ChildResult], tmp_path: Path) -> None:
     wheel = tmp_path / "greeting-1.0-py3-none-any.whl"
     parts = {
         "greeting.py": "def main():\n    print('hello from a package')\n",
@@ -86,10 +88,10 @@ def test_pip_installs_a_package_into_the_workspace(run: Callable[..., Ended], tm
         environment/bin/greet
     """)
 
-    assert (ended.exit_code, ended.output) == (0, "hello from a package\n"), ended.trouble
+    assert (ended.exit_code, ended.stdout) == (0, "hello from a package\n"), ended.stderr
 
 
-def test_npm_installs_a_package_into_the_workspace(run: Callable[..., Ended], tmp_path: Path) -> None:
+def test_npm_installs_a_package_into_the_workspace(run: Callable[..., ChildResult], tmp_path: Path) -> None:
     if shutil.which("npm") is None:
         pytest.skip("no npm")
     package = tmp_path / "workspace" / "package"
@@ -106,11 +108,11 @@ def test_npm_installs_a_package_into_the_workspace(run: Callable[..., Ended], tm
         node -p "require('greeting')"
     """)
 
-    assert ended.output.splitlines()[-1:] == ["hello from a package"], ended.trouble
-    assert ended.exit_code == 0, ended.trouble
+    assert ended.stdout.splitlines()[-1:] == ["hello from a package"], ended.stderr
+    assert ended.exit_code == 0, ended.stderr
 
 
-def test_a_test_suite_runs(run: Callable[..., Ended], tmp_path: Path) -> None:
+def test_a_test_suite_runs(run: Callable[..., ChildResult], tmp_path: Path) -> None:
     workspace = tmp_path / "workspace"
     workspace.mkdir()
     (workspace / "test_small.py").write_text(
@@ -122,7 +124,7 @@ def test_a_test_suite_runs(run: Callable[..., Ended], tmp_path: Path) -> None:
 
     ended = run(f"{sys.executable} -m pytest -q -p no:xdist test_small.py")
 
-    assert (ended.exit_code, "3 passed" in ended.output) == (0, True), ended.output + ended.trouble
+    assert (ended.exit_code, "3 passed" in ended.stdout) == (0, True), ended.stdout + ended.stderr
 
 
 PARALLEL = """
@@ -148,16 +150,16 @@ if __name__ == "__main__":
 """
 
 
-def test_python_works_with_many_processes(run: Callable[..., Ended], tmp_path: Path) -> None:
+def test_python_works_with_many_processes(run: Callable[..., ChildResult], tmp_path: Path) -> None:
     (tmp_path / "parallel.py").write_text(PARALLEL)
 
     ended = run(f"{sys.executable} ../parallel.py", udp=False, tcp_connect=(), tcp_bind=())
 
-    assert (ended.exit_code, ended.output) == (0, "[0, 2, 4, 6]\n1\n"), ended.trouble
+    assert (ended.exit_code, ended.stdout) == (0, "[0, 2, 4, 6]\n1\n"), ended.stderr
 
 
 def test_python_works_with_processes_that_talk_by_sockets_where_the_role_may(
-    run: Callable[..., Ended], tmp_path: Path
+    run: Callable[..., ChildResult], tmp_path: Path
 ) -> None:
     (tmp_path / "managed.py").write_text(MANAGED)
 
@@ -169,13 +171,13 @@ def test_python_works_with_processes_that_talk_by_sockets_where_the_role_may(
             f"{sys.executable} ../managed.py", unix_sockets=True, writable=places, environment=temporary
         )
 
-    assert (ended.exit_code, ended.output) == (0, "[1, 2]\n"), ended.trouble
+    assert (ended.exit_code, ended.stdout) == (0, "[1, 2]\n"), ended.stderr
 
 
-def test_a_compiler_works(run: Callable[..., Ended]) -> None:
+def test_a_compiler_works(run: Callable[..., ChildResult]) -> None:
     if shutil.which("cc") is None:
         pytest.skip("no C compiler")
 
     ended = run("echo 'int main(void) { return 0; }' > a.c; cc a.c -o a; ./a; echo fine")
 
-    assert ended.output == "fine\n", ended.trouble
+    assert ended.stdout == "fine\n", ended.stderr

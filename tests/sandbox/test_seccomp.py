@@ -7,7 +7,7 @@ import struct
 
 import pytest
 
-from landlane.sandbox.seccomp import Filter, compile_filter
+from landlane.sandbox.seccomp import SeccompFilter, compile_filter
 
 pytestmark = pytest.mark.unit
 
@@ -47,24 +47,26 @@ def verdict(code: bytes, number: int, arguments: tuple[int, ...], arch: int) -> 
 
 @pytest.mark.parametrize("machine", list(ARCHITECTURES))
 class TestOnEachArchitecture:
-    def ask(self, machine: str, wanted: Filter, number: int, *arguments: int) -> int:
+    def ask(self, machine: str, wanted: SeccompFilter, number: int, *arguments: int) -> int:
         return verdict(compile_filter(wanted, machine), number, arguments, ARCHITECTURES[machine])
 
     def test_ordinary_calls_pass(self, machine: str) -> None:
-        tight = Filter(unix_sockets=True, other_protocols=True, around_tcp=True, all_tcp=True, modes=True)
+        tight = SeccompFilter(
+            unix_sockets=True, other_protocols=True, around_tcp=True, all_tcp=True, modes=True
+        )
 
         assert self.ask(machine, tight, READ[machine], 3) == 0
-        assert self.ask(machine, Filter(), SOCKET[machine], UNIX, STREAM) == 0
+        assert self.ask(machine, SeccompFilter(), SOCKET[machine], UNIX, STREAM) == 0
 
     def test_unix_sockets_are_refused_and_others_are_not(self, machine: str) -> None:
-        wanted = Filter(unix_sockets=True)
+        wanted = SeccompFilter(unix_sockets=True)
 
         assert self.ask(machine, wanted, SOCKET[machine], UNIX, STREAM | FLAGS) == errno.EACCES
         assert self.ask(machine, wanted, SOCKET[machine], INET, DATAGRAM) == 0
 
     @pytest.mark.parametrize("family", [INET, INET6])
     def test_only_tcp_is_left_when_other_protocols_are_refused(self, machine: str, family: int) -> None:
-        wanted = Filter(other_protocols=True)
+        wanted = SeccompFilter(other_protocols=True)
 
         assert self.ask(machine, wanted, SOCKET[machine], family, STREAM | FLAGS) == 0
         assert self.ask(machine, wanted, SOCKET[machine], family, STREAM, 6) == 0
@@ -74,7 +76,7 @@ class TestOnEachArchitecture:
         assert self.ask(machine, wanted, SOCKET[machine], NETLINK, 3) == 0
 
     def test_ways_around_limited_ports_are_closed(self, machine: str) -> None:
-        wanted = Filter(around_tcp=True)
+        wanted = SeccompFilter(around_tcp=True)
 
         assert self.ask(machine, wanted, SENDTO[machine], 3, 0, 1, 0x20000000) == errno.EOPNOTSUPP
         assert self.ask(machine, wanted, SENDTO[machine], 3, 0, 1, 0x4000) == 0
@@ -82,25 +84,28 @@ class TestOnEachArchitecture:
         assert self.ask(machine, wanted, SOCKET[machine], INET, DATAGRAM) == 0
 
     def test_all_tcp_can_be_refused(self, machine: str) -> None:
-        assert self.ask(machine, Filter(all_tcp=True), SOCKET[machine], INET6, STREAM | FLAGS) == errno.EACCES
-        assert self.ask(machine, Filter(all_tcp=True), SOCKET[machine], INET6, DATAGRAM) == 0
+        assert (
+            self.ask(machine, SeccompFilter(all_tcp=True), SOCKET[machine], INET6, STREAM | FLAGS)
+            == errno.EACCES
+        )
+        assert self.ask(machine, SeccompFilter(all_tcp=True), SOCKET[machine], INET6, DATAGRAM) == 0
 
     def test_limits_of_others_are_refused_and_its_own_are_not(self, machine: str) -> None:
-        assert self.ask(machine, Filter(), PRLIMIT[machine], 7, 1, 1) == errno.EPERM
-        assert self.ask(machine, Filter(), PRLIMIT[machine], 7, 1, 0) == 0  # only looking
-        assert self.ask(machine, Filter(), PRLIMIT[machine], 0, 1, 1) == 0
+        assert self.ask(machine, SeccompFilter(), PRLIMIT[machine], 7, 1, 1) == errno.EPERM
+        assert self.ask(machine, SeccompFilter(), PRLIMIT[machine], 7, 1, 0) == 0  # only looking
+        assert self.ask(machine, SeccompFilter(), PRLIMIT[machine], 0, 1, 1) == 0
 
     def test_modes_are_refused_where_asked(self, machine: str) -> None:
-        assert self.ask(machine, Filter(modes=True), FCHMODAT[machine]) == errno.EPERM
-        assert self.ask(machine, Filter(), FCHMODAT[machine]) == 0
+        assert self.ask(machine, SeccompFilter(modes=True), FCHMODAT[machine]) == errno.EPERM
+        assert self.ask(machine, SeccompFilter(), FCHMODAT[machine]) == 0
 
     def test_programs_of_another_architecture_do_not_get_by(self, machine: str) -> None:
-        code = compile_filter(Filter(unix_sockets=True), machine)
+        code = compile_filter(SeccompFilter(unix_sockets=True), machine)
 
         assert verdict(code, 359, (UNIX, STREAM), 0x40000003) == errno.ENOSYS
 
 
 def test_calls_of_x32_do_not_get_by() -> None:
-    code = compile_filter(Filter(unix_sockets=True), "x86_64")
+    code = compile_filter(SeccompFilter(unix_sockets=True), "x86_64")
 
     assert verdict(code, 0x40000000 | 41, (UNIX, STREAM), ARCHITECTURES["x86_64"]) == errno.ENOSYS

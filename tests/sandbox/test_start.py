@@ -12,8 +12,8 @@ import pytest
 
 from landlane.errors import Malformed, NotAllowed
 from landlane.platform.file_users import processes_in
-from landlane.sandbox.bubblewrap import VARIABLE
-from landlane.sandbox.guarantees import describe
+from landlane.sandbox.bubblewrap import BWRAP_VARIABLE
+from landlane.sandbox.guarantees import list_guarantees
 from landlane.sandbox.model import (
     CHMOD,
     FILES,
@@ -34,14 +34,14 @@ if TYPE_CHECKING:
     from collections.abc import Callable
     from pathlib import Path
 
-    from landlane.processes.child import Ended
+    from landlane.processes.child import ChildResult
 
 pytestmark = [pytest.mark.integration, pytest.mark.sandbox, pytest.mark.on_disk]
 
 LIMIT_SECONDS = 60.0
 
 
-def run(script: str, sandbox: Sandbox, backend: Backend, **more: object) -> Ended:
+def run(script: str, sandbox: Sandbox, backend: Backend, **more: object) -> ChildResult:
     words = ["sh", "-c", script]
     child = start_sandboxed(words, sandbox, cwd=sandbox.writable[0], backend=backend, **more)  # pyright: ignore[reportArgumentType]
     return child.wait(LIMIT_SECONDS)
@@ -55,7 +55,7 @@ def test_the_child_is_sandboxed_and_we_are_not(
     ended = run("echo inside > in; echo outside > ../out; cat in", sandbox, backend)
     (tmp_path / "ours").write_text("free")
 
-    assert ended.output == "inside\n"
+    assert ended.stdout == "inside\n"
     assert not (tmp_path / "out").exists()
     assert (tmp_path / "workspace" / "in").read_text() == "inside\n"
 
@@ -68,8 +68,8 @@ def test_temporary_files_home_and_settings_of_clients_are_private(
     ended = run(f"mktemp; for name in {names}; do eval echo \\$$name; done", make_sandbox(), backend)
 
     scratch = str(tmp_path / "scratch")
-    assert len(ended.output.split()) == 1 + len(names.split())
-    assert all(place.startswith(scratch + "/") for place in ended.output.split())
+    assert len(ended.stdout.split()) == 1 + len(names.split())
+    assert all(place.startswith(scratch + "/") for place in ended.stdout.split())
 
 
 def test_the_settings_a_person_has_for_git_are_still_read(
@@ -83,7 +83,7 @@ def test_the_settings_a_person_has_for_git_are_still_read(
 
     sandbox = make_sandbox(readable=(str(sealed_home), *make_sandbox().readable))
 
-    assert run("git config user.name", sandbox, backend).output == "Their Name\n"
+    assert run("git config user.name", sandbox, backend).stdout == "Their Name\n"
 
 
 def test_a_link_in_scratch_is_not_followed(
@@ -124,7 +124,7 @@ def test_the_one_socket_that_must_be_reached_is_reached(
         ended = run(f'python3 -c "{talk.format(state / "resident")}"', sandbox, backend)
         thread.join()
 
-    assert ended.output == "here\n"
+    assert ended.stdout == "here\n"
     assert other is None or other.exit_code != 0  # nobody answers there: reaching it would hang
 
 
@@ -211,7 +211,7 @@ def test_a_hidden_file_cannot_be_read_and_its_neighbours_can(
 
     ended = run("cat ../known ../secret", make_sandbox(hidden=(str(tmp_path / "secret"),)), backend)
 
-    assert ended.output == "known"
+    assert ended.stdout == "known"
 
 
 def test_input_and_output_can_be_handed_through(
@@ -221,7 +221,7 @@ def test_input_and_output_can_be_handed_through(
     with (tmp_path / "given").open() as given, (tmp_path / "got").open("w") as got:
         ended = run("wc -l", make_sandbox(), backend, streams=(given.fileno(), got.fileno(), got.fileno()))
 
-    assert (ended.exit_code, ended.output) == (0, "")
+    assert (ended.exit_code, ended.stdout) == (0, "")
     assert (tmp_path / "got").read_text().strip() == "2"
 
 
@@ -252,7 +252,7 @@ def test_an_unknown_promise_is_refused_with_the_known_ones(make_sandbox: Callabl
 
 
 def test_without_any_sandbox_it_says_so_for_every_promise(make_sandbox: Callable[..., Sandbox]) -> None:
-    held = describe(Backend(name=NONE), make_sandbox())
+    held = list_guarantees(Backend(name=NONE), make_sandbox())
 
     assert {one.promise for one in held} == set(PROMISES)
     assert {one.promise for one in held if one.state == HELD} == {"descriptors"}
@@ -262,7 +262,7 @@ def test_a_broken_bubblewrap_is_found_out_by_trying(tmp_path: Path, monkeypatch:
     broken = tmp_path / "bwrap"
     broken.write_text("#!/bin/sh\necho 'bwrap: no namespaces here' >&2\nexit 1\n")
     broken.chmod(0o755)
-    monkeypatch.setenv(VARIABLE, str(broken))
+    monkeypatch.setenv(BWRAP_VARIABLE, str(broken))
 
     found = choose_backend()
 
@@ -278,7 +278,7 @@ def test_what_landlock_alone_holds_depends_on_its_version(
     abi: int, promise: str, state: str, make_sandbox: Callable[..., Sandbox]
 ) -> None:
     sandbox = make_sandbox(tcp_connect=(443,), sockets_visible=("/resident",))
-    held = describe(Backend(name=LANDLOCK, landlock_abi=abi, has_filter=True), sandbox)
+    held = list_guarantees(Backend(name=LANDLOCK, landlock_abi=abi, has_filter=True), sandbox)
 
     assert [one.state for one in held if one.promise == promise] == [state]
 
@@ -288,7 +288,7 @@ def test_what_a_role_leaves_free_is_no_missing_promise(
 ) -> None:
     sandbox = make_sandbox()
 
-    assert {one.promise: one.state for one in describe(backend, sandbox)}[TCP] == FREE
+    assert {one.promise: one.state for one in list_guarantees(backend, sandbox)}[TCP] == FREE
     assert run("true", sandbox, backend, required=(TCP,)).exit_code == 0
 
 
@@ -323,6 +323,6 @@ print(child.backend.name)
     ended = run(f"{sys.executable} ../nested.py", sandbox, backend)
 
     # Bubblewrap may not be able to do it once more, and then says so; Landlock always can.
-    assert ended.output.strip() in (backend.name, LANDLOCK), ended.trouble
+    assert ended.stdout.strip() in (backend.name, LANDLOCK), ended.stderr
     assert (inner / "in").exists()
     assert not (tmp_path / "workspace" / "out").exists()

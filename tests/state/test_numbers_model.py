@@ -27,7 +27,7 @@ pytestmark = pytest.mark.unit
     ],
 )
 def test_the_number_is_read_where_the_path_has_it(path: str, name: str, number: int | None) -> None:
-    assert numbers_in_file_names.reader_for(path)(name) == number
+    assert numbers_in_file_names.number_reader(path)(name) == number
 
 
 @pytest.mark.parametrize(
@@ -35,7 +35,7 @@ def test_the_number_is_read_where_the_path_has_it(path: str, name: str, number: 
     [("migrations/{n}_*.sql", "migrations"), ("{n}.md", ""), ("a/b*/{n}", "a"), ("a/b/v{n}/x.sql", "a/b")],
 )
 def test_only_the_literal_folder_is_searched(path: str, folder: str) -> None:
-    assert numbers_in_file_names.folder_of(path) == folder
+    assert numbers_in_file_names.fixed_folder(path) == folder
 
 
 @pytest.mark.parametrize(

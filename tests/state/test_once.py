@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any
 import pytest
 
 from landlane.errors import Malformed, Stale
-from landlane.processes.child import Ended
+from landlane.processes.child import ChildResult
 from landlane.setup.rebuild_store import rebuild_store
 from landlane.state import once
 from landlane.state.once import Ran, RunCrashed, StillRunning
@@ -37,12 +37,12 @@ class Command:
         self.exit_code = exit_code
         self._meanwhile = meanwhile
 
-    def __call__(self, on_start: Any, on_tick: Any) -> Ended:
+    def __call__(self, on_start: Any, on_tick: Any) -> ChildResult:
         self.runs += 1
         on_start(os.getpid())
         on_tick()
         self._meanwhile()
-        return Ended(exit_code=self.exit_code, output="made it", trouble="")
+        return ChildResult(exit_code=self.exit_code, stdout="made it", stderr="")
 
 
 def run(agent: Agent, command: Command, *, key: str = "build", **more: Any) -> Outcome:
@@ -245,11 +245,11 @@ def test_a_long_run_keeps_its_session_alive(site: Site) -> None:
     ann = site.agent("ann")
     ann.take("src")
 
-    def long(on_start: Any, on_tick: Any) -> Ended:
+    def long(on_start: Any, on_tick: Any) -> ChildResult:
         for _ in range(5):
             site.clock.advance(20 * MINUTE)
             on_tick()
-        return Ended(exit_code=0, output="", trouble="")
+        return ChildResult(exit_code=0, stdout="", stderr="")
 
     once.run_once(ann.context, ann.session, "build", ["make"], long)
 

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 import pytest
 
 from landlane.errors import Malformed, NotAllowed, Stale
-from landlane.processes.child import Ended
+from landlane.processes.child import ChildResult
 from landlane.settings.model import Settings
 from landlane.setup.move_store import move_store
 from landlane.setup.rebuild_store import rebuild_store
@@ -426,7 +426,7 @@ def test_everything_moves_to_the_other_kind_of_store(
     assert again.number == 2
 
 
-THREE = Ended(exit_code=3, output="o", trouble="")
+THREE = ChildResult(exit_code=3, stdout="o", stderr="")
 EVERYTHING = Settings(slots=(("gpu", {"capacity": 24}), ("api", {"capacity": 6, "per": MINUTE})))
 
 

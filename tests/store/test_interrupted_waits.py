@@ -100,4 +100,4 @@ def test_a_child_that_ended_in_time_is_not_late_because_its_parent_looks_late(tm
 
     ended = child.wait(0.0)
 
-    assert (ended.exit_code, ended.output, ended.is_late) == (3, "it\n", False)
+    assert (ended.exit_code, ended.stdout, ended.has_timed_out) == (3, "it\n", False)

@@ -8,7 +8,7 @@ import stat
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from landlane.git.untrusted_checkout import CLONE, WORKTREE, Place
+from landlane.git.untrusted_checkout import CLONE, WORKTREE, UntrustedCheckout
 from landlane.rescue.restore import RestoredFiles, restore_rescue
 from landlane.rescue.write_rescue import take_rescue
 from landlane.values import value
@@ -33,7 +33,7 @@ class Picture:
     state: dict[str, bytes]
 
 
-def picture(place: Place) -> Picture:
+def picture(place: UntrustedCheckout) -> Picture:
     git_dir = Path(place.git_dir)
     states = {name: (git_dir / name).read_bytes() for name in STATE if (git_dir / name).is_file()}
     for folder in ("rebase-merge", "rebase-apply", "sequencer"):
@@ -109,16 +109,18 @@ class Scene:
         git(where, "commit", "--quiet", "--allow-empty", "-m", message)
         return git(where, "rev-parse", "HEAD").strip()
 
-    def open(self, kind: str, at: str = "main") -> Place:
+    def open(self, kind: str, at: str = "main") -> UntrustedCheckout:
         self._count += 1
         root = self.folder / f"{kind}{self._count}"
         if kind == WORKTREE:
             git(self.repository, "worktree", "add", "--quiet", "--detach", str(root), at)
-            return Place(root=str(root), git_dir=f"{self.home}/worktrees/{root.name}", kind=WORKTREE)
+            return UntrustedCheckout(
+                root=str(root), git_dir=f"{self.home}/worktrees/{root.name}", kind=WORKTREE
+            )
         git(self.folder, "clone", "--quiet", "--shared", str(self.repository), str(root))
-        return Place(root=str(root), git_dir=str(root / ".git"), kind=CLONE)
+        return UntrustedCheckout(root=str(root), git_dir=str(root / ".git"), kind=CLONE)
 
-    def close(self, place: Place) -> None:
+    def close(self, place: UntrustedCheckout) -> None:
         if place.kind == WORKTREE:
             git(self.repository, "worktree", "remove", "--force", "--force", place.root, is_checked=False)
         shutil.rmtree(place.root, ignore_errors=True)
@@ -128,16 +130,16 @@ class Scene:
         git(self.repository, "reflog", "expire", "--expire=now", "--all")
         git(self.repository, "gc", "--quiet", "--prune=now", *how)
 
-    def rescue(self, place: Place, rescue_id: str = "r1", *, force: bool = False) -> Rescue:
+    def rescue(self, place: UntrustedCheckout, rescue_id: str = "r1", *, force: bool = False) -> Rescue:
         taken = take_rescue(self.home, place, rescue_id, {"reason": "test"}, force=force)
         assert taken is not None
         return taken
 
-    def restore(self, kind: str, rescue_id: str = "r1") -> tuple[Place, RestoredFiles]:
+    def restore(self, kind: str, rescue_id: str = "r1") -> tuple[UntrustedCheckout, RestoredFiles]:
         place = self.open(kind)
         return place, restore_rescue(self.home, rescue_id, place)
 
-    def comes_back(self, place: Place, *how: str) -> tuple[Place, RestoredFiles]:
+    def comes_back(self, place: UntrustedCheckout, *how: str) -> tuple[UntrustedCheckout, RestoredFiles]:
         """Rescue, remove, collect garbage, restore, and be sure that nothing is different."""
         before = picture(place)
         self.rescue(place)

@@ -14,7 +14,14 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 import landlane
-from landlane.resident.messages import Garbled, Lost, ask, find_socket, pack, told_of
+from landlane.resident.messages import (
+    AnswerLost,
+    BadMessage,
+    find_socket,
+    pack_request,
+    send_request,
+    shared_environment,
+)
 from landlane.resident.start import ensure_resident
 from tests.support.processes import is_alive
 from tests.support.shell import Ended, Shell
@@ -62,8 +69,8 @@ class Served:
     def pid(self) -> int:
         """The process that serves; 0 when none does."""
         try:
-            found = ask(find_socket(str(self.state)), pack(b"ping", b"", (), {}, b""), 10.0)
-        except (Lost, Garbled):
+            found = send_request(find_socket(str(self.state)), pack_request(b"ping", b"", (), {}, b""), 10.0)
+        except (AnswerLost, BadMessage):
             return 0
         return int(found[1]) if found else 0
 
@@ -87,10 +94,10 @@ class Served:
             "tool_name": tool,
             "tool_input": {"file_path": str(self.repository / path)},
         }
-        told = told_of(os.environb)
+        told = shared_environment(os.environb)
         if shown:
             told[b"LANDLANE_SESSION"] = shown.encode()
-        return pack(b"hook", b"/", [b"claude", b""], told, json.dumps(document).encode())
+        return pack_request(b"hook", b"/", [b"claude", b""], told, json.dumps(document).encode())
 
     def kill(self) -> None:
         """End the resident the hard way."""

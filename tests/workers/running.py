@@ -12,7 +12,7 @@ import time
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from landlane.processes.tree import MARK
+from landlane.processes.tree import TREE_MARK
 from tests.support.shell import LANDLANE, Shell
 from tests.support.waiting import wait_until
 
@@ -122,7 +122,7 @@ class Works:
                 environment = (folder / "environ").read_bytes() if folder.name.isdigit() else b""
             except OSError:
                 continue
-            if f"{MARK}=".encode() in environment and str(self.root).encode() in environment:
+            if f"{TREE_MARK}=".encode() in environment and str(self.root).encode() in environment:
                 found.append(int(folder.name))
         return found
 

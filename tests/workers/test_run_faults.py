@@ -20,8 +20,8 @@ from landlane.app.open import open_house
 from landlane.cli.run_progress import LiveView, RunView
 from landlane.cli.terminal import Terminal
 from landlane.errors import NotAllowed, StoreTransient
-from landlane.processes.fork_server import Forked, ForkServer, _teller  # pyright: ignore[reportPrivateUsage]
-from landlane.processes.tree import look_at
+from landlane.processes.fork_server import ForkedChild, ForkServer, _teller  # pyright: ignore[reportPrivateUsage]
+from landlane.processes.tree import read_process
 from landlane.protocol.worker.messages import Heartbeat, Progress
 from landlane.settings.model import Settings
 from landlane.store.sqlite.store import SqliteStore
@@ -279,7 +279,7 @@ def test_a_keeper_never_waits_for_whoever_should_listen() -> None:
     for number in range(20_000):
         tell({"event": "says", "doing": f"{number} {'x' * 80}"})
     os.set_blocking(ours, False)
-    fork = Forked(ours)
+    fork = ForkedChild(ours)
 
     heard = fork.read()
     tell({"event": "ended"})
@@ -304,7 +304,7 @@ def test_a_keeper_has_ended_when_its_process_has_and_not_when_it_falls_silent() 
         os.close(theirs)
         assert child.stdin is not None
         assert child.stderr is not None
-        fork = Forked(ours)
+        fork = ForkedChild(ours)
         wait_until(lambda: fork.read() == [] and fork.pid == child.pid)
 
         child.stdin.write(b"\n")
@@ -322,14 +322,14 @@ def test_a_keeper_has_ended_when_its_process_has_and_not_when_it_falls_silent() 
 
 def test_a_keeper_that_was_not_heard_before_it_fell_silent_is_waited_for_and_a_stranger_is_not() -> None:
     with subprocess.Popen([sys.executable, "-c", "input()"], stdin=subprocess.PIPE) as child:
-        here = look_at(child.pid)
+        here = read_process(child.pid)
         assert here is not None
         for started, is_it in ((here.started, True), (here.started - 1, False)):
             ours, theirs = os.pipe()
             told = {"event": "pid", "pid": child.pid, "started": started}
             os.write(theirs, json.dumps(told).encode() + b"\n")
             os.close(theirs)
-            fork = Forked(ours)
+            fork = ForkedChild(ours)
             assert fork.has_ended() is not is_it
             fork.signal(0)
         child.kill()

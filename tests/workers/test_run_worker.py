@@ -14,8 +14,8 @@ from typing import TYPE_CHECKING, Any
 import pytest
 
 from landlane.errors import Malformed
-from landlane.processes.tree import MARK, find_members
-from landlane.processes.tree_child import WorkerChild
+from landlane.processes.tree import TREE_MARK, find_members
+from landlane.processes.tree_child import TreeChild
 from landlane.protocol.worker.heartbeat_limits import Limits
 from landlane.protocol.worker.messages import (
     Heartbeat,
@@ -28,7 +28,7 @@ from landlane.protocol.worker.messages import (
 from landlane.workers.run_worker import WorkerEnd, run_worker
 
 if TYPE_CHECKING:
-    from landlane.processes.tree import Tree
+    from landlane.processes.tree import ProcessTree
 
 pytestmark = pytest.mark.integration
 
@@ -45,11 +45,11 @@ class Bench:
     def __init__(self, folder: Path) -> None:
         self.folder = folder
         self.heard: list[Any] = []
-        self.trees: list[Tree] = []
+        self.trees: list[ProcessTree] = []
 
     def run(self, *command: str, limits: Limits = PATIENT, **more: Any) -> WorkerEnd:
-        def start(streams: tuple[int, int, int]) -> WorkerChild:
-            child = WorkerChild(command, cwd=str(self.folder), streams=streams)
+        def start(streams: tuple[int, int, int]) -> TreeChild:
+            child = TreeChild(command, cwd=str(self.folder), streams=streams)
             self.trees.append(child.tree)
             return child
 
@@ -346,7 +346,7 @@ def test_whoever_ignores_the_request_to_end_is_killed_with_all_its_children(benc
 
     failure(end, "malformed")
     assert end.exit_code == -signal.SIGKILL
-    mark = f"{MARK}={bench.trees[0].id}".encode()
+    mark = f"{TREE_MARK}={bench.trees[0].id}".encode()
     assert not any(mark in environment for environment in environments())
 
 

@@ -15,7 +15,7 @@ import pytest
 
 from landlane.errors import Held, Malformed, NotAllowed, RepositoryError
 from landlane.git import create_checkout as checkouts
-from landlane.git.remove_checkout import going_name
+from landlane.git.remove_checkout import removal_path
 from landlane.landing.after_landing import _close  # pyright: ignore[reportPrivateUsage]
 from landlane.rescue.restore import restore
 from landlane.rescue.save import saved_work
@@ -257,7 +257,7 @@ def test_a_folder_of_another_that_has_the_name_for_closing_is_not_touched(yard: 
     yard.close(workspace)
 
     assert (foreign / "mine.txt").exists()
-    assert not os.path.lexists(going_name(workspace.path, workspace.id))
+    assert not os.path.lexists(removal_path(workspace.path, workspace.id))
 
 
 def test_a_worktree_whose_folder_is_gone_keeps_its_staged_and_detached_work(yard: Yard) -> None:

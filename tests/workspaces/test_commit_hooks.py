@@ -17,12 +17,12 @@ from landlane.errors import (
     TimedOut,
 )
 from landlane.git import commit_paths as git
-from landlane.git.lock import git_lock, under_lock
+from landlane.git.lock import git_lock, lock_environment
 from tests.support.committing import Crew, refuse
 from tests.support.sites import MINUTE
 
 if TYPE_CHECKING:
-    from landlane.git.run import Output
+    from landlane.git.run import GitResult
 
 pytestmark = pytest.mark.integration
 
@@ -191,7 +191,7 @@ def test_what_runs_under_the_lock_and_wants_it_is_refused_at_once(
     common = str(crew.root / ".git")
     begun = time.monotonic()
     with git_lock(common, "outer"):
-        for name, text in under_lock(common).items():
+        for name, text in lock_environment(common).items():
             monkeypatch.setenv(name, text)
         with ThreadPoolExecutor() as another:  # the very thread that has the lock may go on under it
             refusal = another.submit(_try_lock, common).exception()
@@ -250,7 +250,7 @@ def test_a_commit_by_plain_git_between_our_look_and_gits_is_not_undone(
 ) -> None:
     really = git.make_commit
 
-    def after_a_person(*arguments: Any) -> Output:
+    def after_a_person(*arguments: Any) -> GitResult:
         monkeypatch.setattr(git, "make_commit", really)
         crew.land("person.py", "1\n", "Person")
         return really(*arguments)

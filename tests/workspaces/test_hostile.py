@@ -11,8 +11,8 @@ from pathlib import Path
 import pytest
 
 from landlane.errors import RepositoryError
-from landlane.git.create_checkout import bring_back
-from landlane.git.remove_checkout import going_name, private_git_dir, remove_tree
+from landlane.git.create_checkout import fetch_clone_branch
+from landlane.git.remove_checkout import find_git_dir, removal_path, remove_tree
 from landlane.rescue.restore import restore
 from landlane.rescue.save import saved_work
 from tests.support.git import git
@@ -190,8 +190,8 @@ def test_no_other_repository_is_taken_for_that_of_a_clone(yard: Yard, way: str) 
     replace_git_dir(yard, Path(workspace.path), way)
     home = yard.site().home
 
-    assert private_git_dir(home, workspace.path) == ""
-    assert bring_back(home, workspace.path, "main") == ""
+    assert find_git_dir(home, workspace.path) == ""
+    assert fetch_clone_branch(home, workspace.path, "main") == ""
 
 
 def test_a_crash_half_way_through_the_removal_makes_no_rescue_of_deletions(yard: Yard) -> None:
@@ -200,8 +200,8 @@ def test_a_crash_half_way_through_the_removal_makes_no_rescue_of_deletions(yard:
 
     def stop(step: str) -> None:
         if step == "renamed":
-            shutil.rmtree(Path(going_name(workspace.path, workspace.id), ".git"))
-            Path(going_name(workspace.path, workspace.id), "README.md").unlink()
+            shutil.rmtree(Path(removal_path(workspace.path, workspace.id), ".git"))
+            Path(removal_path(workspace.path, workspace.id), "README.md").unlink()
             raise KeyboardInterrupt
 
     with pytest.raises(KeyboardInterrupt):
@@ -253,7 +253,7 @@ def test_the_mode_of_the_folder_of_workspaces_stays(yard: Yard, kind: str) -> No
 def test_a_worktree_that_the_repository_does_not_know_any_more_is_saved(yard: Yard, way: str) -> None:
     workspace = yard.open(kind="worktree").workspace
     path = Path(workspace.path)
-    shutil.rmtree(private_git_dir(yard.site().home, workspace.path))
+    shutil.rmtree(find_git_dir(yard.site().home, workspace.path))
     replace_git_dir(yard, path, way)
     (path / "new.txt").write_text("new\n")
     before = settings_of(yard.repository)

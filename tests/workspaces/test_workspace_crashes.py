@@ -9,7 +9,7 @@ import pytest
 
 from landlane.errors import Held, NotAllowed
 from landlane.git import remove_checkout as removing
-from landlane.git.remove_checkout import going_name
+from landlane.git.remove_checkout import removal_path
 from landlane.rescue.restore import restore
 from landlane.rescue.save import saved_work
 from landlane.workspaces import close as closing
@@ -190,7 +190,7 @@ def test_what_was_written_before_a_closer_was_killed_at_its_renaming_is_saved(
 @pytest.mark.parametrize("kind", KINDS)
 def test_a_half_deleted_workspace_is_not_taken_for_deletions(yard: Yard, kind: str) -> None:
     workspace = yard.open(kind=kind).workspace
-    renamed = Path(going_name(workspace.path, workspace.id))
+    renamed = Path(removal_path(workspace.path, workspace.id))
 
     def close(on_step: Callable[[str], None]) -> object:
         def half(path: str) -> None:
@@ -219,7 +219,7 @@ def test_a_process_in_a_renamed_workspace_is_noticed(yard: Yard) -> None:
     killed_after("renamed", lambda die: Yard(yard.repository).close(workspace, on_step=die))
     (half,) = yard.known()
 
-    with Squatter(going_name(workspace.path, workspace.id)) as squatter:
+    with Squatter(removal_path(workspace.path, workspace.id)) as squatter:
         with pytest.raises(Held) as raised:
             yard.close(half)
         assert raised.value.facts["processes"] == [squatter.process.pid]

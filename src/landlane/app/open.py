@@ -11,7 +11,7 @@ from landlane.app.store_location import open_store, store_place
 from landlane.app.wiring import make_context
 from landlane.errors import RepositoryError, StoreError
 from landlane.git.discovery import Checkout, find_checkout
-from landlane.git.repository import GitRepository, reads_case_insensitively
+from landlane.git.repository import GitRepository, is_case_insensitive
 from landlane.platform.process_identity import MachineProcesses
 from landlane.sessions.secrets import SecretFiles
 from landlane.settings.load import read_settings
@@ -71,35 +71,35 @@ class House:
                 code="NO_GIT_HERE",
                 hint="run `git init`; claims, tasks and state work without it",
             )
-        from landlane.git.shared_config import note_shape
+        from landlane.git.shared_config import remember_config
 
         site = Site(context=self.context, here=self.checkout, home=self.checkout.home_checkout, tell=tell)
-        if not note_shape(site.home):
-            from landlane.app.repair_config import mend_flips
+        if not remember_config(site.home):
+            from landlane.app.repair_config import repair_and_record
 
-            mend_flips(site)
+            repair_and_record(site)
         return site
 
     def witness(self) -> GitWitness:
         """Who looks for the evidence of a task."""
-        from landlane.git.run import PLACES
+        from landlane.git.run import LOCATION_VARIABLES
         from landlane.ids import short_id
         from landlane.processes.child import Child
-        from landlane.processes.orphans import CHECKED, end_orphans
+        from landlane.processes.orphans import CHECK_MARK, kill_marked
         from landlane.tasks.evidence_model import Checked
         from landlane.tasks.git_evidence import GitWitness
 
         def run(command: str, folder: str, limit_seconds: float, on_tick: Callable[[], None]) -> Checked:
             # A check acts for nobody, and on no repository but the one it stands in.
-            without = (*PLACES, "LANDLANE_SESSION", "LANDLANE_AGENT", "LANDLANE_STORE")
-            mark = {CHECKED: short_id("check")}
+            without = (*LOCATION_VARIABLES, "LANDLANE_SESSION", "LANDLANE_AGENT", "LANDLANE_STORE")
+            mark = {CHECK_MARK: short_id("check")}
             child = Child(["/bin/sh", "-c", command], cwd=folder, without=without, environment=mark)
             try:
                 ended = child.wait(limit_seconds, on_tick)
             finally:
-                end_orphans(CHECKED, mark[CHECKED])  # also what left the process group
-            said = ended.output + ended.trouble
-            return Checked(exit_code=ended.exit_code, output=said, is_late=ended.is_late)
+                kill_marked(CHECK_MARK, mark[CHECK_MARK])  # also what left the process group
+            said = ended.stdout + ended.stderr
+            return Checked(exit_code=ended.exit_code, output=said, is_late=ended.has_timed_out)
 
         def shares() -> bool:
             from landlane.landing.after_landing import is_shared
@@ -243,7 +243,7 @@ def _ignores_case(store: AnyStore, checkout: Checkout, settings: Settings, forme
 
         ignore_case = settings.claims_ignore_case
         if ignore_case is None:
-            ignore_case = reads_case_insensitively(checkout)
+            ignore_case = is_case_insensitive(checkout)
         begin_repository(store, former_id, ignore_case=ignore_case)
         row = store.view(lambda reading: reading.one("repository_get"))
         assert row is not None

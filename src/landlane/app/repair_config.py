@@ -5,10 +5,7 @@ from __future__ import annotations
 import os
 import time
 
-from landlane.git.shared_config import (
-    find_flips,
-    mend_if_flipped,
-)
+from landlane.git.shared_config import find_config_damage, repair_config
 from landlane.journal.read import last_position, read_entries
 from landlane.sessions.join import live_sessions
 
@@ -23,7 +20,7 @@ _LOOK_BACK = 5000
 _OVER = ("session.left", "session.lapsed", "session.gone")
 
 
-def tell_active(context: Context, at_ms: int) -> str:
+def describe_active(context: Context, at_ms: int) -> str:
     """Who was at work at an instant of the calendar, as far as the newest stretch of the journal tells."""
     last = ""
     since: set[str] = set()
@@ -37,19 +34,19 @@ def tell_active(context: Context, at_ms: int) -> str:
     return f"live then: {named}" + (f"; the last to act before: {last}" if last else "")
 
 
-def mend_flips(site: Site, *, is_thorough: bool = False) -> list[str]:
+def repair_and_record(site: Site, *, is_thorough: bool = False) -> list[str]:
     """Put right shared settings that cannot be meant; says and records which, and who was active."""
-    flips = find_flips(site.home)
+    flips = find_config_damage(site.home)
     if not flips:
         return []
-    active = tell_active(site.context, changed_at(os.path.join(site.common_dir, "config")))
-    mended = mend_if_flipped(site.home, is_thorough=is_thorough)
+    active = describe_active(site.context, changed_at(os.path.join(site.common_dir, "config")))
+    mended = repair_config(site.home, is_thorough=is_thorough)
 
     def record(tx: Change) -> None:
         tx.record("git.mended", "", "", {"reason": "; ".join(mended), "active": active})
 
     # What could not be mended comes again with every command: told each time, written down only when done.
-    if mended and not any(flip.is_certain or is_thorough for flip in find_flips(site.home)):
+    if mended and not any(flip.is_certain or is_thorough for flip in find_config_damage(site.home)):
         site.context.store.change(record)
     told = [f"{line} ({active})" for line in mended]
     for line in told:

@@ -48,7 +48,7 @@ def change_case(store: Store, *, ignore_case: bool) -> None:
         for row in tx.all("claims_all"):
             pattern = parse(row[3], literal=row[4] == "literal", ignore_case=ignore_case)
             tx.run("claim_branches_drop", token=row[2])
-            for index, branch in enumerate(pattern.branches):
+            for index, branch in enumerate(pattern.alternatives):
                 tx.run(
                     "claim_add",
                     key=branch.key,

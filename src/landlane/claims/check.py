@@ -5,7 +5,7 @@ from __future__ import annotations
 from landlane.claims.model import Claim
 from landlane.claims.read import list_claims, token_over
 from landlane.claims.take import ancestors_of
-from landlane.patterns.pattern import covers_branch
+from landlane.patterns.pattern import covers_alternative
 from landlane.values import value
 
 TYPE_CHECKING = False
@@ -59,13 +59,15 @@ def check(context: Context, session: Session | None, pattern: Pattern, token: in
 
 def _covers(claim: Claim, pattern: Pattern, context: Context) -> bool:
     held = context.repository.pattern_of(claim.pattern, claim.kind)
-    return all(any(covers_branch(mine, wanted) for mine in held.branches) for wanted in pattern.branches)
+    return all(
+        any(covers_alternative(mine, wanted) for mine in held.alternatives) for wanted in pattern.alternatives
+    )
 
 
 def _is_listed(context: Context, listed: Sequence[str], pattern: Pattern) -> bool:
     known = [context.repository.pattern_of(text, "glob") for text in listed]
     return any(
-        any(covers_branch(mine, wanted) for mine in one.branches)
+        any(covers_alternative(mine, wanted) for mine in one.alternatives)
         for one in known
-        for wanted in pattern.branches
+        for wanted in pattern.alternatives
     )

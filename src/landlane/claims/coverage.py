@@ -8,7 +8,7 @@ import shlex
 from landlane.claims.check import check
 from landlane.claims.read import held_by
 from landlane.errors import Held, NotAllowed, PatternError, Stale
-from landlane.patterns.pattern import covers_branch, has_special
+from landlane.patterns.pattern import covers_alternative, has_special
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -57,7 +57,9 @@ def _wanted(context: Context, path: str) -> Pattern:
 
 
 def _covers(held: Pattern, wanted: Pattern) -> bool:
-    return all(any(covers_branch(mine, one) for mine in held.branches) for one in wanted.branches)
+    return all(
+        any(covers_alternative(mine, one) for mine in held.alternatives) for one in wanted.alternatives
+    )
 
 
 def _judge_uncovered(context: Context, session: Session, path: str, wanted: Pattern) -> None:

@@ -47,7 +47,7 @@ def give_claim(
     (number,) = tx.next_numbers(1)
     request = Request(patterns=(pattern,), mode=mode, ttl_ms=ttl_ms, task=task, note=note[:300])
     claim = claim_for(pattern, request, session, token_of(tx.epoch, number), tx.now)
-    for index, branch in enumerate(pattern.branches):
+    for index, branch in enumerate(pattern.alternatives):
         tx.run(
             "claim_add",
             key=branch.key,

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from landlane.clock import duration_text
 from landlane.errors import Malformed
-from landlane.patterns.pattern import Branch, Pattern, branches_overlap
+from landlane.patterns.pattern import Alternative, Pattern, alternatives_overlap
 from landlane.values import value
 
 TYPE_CHECKING = False
@@ -67,9 +67,11 @@ def modes_collide(one: str, other: str) -> bool:
     return not (one == SHARED and other == SHARED)
 
 
-def is_in_the_way(wanted: Pattern, mode: str, held: Branch, held_mode: str) -> bool:
+def is_in_the_way(wanted: Pattern, mode: str, held: Alternative, held_mode: str) -> bool:
     """Whether a branch held (or waited for) by another session keeps this pattern from being granted."""
-    return modes_collide(mode, held_mode) and any(branches_overlap(mine, held) for mine in wanted.branches)
+    return modes_collide(mode, held_mode) and any(
+        alternatives_overlap(mine, held) for mine in wanted.alternatives
+    )
 
 
 def check_request(request: Request, *, max_ttl_ms: int) -> Request:

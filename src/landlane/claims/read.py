@@ -5,7 +5,7 @@ from __future__ import annotations
 from landlane.claims.model import Claim
 from landlane.claims.take import is_over
 from landlane.errors import Held, LandlaneError, Stale
-from landlane.patterns.pattern import Branch, branches_overlap
+from landlane.patterns.pattern import Alternative, alternatives_overlap
 from landlane.sessions.leases import sweep_if_due
 from landlane.sessions.model import ends_at
 
@@ -67,8 +67,11 @@ def list_claims(context: Context, patterns: Sequence[Pattern] = ()) -> list[Clai
         rows = [
             row
             for pattern in patterns
-            for row in reading.near("claims_near", pattern.branches, "")
-            if any(branches_overlap(branch, Branch(key=row[0], rest=row[1])) for branch in pattern.branches)
+            for row in reading.near("claims_near", pattern.alternatives, "")
+            if any(
+                alternatives_overlap(branch, Alternative(key=row[0], rest=row[1]))
+                for branch in pattern.alternatives
+            )
         ]
         return sorted(live_claims(rows, reading.now), key=lambda claim: claim.token)
 
@@ -101,13 +104,16 @@ def token_over(session: Session | None, pattern: str) -> Stale:
 
 def not_held(tx: Reading, session: Session, pattern: Pattern) -> LandlaneError:
     """Why a session cannot use a claim: it lapsed, another holds it, or it never was."""
-    near = tx.near("claims_near", pattern.branches, session.id)
+    near = tx.near("claims_near", pattern.alternatives, session.id)
     others = [
         row
         for row in near
         if row[6] != session.id
         and not is_over(row, tx.now)
-        and any(branches_overlap(branch, Branch(key=row[0], rest=row[1])) for branch in pattern.branches)
+        and any(
+            alternatives_overlap(branch, Alternative(key=row[0], rest=row[1]))
+            for branch in pattern.alternatives
+        )
     ]
     holder = others[0] if others else None
     lost = tx.one("lapsed_get", agent=session.agent, pattern=pattern.text)

@@ -15,7 +15,7 @@ from landlane.claims.model import (
 from landlane.claims.refusal_model import Refusal, Refused
 from landlane.clock import duration_text
 from landlane.errors import NotAllowed
-from landlane.patterns.pattern import Branch, covers_branch
+from landlane.patterns.pattern import Alternative, covers_alternative
 from landlane.sessions.leases import (
     end_if_gone,
     is_touch_due,
@@ -80,9 +80,11 @@ def make_request(
 
 
 def _check_hot(context: Context, hot: tuple[str, ...], request: Request) -> None:
-    classes = [branch for text in hot for branch in context.repository.pattern_of(text, "glob").branches]
+    classes = [branch for text in hot for branch in context.repository.pattern_of(text, "glob").alternatives]
     for pattern in request.patterns:
-        if not all(any(covers_branch(one, branch) for one in classes) for branch in pattern.branches):
+        if not all(
+            any(covers_alternative(one, branch) for one in classes) for branch in pattern.alternatives
+        ):
             raise NotAllowed(
                 f"{pattern.text} is not of a hot class and cannot be shared",
                 code="NOT_HOT",
@@ -154,7 +156,7 @@ def judge(
     tx: Change, context: Context, me: Session, request: Request, ticket: int | None
 ) -> tuple[list[Refusal | None], Own]:
     """For each pattern what is in its way, if anything; and what of it the session holds already."""
-    branches = [branch for pattern in request.patterns for branch in pattern.branches]
+    branches = [branch for pattern in request.patterns for branch in pattern.alternatives]
     while True:
         rows = tx.near("claims_near", branches, me.id)
         own = _own(rows, me.id) if rows else {}
@@ -187,7 +189,7 @@ def ancestors_of(reading: Reading, session: str) -> set[str]:
 
 def identity(pattern: Pattern) -> Identity:
     """What makes two spellings the same pattern."""
-    return frozenset((branch.key, branch.rest) for branch in pattern.branches)
+    return frozenset((branch.key, branch.rest) for branch in pattern.alternatives)
 
 
 def _own(rows: Sequence[Row], session: str) -> Own:
@@ -226,20 +228,22 @@ def _first_in_the_way(
     if own and (identity(pattern), request.mode) in own:
         return None
     for row in others:
-        if is_in_the_way(pattern, request.mode, Branch(key=row[0], rest=row[1]), row[5]):
+        if is_in_the_way(pattern, request.mode, Alternative(key=row[0], rest=row[1]), row[5]):
             return _refusal(tx, pattern, row)
     if tx.has_waiters and not _is_own_already(tx, me, pattern):
-        for row in tx.near("waiters_near", pattern.branches, me.id):
+        for row in tx.near("waiters_near", pattern.alternatives, me.id):
             is_earlier = ticket is None or row[3] < ticket
-            if is_earlier and is_in_the_way(pattern, request.mode, Branch(key=row[0], rest=row[1]), row[6]):
+            if is_earlier and is_in_the_way(
+                pattern, request.mode, Alternative(key=row[0], rest=row[1]), row[6]
+            ):
                 return _refusal_for_waiter(pattern, row)
     return None
 
 
 def _is_own_already(tx: Change, me: Session, pattern: Pattern) -> bool:
     """Whether the session holds all of this anyway, so that no waiter is passed over."""
-    held = [Branch(key=row[0], rest=row[1]) for row in tx.all("claims_of", session=me.id)]
-    return all(any(covers_branch(mine, branch) for mine in held) for branch in pattern.branches)
+    held = [Alternative(key=row[0], rest=row[1]) for row in tx.all("claims_of", session=me.id)]
+    return all(any(covers_alternative(mine, branch) for mine in held) for branch in pattern.alternatives)
 
 
 def _refusal(tx: Reading, pattern: Pattern, row: Row) -> Refusal:
@@ -247,7 +251,7 @@ def _refusal(tx: Reading, pattern: Pattern, row: Row) -> Refusal:
     wait = f"or stand in line: --wait {duration_text(until - tx.now)}"
     narrower = (
         "claim a narrower path, "
-        if pattern.branches[0].rest or len(row[0]) > len(pattern.branches[0].key)
+        if pattern.alternatives[0].rest or len(row[0]) > len(pattern.alternatives[0].key)
         else ""
     )
     if row[7].startswith(_ENTRY):  # it never lapses, and is seldom held for long
@@ -317,7 +321,7 @@ def _grant(
 def _grant_one(tx: Change, me: Session, request: Request, pattern: Pattern, number: int) -> Claim:
     token = token_of(tx.epoch, number)
     claim = claim_for(pattern, request, me, token, tx.now)
-    for index, branch in enumerate(pattern.branches):
+    for index, branch in enumerate(pattern.alternatives):
         tx.run(
             "claim_add",
             key=branch.key,

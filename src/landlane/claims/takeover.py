@@ -12,7 +12,7 @@ import os
 from landlane.errors import LandlaneError
 from landlane.files import write_whole
 from landlane.git.run import run_in
-from landlane.patterns.pattern import branches_overlap
+from landlane.patterns.pattern import alternatives_overlap
 from landlane.values import value
 
 TYPE_CHECKING = False
@@ -21,7 +21,7 @@ if TYPE_CHECKING:
 
     from landlane.claims.model import Claim
     from landlane.context import Site
-    from landlane.patterns.pattern import Branch
+    from landlane.patterns.pattern import Alternative
     from landlane.sessions.model import Session
     from landlane.store.interface import Row
 
@@ -65,21 +65,21 @@ def _save(site: Site, session: Session, left: Sequence[Row]) -> TakenOver:
 
 def _overlaps(site: Site, row: Row, granted: Sequence[Claim]) -> bool:
     pattern_of = site.context.repository.pattern_of
-    lost = pattern_of(row[1], row[2]).branches
-    mine = [branch for claim in granted for branch in pattern_of(claim.pattern, claim.kind).branches]
-    return any(branches_overlap(one, other) for one in lost for other in mine)
+    lost = pattern_of(row[1], row[2]).alternatives
+    mine = [branch for claim in granted for branch in pattern_of(claim.pattern, claim.kind).alternatives]
+    return any(alternatives_overlap(one, other) for one in lost for other in mine)
 
 
-def _dirty_branches(site: Site) -> list[Branch]:
+def _dirty_branches(site: Site) -> list[Alternative]:
     words = ("status", "--porcelain=v1", "-z", "--untracked-files=all", "--no-renames")
     found = run_in(site.home, *words)
-    names = [item[3:] for item in found.text.split("\0") if item]
-    return [site.context.repository.pattern_of(name, "literal").branches[0] for name in names]
+    names = [item[3:] for item in found.stdout.split("\0") if item]
+    return [site.context.repository.pattern_of(name, "literal").alternatives[0] for name in names]
 
 
-def _touches(site: Site, row: Row, dirty: Sequence[Branch]) -> bool:
-    lost = site.context.repository.pattern_of(row[1], row[2]).branches
-    return any(branches_overlap(one, path) for one in lost for path in dirty)
+def _touches(site: Site, row: Row, dirty: Sequence[Alternative]) -> bool:
+    lost = site.context.repository.pattern_of(row[1], row[2]).alternatives
+    return any(alternatives_overlap(one, path) for one in lost for path in dirty)
 
 
 def _seen_file(site: Site) -> str:

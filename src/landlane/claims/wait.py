@@ -11,7 +11,7 @@ from landlane.claims.model import Taken, check_request, find_cycle, is_in_the_wa
 from landlane.claims.refusal_model import Refused
 from landlane.claims.take import is_over, take, take_in
 from landlane.errors import Malformed
-from landlane.patterns.pattern import Branch, Pattern
+from landlane.patterns.pattern import Alternative, Pattern
 from landlane.sessions.wait_queue import Place
 from landlane.store.lock_areas import areas_of
 
@@ -111,7 +111,7 @@ class _Place(Place):
         branches = [
             (branch.key, branch.rest, pattern.text)
             for pattern in request.patterns
-            for branch in pattern.branches
+            for branch in pattern.alternatives
         ]
         return request.mode, request.task, branches
 
@@ -129,21 +129,21 @@ def blockers_of_request(reading: Reading, session: str, request: Request, ticket
     """The sessions whose live claims or earlier tickets are in the way of a request."""
     found: set[str] = set()
     for pattern in request.patterns:
-        for row in reading.near("claims_near", pattern.branches, session):
+        for row in reading.near("claims_near", pattern.alternatives, session):
             if (
                 row[6] != session
                 and not is_over(row, reading.now)
                 and _is_between(pattern, request.mode, row, 5)
             ):
                 found.add(row[6])
-        for row in reading.near("waiters_near", pattern.branches, session):
+        for row in reading.near("waiters_near", pattern.alternatives, session):
             if (ticket is None or row[3] < ticket) and _is_between(pattern, request.mode, row, 6):
                 found.add(row[4])
     return found
 
 
 def _is_between(pattern: Pattern, mode: str, row: tuple[object, ...], mode_at: int) -> bool:
-    return is_in_the_way(pattern, mode, Branch(key=str(row[0]), rest=row[1]), str(row[mode_at]))  # type: ignore[arg-type]
+    return is_in_the_way(pattern, mode, Alternative(key=str(row[0]), rest=row[1]), str(row[mode_at]))  # type: ignore[arg-type]
 
 
 def _ring(tx: Change, session: Session, request: Request, ticket: int | None) -> tuple[str, ...]:
@@ -165,10 +165,12 @@ def _ring(tx: Change, session: Session, request: Request, ticket: int | None) ->
 
 
 def _blockers_of_waiter(tx: Change, waiter: tuple[object, ...]) -> set[str]:
-    branches = tuple(Branch(key=row[0], rest=row[1]) for row in tx.all("waiter_paths_of", ticket=waiter[0]))
+    branches = tuple(
+        Alternative(key=row[0], rest=row[1]) for row in tx.all("waiter_paths_of", ticket=waiter[0])
+    )
     from landlane.claims.model import Request  # noqa: PLC0415 - waiting in rings is rare
 
-    wanted = Pattern(text="", kind="glob", branches=branches)
+    wanted = Pattern(text="", kind="glob", alternatives=branches)
     request = Request(patterns=(wanted,), mode=str(waiter[3]), ttl_ms=0)
     return blockers_of_request(tx, str(waiter[1]), request, int(str(waiter[0])))
 

@@ -11,7 +11,7 @@ if TYPE_CHECKING:
     from landlane.cli.command import Desk
     from landlane.cli.terminal import Terminal
     from landlane.exec.request import Executed, Stopping
-    from landlane.sandbox.model import Held
+    from landlane.sandbox.model import Guarantee
 
 
 def execute(desk: Desk, command: tuple[str, ...], role: str, name: str, task: str) -> int:
@@ -30,7 +30,7 @@ def execute(desk: Desk, command: tuple[str, ...], role: str, name: str, task: st
     site = desk.house.site(terminal.note)
     caller = desk.session()
 
-    def on_start(held: Sequence[Held], backend: str) -> None:
+    def on_start(held: Sequence[Guarantee], backend: str) -> None:
         missing = [one.text() for one in held if one.state == OPEN]
         terminal.note(f"sandbox: {backend}" + (f"; not held here: {'; '.join(missing)}" if missing else ""))
 

@@ -237,9 +237,9 @@ def _decide(desk: Desk, person: Any, id: str, *, approve: bool, head: str, why: 
 
         let_go(site, find_target(site.home, site.settings), landing)
     elif site.settings.landing_resident:
-        from landlane.resident.start import start_resident
+        from landlane.resident.start import start_queue_runner
 
-        start_resident(site)
+        start_queue_runner(site)
     word = "approved" if approve else "rejected"
     row = landing_json(landing)
     answer = {

@@ -18,8 +18,8 @@ def git(desk: Desk, words: tuple[str, ...]) -> int:
         from landlane.cli.sandboxed.own_clone import git_inside
 
         return git_inside(desk, words)
-    from landlane.git.lock import git_lock, under_lock
-    from landlane.git.run import hand_over
+    from landlane.git.lock import git_lock, lock_environment
+    from landlane.git.run import run_git_interactive
     from landlane.hooks.git_command.guard import check_git
 
     cwd = desk.cwd
@@ -29,9 +29,9 @@ def git(desk: Desk, words: tuple[str, ...]) -> int:
     out = _STDERR if is_json else None
     if verdict.is_racy:
         with git_lock(site.common_dir, f"git {verdict.verb}", on_wait=desk.terminal.note):
-            code = hand_over(words, cwd=cwd, out=out, variables=under_lock(site.common_dir))
+            code = run_git_interactive(words, cwd=cwd, out=out, variables=lock_environment(site.common_dir))
     else:
-        code = hand_over(words, cwd=cwd, out=out)
+        code = run_git_interactive(words, cwd=cwd, out=out)
     if is_json:
         answer = {"ok": code == 0, "exit": code, "verb": verdict.verb, "reach": verdict.kind}
         failed = {

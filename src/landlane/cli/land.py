@@ -92,8 +92,8 @@ def _see_through(
 
 def _leave_to_resident(desk: Desk, site: Any) -> None:
     if site.settings.landing_resident:
-        from landlane.resident.start import start_resident
+        from landlane.resident.start import start_queue_runner
 
-        trouble = start_resident(site)
+        trouble = start_queue_runner(site)
         if trouble:
             desk.terminal.note(f"{trouble}; `landlane queue run --drain` lands it")

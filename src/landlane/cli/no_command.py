@@ -63,7 +63,7 @@ def _look(desk: Desk) -> tuple[Standpoint, str]:
 
 
 def _equipment(desk: Desk) -> Equipment:
-    from landlane.git.hooks.former_hooks import load_hooks
+    from landlane.git.hooks.former_hooks import load_installed_hooks
     from landlane.managed_files.manifest import load_record
     from landlane.settings.detect_test_command import find_test_command
     from landlane.status.next_steps import Equipment
@@ -72,7 +72,7 @@ def _equipment(desk: Desk) -> Equipment:
     checkout, settings = house.checkout, house.settings
     record = load_record(checkout.state_folder)
     has_git = bool(checkout.common_dir)
-    has_git_hooks = has_git and load_hooks(checkout.home_checkout.common_dir) is not None
+    has_git_hooks = has_git and load_installed_hooks(checkout.home_checkout.common_dir) is not None
     has_checks = settings.landing_checks is not None
     return Equipment(
         is_set_up=bool(record.entries) or has_git_hooks,

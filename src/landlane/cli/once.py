@@ -15,7 +15,7 @@ if TYPE_CHECKING:
 def once(desk: Desk, key: str, command: tuple[str, ...], again: bool, wait: str) -> int:
     """Run a command, or tell how it ended before; ends as the command did."""
     from landlane.cli.command import heed_signals
-    from landlane.processes.passthrough import check_command, run_through
+    from landlane.processes.passthrough import check_command, run_passthrough
     from landlane.state.once import run_once
     from landlane.state.to_json import once_json
 
@@ -24,7 +24,7 @@ def once(desk: Desk, key: str, command: tuple[str, ...], again: bool, wait: str)
     out = 2 if desk.terminal.is_json else 1
 
     def runner(on_start: Any, on_tick: Any) -> Any:
-        return run_through(command, cwd=cwd, out=out, err=2, on_start=on_start, on_tick=on_tick)
+        return run_passthrough(command, cwd=cwd, out=out, err=2, on_start=on_start, on_tick=on_tick)
 
     def on_wait(run: Run) -> None:
         desk.terminal.note(f"waiting for {run.agent}, who runs {run.key} …")

@@ -58,7 +58,7 @@ def take(desk: Desk, why: str) -> int:
 
 def drop(desk: Desk, id: str) -> int:
     """Forget saved work for good."""
-    from landlane.rescue.save import drop as forget
+    from landlane.rescue.save import discard_rescue as forget
     from landlane.rescue.to_json import rescue_json
 
     dropped = forget(desk.house.site(), desk.session(), id)

@@ -16,10 +16,10 @@ from landlane.clock import parse_duration
 from landlane.errors import LandlaneError, NotAllowed
 from landlane.git.discovery import find_checkout
 from landlane.platform.socket_peer import is_sandboxed
-from landlane.resident.messages import told_of
-from landlane.resident.server import Broker, Doors
-from landlane.resident.single_instance import Post
-from landlane.resident.start import start_resident
+from landlane.resident.messages import shared_environment
+from landlane.resident.server import Handlers, ResidentServer
+from landlane.resident.single_instance import ResidentLock
+from landlane.resident.start import start_queue_runner
 from landlane.sessions.model import parse_credentials
 
 TYPE_CHECKING = False
@@ -46,13 +46,13 @@ def resident(desk: Desk, state: str, idle: str) -> int:
     folder = os.path.realpath(state or find_checkout(desk.cwd).state_folder)
     if not os.path.isdir(folder):
         desk.open().close()  # the repository's first command, it seems
-    post = Post.take(folder)
+    post = ResidentLock.take(folder)
     if post is None:
         desk.terminal.answer({"ok": True, "served": False}, "somebody serves it already")
         return 0
     os.chdir(folder)
     signal.signal(signal.SIGHUP, signal.SIG_IGN)
-    broker = Broker(post, _doors(folder), parse_duration(idle, what="--idle") / 1000)
+    broker = ResidentServer(post, _doors(folder), parse_duration(idle, what="--idle") / 1000)
 
     def end(_: int, __: object) -> None:
         broker.end("it was asked to")
@@ -63,10 +63,10 @@ def resident(desk: Desk, state: str, idle: str) -> int:
     return 0
 
 
-def _doors(folder: str) -> Doors:
+def _doors(folder: str) -> Handlers:
     houses = Houses(folder)
 
-    return Doors(
+    return Handlers(
         answer_hook=houses.answer_hook,
         run_call=partial(run_call, folder),
         warm_up=_warm_up,
@@ -109,7 +109,9 @@ class Houses:
     def answer_hook(self, request: Request, peer: Peer) -> tuple[int, bytes, bytes]:
         """Answer a coding client's hook, as the client's own process would."""
         _, _, words, environment, payload = request
-        told = {os.fsdecode(name): os.fsdecode(text) for name, text in told_of(environment).items()}
+        told = {
+            os.fsdecode(name): os.fsdecode(text) for name, text in shared_environment(environment).items()
+        }
         shown = told.get("LANDLANE_SESSION", "")
         is_guest = is_sandboxed(peer.pid)
         if is_guest and not shown:
@@ -230,7 +232,7 @@ class Houses:
             site = house.site()
             if has_more(site, self._drained):
                 self._drained |= {one.id for one in list_landings(house.context)}
-                start_resident(site)
+                start_queue_runner(site)
         finally:
             house.store.close()
 

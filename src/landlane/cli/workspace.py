@@ -116,7 +116,7 @@ def close(desk: Desk, workspace: str, force: bool) -> int:
 def prune(desk: Desk, dry_run: bool) -> int:
     """Close what is finished or forsaken."""
     from landlane.cli.command import heed_signals
-    from landlane.rescue.save import pack_old
+    from landlane.rescue.save import pack_old_rescues
     from landlane.workspaces.disk_space import evict_caches
     from landlane.workspaces.prune import prune as prune_all
 
@@ -127,7 +127,7 @@ def prune(desk: Desk, dry_run: bool) -> int:
     # First: closing itself needs room, for what it rescues.
     evicted = [] if dry_run else evict_caches(site)
     found = prune_all(site, session, is_dry=dry_run)
-    packed = 0 if dry_run else pack_old(site)
+    packed = 0 if dry_run else pack_old_rescues(site)
     rows = [
         {
             "id": one.id,

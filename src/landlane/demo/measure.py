@@ -132,7 +132,7 @@ def marks_in(root: str, branch: str) -> set[tuple[str, str]]:
     plain = ("--no-color", "--no-line-number", "--no-column", "--full-name")
     found = run_git("grep", "--fixed-strings", "-z", *plain, "work[", branch, cwd=root)
     marks: set[tuple[str, str]] = set()
-    for line in found.text.splitlines():
+    for line in found.stdout.splitlines():
         where, _, text = line.partition("\0")
         for piece in text.split("work[")[1:]:
             marks.add((where.partition(":")[2], piece.partition("]")[0]))
@@ -212,7 +212,7 @@ def run_tests(root: str, commits: list[str]) -> dict[str, bool]:
         for commit in dict.fromkeys(commits):
             done = run_git(*words, "read-tree", "-u", "--reset", commit, cwd=tree, variables=index)
             if done.exit_code:
-                raise _damaged(f"{commit[:12]} cannot be checked out: {done.trouble[-300:]}")
+                raise _damaged(f"{commit[:12]} cannot be checked out: {done.stderr[-300:]}")
             passed[commit] = Child(TEST_COMMAND, cwd=tree).wait(_LIMIT_SECONDS).exit_code == 0
     finally:
         shutil.rmtree(scratch, ignore_errors=True)

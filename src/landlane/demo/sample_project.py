@@ -234,9 +234,9 @@ def git(folder: str, *words: str, environment: Mapping[str, str] | None = None) 
     done = run_git(*words, cwd=folder, variables=environment)
     if done.exit_code:
         raise LandlaneError(
-            f"git {words[0]} failed: {done.trouble[-400:]}", code="GIT_FAILED", hint="is the disk full?"
+            f"git {words[0]} failed: {done.stderr[-400:]}", code="GIT_FAILED", hint="is the disk full?"
         )
-    return done.text.rstrip("\n")
+    return done.stdout.rstrip("\n")
 
 
 def make_shop(place: str, workers: int) -> str:

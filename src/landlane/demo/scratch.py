@@ -10,7 +10,7 @@ import sys
 import time
 
 from landlane.demo.sample_project import write
-from landlane.git.run import PLACES
+from landlane.git.run import LOCATION_VARIABLES
 from landlane.processes.child import Child
 from landlane.values import as_dict
 
@@ -20,7 +20,7 @@ if TYPE_CHECKING:
     from typing import Any, Self
 
     from landlane.demo.sample_tasks import DemoTask
-    from landlane.processes.child import Ended
+    from landlane.processes.child import ChildResult
 
 STORY_FILE = "story.json"
 # What coding clients put into the environment of what they start: the scripted person is not theirs.
@@ -39,7 +39,11 @@ def _nothing() -> None:
 def forget_surroundings(home: str, temporary: str) -> None:
     """Keep the demo away from the repository, store, session, home and git settings of whoever started it."""
     for name in list(os.environ):
-        if name in PLACES or name in _CLIENTS or name.startswith(("LANDLANE_", "GIT_", "XDG_", "DEMO_")):
+        if (
+            name in LOCATION_VARIABLES
+            or name in _CLIENTS
+            or name.startswith(("LANDLANE_", "GIT_", "XDG_", "DEMO_"))
+        ):
             del os.environ[name]
     write(os.path.join(home, ".gitconfig"), _GIT_SETTINGS)
     os.makedirs(temporary, exist_ok=True)
@@ -101,7 +105,9 @@ class Stage:
         finally:
             os.close(nowhere)
 
-    def finish(self, child: Child, limit_seconds: float, on_tick: Callable[[], None] = _nothing) -> Ended:
+    def finish(
+        self, child: Child, limit_seconds: float, on_tick: Callable[[], None] = _nothing
+    ) -> ChildResult:
         """Wait for the end of a child; when it takes too long it is ended as all are at the end."""
         if not wait_until(lambda: has_ended(child), limit_seconds, on_tick):
             child.signal(signal.SIGTERM)

@@ -90,8 +90,8 @@ class Hands:
             return ""
         ended = Child([sys.executable, "-m", "landlane", *words], cwd=self.folder).wait(_LIMIT_SECONDS)
         if ended.exit_code:
-            raise Broken(f"landlane {words[0]} ended with {ended.exit_code}: {ended.trouble.strip()[-500:]}")
-        return ended.output
+            raise Broken(f"landlane {words[0]} ended with {ended.exit_code}: {ended.stderr.strip()[-500:]}")
+        return ended.stdout
 
 
 def do(key: str, paths: Sequence[str], hands: Hands) -> None:

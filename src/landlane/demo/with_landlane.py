@@ -12,7 +12,7 @@ from landlane.demo.sample_project import TARGET, git, make_shop, write
 from landlane.demo.scratch import has_ended, has_moved, now_ms, wait_until
 from landlane.demo.scripted_person import Person
 from landlane.resident.messages import find_socket
-from landlane.resident.start import is_there
+from landlane.resident.start import is_answering
 from landlane.tasks.add import LooksAlike
 
 TYPE_CHECKING = False
@@ -22,7 +22,7 @@ if TYPE_CHECKING:
 
     from landlane.demo.sample_tasks import DemoTask
     from landlane.demo.scratch import Stage
-    from landlane.processes.child import Child, Ended
+    from landlane.processes.child import Child, ChildResult
 
 LANDLANE = "landlane"
 _LIMIT_SECONDS = 300.0
@@ -72,7 +72,7 @@ def run_coordinated(stage: Stage, tasks: Sequence[DemoTask], workers: int) -> di
 
 def _is_served(state: str) -> bool:
     path = find_socket(state)
-    return bool(path) and is_there(path)
+    return bool(path) and is_answering(path)
 
 
 def _fill_queue(stage: Stage, root: str, tasks: Sequence[DemoTask]) -> None:
@@ -149,18 +149,18 @@ def read_journal(root: str) -> list[dict[str, Any]]:
         return [json.loads(line) for line in file if line.strip()]
 
 
-def _deploy(stage: Stage, place: str, checkout: str) -> Ended:
+def _deploy(stage: Stage, place: str, checkout: str) -> ChildResult:
     """Ask for a deploy, as the agent that does that."""
     return _landlane(stage, place, checkout, "deploy", "prod", "--as", "ops", "--", *_DEPLOY)
 
 
-def _tell_refused(stage: Stage, ended: Ended) -> None:
+def _tell_refused(stage: Stage, ended: ChildResult) -> None:
     if ended.exit_code:
-        said = ended.trouble.strip().splitlines()
+        said = ended.stderr.strip().splitlines()
         stage.say(f"  ops was not let deploy: {said[0] if said else ended.exit_code}")
 
 
-def _landlane(stage: Stage, place: str, folder: str, *words: str) -> Ended:
+def _landlane(stage: Stage, place: str, folder: str, *words: str) -> ChildResult:
     environment = {"DEMO_PLACE": place, "DEMO_WHO": "ops"}
     child = stage.python("landlane", *words, cwd=folder, environment=environment)
     return stage.finish(child, _LIMIT_SECONDS)

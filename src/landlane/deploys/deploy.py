@@ -21,8 +21,8 @@ from landlane.deploys.update_checkout import run_shell
 from landlane.errors import Held, LandlaneError, Malformed, Stale, StoreError, TimedOut
 from landlane.git.run import run_in, try_git_output
 from landlane.git.target import find_target
-from landlane.processes.child import Ended
-from landlane.processes.passthrough import check_command, run_through
+from landlane.processes.child import ChildResult
+from landlane.processes.passthrough import check_command, run_passthrough
 from landlane.roles.enforce import check_verb
 from landlane.rules.violations import SYNC_CODES, SYNC_FIRST, Watched
 from landlane.sessions import leases
@@ -298,9 +298,9 @@ def _deploy_alone(site: Site, hold: _Hold, command: Sequence[str], out: int, err
         exit_code = exit_status(ended.exit_code)
         if exit_code:
             reason = f"the command ended with {exit_code}"
-            return fail(code="DEPLOY_FAILED", reason=reason, output=ended.output)
+            return fail(code="DEPLOY_FAILED", reason=reason, output=ended.stdout)
         if moved := _what_moved(site, hold.target, commit):
-            return fail(code="MOVED_MEANWHILE", reason=moved, output=ended.output)
+            return fail(code="MOVED_MEANWHILE", reason=moved, output=ended.stdout)
         if trouble := _verify(hold, begun):
             return fail(code="VERIFY_FAILED", reason=trouble[0], output=trouble[1])
         is_verified = bool(hold.target.verify)
@@ -313,7 +313,7 @@ def _deploy_alone(site: Site, hold: _Hold, command: Sequence[str], out: int, err
         raise
 
 
-def _run(hold: _Hold, begun: Deploy, command: Sequence[str], out: int, err: int) -> Ended:
+def _run(hold: _Hold, begun: Deploy, command: Sequence[str], out: int, err: int) -> ChildResult:
     """Run the command with all its children, none of which outlives it."""
     processes, group = hold.site.context.processes, 0
     child: Process | None = None
@@ -338,9 +338,9 @@ def _run(hold: _Hold, begun: Deploy, command: Sequence[str], out: int, err: int)
     words = ("env", *variables, "/bin/sh", "-c", 'exec "$0" "$@"', *command)
     root = hold.site.here.root
     try:
-        return run_through(words, cwd=root, out=out, err=err, on_start=on_start, on_tick=on_tick)
+        return run_passthrough(words, cwd=root, out=out, err=err, on_start=on_start, on_tick=on_tick)
     except OSError as error:
-        return Ended(exit_code=_CANNOT_START, output=f"it could not be started: {error}", trouble="")
+        return ChildResult(exit_code=_CANNOT_START, stdout=f"it could not be started: {error}", stderr="")
     finally:
         if group:
             _signal_group(group, signal.SIGKILL)

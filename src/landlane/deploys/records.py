@@ -14,7 +14,7 @@ from landlane.claims.wait import take_or_wait
 from landlane.deploys.model import FAILED, LIVE, RUNNING, SUPERSEDED, UNDER_WAY, VERIFYING, Deploy
 from landlane.errors import Held, PatternError
 from landlane.landing.model import OPEN as UNLANDED
-from landlane.patterns.pattern import covers_branch
+from landlane.patterns.pattern import covers_alternative
 from landlane.platform.process_identity import Process
 from landlane.sessions.runner_lease import check_runner, end_runner_in
 from landlane.store import records
@@ -82,7 +82,7 @@ def let_go(context: Context, session: Session, target: DeployTarget, lease: Runn
 
 
 def _drop_claims(tx: Change, pattern: Pattern, is_meant: Callable[[str], bool]) -> None:
-    for row in tx.near("claims_near", pattern.branches, ""):
+    for row in tx.near("claims_near", pattern.alternatives, ""):
         is_ours = row[3] == pattern.text and row[9] == _NOTE
         if is_ours and is_meant(row[6]) and tx.run("claim_drop", session=row[6], token=row[2]):
             tx.run("lapsed_drop", agent=row[7], pattern=row[3])
@@ -134,16 +134,16 @@ def inside(context: Context, paths: Sequence[str]) -> Callable[[str], bool]:
     Raises:
         PatternError: one of the patterns in the settings makes no sense.
     """
-    known = [branch for text in paths for branch in context.repository.pattern_of(text, "glob").branches]
+    known = [branch for text in paths for branch in context.repository.pattern_of(text, "glob").alternatives]
 
     def is_inside(path: str) -> bool:
         if not known:
             return True
         try:
-            wanted = context.repository.pattern_of(path, "literal").branches
+            wanted = context.repository.pattern_of(path, "literal").alternatives
         except PatternError:
             return True  # a name that no pattern can mean: better to look at it than to pass it over
-        return all(any(covers_branch(one, branch) for one in known) for branch in wanted)
+        return all(any(covers_alternative(one, branch) for one in known) for branch in wanted)
 
     return is_inside
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from landlane.errors import LandlaneError, RepositoryError, Stale
 from landlane.git.run import git_output, resolve_revision, try_git_output
-from landlane.git.target import fetch_target, find_target, tip_of
+from landlane.git.target import fetch_target, find_target, target_tip
 from landlane.values import value
 
 TYPE_CHECKING = False
@@ -14,7 +14,7 @@ if TYPE_CHECKING:
 
     from landlane.context import Site
     from landlane.git.discovery import Checkout
-    from landlane.git.target import Target
+    from landlane.git.target import TargetBranch
 
 MOST_SHOWN = 20  # commits and paths that an answer names; the counts tell the rest
 _FIELDS = "%H%x1f%s%x1f%(trailers:key=Landlane-Agent,valueonly,separator=%x2C )%x1e"
@@ -42,7 +42,7 @@ class Position:
 
 
 def find_position(
-    site: Site, target: Target, *, is_remote_only: bool = False, is_fetched: bool = False
+    site: Site, target: TargetBranch, *, is_remote_only: bool = False, is_fetched: bool = False
 ) -> Position:
     """Fetch the target unless that was just done, and tell where the checkout stands beside it.
 
@@ -61,7 +61,7 @@ def find_position(
     head = resolve_revision(here, "HEAD^{commit}")
     is_theirs = target.remote and (is_remote_only or branch == target.branch)
     known = resolve_revision(home, f"{target.remote_ref}^{{commit}}") if is_theirs else ""
-    tip = known or ("" if is_theirs and is_remote_only else tip_of(home, target))
+    tip = known or ("" if is_theirs and is_remote_only else target_tip(home, target))
     if not head or not tip:
         lacking = "this checkout" if not head else f"{target.remote}/{target.branch}".lstrip("/")
         raise RepositoryError(
@@ -85,7 +85,7 @@ def find_position(
     )
 
 
-def _bring_here(site: Site, target: Target, tip: str) -> None:
+def _bring_here(site: Site, target: TargetBranch, tip: str) -> None:
     """Let a clone have what its home has; a worktree has it already."""
     if not site.here.home:
         return

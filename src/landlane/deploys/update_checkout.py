@@ -23,7 +23,7 @@ from landlane.git import trial_merge as trials
 from landlane.git.lock import git_lock
 from landlane.git.run import git_failed, run_in, try_git_output
 from landlane.git.target import find_target
-from landlane.git.untracked import lying_in_the_way
+from landlane.git.untracked import find_untracked_in_the_way
 from landlane.landing.combine import hot_classes, merge_hot_files
 from landlane.store import records
 from landlane.tasks.evidence_model import Checked
@@ -38,7 +38,7 @@ if TYPE_CHECKING:
 
     from landlane.context import Site
     from landlane.git.discovery import Checkout
-    from landlane.git.run import Output
+    from landlane.git.run import GitResult
     from landlane.sessions.model import Session
     from landlane.store.interface import Change
 
@@ -171,21 +171,25 @@ def _join_hot_files(site: Site, before: Position) -> str:
     if not classes or not before.base:
         return ""
     there = replace(site, home=here)  # what is merged lies in this checkout, which may be a clone
-    paths = trials.changed_between(here, before.base, before.head)
+    paths = trials.list_changed_paths(here, before.base, before.head)
     contents, generated, _, clash = merge_hot_files(there, classes, before.tip, before.head, paths)
     tried = trials.try_merge(here, before.head, before.tip)
-    left = [path for path in tried.paths if path not in contents] if isinstance(tried, trials.Clash) else []
+    left = (
+        [path for path in tried.paths if path not in contents]
+        if isinstance(tried, trials.MergeConflict)
+        else []
+    )
     if not contents or clash is not None or left:
         return ""
     for path in generated:
         site.tell(f"{path} is generated: run its command again before you commit")
-    tree = trials.with_contents(here, tried.tree, contents)
+    tree = trials.replace_files(here, tried.tree, contents)
     message = f"Merge {before.place} into {before.branch}\n"
-    return trials.commit_of(here, tree, [before.head, before.tip], message)
+    return trials.create_commit(here, tree, [before.head, before.tip], message)
 
 
 def _refused(
-    here: Checkout, before: Position, how: str, conflicts: list[str], words: tuple[str, ...], found: Output
+    here: Checkout, before: Position, how: str, conflicts: list[str], words: tuple[str, ...], found: GitResult
 ) -> LandlaneError:
     if not conflicts:
         return git_failed(words, found)
@@ -204,7 +208,7 @@ def _refused(
 
 def _check_not_in_the_way(here: Checkout, before: Position) -> None:
     """Refuse to let git overwrite a file that is in no commit: an ignored one it would not even mention."""
-    if strange := lying_in_the_way(here, before.base or before.head, before.tip):
+    if strange := find_untracked_in_the_way(here, before.base or before.head, before.tip):
         raise LandlaneError(
             f"{before.place} brings {strange[0]}, which lies here without being under version control",
             code="IN_THE_WAY",
@@ -304,5 +308,5 @@ def run_shell(
     without = [name for name in os.environ if name.startswith(("LANDLANE_", "GIT_"))]
     child = Child(["/bin/sh", "-c", command], cwd=folder, without=without, environment=environment)
     ended = child.wait(limit_seconds, on_tick)
-    output = (ended.output + ended.trouble).replace("\0", "\ufffd")
-    return Checked(exit_code=ended.exit_code, output=output, is_late=ended.is_late)
+    output = (ended.stdout + ended.stderr).replace("\0", "\ufffd")
+    return Checked(exit_code=ended.exit_code, output=output, is_late=ended.has_timed_out)

@@ -16,8 +16,8 @@ def look_at_reach() -> Finding:
         ended = Child(["/bin/sh", "-lc", f"command -v {NAME}"], cwd="/").wait(_LIMIT_SECONDS)
     except OSError as error:
         return Finding(is_ok=True, is_enforced=False, found=f"no shell could be asked: {error}")
-    found = ended.output.strip()
-    if found and not ended.is_late:
+    found = ended.stdout.strip()
+    if found and not ended.has_timed_out:
         return Finding(is_ok=True, found=f"a login shell finds it: {found.splitlines()[-1]}")
     path = own_command()
     told = f"agents are told to call it as {path}" if path else "agents that type it cannot reach it"

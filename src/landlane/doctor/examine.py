@@ -18,7 +18,7 @@ from landlane.doctor.try_git_hooks import try_git_hooks
 from landlane.doctor.workspaces import look_at_strays
 from landlane.errors import LandlaneError, Malformed, StoreCorrupt, StoreError, StoreTransient
 from landlane.git.discovery import find_checkout
-from landlane.git.repository import reads_case_insensitively
+from landlane.git.repository import is_case_insensitive
 from landlane.patterns.pattern import parse
 from landlane.sandbox.model import check_promises
 from landlane.settings.load import read_settings
@@ -158,7 +158,7 @@ def _with_place(cwd: str, build: Callable[..., T]) -> T:
     repository_id, _ = repository_id_of(folder, settings)
     ignore_case = settings.claims_ignore_case
     if ignore_case is None:
-        ignore_case = reads_case_insensitively(checkout)
+        ignore_case = is_case_insensitive(checkout)
     return build(folder, repository_id, ignore_case=ignore_case, wait_ms=settings.store_wait_ms)
 
 

@@ -5,25 +5,30 @@ from __future__ import annotations
 import os
 import time
 
-from landlane.app.repair_config import changed_at, mend_flips, tell_active
+from landlane.app.repair_config import changed_at, describe_active, repair_and_record
 from landlane.doctor.finding import Finding
 from landlane.git.lock import git_lock
-from landlane.git.orphaned_worktrees import find_orphans, retire_orphan
+from landlane.git.orphaned_worktrees import find_orphans, set_orphan_aside
 from landlane.git.shared_config import (
-    LIMITS,
-    find_flips,
+    GIT_LIMITS,
+    find_config_damage,
     missing_limits,
-    note_shape,
+    remember_config,
     set_git_limits,
 )
-from landlane.git.stale_locks import find_lock_files, put_aside
-from landlane.platform.file_users import describe_process, sees_all_processes, sees_processes, who_uses
+from landlane.git.stale_locks import find_lock_files, set_lock_aside
+from landlane.platform.file_users import (
+    can_see_all_processes,
+    can_see_processes,
+    describe_process,
+    find_file_users,
+)
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from landlane.context import Site
     from landlane.git.stale_locks import LockFile
-    from landlane.platform.file_users import Use
+    from landlane.platform.file_users import FileUsers
 
 
 # A lock younger than this may be one that git is just about to write to. Inside of a container the processes
@@ -39,20 +44,22 @@ _YOUNG_SECONDS, _YOUNG_IN_CONTAINER_SECONDS = 10.0, 600.0
 
 def look_at_settings(site: Site, is_fixing: bool) -> Finding:
     """The settings that all worktrees obey, and the limits that were measured."""
-    mended = mend_flips(site, is_thorough=is_fixing)
-    left = find_flips(site.home)
+    mended = repair_and_record(site, is_thorough=is_fixing)
+    left = find_config_damage(site.home)
     if left:
-        active = tell_active(site.context, changed_at(os.path.join(site.common_dir, "config")))
+        active = describe_active(site.context, changed_at(os.path.join(site.common_dir, "config")))
         hint = "`landlane doctor --fix` puts back what was there before"
-        return Finding(is_ok=False, found=f"{'; '.join(flip.told() for flip in left)} ({active})", hint=hint)
+        return Finding(
+            is_ok=False, found=f"{'; '.join(flip.describe() for flip in left)} ({active})", hint=hint
+        )
     if is_fixing:
-        note_shape(site.home)
+        remember_config(site.home)
         mended += [f"{line} set" for line in set_git_limits(site.home)]
     missing = missing_limits(site.home)
     if mended:
         return Finding(is_ok=True, found="mended: " + "; ".join(mended), is_enforced=not missing)
     if missing:
-        named = ", ".join(f"{name}={LIMITS[name]}" for name in missing)
+        named = ", ".join(f"{name}={GIT_LIMITS[name]}" for name in missing)
         hint = f"the first workspace sets {named}; so does `landlane doctor --fix`"
         return Finding(
             is_ok=True, found="as they should be; limits not set yet", hint=hint, is_enforced=False
@@ -72,7 +79,7 @@ def look_at_worktrees(site: Site, is_fixing: bool) -> Finding:
         return Finding(is_ok=True, found="; ".join(kept) or "every entry has its folder")
     if not is_fixing:
         told = [
-            f"{one.name}: {one.root} is gone ({tell_active(site.context, int(one.changed_at * 1000))})"
+            f"{one.name}: {one.root} is gone ({describe_active(site.context, int(one.changed_at * 1000))})"
             for one in gone
         ]
         hint = "if it was moved: git worktree repair; else `landlane doctor --fix` saves and removes it"
@@ -80,7 +87,7 @@ def look_at_worktrees(site: Site, is_fixing: bool) -> Finding:
     done: list[str] = []
     with git_lock(site.common_dir, "remove entries of lost worktrees"):
         for one in gone:
-            ref, place = retire_orphan(site.home, one)
+            ref, place = set_orphan_aside(site.home, one)
             saved = f"its work is kept as {ref}" if ref else "nothing of it was at stake"
             done.append(f"removed {one.name}; {saved}; the entry is kept in {place}")
     return Finding(is_ok=True, found="; ".join(done + kept))
@@ -94,19 +101,19 @@ def look_at_locks(site: Site, is_fixing: bool) -> Finding:
     if not (locks := find_lock_files(site.common_dir)):
         return Finding(is_ok=True, found="none")
     if not is_fixing:
-        use = who_uses({lock.path for lock in locks}, _folders(site))
+        use = find_file_users({lock.path for lock in locks}, _folders(site))
         return _tell_locks(site, [(lock, _why_kept(lock, use)) for lock in locks])
     done: list[str] = []
     left: list[tuple[LockFile, str]] = []
     # Under our own lock no command of ours makes one meanwhile.
     with git_lock(site.common_dir, "remove old lock files"):
-        use = who_uses({lock.path for lock in locks}, _folders(site))
+        use = find_file_users({lock.path for lock in locks}, _folders(site))
         for lock in locks:
             why = _why_kept(lock, use)
             if why:
                 left.append((lock, why))
-            elif place := put_aside(site.common_dir, lock):
-                active = tell_active(site.context, int(lock.changed_at * 1000))
+            elif place := set_lock_aside(site.common_dir, lock):
+                active = describe_active(site.context, int(lock.changed_at * 1000))
                 done.append(f"{_name(site, lock)} was forsaken and is now {place} ({active})")
     if left:
         finding = _tell_locks(site, left)
@@ -129,9 +136,9 @@ def _folders(site: Site) -> list[str]:
     return roots
 
 
-def _why_kept(lock: LockFile, use: Use) -> str:
+def _why_kept(lock: LockFile, use: FileUsers) -> str:
     """Why a lock file may still be somebody's; empty when its owner is provably gone."""
-    if not sees_processes():
+    if not can_see_processes():
         return "this system does not tell who has it open"
     if holders := use.openers.get(lock.path):
         return f"{describe_process(holders[0])} has it open"
@@ -139,7 +146,7 @@ def _why_kept(lock: LockFile, use: Use) -> str:
         return f"{describe_process(use.gits[0])} works on this repository"
     if use.hidden:
         return f"{describe_process(use.hidden[0])} of another user may hold it"
-    young = _YOUNG_SECONDS if sees_all_processes() else _YOUNG_IN_CONTAINER_SECONDS
+    young = _YOUNG_SECONDS if can_see_all_processes() else _YOUNG_IN_CONTAINER_SECONDS
     age = time.time() - lock.changed_at
     return (
         "" if age > young else f"it is {max(age, 0):.0f} seconds old, and less than {young:.0f} prove nothing"
@@ -149,7 +156,7 @@ def _why_kept(lock: LockFile, use: Use) -> str:
 def _tell_locks(site: Site, locks: list[tuple[LockFile, str]]) -> Finding:
     told: list[str] = []
     for lock, why in locks:
-        active = tell_active(site.context, int(lock.changed_at * 1000))
+        active = describe_active(site.context, int(lock.changed_at * 1000))
         told.append(f"{_name(site, lock)}: {why or 'nobody holds it any more'} ({active})")
     is_stale = any(not why for _, why in locks)
     if is_stale:

@@ -22,7 +22,7 @@ from landlane.doctor.called_programs import (
 )
 from landlane.doctor.finding import Finding
 from landlane.git.hook_pass import hooks_folder
-from landlane.git.hooks.former_hooks import own_hooks
+from landlane.git.hooks.former_hooks import user_hooks_folder
 from landlane.git.run import run_git
 from landlane.managed_files.client_files import client_environment
 from landlane.managed_files.json_comments import NotJson
@@ -166,9 +166,9 @@ def git_hooks(checkout: Checkout) -> Iterator[Hook]:
     if not checkout.common_dir:
         return
     found = run_git("config", "--type=path", "--get", "core.hooksPath", cwd=checkout.root)
-    folders = [own_hooks(checkout)]
-    if not found.exit_code and found.text.strip("\n"):
-        folders.append(os.path.join(checkout.root, found.text.strip("\n")))
+    folders = [user_hooks_folder(checkout)]
+    if not found.exit_code and found.stdout.strip("\n"):
+        folders.append(os.path.join(checkout.root, found.stdout.strip("\n")))
     for folder in dict.fromkeys(os.path.normpath(folder) for folder in folders):
         if folder != os.path.normpath(hooks_folder(checkout.common_dir)):
             yield from _hooks_of_folder(folder)

@@ -7,9 +7,9 @@ import os
 from landlane.doctor.finding import Finding
 from landlane.errors import LandlaneError
 from landlane.exec.cleanup import clear_forsaken, end_all, forsaken
-from landlane.processes.tree import MARK, marked_trees
-from landlane.sandbox.guarantees import describe
-from landlane.sandbox.model import NONE, OPEN, Sandbox, require
+from landlane.processes.tree import TREE_MARK, count_marked
+from landlane.sandbox.guarantees import list_guarantees
+from landlane.sandbox.model import NONE, OPEN, Sandbox, require_guarantees
 from landlane.sandbox.start import choose_backend
 from landlane.sessions.sandbox_runs import (
     is_at_hand,
@@ -32,9 +32,9 @@ def look_at_kernel(site: Site, is_fixing: bool) -> Finding:
     sandbox = Sandbox(
         writable=(), scratch="/scratch", hidden=("/state",), sockets_visible=("/state/s",), udp=False
     )
-    held = describe(backend, sandbox)
+    held = list_guarantees(backend, sandbox)
     try:
-        require(held, site.settings.sandbox_required, backend)
+        require_guarantees(held, site.settings.sandbox_required, backend)
     except LandlaneError as error:
         return Finding(is_ok=False, found=error.message, hint=error.hint)
     missing = [one.promise for one in held if one.state == OPEN]
@@ -49,12 +49,12 @@ def look_at_kernel(site: Site, is_fixing: bool) -> Finding:
 
 def _surviving(site: Site) -> list[tuple[Run, int]]:
     """Runs that are over and of which processes live all the same, with how many bear their mark."""
-    marked = marked_trees()
+    marked = count_marked()
     if not marked:
         return []
     ended = [run for run in list_ended(site.context) if run.tree["id"] in marked]
     mine = [run for run in ended if is_at_hand(site.context, run, site.common_dir, os.geteuid())]
-    marked = marked_trees() if mine else {}  # once more: one may have ended while we looked
+    marked = count_marked() if mine else {}  # once more: one may have ended while we looked
     return [(run, marked[run.tree["id"]]) for run in mine if run.tree["id"] in marked]
 
 
@@ -76,7 +76,7 @@ def look_at_runs(site: Site, is_fixing: bool) -> Finding:
         found.append(f"processes live of runs that are over: {named}")
     if found:
         hint = "`landlane doctor --fix` ends what goes on of them, and removes their scratch"
-        hint = f"end them by hand: they bear {MARK} in their environment" if is_fixing else hint
+        hint = f"end them by hand: they bear {TREE_MARK} in their environment" if is_fixing else hint
         return Finding(is_ok=False, found="; ".join([*done, *found]), hint=hint)
     if done:
         is_ok = not any("cannot be cleared" in line for line in done)

@@ -17,7 +17,7 @@ from landlane.clients.hook_command import is_ours
 from landlane.clients.registry import is_denied, setup_of
 from landlane.errors import LandlaneError
 from landlane.git.discovery import find_checkout
-from landlane.git.run import PLACES, run_in
+from landlane.git.run import LOCATION_VARIABLES, run_in
 from landlane.hooks.dispatch import handle
 from landlane.ids import new_uuid, short_id
 from landlane.managed_files.json_comments import NotJson
@@ -38,7 +38,7 @@ if TYPE_CHECKING:
 
     from landlane.clients.setup_model import Canary
     from landlane.context import Context, Site
-    from landlane.processes.child import Ended
+    from landlane.processes.child import ChildResult
 
 
 _LIMIT_SECONDS = 15.0
@@ -110,7 +110,7 @@ class Stranger:
         finally:
             if os.path.exists(full):
                 os.unlink(full)
-        is_told = self.path in ended.output + ended.trouble
+        is_told = self.path in ended.stdout + ended.stderr
         return Trial(is_denied=is_told, said=_said(ended), is_told=is_told)
 
     def babble(self, command: str) -> Trial:
@@ -164,18 +164,18 @@ class Stranger:
     def _try(self, command: str, canary: Canary) -> Trial:
         return self._judged(canary.word, self._run(command, canary))
 
-    def _judged(self, word: str, ended: Ended) -> Trial:
-        is_no = not ended.is_late and is_denied(self.client, word, ended.exit_code, ended.output)
+    def _judged(self, word: str, ended: ChildResult) -> Trial:
+        is_no = not ended.has_timed_out and is_denied(self.client, word, ended.exit_code, ended.stdout)
         return Trial(is_denied=is_no, said=_said(ended))
 
-    def _run(self, command: str, canary: Canary) -> Ended:
+    def _run(self, command: str, canary: Canary) -> ChildResult:
         import json
 
         event: HookEvent = self._adapter.read(canary.word, canary.payload, canary.environment)
         self._known.add(event.session)
         return self._start(command, json.dumps(canary.payload).encode(), canary.environment)
 
-    def _start(self, command: str, payload: bytes, environment: Mapping[str, str]) -> Ended:
+    def _start(self, command: str, payload: bytes, environment: Mapping[str, str]) -> ChildResult:
         foreign = [name for name in os.environ if name.startswith(_FOREIGN)]
         with tempfile.NamedTemporaryFile(prefix="landlane-canary-") as file:
             file.write(payload)
@@ -184,7 +184,7 @@ class Stranger:
                 ["/bin/sh", "-c", 'exec /bin/sh -c "$2" <"$1"', "sh", file.name, command],
                 cwd=self._root,
                 environment={**environment, "LANDLANE_AGENT": self._name},
-                without=(*PLACES, *_OURS, *foreign),
+                without=(*LOCATION_VARIABLES, *_OURS, *foreign),
             )
             return child.wait(_LIMIT_SECONDS)
 
@@ -259,10 +259,10 @@ def _replaced(item: Any, old: str, new: str) -> Any:
     return [_replaced(part, old, new) for part in item] if is_list(item) else item
 
 
-def _said(ended: Ended) -> str:
-    if ended.is_late:
+def _said(ended: ChildResult) -> str:
+    if ended.has_timed_out:
         return f"no answer within {_LIMIT_SECONDS:g} seconds"
-    said = " ".join((ended.output + " " + ended.trouble).split())
+    said = " ".join((ended.stdout + " " + ended.stderr).split())
     return f"exit {ended.exit_code}" + (f": {said[:600]}" if said else ", and nothing was said")
 
 

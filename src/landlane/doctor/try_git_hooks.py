@@ -12,9 +12,9 @@ from landlane.context import Site
 from landlane.doctor.finding import Finding
 from landlane.errors import LandlaneError
 from landlane.git.hook_pass import PASS, hooks_folder
-from landlane.git.hooks.former_hooks import HookRecord, load_hooks
+from landlane.git.hooks.former_hooks import InstalledHooks, load_installed_hooks
 from landlane.git.hooks.scripts import CANARY, UNREFUSED, outdated_scripts
-from landlane.git.run import PLACES, resolve_revision, run_in, try_git_output
+from landlane.git.run import LOCATION_VARIABLES, resolve_revision, run_in, try_git_output
 from landlane.ids import short_id
 from landlane.patterns.pattern import parse
 from landlane.processes.child import Child
@@ -29,7 +29,7 @@ if TYPE_CHECKING:
 
     from landlane.context import Context
     from landlane.git.discovery import Checkout
-    from landlane.processes.child import Ended
+    from landlane.processes.child import ChildResult
 
     Rows = list[tuple[str, Finding]]
 
@@ -52,7 +52,7 @@ def try_git_hooks(context: Context, checkout: Checkout, *, is_fixing: bool = Fal
     home = checkout.home_checkout
     if not home.common_dir:
         return []
-    if load_hooks(home.common_dir) is None:
+    if load_installed_hooks(home.common_dir) is None:
         return [
             (name, _open("no hook of ours is in place", "`landlane init` puts it there")) for name in _SCRIPTS
         ]
@@ -64,7 +64,7 @@ def try_git_hooks(context: Context, checkout: Checkout, *, is_fixing: bool = Fal
         return [
             (name, Finding(is_ok=False, is_enforced=False, found=trouble, hint=_MEND)) for name in _SCRIPTS
         ]
-    record = load_hooks(home.common_dir) or HookRecord()
+    record = load_installed_hooks(home.common_dir) or InstalledHooks()
     outdated = outdated_scripts(home.common_dir, record.own)
     site = Site(context=context, here=checkout, home=home)
     return [(name, _look(site, name, script, script in outdated)) for name, script in _SCRIPTS.items()]
@@ -94,10 +94,10 @@ def _look(site: Site, name: str, script: str, is_outdated: bool) -> Finding:
         return Finding(is_ok=False, is_enforced=False, found=f"no canary could be sent: {error}", hint=hint)
 
 
-def _judged(ended: Ended, what: str) -> Finding:
+def _judged(ended: ChildResult, what: str) -> Finding:
     if ended.exit_code == _REFUSED:
         return Finding(is_ok=True, found=f"{what} was refused, as it should be")
-    said = (ended.trouble or ended.output).strip().splitlines()[-1:] or ["without a word"]
+    said = (ended.stderr or ended.stdout).strip().splitlines()[-1:] or ["without a word"]
     found = f"{what} was not refused (exit {ended.exit_code}: {said[0][:200]})"
     return Finding(is_ok=False, is_enforced=False, found=found, hint="run `landlane init` again")
 
@@ -114,7 +114,7 @@ def _held_path(context: Context) -> Generator[str]:
         leave(context, holder)
 
 
-def _try_commit(site: Site) -> Ended:
+def _try_commit(site: Site) -> ChildResult:
     """Commit a path that somebody holds, from an index of its own; nothing is written to the repository."""
     with _held_path(site.context) as path, tempfile.TemporaryDirectory(prefix="landlane-canary-") as folder:
         index = {"GIT_INDEX_FILE": os.path.join(folder, "index")}
@@ -149,17 +149,17 @@ def _look_at_target(site: Site) -> Finding:
     return replace(found, is_enforced=False)
 
 
-def _runs(ended: Ended, why: str) -> Finding:
+def _runs(ended: ChildResult, why: str) -> Finding:
     if ended.exit_code == UNREFUSED:
         return Finding(is_ok=True, found=f"in place, and lets through what is free; {why}")
-    said = (ended.trouble or ended.output).strip()[:200] or "without a word"
+    said = (ended.stderr or ended.stdout).strip()[:200] or "without a word"
     found = f"it refuses what is free (exit {ended.exit_code}: {said})"
     return Finding(is_ok=False, is_enforced=False, found=found, hint="run `landlane init` again")
 
 
 def _run(
     site: Site, script: str, words: list[str], given: str, variables: dict[str, str] | None = None
-) -> Ended:
+) -> ChildResult:
     """Run a script of ours as git would, for an agent that nobody knows; the user's own hook does not run."""
     environment = {**(variables or {}), CANARY: "1", "LANDLANE_AGENT": short_id("canary", 6)}
     with tempfile.NamedTemporaryFile(prefix="landlane-canary-") as file:
@@ -171,6 +171,6 @@ def _run(
             ["/bin/sh", "-c", shell, "sh", file.name, path, *words],
             cwd=site.here.root,
             environment=environment,
-            without=(*PLACES, *_OURS),
+            without=(*LOCATION_VARIABLES, *_OURS),
         )
         return child.wait(_LIMIT_SECONDS)

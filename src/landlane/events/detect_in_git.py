@@ -10,8 +10,8 @@ from landlane.events.kinds import COMMITS, DEPENDENCIES
 from landlane.events.model import Fact, changed_manifests
 from landlane.events.records import marks_in, write_moved
 from landlane.git.run import run_in, try_git_output
-from landlane.git.target import commits_of, find_target
-from landlane.patterns.pattern import covers_branch
+from landlane.git.target import commits_at, find_target
+from landlane.patterns.pattern import covers_alternative
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -20,7 +20,7 @@ if TYPE_CHECKING:
 
     from landlane.context import Site
     from landlane.events.model import Event
-    from landlane.git.target import Target
+    from landlane.git.target import TargetBranch
     from landlane.settings.model import Settings
 
 
@@ -56,17 +56,17 @@ def observe_target(site: Site, settings: Settings) -> list[Event]:
     return write_moved(site.context, settings, name, before, after, facts)
 
 
-def _tip(site: Site, target: Target) -> str:
+def _tip(site: Site, target: TargetBranch) -> str:
     """Where the target stands, by the word of whoever has it; empty when nobody answers."""
     if not target.remote:
-        return commits_of(site.home, [target.ref]).get(target.ref, "")
+        return commits_at(site.home, [target.ref]).get(target.ref, "")
     try:
         found = run_in(
             site.home, "ls-remote", "--quiet", target.remote, target.ref, limit_seconds=_ASK_SECONDS
         )
     except LandlaneError:
         return ""
-    tip = found.text.split("\t")[0].strip()
+    tip = found.stdout.split("\t")[0].strip()
     return tip if not found.exit_code and len(tip) >= _SHA else ""
 
 
@@ -74,7 +74,7 @@ def _is_here(site: Site, commit: str) -> bool:
     return try_git_output(site.home, "cat-file", "-t", commit) == "commit"
 
 
-def _commits(site: Site, target: Target, before: str, after: str, count: int) -> Fact:
+def _commits(site: Site, target: TargetBranch, before: str, after: str, count: int) -> Fact:
     is_here = _is_here(site, before) and _is_here(site, after)
     listed: list[str] = []
     number: int | None = None
@@ -103,7 +103,9 @@ def _commits(site: Site, target: Target, before: str, after: str, count: int) ->
     )
 
 
-def _dependencies(site: Site, settings: Settings, target: Target, before: str, after: str) -> list[Fact]:
+def _dependencies(
+    site: Site, settings: Settings, target: TargetBranch, before: str, after: str
+) -> list[Fact]:
     changed = try_git_output(site.home, "diff", "--name-only", "--no-renames", "-z", before, after).split(
         "\0"
     )
@@ -125,14 +127,16 @@ def _depending(site: Site, settings: Settings, paths: Sequence[str]) -> list[str
     if settings.watch_dependencies is None:
         return changed_manifests(paths)
     pattern_of = site.context.repository.pattern_of
-    known = [branch for text in settings.watch_dependencies for branch in pattern_of(text, "glob").branches]
+    known = [
+        branch for text in settings.watch_dependencies for branch in pattern_of(text, "glob").alternatives
+    ]
 
     def is_meant(path: str) -> bool:
         try:
-            branches = pattern_of(path, "literal").branches
+            branches = pattern_of(path, "literal").alternatives
         except PatternError:
             return False
-        return any(covers_branch(one, branch) for branch in branches for one in known)
+        return any(covers_alternative(one, branch) for branch in branches for one in known)
 
     return [path for path in paths if is_meant(path)]
 

@@ -73,7 +73,7 @@ def _tell_command(site: Site, settings: Settings, event: Event, body: bytes) -> 
         except OSError as error:
             return f"it could not be started: {error.strerror}"
         ended = child.wait(settings.notify_limit_ms / 1000)
-        if ended.is_late:
+        if ended.has_timed_out:
             return f"it took longer than {settings.notify_limit_ms / 1000:g} s"
         if not ended.exit_code:
             return ""

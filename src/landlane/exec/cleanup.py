@@ -14,7 +14,7 @@ from landlane.errors import LandlaneError
 from landlane.git.lock import git_lock
 from landlane.git.run import git_output
 from landlane.git.target import commit_at
-from landlane.processes.tree import Tree, bears_mark, end_tree, find_members, hunt
+from landlane.processes.tree import ProcessTree, end_tree, find_members, has_mark, kill_until_quiet
 from landlane.sessions.join import leave
 from landlane.sessions.leases import session_from
 from landlane.sessions.sandbox_runs import (
@@ -77,10 +77,12 @@ def clear_away(site: Site, run: Run, *, why: str = "", exit_code: int | None = N
     return count
 
 
-def end_all(tree: Tree) -> int:
+def end_all(tree: ProcessTree) -> int:
     """End a tree whose starter is gone; what forks all the time may escape one look, and hardly many."""
     count = end_tree(tree, grace_seconds=_GRACE_SECONDS) if find_members(tree) else 0
-    return count + hunt(tree, lambda one: bears_mark(one.pid, tree.id), quiet_seconds=_QUIET_SECONDS)
+    return count + kill_until_quiet(
+        tree, lambda one: has_mark(one.pid, tree.id), quiet_seconds=_QUIET_SECONDS
+    )
 
 
 def end_session_of(site: Site, run: Run) -> None:

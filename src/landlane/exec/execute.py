@@ -24,14 +24,14 @@ from landlane.exec.request import AT_TERMINAL, Executed
 from landlane.exec.resident_connection import Door
 from landlane.exec.sandbox_rules import make_sandbox, requested_sandbox, search_path
 from landlane.exec.start_client import furnish, prepare_start
-from landlane.git.create_checkout import bring_back
+from landlane.git.create_checkout import fetch_clone_branch
 from landlane.ids import short_id
 from landlane.platform.process_identity import Process
-from landlane.processes.tree import Tree, new_tree_id
+from landlane.processes.tree import ProcessTree, new_tree_id
 from landlane.roles.built_in import bound_by, find_role
 from landlane.roles.model import forbidden
-from landlane.sandbox.guarantees import describe
-from landlane.sandbox.model import require
+from landlane.sandbox.guarantees import list_guarantees
+from landlane.sandbox.model import require_guarantees
 from landlane.sandbox.start import choose_backend, start_sandboxed
 from landlane.sessions.join import join, leave
 from landlane.sessions.leases import end_if_gone, lapse, session_from
@@ -48,7 +48,7 @@ if TYPE_CHECKING:
     from landlane.exec.request import Order, Stopping
     from landlane.roles.model import Role
     from landlane.sandbox.model import Backend
-    from landlane.sandbox.model import Held as Promise
+    from landlane.sandbox.model import Guarantee as Promise
     from landlane.sandbox.start import SandboxedChild
     from landlane.sessions.join import Joined
     from landlane.sessions.model import Session
@@ -83,7 +83,9 @@ def execute(
     role = find_role(context.settings, order.role)
     _check_may_start(site, caller, role)
     backend = choose_backend()
-    require(describe(backend, requested_sandbox(role)), context.settings.sandbox_required, backend)
+    require_guarantees(
+        list_guarantees(backend, requested_sandbox(role)), context.settings.sandbox_required, backend
+    )
     for line in clear_forsaken(site):
         site.tell(line)
     with Door(os.path.join(site.common_dir, "landlane")) as door:
@@ -204,7 +206,7 @@ class _Execution:
         self._run = begin_run(
             context,
             self._session,
-            Tree(id=new_tree_id(), root=unknown, is_wrapped=bool(self._backend.bwrap)),
+            ProcessTree(id=new_tree_id(), root=unknown, is_wrapped=bool(self._backend.bwrap)),
             program=os.path.basename(self._order.command[0])[:80],
             home=self._site.common_dir,
             user=os.geteuid(),
@@ -236,7 +238,9 @@ class _Execution:
         if is_wrapped_at_terminal:
             words = [sys.executable, "-I", "-S", "-c", _HEED_AGAIN, *words]
         sandbox = make_sandbox(site, self._role, ground, self._scratch, self._door.path, self._joined, start)
-        on_start(describe(self._backend, sandbox), self._backend.name)  # before the command says anything
+        on_start(
+            list_guarantees(self._backend, sandbox), self._backend.name
+        )  # before the command says anything
         before = {number: signal.getsignal(number) for number in AT_TERMINAL}
         try:
             for number in AT_TERMINAL if is_wrapped_at_terminal else ():
@@ -296,7 +300,7 @@ class _Execution:
         ground = self._ground
         if ground is None or ground.workspace is None:
             return
-        head = bring_back(self._site.home, ground.path, ground.workspace.branch)
+        head = fetch_clone_branch(self._site.home, ground.path, ground.workspace.branch)
         self._left["head"] = head if head != ground.workspace.base else ""
 
     def _tidy(self) -> None:

@@ -29,7 +29,7 @@ def write_git_settings(home: Checkout, folder: str) -> str:
     path = os.path.join(folder, ".gitconfig")
     found = run_in(home, "config", "--global", "--includes", "--list", "-z")
     lines: list[str] = []
-    for item in found.text.split("\0") if not found.exit_code else ():
+    for item in found.stdout.split("\0") if not found.exit_code else ():
         key, is_set, text = item.partition("\n")
         if "." in key and not key.startswith(_LEADING_ELSEWHERE):
             lines.append(setting_line(key, text if is_set else "true"))

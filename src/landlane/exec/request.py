@@ -8,7 +8,7 @@ from landlane.values import value
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from landlane.sandbox.model import Held as Promise
+    from landlane.sandbox.model import Guarantee as Promise
 
 AT_TERMINAL = (signal.SIGINT, signal.SIGQUIT)  # what a terminal sends to everybody in front of it
 

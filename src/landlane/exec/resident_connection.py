@@ -10,7 +10,7 @@ import select
 import time
 
 from landlane.errors import Stale, StoreError
-from landlane.resident.messages import hold
+from landlane.resident.messages import hold_resident
 from landlane.resident.start import ensure_resident
 from landlane.sessions.leases import renew_session
 
@@ -82,5 +82,5 @@ class Door:
         if not found:
             return False
         self.path = found
-        self._connection = hold(found)
+        self._connection = hold_resident(found)
         return True

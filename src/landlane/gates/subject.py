@@ -14,11 +14,11 @@ from landlane.errors import (
 )
 from landlane.gates import ask as gates
 from landlane.gates.model import WAITING, Gate, risk_of
-from landlane.git.create_checkout import bring_back
+from landlane.git.create_checkout import fetch_clone_branch
 from landlane.git.refs import is_oid, read_refs
 from landlane.git.run import run_in, try_git_output
-from landlane.git.target import commits_of, find_target
-from landlane.patterns.pattern import covers_branch
+from landlane.git.target import commits_at, find_target
+from landlane.patterns.pattern import covers_alternative
 from landlane.sessions.leases import stay_alive
 from landlane.store import records
 from landlane.tasks.read import get_task
@@ -90,7 +90,7 @@ def _bring(site: Site, own: Checkout, task: Task) -> None:
     known = site.context.store.view(lambda reading: records.by_key(reading, "workspace", task.id, OPEN))
     try:
         if any(one["path"] == own.root and one["branch"] == task.branch for one in known):
-            bring_back(site.home, own.root, task.branch)
+            fetch_clone_branch(site.home, own.root, task.branch)
     except LandlaneError:
         return  # a person can still decide without seeing it
 
@@ -128,7 +128,7 @@ def about_of(site: Site, task: Task | None, text: str, *, is_guest: bool = False
     if not text:
         branch = task.branch if task is not None and task.attempt else ""
         for place in places if branch else ():
-            if head := commits_of(place, [f"refs/heads/{branch}"]).get(f"refs/heads/{branch}"):
+            if head := commits_at(place, [f"refs/heads/{branch}"]).get(f"refs/heads/{branch}"):
                 return {"head": head, "branch": branch}
         return {}
     name, equals, rest = text.partition("=")
@@ -148,7 +148,7 @@ def about_of(site: Site, task: Task | None, text: str, *, is_guest: bool = False
             checkout, "rev-parse", "--verify", "--quiet", "--end-of-options", f"{text}^{{commit}}"
         )
         if len(head) >= _SHA:
-            is_branch = bool(commits_of(checkout, [f"refs/heads/{text}"]))
+            is_branch = bool(commits_at(checkout, [f"refs/heads/{text}"]))
             return {"head": head, **({"branch": text} if is_branch else {})}
     raise Malformed(
         f"{text[:80]!r} is no commit, no file and no NAME=TEXT",
@@ -183,7 +183,7 @@ def what_moved(site: Site, gate: Gate) -> str:
     branch, head = str(about.get("branch", "")), str(about.get("head", ""))
     if branch and head:
         ref = f"refs/heads/{branch}"
-        places = [commits_of(place, [ref]) for place in (site.here, site.home)]
+        places = [commits_at(place, [ref]) for place in (site.here, site.home)]
         places += [read_refs(folder, [ref]) or {} for folder in _clones(site, gate, branch)]
         for now in (place.get(ref, head) for place in places):
             if now != head:
@@ -249,7 +249,7 @@ def describe_change(site: Site, head: str) -> dict[str, Any]:
         target = find_target(site.home, site.settings)
     except LandlaneError:
         return {}
-    refs = commits_of(site.home, [ref for ref in (target.remote_ref, target.ref) if ref])
+    refs = commits_at(site.home, [ref for ref in (target.remote_ref, target.ref) if ref])
     tip = refs.get(target.remote_ref) or refs.get(target.ref, "")
     for place in (site.home, site.here):
         try:
@@ -259,7 +259,7 @@ def describe_change(site: Site, head: str) -> dict[str, Any]:
         if tip and not listed.exit_code:
             counted = try_git_output(place, "rev-list", "--count", f"{tip}..{head}")
             return {
-                **_counted(listed.text),
+                **_counted(listed.stdout),
                 "commits": int(counted) if counted.isdecimal() else None,
                 "base": tip,
             }
@@ -295,14 +295,14 @@ def _protected(site: Site, paths: Sequence[str]) -> int:
     guarded = [
         branch
         for text in (*settings.landing_gate, *settings.paths_protected, *settings.claims_required)
-        for branch in pattern_of(text, "glob").branches
+        for branch in pattern_of(text, "glob").alternatives
     ]
     return sum(_is_inside(site, path, guarded) for path in paths) if guarded else 0
 
 
 def _is_inside(site: Site, path: str, guarded: Sequence[Any]) -> bool:
     try:
-        branches = site.context.repository.pattern_of(path, "literal").branches
+        branches = site.context.repository.pattern_of(path, "literal").alternatives
     except PatternError:
         return True  # a name that no pattern can mean: better to look at it
-    return any(covers_branch(one, branch) for branch in branches for one in guarded)
+    return any(covers_alternative(one, branch) for branch in branches for one in guarded)

@@ -32,7 +32,7 @@ def _fact(home: Checkout, option: str, one: str, other: str) -> str:
         return known
     words = [word for word in (option, one, other) if word]
     found = run_in(home, "merge-base", *words)
-    said = found.text.partition("\n")[0].strip()
+    said = found.stdout.partition("\n")[0].strip()
     answer = "" if found.exit_code else said or "yes"
     # A name may mean another commit tomorrow, and what is missing in a shallow history may be fetched.
     is_lasting = is_oid(one) and is_oid(other) and found.exit_code in (0, 1)

@@ -13,9 +13,16 @@ import re
 
 from landlane.errors import PatternError
 from landlane.git.hook_pass import hooks_folder
-from landlane.git.hooks.former_hooks import own_hooks
+from landlane.git.hooks.former_hooks import user_hooks_folder
 from landlane.git.paths import pattern_from
-from landlane.git.run import PLACES, git_failed, resolve_revision, run_attended, run_in, try_git_output
+from landlane.git.run import (
+    LOCATION_VARIABLES,
+    git_failed,
+    resolve_revision,
+    run_git_with_hooks,
+    run_in,
+    try_git_output,
+)
 from landlane.git.trailers import read_trailers
 from landlane.values import value
 
@@ -24,7 +31,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Mapping, Sequence
 
     from landlane.git.discovery import Checkout
-    from landlane.git.run import Output
+    from landlane.git.run import GitResult
     from landlane.git.trailers import Trailers
 
     Version = tuple[str, str]  # mode and id of a file; ABSENT_MODE where there is none
@@ -59,7 +66,7 @@ class Changed:
 
 
 @value
-class Sight:
+class WorktreeStatus:
     """Where HEAD is, and which paths are not as it has them; `head` is empty before the first commit."""
 
     head: str
@@ -68,7 +75,7 @@ class Sight:
 
 
 @value
-class Found:
+class MadeCommit:
     """A commit that is there."""
 
     id: str
@@ -84,7 +91,7 @@ def operation_under_way(here: Checkout) -> str:
     return ""
 
 
-def path_from(text: str, here: Checkout, cwd: str) -> str:
+def resolve_path(text: str, here: Checkout, cwd: str) -> str:
     """The path below the root that a person means; of a link, the link itself.
 
     Raises:
@@ -110,7 +117,7 @@ def path_from(text: str, here: Checkout, cwd: str) -> str:
     return inside
 
 
-def look_at(here: Checkout, named: Sequence[str] = ()) -> Sight:
+def read_status(here: Checkout, named: Sequence[str] = ()) -> WorktreeStatus:
     """What is not as in HEAD at or below these paths, or anywhere; ignored files do not count."""
     words = ("status", "--porcelain=v2", "--branch", "-z", "--untracked-files=all", "--no-renames")
     found = run_in(
@@ -120,7 +127,7 @@ def look_at(here: Checkout, named: Sequence[str] = ()) -> Sight:
         raise git_failed(words, found)
     head = branch = ""
     paths: dict[str, None] = {}
-    for line in found.text.split("\0"):
+    for line in found.stdout.split("\0"):
         kind, _, rest = line.partition(" ")
         if kind == "#":
             key, _, text = rest.partition(" ")
@@ -131,13 +138,13 @@ def look_at(here: Checkout, named: Sequence[str] = ()) -> Sight:
         # A repository inside of this one is taken in only by its own name, not with the folder around it.
         elif kind == "?" and (not rest.endswith("/") or rest.rstrip("/") in named):
             paths[rest.rstrip("/")] = None
-    return Sight(head=head, branch=branch, paths=tuple(paths))
+    return WorktreeStatus(head=head, branch=branch, paths=tuple(paths))
 
 
-def tracked_among(here: Checkout, named: Sequence[str]) -> set[str]:
+def list_tracked(here: Checkout, named: Sequence[str]) -> set[str]:
     """The paths that git knows, at or below these."""
     found = run_in(here, "ls-files", "-z", "--", *named, variables=_LITERAL)
-    return set(found.text.split("\0")) - {""}
+    return set(found.stdout.split("\0")) - {""}
 
 
 def changes_between(here: Checkout, old: str, new: str) -> list[Changed]:
@@ -146,7 +153,7 @@ def changes_between(here: Checkout, old: str, new: str) -> list[Changed]:
     found = run_in(here, *words, *((old, new) if old else ("--root", new)))
     if found.exit_code:
         raise git_failed(words, found)
-    return list(parse_raw(found.text))
+    return list(parse_raw(found.stdout))
 
 
 def parse_raw(text: str) -> Iterator[Changed]:
@@ -185,7 +192,7 @@ class PrivateIndex:
             except FileNotFoundError:
                 continue
 
-    def fill(self, sight: Sight) -> tuple[list[Changed], list[Changed]]:
+    def fill(self, sight: WorktreeStatus) -> tuple[list[Changed], list[Changed]]:
         """Make it HEAD with these paths as on disk; tells what that changes, and what else is staged."""
         base = sight.head or self._git_output("hash-object", "-t", "tree", "--stdin").strip()
         chosen = set(sight.paths)
@@ -209,15 +216,15 @@ class PrivateIndex:
         found = self._run(*words, stdin=stdin)
         if found.exit_code:
             raise git_failed(words, found)
-        return found.text
+        return found.stdout
 
-    def _run(self, *words: str, stdin: str = "") -> Output:
+    def _run(self, *words: str, stdin: str = "") -> GitResult:
         data = stdin.encode("utf-8", "surrogateescape")
         variables = {"GIT_INDEX_FILE": self.path}
         return run_in(self._here, *words, stdin=data, variables=variables, limit_seconds=600)
 
 
-def finish_cut_off(here: Checkout) -> None:
+def finish_killed_commits(here: Checkout) -> None:
     """Clear away what killed commits left; for those who hold the lock on git.
 
     One that was killed after git had committed, but before the real index could follow, is finished: else the
@@ -240,16 +247,16 @@ def finish_cut_off(here: Checkout) -> None:
 
 def _follow_head(here: Checkout) -> None:
     """Bring those paths of the newest commit up to date in the real index that are as before it."""
-    head = head_of(here)
+    head = read_head(here)
     parent = resolve_revision(here, "HEAD^")
     said = run_in(here, "diff-index", "--cached", "--raw", "-z", "--no-abbrev", "--no-renames", "HEAD")
-    staged = {change.path: change.new for change in parse_raw(said.text)}
+    staged = {change.path: change.new for change in parse_raw(said.stdout)}
     left = [change for change in changes_between(here, parent, head) if staged.get(change.path) == change.old]
     if left:
         update_index(here, left)
 
 
-def _write_entries(run: Callable[..., Output], versions: Mapping[str, Version]) -> Output:
+def _write_entries(run: Callable[..., GitResult], versions: Mapping[str, Version]) -> GitResult:
     """Put entries into an index as they are named; what is gone first, for it may be in the way of others."""
     ordered = sorted(versions.items(), key=lambda item: item[1][0] != ABSENT_MODE)
     lines = [f"{'0' if mode == ABSENT_MODE else mode} {id}\t{path}\0" for path, (mode, id) in ordered]
@@ -259,34 +266,34 @@ def _write_entries(run: Callable[..., Output], versions: Mapping[str, Version]) 
 def update_index(here: Checkout, changes: Sequence[Changed]) -> str:
     """Bring paths up to date in the real index as they were committed; tells what went wrong, or nothing."""
 
-    def run(*words: str, stdin: str = "") -> Output:
+    def run(*words: str, stdin: str = "") -> GitResult:
         data = stdin.encode("utf-8", "surrogateescape")
         return run_in(here, *words, stdin=data, variables=_LITERAL, limit_seconds=600)
 
     written = _write_entries(run, {one.path: one.new for one in changes})
     if written.exit_code:
-        return written.trouble[-300:]
+        return written.stderr[-300:]
     kept = "".join(f"{one.path}\0" for one in changes if not one.is_deletion)
     if kept:  # only the times: whoever looks next need not read these files again
         run("add", "--refresh", "--pathspec-from-file=-", "--pathspec-file-nul", stdin=kept)
     return ""
 
 
-def hooks_of(here: Checkout) -> list[str]:
+def list_commit_hooks(here: Checkout) -> list[str]:
     """The hooks of the user that a commit will run."""
     folder = os.path.join(here.root, try_git_output(here, "rev-parse", "--git-path", "hooks"))
     if folder == hooks_folder(here.home_dir):  # ours runs those, and does not judge a commit of ours
-        folder = own_hooks(here)
+        folder = user_hooks_folder(here)
     return [name for name in _HOOKS if os.access(os.path.join(folder, name), os.X_OK)]
 
 
-def make_commit(here: Checkout, index: PrivateIndex, message: str, variables: Mapping[str, str]) -> Output:
+def make_commit(here: Checkout, index: PrivateIndex, message: str, variables: Mapping[str, str]) -> GitResult:
     """Let git commit an index, in the environment that the user's hooks and signing know."""
-    environment = {name: text for name, text in os.environ.items() if name not in PLACES}
+    environment = {name: text for name, text in os.environ.items() if name not in LOCATION_VARIABLES}
     if not os.path.lexists(os.path.join(here.root, ".git")):
         environment |= {"GIT_DIR": here.git_dir, "GIT_WORK_TREE": here.root}
     environment |= {"GIT_INDEX_FILE": index.path, **variables}
-    return run_attended(
+    return run_git_with_hooks(
         *("commit", "--quiet", "--file=-"),
         cwd=here.root,
         environment=environment,
@@ -295,36 +302,36 @@ def make_commit(here: Checkout, index: PrivateIndex, message: str, variables: Ma
     )
 
 
-def head_of(here: Checkout) -> str:
+def read_head(here: Checkout) -> str:
     """The commit that HEAD is at; empty before the first."""
     return resolve_revision(here, "HEAD")
 
 
-def find_made(here: Checkout, session: str, head: str) -> Found | None:
+def find_made_commit(here: Checkout, session: str, head: str) -> MadeCommit | None:
     """The commit that a session just made: of all since `head` its own, else the first."""
     since = (f"^{head}",) if head else ()
     found = run_in(here, "log", "-z", "-n", "100", "--format=%H%n%P%n%B", *since, "HEAD")
-    first: Found | None = None
-    for record in found.text.split("\0"):
+    first: MadeCommit | None = None
+    for record in found.stdout.split("\0"):
         commit, _, rest = record.partition("\n")
         parents, _, message = rest.partition("\n")
-        one = Found(id=commit, parent=parents.partition(" ")[0], trailers=read_trailers(message))
+        one = MadeCommit(id=commit, parent=parents.partition(" ")[0], trailers=read_trailers(message))
         if one.trailers.session == session:
             return one
         first = one if one.parent == head else first
     return first
 
 
-def take_back(here: Checkout, made: Found) -> bool:
+def undo_commit(here: Checkout, made: MadeCommit) -> bool:
     """Undo a commit, unless something came on top of it; files and the real index stay as they are."""
     why = ("-m", "landlane commit: taken back")
     words = (*why, "HEAD", made.parent, made.id) if made.parent else (*why, "-d", "HEAD", made.id)
     return not run_in(here, "update-ref", *words).exit_code
 
 
-def snapshot(here: Checkout) -> dict[str, tuple[int, ...]]:
+def stamp_changed_files(here: Checkout) -> dict[str, tuple[int, ...]]:
     """What is not as in HEAD, each with what tells its state on disk from another."""
-    return {path: _state_of(os.path.join(here.root, path)) for path in look_at(here).paths}
+    return {path: _state_of(os.path.join(here.root, path)) for path in read_status(here).paths}
 
 
 def _state_of(path: str) -> tuple[int, ...]:

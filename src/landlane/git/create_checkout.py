@@ -15,15 +15,15 @@ import zlib
 from landlane.errors import RepositoryError
 from landlane.git.discovery import HOME_POINTER, Checkout
 from landlane.git.lock import git_lock
-from landlane.git.remove_checkout import is_folder, remove_tree, worktree_entry
+from landlane.git.remove_checkout import is_folder, remove_tree, worktree_git_dir
 from landlane.git.run import git_failed, git_output, resolve_revision, run_git, run_in, try_git_output
-from landlane.git.target import RACES, commit_at, scoped_settings
+from landlane.git.target import RACE_MESSAGES, commit_at, scoped_settings
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
 
-    from landlane.git.run import Output
+    from landlane.git.run import GitResult
 
 _BASES = "refs/landlane/base/"
 _KEPT = "refs/landlane/kept/"
@@ -57,7 +57,7 @@ def kept_refs(workspace_id: str) -> str:
     return f"{_KEPT}{workspace_id}/"
 
 
-def pin(
+def pin_workspace(
     home: Checkout, workspace_id: str, base: str, others: Sequence[str] = (), *, branch: str = ""
 ) -> None:
     """Keep these commits at home while the workspace is there; with `branch`, also make that at the base.
@@ -71,7 +71,7 @@ def pin(
     git_output(home, "update-ref", "--stdin", stdin=_updates(pins) + made)
 
 
-def unpin(home: Checkout, workspace_id: str, *, branch: str, head: str = "") -> None:
+def unpin_workspace(home: Checkout, workspace_id: str, *, branch: str, head: str = "") -> None:
     """Let go of what a workspace kept; with `head`, also delete its branch if it still stands there."""
     brought = _BROUGHT + branch
     wanted = (base_ref(workspace_id), kept_refs(workspace_id), brought)
@@ -79,7 +79,7 @@ def unpin(home: Checkout, workspace_id: str, *, branch: str, head: str = "") -> 
     ours = (base_ref(workspace_id), brought)
     pins = [ref for ref in listed.splitlines() if ref in ours or ref.startswith(_KEPT)]
     if head:
-        drop_branch(home, branch, head)
+        delete_branch(home, branch, head)
     if pins:
         run_in(home, "update-ref", "--stdin", stdin="".join(f"delete {ref}\n" for ref in pins).encode())
 
@@ -95,11 +95,11 @@ def add_worktree(home: Checkout, path: str, branch: str) -> None:
     with git_lock(home.common_dir, f"worktree {os.path.basename(path)}"):
         found = run_in(home, *words)
         for _ in range(_TRIES):
-            if not found.exit_code or _HALF_WRITTEN not in found.trouble:
+            if not found.exit_code or _HALF_WRITTEN not in found.stderr:
                 break
             found = run_in(home, *words)  # a `git worktree add` that knows no lock of ours was half way
     if found.exit_code:
-        raise _refused_checkout(branch, found.trouble)
+        raise _refused_checkout(branch, found.stderr)
 
 
 def _refused_checkout(branch: str, trouble: str) -> RepositoryError:
@@ -154,7 +154,7 @@ def add_detached_clone(home: Checkout, path: str, commit: str, keeps: str) -> No
         git_output(clone, "update-ref", "--no-deref", "HEAD", commit)
 
 
-def give_git_dir(home: Checkout, path: str, branch: str, base: str, mark: str) -> None:
+def recreate_git_dir(home: Checkout, path: str, branch: str, base: str, mark: str) -> None:
     """Give a folder that has lost its git directory one of a clone, on its branch as it is at home.
 
     It is made beside the folder and moved there when it is whole: whoever still writes in the folder cannot
@@ -309,14 +309,14 @@ def _side_by_side() -> tuple[str, ...]:
     return ("-c", "checkout.workers=0") if is_idle else ()
 
 
-def bring_back(home: Checkout, path: str, branch: str) -> str:
+def fetch_clone_branch(home: Checkout, path: str, branch: str) -> str:
     """Fetch a clone's branch into the repository, every object hashed anew; tells its head, or nothing.
 
     Raises:
         RepositoryError: what is there does not hash to what it says.
     """
     ref = f"refs/heads/{branch}"
-    if worktree_entry(home, path):
+    if worktree_git_dir(home, path):
         return commit_at(home, ref)  # a worktree's branch is here already
     if not is_folder(os.path.join(path, ".git")):
         return ""  # a link or a file there may lead to anybody's repository
@@ -331,10 +331,10 @@ def bring_back(home: Checkout, path: str, branch: str) -> str:
             return here
         _keep_replaced(home, branch, here, path, head)
         found = _fetch_branch(home, path, branch)
-        if found.exit_code and any(sign in found.trouble for sign in RACES):
+        if found.exit_code and any(sign in found.stderr for sign in RACE_MESSAGES):
             with git_lock(home.common_dir, f"fetch {branch}"):
                 found = _fetch_branch(home, path, branch)
-    if "checked out" in found.trouble:
+    if "checked out" in found.stderr:
         raise RepositoryError(
             f"{branch} is checked out in the repository itself: what {path} has cannot be brought there",
             code="BRANCH_IN_USE",
@@ -350,7 +350,7 @@ def _bringing(branch: str) -> str:
     return f"bring-{zlib.crc32(branch.encode('utf-8', 'surrogateescape')) % _BRINGING_LOCKS}.lock"
 
 
-def _fetch_branch(home: Checkout, path: str, branch: str) -> Output:
+def _fetch_branch(home: Checkout, path: str, branch: str) -> GitResult:
     """Fetch a clone's branch, and note in the same step what it was: it may move here right after."""
     ref = f"refs/heads/{branch}"
     words = ("-c", "transfer.fsckObjects=true", "-c", "gc.auto=0", "-c", "maintenance.auto=false")
@@ -389,10 +389,10 @@ def _read_ref(path: str, ref: str) -> str:
         cwd=path,
         git_dir=os.path.join(path, ".git"),
     )
-    return "" if found.exit_code else found.text.strip()
+    return "" if found.exit_code else found.stdout.strip()
 
 
-def drop_branch(home: Checkout, branch: str, head: str) -> None:
+def delete_branch(home: Checkout, branch: str, head: str) -> None:
     """Delete a branch if it still is where it was."""
     with git_lock(home.common_dir, f"delete {branch}"):
         run_in(home, "update-ref", "-d", f"refs/heads/{branch}", head)

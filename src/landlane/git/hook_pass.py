@@ -16,7 +16,7 @@ def hooks_folder(common_dir: str) -> str:
     return os.path.join(common_dir, "landlane", FOLDER)
 
 
-def pass_for(place: str) -> dict[str, str]:
+def pass_environment(place: str) -> dict[str, str]:
     """What our own git shows to our hooks in a git directory or a folder; nothing where there are none.
 
     Read from files alone: it is asked before every git.

@@ -47,7 +47,7 @@ def _is_merged(home: Checkout, commit: str, into: str) -> bool:
     base = merge_base(home, into, commit)
     if not base or base == into:
         return False  # nothing in common, or nothing has come there since
-    paths = run_in(home, "diff", "--name-only", "-z", "--no-renames", base, commit).text.split("\0")[:-1]
+    paths = run_in(home, "diff", "--name-only", "-z", "--no-renames", base, commit).stdout.split("\0")[:-1]
     if not paths:
         return False  # commits that come to nothing are in no other branch by their content
     if len(paths) <= _MOST_PATHS and not _is_touched(home, base, into, paths):
@@ -62,12 +62,12 @@ def _is_touched(home: Checkout, base: str, into: str, paths: Sequence[str]) -> b
         *("rev-list", "--max-count=1", "--full-history", f"{base}..{into}", "--", *paths),
         variables={"GIT_LITERAL_PATHSPECS": "1"},
     )
-    return bool(found.exit_code or found.text.strip())
+    return bool(found.exit_code or found.stdout.strip())
 
 
 def _adds_nothing(home: Checkout, commit: str, into: str) -> bool:
     merged = run_in(home, "merge-tree", "--write-tree", into, commit)
-    tree = merged.text.partition("\n")[0].strip()
+    tree = merged.stdout.partition("\n")[0].strip()
     return not merged.exit_code and tree == try_git_output(home, "rev-parse", f"{into}^{{tree}}")
 
 
@@ -86,6 +86,6 @@ def _was_applied(home: Checkout, commit: str, into: str, base: str) -> bool:
             "GIT_COMMITTER_NAME": "landlane",
             "GIT_COMMITTER_EMAIL": "landlane@localhost",
         },
-    ).text.strip()
+    ).stdout.strip()
     whole = try_git_output(home, "cherry", into, as_one, base).splitlines() if as_one else []
     return bool(whole) and all(line.startswith("-") for line in whole)

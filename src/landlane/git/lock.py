@@ -16,7 +16,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Generator
 
 _NAME = "git.lock"
-FETCH = "fetch.lock"  # a fetch may take minutes: whoever only commits does not wait for it
+FETCH_LOCK = "fetch.lock"  # a fetch may take minutes: whoever only commits does not wait for it
 _VARIABLE = "LANDLANE_GIT_LOCK"  # tells what is started under the lock that it is
 _LIMIT_SECONDS = 600.0  # a commit under it runs the user's hooks, and those may test
 _FIRST_SLEEP, _LONGEST_SLEEP = 0.002, 0.05
@@ -25,7 +25,7 @@ _TICK_SECONDS = 0.3
 _HERE = threading.local()  # which locks this thread has
 
 
-def under_lock(common_dir: str) -> dict[str, str]:
+def lock_environment(common_dir: str) -> dict[str, str]:
     """What to put into the environment of programs that run while this process holds the lock.
 
     Such a program would wait for a lock that is let go only after it has ended; so it is refused at once.

@@ -17,18 +17,18 @@ if TYPE_CHECKING:
     from collections.abc import Callable
 
 
-PLACE = "{n}"
+NUMBER_MARK = "{n}"
 
 
 def find_numbers(checkout: Checkout, path: str) -> NumbersFound:
     """The numbers where `path` has its `{n}`, in branches and in working trees (untracked files, too)."""
-    folder = folder_of(path)
-    read = reader_for(path)
+    folder = fixed_folder(path)
+    read = number_reader(path)
     if not checkout.common_dir:
         return NumbersFound(in_trees=_numbers(read, _files_below(checkout.root, folder)))
     in_branches: set[int] = set()
     for tree in _trees(checkout, folder):
-        listed = run_in(checkout, "ls-tree", "-r", "-z", "--name-only", "--full-tree", tree).text
+        listed = run_in(checkout, "ls-tree", "-r", "-z", "--name-only", "--full-tree", tree).stdout
         names = (os.path.join(folder, name) for name in listed.split("\0") if name)
         in_branches |= _numbers(read, names)
     in_trees: set[int] = set()
@@ -43,18 +43,18 @@ def _numbers(read: Reader, names: Iterable[str]) -> frozenset[int]:
 
 def _trees(checkout: Checkout, folder: str) -> list[str]:
     """The different contents of a folder over all branches: most branches share one."""
-    listed = run_in(checkout, "for-each-ref", "--format=%(objectname)", "refs/heads", "refs/remotes").text
+    listed = run_in(checkout, "for-each-ref", "--format=%(objectname)", "refs/heads", "refs/remotes").stdout
     commits = list(dict.fromkeys(listed.split()))
     if not commits:
         return []
     asked = "".join(f"{commit}:{folder}\n" for commit in commits)
     answered = run_in(checkout, "cat-file", "--batch-check=%(objectname) %(objecttype)", stdin=asked.encode())
-    words = (line.split(" ") for line in answered.text.splitlines())
+    words = (line.split(" ") for line in answered.stdout.splitlines())
     return list(dict.fromkeys(line[0] for line in words if line[1:] == ["tree"]))
 
 
 def _working_trees(checkout: Checkout) -> list[str]:
-    listed = run_in(checkout, "worktree", "list", "--porcelain").text
+    listed = run_in(checkout, "worktree", "list", "--porcelain").stdout
     roots = [line[9:] for line in listed.splitlines() if line.startswith("worktree ")]
     return [root for root in dict.fromkeys([checkout.root, *roots]) if os.path.isdir(root)]
 
@@ -85,13 +85,13 @@ class NumbersFound:
         return max(self.in_branches | self.in_trees, default=0)
 
 
-def folder_of(path: str) -> str:
+def fixed_folder(path: str) -> str:
     """The folder that everything a path with `{n}` can mean lies in; empty for the root."""
-    plain = path[: min(at for mark in (PLACE, "*", "?") if (at := path.find(mark)) >= 0)]
+    plain = path[: min(at for mark in (NUMBER_MARK, "*", "?") if (at := path.find(mark)) >= 0)]
     return plain.rpartition("/")[0]
 
 
-def reader_for(path: str) -> Callable[[str], int | None]:
+def number_reader(path: str) -> Callable[[str], int | None]:
     """What tells the number in a file's path, if the file is one of these."""
     import re  # noqa: PLC0415
 
@@ -109,7 +109,7 @@ def _translate(path: str) -> list[str]:
 
     parts: list[str] = []
     at = 0
-    marks = ((PLACE, "([0-9]+)"), ("**/", "(?:.*/)?"), ("**", ".*"), ("*", "[^/]*"), ("?", "[^/]"))
+    marks = ((NUMBER_MARK, "([0-9]+)"), ("**/", "(?:.*/)?"), ("**", ".*"), ("*", "[^/]*"), ("?", "[^/]"))
     while at < len(path):
         for mark, meant in marks:
             if path.startswith(mark, at):

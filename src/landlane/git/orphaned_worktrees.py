@@ -25,7 +25,7 @@ _DRIVES = ("/mnt", "/media", "/run/media", "/Volumes", "/net", "/autofs", "/misc
 
 
 @value
-class Orphan:
+class OrphanedWorktree:
     """An entry of a worktree whose folder is not there; `why_kept` tells why it must stay."""
 
     name: str
@@ -50,10 +50,10 @@ def place_for(common_dir: str, name: str) -> str:
     return os.path.join(folder, f"{name.replace('/', '%')}.{time.time_ns()}")
 
 
-def find_orphans(home: Checkout) -> list[Orphan]:
+def find_orphans(home: Checkout) -> list[OrphanedWorktree]:
     """The entries of worktrees whose folder is not there."""
     folder = os.path.join(home.common_dir, "worktrees")
-    found: list[Orphan] = []
+    found: list[OrphanedWorktree] = []
     for name in names_in(folder):
         admin = os.path.join(folder, name)
         try:
@@ -67,7 +67,9 @@ def find_orphans(home: Checkout) -> list[Orphan]:
         why = "it is locked" if os.path.exists(os.path.join(admin, "locked")) else ""
         why = why or ("its drive may be away" if _is_on_missing_drive(marker) else "")
         found.append(
-            Orphan(name=name, admin=admin, root=os.path.dirname(marker), changed_at=at, why_kept=why)
+            OrphanedWorktree(
+                name=name, admin=admin, root=os.path.dirname(marker), changed_at=at, why_kept=why
+            )
         )
     return found
 
@@ -96,7 +98,7 @@ def _is_below(path: str, folder: str) -> bool:
     return path == folder or path.startswith(folder.rstrip("/") + "/")
 
 
-def retire_orphan(home: Checkout, orphan: Orphan) -> tuple[str, str]:
+def set_orphan_aside(home: Checkout, orphan: OrphanedWorktree) -> tuple[str, str]:
     """Save what only this entry leads to, then put it aside; tells the ref that keeps it, and the place.
 
     Raises:
@@ -112,19 +114,19 @@ def retire_orphan(home: Checkout, orphan: Orphan) -> tuple[str, str]:
     return ref, kept
 
 
-def _last_work(home: Checkout, orphan: Orphan) -> str:
+def _last_work(home: Checkout, orphan: OrphanedWorktree) -> str:
     """The commit that would be lost with an entry: what was staged there, or a HEAD on no branch."""
     head = resolve_revision(home, f"worktrees/{orphan.name}/HEAD^{{commit}}")
     index = os.path.join(orphan.admin, "index")
     if os.path.exists(index):
         tree = run_in(home, "write-tree", variables={"GIT_INDEX_FILE": index})
-        staged = "" if tree.exit_code else tree.text.strip()
+        staged = "" if tree.exit_code else tree.stdout.strip()
         if staged and staged != resolve_revision(home, f"{head or 'HEAD'}^{{tree}}"):
             parent = ("-p", head) if head else ()
             message = f"What was staged in the worktree {orphan.name}, whose folder is gone"
             made = run_in(home, "commit-tree", staged, *parent, "-m", message, variables=_NOBODY)
             if not made.exit_code:
-                return made.text.strip()
+                return made.stdout.strip()
     is_kept = not head or bool(
         try_git_output(home, "for-each-ref", "--count=1", f"--contains={head}", "refs")
     )

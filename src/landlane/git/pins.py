@@ -10,7 +10,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
 
     from landlane.git.discovery import Checkout
-    from landlane.git.target import Target
+    from landlane.git.target import TargetBranch
 
 
 PUSH_SECONDS = 600.0
@@ -29,7 +29,7 @@ def shared_ref(commit: str) -> str:
     return _SHARED + commit
 
 
-def pin(home: Checkout, target: Target, commit: str, *, is_shared: bool) -> None:
+def pin_submitted(home: Checkout, target: TargetBranch, commit: str, *, is_shared: bool) -> None:
     """Keep a submitted commit; with several machines, also where the others can fetch it.
 
     Raises:
@@ -44,23 +44,25 @@ def pin(home: Checkout, target: Target, commit: str, *, is_shared: bool) -> None
         )
         if found.exit_code:
             raise RepositoryError(
-                f"{target.remote} does not take the branch: {found.trouble[-300:]}",
+                f"{target.remote} does not take the branch: {found.stderr[-300:]}",
                 code="PUSH_REFUSED",
                 hint="other machines could not see it; mend the connection and land again",
             )
 
 
-def pinned(home: Checkout) -> list[str]:
+def list_submitted(home: Checkout) -> list[str]:
     """The submitted commits that are kept here."""
     return try_git_output(home, "for-each-ref", "--format=%(objectname)", _PINS).splitlines()
 
 
-def unpin(home: Checkout, target: Target, *commits: str, is_shared: bool, is_over: bool = False) -> None:
+def unpin_submitted(
+    home: Checkout, target: TargetBranch, *commits: str, is_shared: bool, is_over: bool = False
+) -> None:
     """Let go of submitted commits that have landed or gone back; the remote first, as we find ours again.
 
     What `is_over` need not be shared as proved, either.
     """
-    kept = set(pinned(home)) if len(commits) > 1 else set(commits)
+    kept = set(list_submitted(home)) if len(commits) > 1 else set(commits)
     gone = [commit for commit in dict.fromkeys(commits) if commit in kept]
     refs = [pin_ref(commit) for commit in gone]
     if is_over and is_shared and target.remote:
@@ -68,7 +70,7 @@ def unpin(home: Checkout, target: Target, *commits: str, is_shared: bool, is_ove
     _drop(home, target, refs, is_shared=is_shared)
 
 
-def _drop(home: Checkout, target: Target, refs: Sequence[str], *, is_shared: bool) -> None:
+def _drop(home: Checkout, target: TargetBranch, refs: Sequence[str], *, is_shared: bool) -> None:
     if not refs:
         return
     if is_shared and target.remote:
@@ -87,7 +89,9 @@ def _drop(home: Checkout, target: Target, refs: Sequence[str], *, is_shared: boo
         run_in(home, "update-ref", "--stdin", stdin="".join(f"delete {ref}\n" for ref in refs).encode())
 
 
-def share(home: Checkout, target: Target, commit: str, on_tick: Callable[[], None] | None = None) -> bool:
+def share_verified(
+    home: Checkout, target: TargetBranch, commit: str, on_tick: Callable[[], None] | None = None
+) -> bool:
     """Whether other machines can fetch a commit that was proved here; the ref here says that they can."""
     found = run_in(
         home,
@@ -100,17 +104,17 @@ def share(home: Checkout, target: Target, commit: str, on_tick: Callable[[], Non
     return not found.exit_code
 
 
-def shared(home: Checkout) -> list[str]:
+def list_shared(home: Checkout) -> list[str]:
     """The commits that this clone has shared."""
     return try_git_output(home, "for-each-ref", "--format=%(objectname)", _SHARED).splitlines()
 
 
-def unshare(home: Checkout, target: Target, *commits: str) -> None:
+def unshare_verified(home: Checkout, target: TargetBranch, *commits: str) -> None:
     """Let go of proved commits that no other machine needs any more."""
     _drop(home, target, [shared_ref(commit) for commit in commits], is_shared=True)
 
 
-def bring_in(home: Checkout, target: Target, commit: str, *, is_entered: bool = True) -> bool:
+def ensure_commit(home: Checkout, target: TargetBranch, commit: str, *, is_entered: bool = True) -> bool:
     """Whether a commit is here, fetched if need be; git keeps what it fetched for long enough.
 
     What was submitted has a pin; what was only proved, and is not entered yet, was shared.

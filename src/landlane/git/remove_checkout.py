@@ -29,7 +29,7 @@ def is_folder(path: str) -> bool:
         return False
 
 
-def private_git_dir(home: Checkout, path: str) -> str:
+def find_git_dir(home: Checkout, path: str) -> str:
     """The git directory that belongs to a checkout alone; empty when it is gone.
 
     Whoever worked in a checkout may have put a link or a file in its place, which leads to the git directory
@@ -38,12 +38,12 @@ def private_git_dir(home: Checkout, path: str) -> str:
     own = os.path.join(path, ".git")
     if is_folder(own) or (path == home.root and os.path.isdir(own)):
         return os.path.realpath(own)
-    return worktree_entry(home, path)
+    return worktree_git_dir(home, path)
 
 
-def worktree_entry(home: Checkout, path: str) -> str:
+def worktree_git_dir(home: Checkout, path: str) -> str:
     """The git directory that the repository itself has for a linked worktree, whatever its `.git` says."""
-    return next((folder for folder, root in worktree_entries(home) if root == path), "")
+    return next((folder for folder, root in list_worktrees(home) if root == path), "")
 
 
 def unlink_in_git_dir(root: str, name: str) -> None:
@@ -63,7 +63,7 @@ def unlink_in_git_dir(root: str, name: str) -> None:
         os.close(git_dir)
 
 
-def worktree_entries(home: Checkout) -> list[tuple[str, str]]:
+def list_worktrees(home: Checkout) -> list[tuple[str, str]]:
     """Every linked worktree as (its git directory, its root), read from the files."""
     folder = os.path.join(home.common_dir, "worktrees")
     found: list[tuple[str, str]] = []
@@ -86,9 +86,9 @@ def remove_checkout(
     Raises:
         RepositoryError: something in it cannot be removed, and is named.
     """
-    going = going_name(path, mark)
+    going = removal_path(path, mark)
     check_no_mounts(path)
-    admin = worktree_entry(home, path)
+    admin = worktree_git_dir(home, path)
     if is_folder(os.path.join(path, ".git")) and not os.path.lexists(os.path.join(admin, "locked")):
         admin = ""  # a clone stands where somebody's worktree was
     # What lies there after it was renamed under our own mark is somebody else's.
@@ -106,18 +106,18 @@ def remove_checkout(
     remove_tree(going)
 
 
-def going_name(path: str, mark: str) -> str:
+def removal_path(path: str, mark: str) -> str:
     """What a checkout is called while it is being removed."""
     folder, name = os.path.split(path)
     return os.path.join(folder, f".{name}.{mark or 'old'}.closing")
 
 
-def is_made_here(home: Checkout, path: str) -> bool:
+def is_own_checkout(home: Checkout, path: str) -> bool:
     """Whether a folder is a checkout that we made for a repository: a clone of it, or a locked worktree."""
     marker = os.path.join(path, ".git")
     if is_folder(marker):
         return _content(os.path.join(marker, HOME_POINTER)) == home.common_dir + "\n"
-    entry = worktree_entry(home, path)
+    entry = worktree_git_dir(home, path)
     if not entry or not os.path.lexists(os.path.join(entry, "locked")):
         return False
     said = _content(marker).rstrip("\n")

@@ -53,7 +53,7 @@ class GitRepository:
         if not self.checkout.common_dir or not named or named.startswith("-") or "\0" in named:
             raise unknown
         found = run_in(self.checkout, "rev-parse", "--verify", "--quiet", f"{named}^{{commit}}")
-        commit = found.text.strip()
+        commit = found.stdout.strip()
         if found.exit_code or not _HEX.issuperset(commit) or not commit:
             raise unknown
         return commit
@@ -67,7 +67,7 @@ class GitRepository:
             return {}
         form = "%H%x00%an%x00%aI%x00%s%x00%B"
         found = run_in(self.checkout, "log", "-1", f"--format={form}", "--", f":(top,literal){path}")
-        parts = found.text.strip("\n").split("\0")
+        parts = found.stdout.strip("\n").split("\0")
         if found.exit_code or len(parts) < 5:
             return {}
         commit, author, at, subject, message = parts[:5]
@@ -90,11 +90,11 @@ class GitRepository:
         return find_numbers(self.checkout, path)
 
 
-def reads_case_insensitively(checkout: Checkout) -> bool:
+def is_case_insensitive(checkout: Checkout) -> bool:
     """Whether git found this file system to ignore case when the repository was made."""
     if not checkout.common_dir:
         return False
     from landlane.git.run import run_in  # noqa: PLC0415
 
     found = run_in(checkout, "config", "--type=bool", "--get", "core.ignorecase")
-    return found.text.strip() == "true"
+    return found.stdout.strip() == "true"

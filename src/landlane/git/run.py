@@ -7,7 +7,7 @@ import subprocess
 import time
 
 from landlane.errors import RepositoryError
-from landlane.git.hook_pass import pass_for
+from landlane.git.hook_pass import pass_environment
 from landlane.values import value
 
 TYPE_CHECKING = False
@@ -22,16 +22,23 @@ _END_SECONDS = 5.0
 _TICK_SECONDS = 0.3
 _SIGNAL_OF_DEATH = 1  # PR_SET_PDEATHSIG in <sys/prctl.h>
 # What git tells its hooks about the repository it works on.
-PLACES = ("GIT_DIR", "GIT_WORK_TREE", "GIT_COMMON_DIR", "GIT_INDEX_FILE", "GIT_NAMESPACE", "GIT_PREFIX")
+LOCATION_VARIABLES = (
+    "GIT_DIR",
+    "GIT_WORK_TREE",
+    "GIT_COMMON_DIR",
+    "GIT_INDEX_FILE",
+    "GIT_NAMESPACE",
+    "GIT_PREFIX",
+)
 
 
 @value
-class Output:
+class GitResult:
     """What git said."""
 
     exit_code: int
-    text: str
-    trouble: str
+    stdout: str
+    stderr: str
 
 
 def run_git(
@@ -43,7 +50,7 @@ def run_git(
     variables: Mapping[str, str] | None = None,
     environment: Mapping[str, str] | None = None,
     on_tick: Callable[[], None] | None = None,
-) -> Output:
+) -> GitResult:
     """Run git and wait for it; a non-zero exit is for the caller to judge.
 
     It works on the repository at `git_dir`, or on the one that `cwd` lies in, whatever the environment says:
@@ -55,13 +62,13 @@ def run_git(
         RepositoryError: git is not installed, or took too long.
     """
     if environment is None:
-        usual = {name: text for name, text in os.environ.items() if name not in PLACES}
+        usual = {name: text for name, text in os.environ.items() if name not in LOCATION_VARIABLES}
         usual |= {"GIT_TERMINAL_PROMPT": "0", "LC_ALL": "C", "GIT_OPTIONAL_LOCKS": "0"}
         usual["GIT_NO_REPLACE_OBJECTS"] = "1"  # what is judged must be what is there, and what others get
         if git_dir:
             usual |= {"GIT_DIR": git_dir, "GIT_WORK_TREE": cwd}
         # Our own hooks know our own git by what it shows them.
-        environment = {**usual, **pass_for(git_dir or cwd), **(variables or {})}
+        environment = {**usual, **pass_environment(git_dir or cwd), **(variables or {})}
     try:
         if on_tick is not None:
             return _run_ticking(arguments, cwd, environment, limit_seconds, on_tick)
@@ -78,10 +85,10 @@ def run_git(
         raise _no_git() from error
     except subprocess.TimeoutExpired as error:
         raise _too_slow(arguments[0], limit_seconds) from error
-    return Output(
+    return GitResult(
         exit_code=done.returncode,
-        text=done.stdout.decode("utf-8", "surrogateescape"),
-        trouble=done.stderr.decode("utf-8", "replace").strip(),
+        stdout=done.stdout.decode("utf-8", "surrogateescape"),
+        stderr=done.stderr.decode("utf-8", "replace").strip(),
     )
 
 
@@ -91,7 +98,7 @@ def _run_ticking(
     environment: Mapping[str, str],
     limit_seconds: float,
     on_tick: Callable[[], None],
-) -> Output:
+) -> GitResult:
     give_up_at = time.monotonic() + limit_seconds
     with subprocess.Popen(  # noqa: S603 - a list of arguments, no shell
         ["git", *arguments],  # noqa: S607 - the user's git, as the user calls it
@@ -113,10 +120,10 @@ def _run_ticking(
         finally:
             if process.poll() is None:
                 _end(process)
-    return Output(
+    return GitResult(
         exit_code=process.returncode,
-        text=out.decode("utf-8", "surrogateescape"),
-        trouble=err.decode("utf-8", "replace").strip(),
+        stdout=out.decode("utf-8", "surrogateescape"),
+        stderr=err.decode("utf-8", "replace").strip(),
     )
 
 
@@ -132,9 +139,9 @@ def _too_slow(verb: str, limit_seconds: float) -> RepositoryError:
     )
 
 
-def run_attended(
+def run_git_with_hooks(
     *arguments: str, cwd: str, environment: Mapping[str, str], stdin: bytes, limit_seconds: float
-) -> Output:
+) -> GitResult:
     """Run a git that starts the user's own programs, such as hooks; what all of them say comes together.
 
     It is ended when this process dies: what runs under a lock of ours must not outlive it.
@@ -144,7 +151,7 @@ def run_attended(
     """
     import tempfile  # noqa: PLC0415 - dear, and only needed here
 
-    environment = {**environment, **pass_for(environment.get("GIT_DIR", "") or cwd)}
+    environment = {**environment, **pass_environment(environment.get("GIT_DIR", "") or cwd)}
     # Into a file: of a pipe we would see the end only when the last child in the background is gone.
     with tempfile.TemporaryFile() as said:
         try:
@@ -169,7 +176,7 @@ def run_attended(
             raise
         said.seek(0)
         text = said.read().decode("utf-8", "replace").strip()
-    return Output(exit_code=process.returncode, text=text, trouble=text)
+    return GitResult(exit_code=process.returncode, stdout=text, stderr=text)
 
 
 def _end(process: subprocess.Popen[bytes]) -> None:
@@ -207,7 +214,7 @@ def run_in(
     limit_seconds: float = _LIMIT_SECONDS,
     variables: Mapping[str, str] | None = None,
     on_tick: Callable[[], None] | None = None,
-) -> Output:
+) -> GitResult:
     """Run git on a checkout, as `run_git` does."""
     return run_git(
         *arguments,
@@ -223,7 +230,7 @@ def run_in(
 def try_git_output(checkout: Checkout, *arguments: str) -> str:
     """Return what git prints, without the last line end; empty when git fails."""
     result = run_in(checkout, *arguments)
-    return "" if result.exit_code else result.text.rstrip("\n")
+    return "" if result.exit_code else result.stdout.rstrip("\n")
 
 
 def git_output(
@@ -237,7 +244,7 @@ def git_output(
     result = run_in(checkout, *arguments, stdin=stdin, limit_seconds=limit_seconds)
     if result.exit_code:
         raise git_failed(arguments, result)
-    return result.text.rstrip("\n")
+    return result.stdout.rstrip("\n")
 
 
 def resolve_revision(checkout: Checkout, revision: str) -> str:
@@ -245,17 +252,17 @@ def resolve_revision(checkout: Checkout, revision: str) -> str:
     return try_git_output(checkout, "rev-parse", "--verify", "--quiet", revision)
 
 
-def git_failed(arguments: Sequence[str], found: Output) -> RepositoryError:
+def git_failed(arguments: Sequence[str], found: GitResult) -> RepositoryError:
     """Git refused what it should have been able to do."""
     verb = next((word for word in arguments if not word.startswith("-") and "=" not in word), "git")
     return RepositoryError(
-        f"git {verb} failed: {found.trouble[-500:] or f'exit {found.exit_code}'}",
+        f"git {verb} failed: {found.stderr[-500:] or f'exit {found.exit_code}'}",
         code="GIT_FAILED",
         hint="`git fsck` and `landlane doctor` tell more",
     )
 
 
-class Stream:
+class GitStream:
     """A git that is fed and read while it runs, for what is too big to be held in memory."""
 
     def __init__(self, *arguments: str, cwd: str, environment: Mapping[str, str]) -> None:
@@ -273,7 +280,7 @@ class Stream:
             env=environment,
         )
 
-    def __enter__(self) -> Stream:
+    def __enter__(self) -> GitStream:
         return self
 
     def __exit__(self, *_: object) -> None:
@@ -343,7 +350,7 @@ class Stream:
         )
 
 
-def hand_over(
+def run_git_interactive(
     words: Sequence[str], *, cwd: str, out: int | None = None, variables: Mapping[str, str] | None = None
 ) -> int:
     """Run git with the caller's own terminal and environment, and tell its exit code; over 128: a signal.

@@ -24,7 +24,7 @@ if TYPE_CHECKING:
     from collections.abc import Generator, Mapping
     from typing import Any
 
-    from landlane.git.run import Output
+    from landlane.git.run import GitResult
 
 
 _SHAPE = "git-shape.json"
@@ -32,7 +32,7 @@ _LIMITS = "git-limits.json"
 _LOCK = "settings.lock"
 # Of 640 updates of one ref by 32 writers, 2 were refused with git's own time-out of 100 ms and none with 2 s.
 # A collection of garbage that git starts by itself may remove objects that clones borrow.
-LIMITS = {
+GIT_LIMITS = {
     "core.filesRefLockTimeout": "2000",
     "core.packedRefsTimeout": "10000",
     "gc.auto": "0",
@@ -46,7 +46,7 @@ _SLEEP_SECONDS = 0.05
 
 
 @value
-class Flip:
+class ConfigDamage:
     """A setting that cannot be meant: what it is, what it should be (nothing: not set), and why."""
 
     key: str
@@ -55,7 +55,7 @@ class Flip:
     why: str
     is_certain: bool = True
 
-    def told(self) -> str:
+    def describe(self) -> str:
         """The finding in words."""
         return f"{_SHOWN[self.key]} is {self.found or 'on'}: {self.why}"
 
@@ -108,25 +108,25 @@ def _core_of(home: Checkout) -> dict[str, str]:
         return {}
 
 
-def find_flips(home: Checkout) -> list[Flip]:
+def find_config_damage(home: Checkout) -> list[ConfigDamage]:
     """The shared settings that cannot be meant, by what they lead to and by what they were before."""
     core = _core_of(home)
-    known = read_shape(home)
-    found: list[Flip] = []
+    known = read_remembered_config(home)
+    found: list[ConfigDamage] = []
     if "bare" in core and core["bare"].lower() in _TRUE and not _may_be_bare(home, known):
         why = "git refuses to work in the main checkout"
-        found.append(Flip(key="bare", found=core["bare"], wanted="false", why=why))
+        found.append(ConfigDamage(key="bare", found=core["bare"], wanted="false", why=why))
     tree = core.get("worktree")
     if tree and not _leads_back(home, tree):
         before = known.get("worktree")
         wanted = before if before and _leads_back(home, before) else None
         why = "the repository's files are not there"
-        found.append(Flip(key="worktree", found=tree, wanted=wanted, why=why))
+        found.append(ConfigDamage(key="worktree", found=tree, wanted=wanted, why=why))
     hooks = core.get("hookspath")
     ours = hooks_folder(home.common_dir)
     if hooks and hooks != ours and _was_ours(hooks) and os.path.isdir(ours):
         why = "the repository was moved, so none of its hooks runs"
-        found.append(Flip(key="hookspath", found=hooks, wanted=ours, why=why))
+        found.append(ConfigDamage(key="hookspath", found=hooks, wanted=ours, why=why))
     elif hooks and known and hooks not in (ours, known.get("hookspath")):
         found += _judge_hooks(home, hooks, known.get("hookspath"))
     return found
@@ -158,7 +158,7 @@ def _leads_back(home: Checkout, tree: str) -> bool:
     return os.path.realpath(os.path.join(os.path.dirname(marker), named)) == home.common_dir
 
 
-def _judge_hooks(home: Checkout, hooks: str, before: str | None) -> list[Flip]:
+def _judge_hooks(home: Checkout, hooks: str, before: str | None) -> list[ConfigDamage]:
     """What is wrong with another folder of hooks: one that is not there or a worker's own cannot be meant."""
     path = os.path.realpath(os.path.join(home.root, os.path.expanduser(hooks)))
     inside = path.startswith(home.root.rstrip("/") + "/")
@@ -166,13 +166,13 @@ def _judge_hooks(home: Checkout, hooks: str, before: str | None) -> list[Flip]:
     if not os.path.isdir(path):
         is_certain = hooks != os.devnull  # that is how people switch hooks off
         why = "there is no such folder, so no hook runs"
-        return [Flip(key="hookspath", found=hooks, wanted=before, why=why, is_certain=is_certain)]
+        return [ConfigDamage(key="hookspath", found=hooks, wanted=before, why=why, is_certain=is_certain)]
     if owner and owner != home.root:
         why = f"the hooks of all worktrees come from one of them, {owner}"
-        return [Flip(key="hookspath", found=hooks, wanted=before, why=why)]
+        return [ConfigDamage(key="hookspath", found=hooks, wanted=before, why=why)]
     if not inside:
         why = f"hooks come from outside of the repository, and before from {before or 'its own folder'}"
-        return [Flip(key="hookspath", found=hooks, wanted=before, why=why, is_certain=False)]
+        return [ConfigDamage(key="hookspath", found=hooks, wanted=before, why=why, is_certain=False)]
     return []
 
 
@@ -188,20 +188,20 @@ def _owner_of(path: str) -> str:
 # --------------------------------------------------------------------------------------- remembering
 
 
-def read_shape(home: Checkout) -> dict[str, str | None]:
+def read_remembered_config(home: Checkout) -> dict[str, str | None]:
     """The shared settings as they were when all was well; empty when nobody has looked yet."""
     found = _read_json(os.path.join(home.common_dir, "landlane", _SHAPE))
     return {key: found.get(key) for key in _WATCHED} if found else {}
 
 
-def note_shape(home: Checkout) -> bool:
+def remember_config(home: Checkout) -> bool:
     """Remember the shared settings as they are; tells whether they are as they should be."""
-    if find_flips(home):
+    if find_config_damage(home):
         return False
     core = _core_of(home)
     is_bare = core.get("bare", "false").lower() in _TRUE
     shape = {key: core.get(key) for key in _WATCHED} | {"bare": "true" if is_bare else "false"}
-    if shape != read_shape(home):
+    if shape != read_remembered_config(home):
         _write_json(os.path.join(home.common_dir, "landlane", _SHAPE), shape)
     return True
 
@@ -223,29 +223,29 @@ def _write_json(path: str, document: Mapping[str, object]) -> None:
 # ------------------------------------------------------------------------------------------- mending
 
 
-def mend_if_flipped(home: Checkout, *, is_thorough: bool = False) -> list[str]:
+def repair_config(home: Checkout, *, is_thorough: bool = False) -> list[str]:
     """Put right what cannot be meant, and tell what; without `is_thorough`, only what is beyond doubt.
 
     Nothing is started unless something is wrong.
     """
     if not home.common_dir or not is_git_dir(home.common_dir):
         return []
-    if not find_flips(home):
+    if not find_config_damage(home):
         return []
     with _alone(home):  # and looked at once more: somebody may have mended it meanwhile
-        flips = [flip for flip in find_flips(home) if flip.is_certain or is_thorough]
+        flips = [flip for flip in find_config_damage(home) if flip.is_certain or is_thorough]
         return [_mend(home, flip) for flip in flips]
 
 
-def _mend(home: Checkout, flip: Flip) -> str:
+def _mend(home: Checkout, flip: ConfigDamage) -> str:
     name = _SHOWN[flip.key]
     done = _write(home, name, flip.wanted)
     if done.exit_code:
-        return f"{flip.told()}; it could not be mended: {done.trouble or f'exit {done.exit_code}'}"
-    return f"{flip.told()}; it is {flip.wanted if flip.wanted is not None else 'unset'} again"
+        return f"{flip.describe()}; it could not be mended: {done.stderr or f'exit {done.exit_code}'}"
+    return f"{flip.describe()}; it is {flip.wanted if flip.wanted is not None else 'unset'} again"
 
 
-def _write(home: Checkout, name: str, text: str | None) -> Output:
+def _write(home: Checkout, name: str, text: str | None) -> GitResult:
     """Set or unset one setting of the common config. Another writer holds its lock only for a moment."""
     words = ("--unset-all", name) if text is None else ("--replace-all", name, text)
     path = os.path.join(home.common_dir, "config")
@@ -279,7 +279,7 @@ def set_git_limits(home: Checkout) -> list[str]:
 
     The shared settings are remembered with it, to know later what they were.
     """
-    note_shape(home)
+    remember_config(home)
     path = os.path.join(home.common_dir, "landlane", _LIMITS)
     if _read_json(path).get("wanted") == _wanted():
         return []
@@ -289,42 +289,42 @@ def set_git_limits(home: Checkout) -> list[str]:
             return []
         chosen = _effective(home)
         ours: list[str] = known.get("set") or []
-        made = [name for name in LIMITS if name.lower() not in chosen or name in ours]
-        failed = [name for name in made if _write(home, name, LIMITS[name]).exit_code]
+        made = [name for name in GIT_LIMITS if name.lower() not in chosen or name in ours]
+        failed = [name for name in made if _write(home, name, GIT_LIMITS[name]).exit_code]
         if not failed:
             _write_json(path, {"wanted": _wanted(), "set": made})
-    return [f"{name}={LIMITS[name]}" for name in made if name not in failed]
+    return [f"{name}={GIT_LIMITS[name]}" for name in made if name not in failed]
 
 
-def limits_set(home: Checkout) -> list[str]:
+def list_own_limits(home: Checkout) -> list[str]:
     """The limits that we set, and that still stand as we set them."""
     made: list[str] = _read_json(os.path.join(home.common_dir, "landlane", _LIMITS)).get("set") or []
     now = _effective(home) if made else {}
-    return [name for name in made if now.get(name.lower()) == LIMITS.get(name, "")]
+    return [name for name in made if now.get(name.lower()) == GIT_LIMITS.get(name, "")]
 
 
-def drop_limits(home: Checkout) -> list[str]:
+def remove_own_limits(home: Checkout) -> list[str]:
     """Take the limits back that we set; what the user changed since stays. Tells which."""
     with _alone(home):
-        dropped = [name for name in limits_set(home) if not _write(home, name, None).exit_code]
-        if not limits_set(home):
+        dropped = [name for name in list_own_limits(home) if not _write(home, name, None).exit_code]
+        if not list_own_limits(home):
             with suppress(FileNotFoundError):
                 os.unlink(os.path.join(home.common_dir, "landlane", _LIMITS))
     return dropped
 
 
 def _wanted() -> str:
-    return " ".join(f"{name}={text}" for name, text in LIMITS.items())
+    return " ".join(f"{name}={text}" for name, text in GIT_LIMITS.items())
 
 
 def _effective(home: Checkout) -> dict[str, str]:
     """Which of the limits have a value, wherever it was set."""
-    names = "|".join(name.lower().replace(".", r"\.") for name in LIMITS)
+    names = "|".join(name.lower().replace(".", r"\.") for name in GIT_LIMITS)
     found = run_git("config", "--get-regexp", f"^({names})$", cwd=home.root, git_dir=home.common_dir)
-    return {name: text for name, _, text in (line.partition(" ") for line in found.text.splitlines())}
+    return {name: text for name, _, text in (line.partition(" ") for line in found.stdout.splitlines())}
 
 
 def missing_limits(home: Checkout) -> list[str]:
     """The limits that nobody has set yet, neither the user nor we."""
     chosen = _effective(home)
-    return [name for name in LIMITS if name.lower() not in chosen]
+    return [name for name in GIT_LIMITS if name.lower() not in chosen]

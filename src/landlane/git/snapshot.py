@@ -22,7 +22,7 @@ TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Iterable, Sequence
 
-    from landlane.git.untrusted_checkout import Place
+    from landlane.git.untrusted_checkout import UntrustedCheckout
 
 ADDED = "added"
 DELETED = "deleted"
@@ -57,7 +57,7 @@ class Changed:
 
 
 @value
-class Kept:
+class KeptFile:
     """What a path held: its bytes, and git's mode. `is_kept` is false where only its stamp was noted."""
 
     mode: str
@@ -70,7 +70,7 @@ class Kept:
 
 
 @value
-class Stored:
+class StoredFile:
     """A file that was kept by itself: git's mode and object, and its stamp; all empty where none is."""
 
     mode: str = ""
@@ -78,7 +78,7 @@ class Stored:
     stamp: str = ""
 
 
-def take_snapshot(home: str, place: Place, named: Iterable[str] = (), *, by: str = "") -> str:
+def take_snapshot(home: str, place: UntrustedCheckout, named: Iterable[str] = (), *, by: str = "") -> str:
     """Picture a checkout, and tell the tree; `named` paths are in it though git ignores them.
 
     `by` says for whom, so that `last_snapshot` can tell whether anybody looked since.
@@ -100,7 +100,7 @@ def take_snapshot(home: str, place: Place, named: Iterable[str] = (), *, by: str
         return tree
 
 
-def last_snapshot(home: str, place: Place, by: str = "") -> str:
+def last_snapshot(home: str, place: UntrustedCheckout, by: str = "") -> str:
     """The newest picture of a checkout, if it was taken for `by`, or for anybody; empty when it was not."""
     with open_lens(home, place, is_looking=True) as lens:
         return lens.tree if by in ("", lens.taken_by) else ""
@@ -181,7 +181,7 @@ def _seal(lens: Lens) -> str:
     return tree
 
 
-def changes_between(home: str, place: Place, before: str, after: str) -> list[Changed]:
+def changes_between(home: str, place: UntrustedCheckout, before: str, after: str) -> list[Changed]:
     """What differs between two pictures of a checkout.
 
     Raises:
@@ -215,18 +215,18 @@ def read_raw(listed: str) -> list[Changed]:
     return found
 
 
-def differing_from_head(home: str, place: Place, tree: str, head: str) -> set[str]:
+def differing_from_head(home: str, place: UntrustedCheckout, tree: str, head: str) -> set[str]:
     """The paths at which a picture differs from a commit: what is not committed yet."""
     with open_lens(home, place, is_looking=True) as lens:
         found = lens.run("diff-tree", "-r", "-z", "--no-renames", "--name-only", f"{head}^{{tree}}", tree)
     if found.exit_code:
         return set()
-    return {path for path in found.text.split("\0") if path}
+    return {path for path in found.stdout.split("\0") if path}
 
 
-def store_files(home: str, place: Place, files: Iterable[str]) -> dict[str, Stored]:
+def store_files(home: str, place: UntrustedCheckout, files: Iterable[str]) -> dict[str, StoredFile]:
     """Keep files that lie anywhere, by their absolute paths; what was not touched since is not read again."""
-    found: dict[str, Stored] = {}
+    found: dict[str, StoredFile] = {}
     with open_lens(home, place, is_looking=True) as lens:
         known: dict[str, list[str]] = lens.stored
         for full in files:
@@ -238,11 +238,11 @@ def store_files(home: str, place: Place, files: Iterable[str]) -> dict[str, Stor
     return found
 
 
-def _store(lens: Lens, full: str, known: list[str] | None) -> Stored:
+def _store(lens: Lens, full: str, known: list[str] | None) -> StoredFile:
     seen = os.lstat(full)
     stamp = f"{seen.st_size}:{seen.st_mtime_ns}:{seen.st_ctime_ns}:{seen.st_ino}"
     if known is not None and known[2] == stamp:
-        return Stored(mode=known[0], oid=known[1], stamp=stamp)
+        return StoredFile(mode=known[0], oid=known[1], stamp=stamp)
     if stat.S_ISLNK(seen.st_mode):
         data, mode = os.fsencode(os.readlink(full)), _LINK
     elif stat.S_ISREG(seen.st_mode):
@@ -251,11 +251,13 @@ def _store(lens: Lens, full: str, known: list[str] | None) -> Stored:
         with open(full, "rb") as file:
             data = NOT_KEPT + unkept.encode() if unkept else file.read()
     else:
-        return Stored(mode="", oid="", stamp="")
-    return Stored(mode=mode, oid=lens.write_object("blob", data), stamp=stamp)
+        return StoredFile(mode="", oid="", stamp="")
+    return StoredFile(mode=mode, oid=lens.write_object("blob", data), stamp=stamp)
 
 
-def keep_changes(home: str, place: Place, ref: str, changes: Sequence[Changed], message: str) -> str:
+def keep_changes(
+    home: str, place: UntrustedCheckout, ref: str, changes: Sequence[Changed], message: str
+) -> str:
     """Keep both sides of changes for good, as one commit with the folders `before` and `after` at home.
 
     Raises:
@@ -273,7 +275,7 @@ def keep_changes(home: str, place: Place, ref: str, changes: Sequence[Changed], 
         return lens.bring_home(ref, rows, message)
 
 
-def read_kept(home: str, commit: str) -> tuple[dict[str, Kept], dict[str, Kept]]:
+def read_kept(home: str, commit: str) -> tuple[dict[str, KeptFile], dict[str, KeptFile]]:
     """What `keep_changes` kept, by path: before, and after.
 
     Raises:
@@ -284,28 +286,28 @@ def read_kept(home: str, commit: str) -> tuple[dict[str, Kept], dict[str, Kept]]
     heads = [head.split(" ") for head, _, _ in parts]
     asked = "".join(f"{head[2]}\n" for head in heads).encode()
     answer = to_bytes(home_git_output(home, "cat-file", "--batch", "--buffer", stdin=asked))
-    sides: dict[str, dict[str, Kept]] = {"before": {}, "after": {}}
+    sides: dict[str, dict[str, KeptFile]] = {"before": {}, "after": {}}
     at = 0
     for head, (_, _, name) in zip(heads, parts, strict=True):
         end = answer.index(b"\n", at)
         size = int(answer[at:end].split(b" ")[2])
         side, _, path = name.partition("/")
-        sides[side][path] = Kept(mode=head[0], data=answer[end + 1 : end + 1 + size])
+        sides[side][path] = KeptFile(mode=head[0], data=answer[end + 1 : end + 1 + size])
         at = end + 1 + size + 1
     return sides["before"], sides["after"]
 
 
-def kept_now(root: str, path: str) -> Kept | None:
+def read_file_now(root: str, path: str) -> KeptFile | None:
     """What lies at a path now, in the form in which it would be kept; nothing where there is no file."""
     full = os.path.join(root, path)
     try:
         seen = os.lstat(full)
         if stat.S_ISLNK(seen.st_mode):
-            return Kept(mode=_LINK, data=os.fsencode(os.readlink(full)))
+            return KeptFile(mode=_LINK, data=os.fsencode(os.readlink(full)))
         if not stat.S_ISREG(seen.st_mode):
             return None
         with open(full, "rb") as file:
-            return Kept(mode="100755" if seen.st_mode & 0o100 else "100644", data=file.read())
+            return KeptFile(mode="100755" if seen.st_mode & 0o100 else "100644", data=file.read())
     except OSError:
         return None
 

@@ -67,7 +67,7 @@ def wait_for_refs(home: Checkout, refs: Sequence[str], worktrees: Sequence[str])
                 _wait_for(os.path.join(folder, name), folders)
 
 
-def remove_if_left(path: str, *folders: str) -> None:
+def remove_stale_lock(path: str, *folders: str) -> None:
     """Remove a lock that a killed process left behind, if no git is at work in these folders."""
     folder, name = os.path.split(path)
     real = os.path.join(os.path.realpath(folder), name)  # as it is shown where it is open
@@ -206,7 +206,7 @@ def _lock_paths(common_dir: str) -> Iterator[str]:
             yield from (os.path.join(folder, name) for name in sorted(names) if name.endswith(".lock"))
 
 
-def put_aside(common_dir: str, lock: LockFile) -> str:
+def set_lock_aside(common_dir: str, lock: LockFile) -> str:
     """Take a lock file away, if it is still the same one; tells where it is kept."""
     try:
         at = os.lstat(lock.path)

@@ -5,7 +5,7 @@ from __future__ import annotations
 import os
 
 from landlane.errors import RepositoryError
-from landlane.git.run import Output, run_git, try_git_output
+from landlane.git.run import GitResult, run_git, try_git_output
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -25,7 +25,7 @@ def fill_submodules(home: Checkout, path: str, *, is_clone: bool) -> list[str]:
         return []
     urls = _named(try_git_output(home, "config", "-z", "--get-regexp", r"^submodule\..*\.url$"), ".url")
     listed = run_git("config", "-z", "-f", ".gitmodules", "--get-regexp", r"^submodule\..*\.path$", cwd=path)
-    places = {name: where for name, where in _named(listed.text, ".path").items() if name in urls}
+    places = {name: where for name, where in _named(listed.stdout, ".path").items() if name in urls}
     if not places:
         return []
     if is_clone:  # a worktree shares these settings with the main checkout
@@ -37,7 +37,7 @@ def fill_submodules(home: Checkout, path: str, *, is_clone: bool) -> list[str]:
     found = _update(path, *allowed, "--recursive", places=list(places.values()))
     if found.exit_code and not _fill_from_home(home, path, places, urls):
         raise RepositoryError(
-            f"submodules cannot be had here: {found.trouble[-300:]}",
+            f"submodules cannot be had here: {found.stderr[-300:]}",
             code="SUBMODULE_MISSING",
             hint="mend the submodule's URL, or `git submodule deinit` it in the main checkout",
         )
@@ -54,7 +54,7 @@ def _is_local(url: str) -> bool:
     return url.startswith(("/", ".", "file://"))
 
 
-def _update(path: str, *words: str, places: list[str]) -> Output:
+def _update(path: str, *words: str, places: list[str]) -> GitResult:
     options = [word for word in words if word == "--recursive"]
     before = [word for word in words if word != "--recursive"]
     return run_git(

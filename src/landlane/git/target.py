@@ -7,7 +7,7 @@ import time
 
 from landlane.errors import RepositoryError
 from landlane.git.ancestry import is_ancestor
-from landlane.git.lock import FETCH, git_lock
+from landlane.git.lock import FETCH_LOCK, git_lock
 from landlane.git.refs import read_refs
 from landlane.git.run import run_in, try_git_output
 from landlane.values import value
@@ -17,14 +17,20 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
 
     from landlane.git.discovery import Checkout
-    from landlane.git.run import Output
+    from landlane.git.run import GitResult
     from landlane.settings.model import Settings
 
 _OURS = "landlane/"
 _STAMP = "fetched"
 _FETCH_SECONDS = 300.0
 # What git says when somebody else did something at the same moment.
-RACES = ("cannot lock ref", "commondir", "unable to update local ref", ".lock': File exists", "bad object")
+RACE_MESSAGES = (
+    "cannot lock ref",
+    "commondir",
+    "unable to update local ref",
+    ".lock': File exists",
+    "bad object",
+)
 _SAME_SECONDS = 2.0
 _CONFIG_NAMES = ("GIT_CONFIG", "XDG_CONFIG_HOME")
 _asked: dict[str, tuple[float, tuple[object, ...], list[tuple[str, str, str]]]] = {}
@@ -32,7 +38,7 @@ _NO_SUCH_BRANCH = "couldn't find remote ref"
 
 
 @value
-class Target:
+class TargetBranch:
     """A branch, and the remote whose copy of it counts; without one, the branch here does."""
 
     branch: str
@@ -50,16 +56,16 @@ class Target:
 
 
 @value
-class Base:
+class BaseCommit:
     """Where the target stands, and whether that was just asked of the remote."""
 
-    target: Target
+    target: TargetBranch
     commit: str
     is_fresh: bool
     trouble: str = ""
 
 
-def find_target(home: Checkout, settings: Settings) -> Target:
+def find_target(home: Checkout, settings: Settings) -> TargetBranch:
     """The target branch: what the settings say, else the branch of the main checkout, else the usual ones.
 
     Raises:
@@ -73,8 +79,8 @@ def find_target(home: Checkout, settings: Settings) -> Target:
             code="NO_TARGET",
             hint="make a first commit, or name the branch: [landing] target in landlane.toml",
         )
-    target = Target(branch=branch, remote=_find_remote(known, settings, branch))
-    if settings.target and not target.remote and not commits_of(home, [target.ref]):
+    target = TargetBranch(branch=branch, remote=_find_remote(known, settings, branch))
+    if settings.target and not target.remote and not commits_at(home, [target.ref]):
         raise RepositoryError(
             f"there is no branch {branch}, which work should land on",
             code="NO_TARGET",
@@ -99,7 +105,7 @@ def scoped_settings(home: Checkout) -> list[tuple[str, str, str]]:
     at, marks, known = _asked.get(place, (0.0, (), []))
     if marks != before or time.monotonic() - at > _SAME_SECONDS:
         found = run_in(home, "config", "--list", "--show-scope", "-z")
-        parts = found.text.split("\0")
+        parts = found.stdout.split("\0")
         items = ((scope, item.partition("\n")) for scope, item in zip(parts[::2], parts[1::2], strict=False))
         known = [(scope, key, text) for scope, (key, _, text) in items]
         _asked.clear()
@@ -124,7 +130,7 @@ def _config_marks(home: Checkout) -> tuple[object, ...]:
     return tuple(marks)
 
 
-def commits_of(home: Checkout, refs: Sequence[str]) -> dict[str, str]:
+def commits_at(home: Checkout, refs: Sequence[str]) -> dict[str, str]:
     """The commits that those of these branches stand on that are there; at most one git for all of them."""
     known = read_refs(home.common_dir, refs)
     if known is not None:
@@ -136,7 +142,7 @@ def commits_of(home: Checkout, refs: Sequence[str]) -> dict[str, str]:
 
 def commit_at(home: Checkout, ref: str) -> str:
     """The commit that one branch stands on; empty where there is none."""
-    return commits_of(home, [ref]).get(ref, "") if ref else ""
+    return commits_at(home, [ref]).get(ref, "") if ref else ""
 
 
 def _usual_branch(home: Checkout, known: dict[str, str]) -> str:
@@ -149,7 +155,7 @@ def _usual_branch(home: Checkout, known: dict[str, str]) -> str:
     usual = [known.get("init.defaultbranch", ""), "main", "master", "trunk"]
     names = [chosen, *([head] if head in usual else []), *usual, head]
     names = [name for name in names if name and not name.startswith(_OURS)]
-    there = commits_of(home, [f"refs/heads/{name}" for name in names])
+    there = commits_at(home, [f"refs/heads/{name}" for name in names])
     for name in names:
         if f"refs/heads/{name}" in there:
             return name
@@ -193,7 +199,7 @@ def _find_remote(known: dict[str, str], settings: Settings, branch: str) -> str:
     return wanted if wanted in remotes else ""
 
 
-def fetch_target(home: Checkout, target: Target, on_tick: Callable[[], None] | None = None) -> str:
+def fetch_target(home: Checkout, target: TargetBranch, on_tick: Callable[[], None] | None = None) -> str:
     """Fetch the target branch; tells what went wrong, or nothing.
 
     Whoever waited while somebody else fetched need not do so again: what was fetched is newer than the wish.
@@ -201,33 +207,33 @@ def fetch_target(home: Checkout, target: Target, on_tick: Callable[[], None] | N
     if not target.remote:
         return ""
     asked_at = time.monotonic_ns()
-    with git_lock(home.common_dir, f"fetch {target.remote}/{target.branch}", name=FETCH):
+    with git_lock(home.common_dir, f"fetch {target.remote}/{target.branch}", name=FETCH_LOCK):
         if _fetched_at(home, target) >= asked_at:
             return ""
         begun_at = time.monotonic_ns()
         found = _fetch(home, target, on_tick)
-        if found.exit_code and any(sign in found.trouble for sign in RACES):
+        if found.exit_code and any(sign in found.stderr for sign in RACE_MESSAGES):
             # A worktree was being entered, or somebody else's fetch moved the ref: once more, quite alone.
             with git_lock(home.common_dir, f"fetch {target.remote}/{target.branch}"):
                 found = _fetch(home, target, on_tick)
-        if found.exit_code and _NO_SUCH_BRANCH in found.trouble and commits_of(home, [target.ref]):
+        if found.exit_code and _NO_SUCH_BRANCH in found.stderr and commits_at(home, [target.ref]):
             # It was never pushed, or is gone there: the branch here is all there is.
             run_in(home, "update-ref", "-d", target.remote_ref)
             return ""
         if found.exit_code:
-            return reason_of(found)
+            return failure_reason(found)
         _note_fetched(home, target, begun_at)
     return ""
 
 
-def reason_of(found: Output) -> str:
+def failure_reason(found: GitResult) -> str:
     """Why git refused, in its own words: the line that says so, not the advice behind it."""
-    lines = found.trouble.splitlines()
+    lines = found.stderr.splitlines()
     fatal = [line.removeprefix("fatal: ") for line in lines if line.startswith("fatal: ")]
     return (fatal or lines or [f"exit {found.exit_code}"])[0]
 
 
-def _fetch(home: Checkout, target: Target, on_tick: Callable[[], None] | None) -> Output:
+def _fetch(home: Checkout, target: TargetBranch, on_tick: Callable[[], None] | None) -> GitResult:
     return run_in(
         home,
         *("-c", "gc.auto=0", "-c", "maintenance.auto=false", "fetch", "--quiet", "--no-tags"),
@@ -238,12 +244,12 @@ def _fetch(home: Checkout, target: Target, on_tick: Callable[[], None] | None) -
     )
 
 
-def _stamp(home: Checkout, target: Target) -> str:
+def _stamp(home: Checkout, target: TargetBranch) -> str:
     name = f"{_STAMP}-{target.remote}-{target.branch}".replace("/", "%")
     return os.path.join(home.common_dir, "landlane", name)
 
 
-def _fetched_at(home: Checkout, target: Target) -> int:
+def _fetched_at(home: Checkout, target: TargetBranch) -> int:
     """When the last fetch began, on a clock that ends with the machine's run: a later one than now is old."""
     try:
         with open(_stamp(home, target), encoding="ascii") as file:
@@ -253,17 +259,17 @@ def _fetched_at(home: Checkout, target: Target) -> int:
     return at if at <= time.monotonic_ns() else -1
 
 
-def _note_fetched(home: Checkout, target: Target, at: int) -> None:
+def _note_fetched(home: Checkout, target: TargetBranch, at: int) -> None:
     with open(_stamp(home, target), "w", encoding="ascii") as file:
         file.write(str(at))
 
 
-def tip_of(home: Checkout, target: Target) -> str:
+def target_tip(home: Checkout, target: TargetBranch) -> str:
     """The newest commit of the target that is known here: of the remote's copy, where that counts.
 
     A branch here that has all of the remote's and more is newer: its commits wait to be pushed.
     """
-    known = commits_of(home, [ref for ref in (target.ref, target.remote_ref) if ref])
+    known = commits_at(home, [ref for ref in (target.ref, target.remote_ref) if ref])
     here = known.get(target.ref, "")
     if not target.remote:
         return here
@@ -275,7 +281,7 @@ def tip_of(home: Checkout, target: Target) -> str:
     return there
 
 
-def find_base(home: Checkout, target: Target, *, is_offline: bool = False) -> Base:
+def find_base(home: Checkout, target: TargetBranch, *, is_offline: bool = False) -> BaseCommit:
     """Where new work should begin, freshly fetched unless it may be without.
 
     Raises:
@@ -288,9 +294,11 @@ def find_base(home: Checkout, target: Target, *, is_offline: bool = False) -> Ba
             code="OFFLINE",
             hint="mend the connection; or go on from what was fetched last with --offline",
         )
-    commit = tip_of(home, target)
+    commit = target_tip(home, target)
     if not commit:
         raise RepositoryError(
             f"{target.branch} has no commit yet", code="NO_TARGET", hint="make a first commit there"
         )
-    return Base(target=target, commit=commit, is_fresh=not (is_offline and target.remote), trouble=trouble)
+    return BaseCommit(
+        target=target, commit=commit, is_fresh=not (is_offline and target.remote), trouble=trouble
+    )

@@ -30,7 +30,7 @@ class Trailers:
         return [f"{key}: {text}" for key, text in pairs if text]
 
 
-def find_posing_line(message: str) -> str:
+def find_forged_trailer(message: str) -> str:
     """The first line of a message that could be taken for a trailer of ours; empty when there is none."""
     return next((line for line in message.split("\n") if _POSING.match(line)), "")
 

@@ -43,7 +43,7 @@ def tree_changes(home: Checkout, one: str, other: str) -> list[TreeChange]:
     found = run_in(home, *words)
     if found.exit_code:
         raise git_failed(words, found)
-    fields = found.text.split("\0")
+    fields = found.stdout.split("\0")
     changes: list[TreeChange] = []
     for head, path in zip(fields[::2], fields[1::2], strict=False):
         before, mode, _, blob, _ = head.removeprefix(":").split(" ")
@@ -51,7 +51,7 @@ def tree_changes(home: Checkout, one: str, other: str) -> list[TreeChange]:
     return changes
 
 
-def link_end(home: Checkout, tree: str, path: str, blob: str) -> str | None:
+def resolve_link(home: Checkout, tree: str, path: str, blob: str) -> str | None:
     """Where a link leads within a tree, over all links on the way; nothing when it leads out of it.
 
     The root itself is an empty text. What is not in the tree is followed by its name alone.
@@ -82,12 +82,12 @@ def files_below(home: Checkout, tree: str, folder: str) -> list[str]:
     """All entries of a tree that lie below a folder; none when it is a file, or not there."""
     words = ["ls-tree", "-r", "-z", "--full-tree", "--name-only", tree]
     found = run_in(home, *words, *(["--", f"{folder}/"] if folder else []))
-    return [path for path in found.text.split("\0") if path]
+    return [path for path in found.stdout.split("\0") if path]
 
 
 def _entry(home: Checkout, tree: str, path: str) -> tuple[str, str]:
     found = run_in(home, "ls-tree", "-z", "--full-tree", tree, "--", path)
-    for line in found.text.split("\0"):
+    for line in found.stdout.split("\0"):
         facts, _, name = line.partition("\t")
         if name == path:
             mode, _, blob = facts.split(" ")
@@ -98,6 +98,6 @@ def _entry(home: Checkout, tree: str, path: str) -> tuple[str, str]:
 def _target(home: Checkout, blob: str) -> list[str] | None:
     """The names on the way that a link says; nothing when it begins at the root of the machine."""
     found = run_in(home, "cat-file", "blob", blob)
-    if found.exit_code or not found.text or found.text.startswith("/"):
+    if found.exit_code or not found.stdout or found.stdout.startswith("/"):
         return None
-    return found.text.split("/")
+    return found.stdout.split("/")

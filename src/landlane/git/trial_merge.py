@@ -45,7 +45,7 @@ class Committer:
 
 
 @value
-class Tried:
+class MergedTree:
     """A merge that worked: the tree it gives."""
 
     tree: str
@@ -53,7 +53,7 @@ class Tried:
 
 
 @value
-class Clash:
+class MergeConflict:
     """A merge that did not: the paths that both sides changed, and what is wrong with each."""
 
     paths: tuple[str, ...]
@@ -61,25 +61,25 @@ class Clash:
     tree: str = ""  # what git made of it, with its marks in the files that clash
 
 
-def try_merge(home: Checkout, ours: str, theirs: str) -> Tried | Clash:
+def try_merge(home: Checkout, ours: str, theirs: str) -> MergedTree | MergeConflict:
     """Merge two commits into a tree.
 
     Raises:
         RepositoryError: they have nothing in common, or git cannot do it.
     """
     found = run_in(home, "merge-tree", "--write-tree", "-z", "--name-only", "--no-messages", ours, theirs)
-    parts = found.text.split("\0")
+    parts = found.stdout.split("\0")
     if found.exit_code == 0:
-        return Tried(tree=parts[0].strip())
+        return MergedTree(tree=parts[0].strip())
     if found.exit_code != 1:
-        if "unrelated histories" in found.trouble:
+        if "unrelated histories" in found.stderr:
             raise RepositoryError(
                 f"{theirs[:12]} has no common ancestor with {ours[:12]}",
                 code="NO_COMMON_ANCESTOR",
                 hint="begin the branch from the target branch",
             )
         raise git_failed(("merge-tree",), found)
-    return Clash(paths=tuple(dict.fromkeys(filter(None, parts[1:]))), tree=parts[0].strip())
+    return MergeConflict(paths=tuple(dict.fromkeys(filter(None, parts[1:]))), tree=parts[0].strip())
 
 
 @lru_cache(maxsize=1000)  # a commit never changes
@@ -100,7 +100,7 @@ def _remember_tree(commit: str, tree: str) -> None:
         _TREES[commit] = tree
 
 
-def author_of(home: Checkout, commit: str) -> Author:
+def read_author(home: Checkout, commit: str) -> Author:
     """Who wrote a commit.
 
     Raises:
@@ -120,23 +120,23 @@ def missing_commits(home: Checkout, commits: Sequence[str]) -> set[str]:
     return {commit for commit, kind in zip(commits, found, strict=True) if kind != "commit"}
 
 
-def blob_at(home: Checkout, commit: str, path: str) -> bytes | None:
+def read_blob(home: Checkout, commit: str, path: str) -> bytes | None:
     """The content of a file in a commit; nothing when it is not there or no file."""
     found = run_in(home, "cat-file", "blob", f"{commit}:{path}")
-    return None if found.exit_code else found.text.encode("utf-8", "surrogateescape")
+    return None if found.exit_code else found.stdout.encode("utf-8", "surrogateescape")
 
 
-def changed_between(home: Checkout, one: str, other: str) -> list[str]:
+def list_changed_paths(home: Checkout, one: str, other: str) -> list[str]:
     """Every path that differs between two commits or trees, both ends of a rename."""
     # Submodules always: what a branch says in .gitmodules could hide them.
     words = ("-r", "-z", "--name-only", "--no-renames", "--ignore-submodules=none")
     found = run_in(home, "diff-tree", *words, one, other)
     if found.exit_code:
         raise git_failed(("diff-tree",), found)
-    return [path for path in found.text.split("\0") if path]
+    return [path for path in found.stdout.split("\0") if path]
 
 
-def with_contents(home: Checkout, tree: str, contents: Mapping[str, bytes | None]) -> str:
+def replace_files(home: Checkout, tree: str, contents: Mapping[str, bytes | None]) -> str:
     """The tree with these files in it, or without those that are nothing; modes stay as they are.
 
     Raises:
@@ -151,7 +151,7 @@ def with_contents(home: Checkout, tree: str, contents: Mapping[str, bytes | None
             found = run_in(home, *words, stdin=stdin, variables=variables)
             if found.exit_code:
                 raise git_failed(words, found)
-            return found.text
+            return found.stdout
 
         run("read-tree", tree)
         lines: list[bytes] = []
@@ -168,7 +168,7 @@ def with_contents(home: Checkout, tree: str, contents: Mapping[str, bytes | None
         return run("write-tree").strip()
 
 
-def committer_of(home: Checkout) -> Committer:
+def find_committer(home: Checkout) -> Committer:
     """Who commits: the user of this repository, or we where git knows nobody; signed if the user signs."""
     asked = ("config", "--get-regexp", r"^(user\.name|user\.email|commit\.gpgsign)$")
     lines = (line.partition(" ") for line in try_git_output(home, *asked).splitlines())
@@ -179,7 +179,7 @@ def committer_of(home: Checkout) -> Committer:
     return Committer(variables={} if has_name and has_mail else dict(_FALLBACK), is_signing=is_signing)
 
 
-def commit_of(
+def create_commit(
     home: Checkout,
     tree: str,
     parents: Sequence[str],
@@ -192,7 +192,7 @@ def commit_of(
     Raises:
         RepositoryError: git refuses.
     """
-    committer = committer or committer_of(home)
+    committer = committer or find_committer(home)
     words = ["commit-tree", tree]
     for parent in parents:
         words += ["-p", parent]
@@ -207,12 +207,12 @@ def commit_of(
     )
     if found.exit_code:
         raise git_failed(words, found)
-    commit = found.text.strip()
+    commit = found.stdout.strip()
     _remember_tree(commit, tree)
     return commit
 
 
-def own_commits(home: Checkout, base: str, head: str) -> list[str]:
+def list_own_commits(home: Checkout, base: str, head: str) -> list[str]:
     """The commits of a branch's own, oldest first, without merges."""
     return try_git_output(
         home, "rev-list", "--reverse", "--topo-order", "--no-merges", f"{base}..{head}"
@@ -225,7 +225,7 @@ def replay(
     commits: Sequence[str],
     message_of: Callable[[str], str],
     committer: Committer | None = None,
-) -> str | Clash:
+) -> str | MergeConflict:
     """Each of these commits anew on top of a tip; the last of them, or what clashes.
 
     Raises:
@@ -234,31 +234,31 @@ def replay(
     for commit in commits:
         parent = resolve_revision(home, f"{commit}^1")
         tried = _pick(home, parent, tip, commit)
-        if isinstance(tried, Clash):
+        if isinstance(tried, MergeConflict):
             return tried
         if tried.tree == tree_of(home, tip):
             continue  # it is there already
-        tip = commit_of(home, tried.tree, [tip], message_of(commit), author_of(home, commit), committer)
+        tip = create_commit(home, tried.tree, [tip], message_of(commit), read_author(home, commit), committer)
     return tip
 
 
-def _pick(home: Checkout, base: str, ours: str, theirs: str) -> Tried | Clash:
+def _pick(home: Checkout, base: str, ours: str, theirs: str) -> MergedTree | MergeConflict:
     """A three-way merge with a base of our choice: both sides are told to come from it."""
     if not base:
         return try_merge(home, ours, theirs)
     nobody = Committer(variables=dict(_FALLBACK))  # these are never seen
     sides = [
-        commit_of(home, tree_of(home, side), [base], "side", committer=nobody) for side in (ours, theirs)
+        create_commit(home, tree_of(home, side), [base], "side", committer=nobody) for side in (ours, theirs)
     ]
     return try_merge(home, sides[0], sides[1])
 
 
-def message_of(home: Checkout, commit: str) -> str:
+def read_message(home: Checkout, commit: str) -> str:
     """The whole message of a commit."""
     return try_git_output(home, "show", "-s", "--format=%B", commit)
 
 
-def trailers_of(home: Checkout, commits: Sequence[str]) -> list[str]:
+def list_trailers(home: Checkout, commits: Sequence[str]) -> list[str]:
     """The trailers of these commits, each once, in their order."""
     if not commits:
         return []

@@ -11,7 +11,7 @@ if TYPE_CHECKING:
     from landlane.git.discovery import Checkout
 
 
-def lying_in_the_way(here: Checkout, before: str, after: str) -> list[str]:
+def find_untracked_in_the_way(here: Checkout, before: str, after: str) -> list[str]:
     """The paths of a checkout that are under no version control, where going between two commits adds files.
 
     A file may also lie where a folder comes, and a folder with files of its own where a file comes.

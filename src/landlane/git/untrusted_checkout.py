@@ -5,7 +5,7 @@ from __future__ import annotations
 import os
 import stat
 
-from landlane.git.run import Output, git_failed, run_git
+from landlane.git.run import GitResult, git_failed, run_git
 from landlane.values import value
 
 MAIN = "main"
@@ -13,14 +13,14 @@ WORKTREE = "worktree"
 CLONE = "clone"
 SUBMODULE = "submodule"
 
-BIG = "16m"  # from here on git streams a file instead of holding it in memory
+BIG_FILE = "16m"  # from here on git streams a file instead of holding it in memory
 LIMIT_SECONDS = 600.0  # for one reading of a big tree on a busy disk
 _SMALL = 64 * 1024 * 1024
 _HEX = frozenset("0123456789abcdef")
 
 
 @value
-class Place:
+class UntrustedCheckout:
     """A checkout: its folder, the git directory that is its own, and of what kind it is."""
 
     root: str
@@ -65,11 +65,11 @@ def sealed_environment(**variables: str) -> dict[str, str]:
     }
 
 
-def run_home(home: str, *arguments: str, stdin: bytes | None = None, **variables: str) -> Output:
+def run_home_git(home: str, *arguments: str, stdin: bytes | None = None, **variables: str) -> GitResult:
     """Run git on the home repository itself, with the user's settings but without hooks."""
     return run_git(
         *("-c", "core.hooksPath=/dev/null", "-c", "core.fsync=all", "-c", "gc.auto=0"),
-        *("-c", f"core.bigFileThreshold={BIG}", "--git-dir", home),
+        *("-c", f"core.bigFileThreshold={BIG_FILE}", "--git-dir", home),
         *arguments,
         cwd=home,
         stdin=stdin,
@@ -84,10 +84,10 @@ def home_git_output(home: str, *arguments: str, stdin: bytes | None = None, **va
     Raises:
         RepositoryError: git refused.
     """
-    found = run_home(home, *arguments, stdin=stdin, **variables)
+    found = run_home_git(home, *arguments, stdin=stdin, **variables)
     if found.exit_code:
         raise git_failed(arguments, found)
-    return found.text
+    return found.stdout
 
 
 def read_small(path: str, limit: int = _SMALL) -> bytes | None:

@@ -18,7 +18,7 @@ _FILE = os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_CLOEXEC
 _GONE = (FileNotFoundError, NotADirectoryError)
 
 
-def unreadable(path: str, error: OSError) -> RepositoryError:
+def unreadable_error(path: str, error: OSError) -> RepositoryError:
     """A file that is there and cannot be saved: nobody may go on as if it were."""
     return RepositoryError(
         f"cannot be read, so it cannot be saved: {to_bytes(path).decode('utf-8', 'backslashreplace')} "
@@ -89,7 +89,7 @@ class TreeReader:
         except OSError as error:
             if _is_link(error):
                 return None
-            raise unreadable(path, error) from error
+            raise unreadable_error(path, error) from error
 
     def open(self, path: str) -> int | None:
         """A handle of an ordinary file, for the caller to close; nothing when it is gone.
@@ -105,7 +105,7 @@ class TreeReader:
         except OSError as error:
             if _is_link(error):
                 return None
-            raise unreadable(path, error) from error
+            raise unreadable_error(path, error) from error
 
     def read_link(self, path: str) -> bytes | None:
         """Where a link points; nothing when it is gone."""
@@ -149,7 +149,7 @@ class TreeReader:
             except OSError as error:
                 if _is_link(error):
                     continue
-                raise unreadable(folder, error) from error
+                raise unreadable_error(folder, error) from error
             if not names:
                 yield folder, True
             for name in names:

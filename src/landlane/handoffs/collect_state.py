@@ -9,7 +9,7 @@ from landlane.claims.read import live_claims
 from landlane.errors import LandlaneError, PatternError
 from landlane.git.run import resolve_revision, run_git, try_git_output
 from landlane.handoffs.text import cut
-from landlane.patterns.pattern import covers_branch
+from landlane.patterns.pattern import covers_alternative
 from landlane.sessions.client_sessions import children_of
 from landlane.sessions.command_history import commands_in
 from landlane.store import records
@@ -107,7 +107,7 @@ def _look_at_commits(
     branch, head = ground.branch, ""
     if ground.workspace is not None:
         if ground.workspace.kind == CLONE:
-            checkouts.bring_back(site.home, ground.root, branch)
+            checkouts.fetch_clone_branch(site.home, ground.root, branch)
         head = resolve_revision(site.home, f"refs/heads/{branch}^{{commit}}")
     else:
         branch, head = _stand(site, task, ground.root)
@@ -118,11 +118,11 @@ def _look_at_commits(
 
 def base_of(site: Site, head: str) -> str:
     """Where a commit and the target parted."""
-    from landlane.git.target import find_target, tip_of
+    from landlane.git.target import find_target, target_tip
 
     return (
         try_git_output(
-            site.home, "merge-base", tip_of(site.home, find_target(site.home, site.settings)), head
+            site.home, "merge-base", target_tip(site.home, find_target(site.home, site.settings)), head
         )
         if head
         else ""
@@ -141,17 +141,17 @@ def changed_beyond(site: Site, head: str) -> list[str]:
 def _stand(site: Site, task: Task, root: str) -> tuple[str, str]:
     """Where a checkout that is no workspace stands: the branch of the task if it is there, else its own."""
     from landlane.git.untrusted_checkout import CLONE as FOREIGN
-    from landlane.rescue.save import place_of
+    from landlane.rescue.save import locate_checkout
 
     own = resolve_revision(site.home, f"refs/heads/{task.branch}^{{commit}}")
     if own:
         return task.branch, own
-    place = place_of(site, root)
+    place = locate_checkout(site, root)
     if place.kind == FOREIGN:
         return "", ""
     words = ("symbolic-ref", "--quiet", "--short", "HEAD"), ("rev-parse", "--verify", "--quiet", "HEAD")
     found = [run_git(*one, cwd=root, git_dir=place.git_dir) for one in words]
-    branch, head = ("" if one.exit_code else one.text.strip() for one in found)
+    branch, head = ("" if one.exit_code else one.stdout.strip() for one in found)
     return branch, head
 
 
@@ -161,9 +161,9 @@ def _look_at_tree(
     """What is in no commit, and a rescue of it. In a checkout that several share, only what is claimed."""
     from landlane.git.snapshot import changes_between, take_snapshot
     from landlane.git.untrusted_checkout import CLONE as FOREIGN
-    from landlane.rescue.save import forget_same, place_of, save_checkout
+    from landlane.rescue.save import drop_same_rescues, locate_checkout, save_checkout
 
-    place = place_of(site, ground.root)
+    place = locate_checkout(site, ground.root)
     head = str(taken.get("head", ""))
     if ground.workspace is None:
         if place.kind == FOREIGN:  # its settings are whoever's who may write there
@@ -182,7 +182,7 @@ def _look_at_tree(
         site, session, ground.root, reason, workspace=ground.workspace, force=True, task=task.id
     )
     if rescue and ground.workspace is not None:
-        forget_same(site, rescue, ground.workspace)
+        drop_same_rescues(site, rescue, ground.workspace)
     return {"dirty": _text(dirty[:_MOST_PATHS]), "rescue": rescue}
 
 
@@ -193,9 +193,9 @@ def save_unfinished(site: Site, session: Session, task: Task, root: str, base: s
         RepositoryError: it cannot be saved.
     """
     from landlane.git.snapshot import changes_between, take_snapshot
-    from landlane.rescue.save import place_of, save_checkout
+    from landlane.rescue.save import locate_checkout, save_checkout
 
-    place = place_of(site, root)
+    place = locate_checkout(site, root)
     tree = resolve_revision(site.home, f"{base}^{{tree}}")
     after = take_snapshot(site.common_dir, place)
     if not tree or not any(changes_between(site.common_dir, place, tree, after)):
@@ -207,7 +207,7 @@ def save_unfinished(site: Site, session: Session, task: Task, root: str, base: s
 def _stand_of(root: str, git_dir: str) -> str:
 
     found = run_git("rev-parse", "--verify", "--quiet", "HEAD", cwd=root, git_dir=git_dir)
-    return "" if found.exit_code else found.text.strip()
+    return "" if found.exit_code else found.stdout.strip()
 
 
 def _claimed(context: Context, task: Task, paths: list[str]) -> list[str]:
@@ -218,14 +218,16 @@ def _claimed(context: Context, task: Task, paths: list[str]) -> list[str]:
         return [(claim.pattern, claim.kind) for claim in claims if claim.task in ("", task.id)]
 
     pattern_of = context.repository.pattern_of
-    held = [branch for text, kind in context.store.view(look) for branch in pattern_of(text, kind).branches]
+    held = [
+        branch for text, kind in context.store.view(look) for branch in pattern_of(text, kind).alternatives
+    ]
     mine: list[str] = []
     for path in paths:
         try:
-            (branch,) = pattern_of(path, "literal").branches
+            (branch,) = pattern_of(path, "literal").alternatives
         except PatternError:
             continue
-        if any(covers_branch(one, branch) for one in held):
+        if any(covers_alternative(one, branch) for one in held):
             mine.append(path)
     return mine
 

@@ -8,7 +8,7 @@ from landlane.errors import PatternError, WaitsForPerson
 from landlane.gates.model import APPROVED
 from landlane.handoffs.model import REFUSED, Draft, Handoff, check_draft, digest_of, holder_name, summary_of
 from landlane.handoffs.transfer import NOUN, is_persons
-from landlane.patterns.pattern import Branch, covers_branch
+from landlane.patterns.pattern import Alternative, covers_alternative
 from landlane.store import records
 from landlane.store.lock_areas import areas_of
 from landlane.tasks.model import ANYBODY, AT_WORK, LONGEST_LINE, READY
@@ -146,19 +146,19 @@ def _claims_for(tx: Change, context: Context, task: Task, made: Handoff) -> list
     )
     chosen: dict[int, Row] = {}
     for row in tx.all("claims_of", session=task.session):
-        held = Branch(key=row[0], rest=row[1])
-        is_used = not row[8] and any(covers_branch(held, path) for path in touched)
+        held = Alternative(key=row[0], rest=row[1])
+        is_used = not row[8] and any(covers_alternative(held, path) for path in touched)
         # What was taken for no task goes along, unless it may be for another one in hand.
         if row[8] == task.id or is_used or (not row[8] and not has_more):
             chosen.setdefault(row[2], row)
     return list(chosen.values())
 
 
-def _branches(context: Context, paths: Iterable[str]) -> list[Branch]:
-    found: list[Branch] = []
+def _branches(context: Context, paths: Iterable[str]) -> list[Alternative]:
+    found: list[Alternative] = []
     for path in paths:
         try:
-            found += context.repository.pattern_of(path, "literal").branches
+            found += context.repository.pattern_of(path, "literal").alternatives
         except PatternError:
             continue  # a name that nobody can claim
     return found

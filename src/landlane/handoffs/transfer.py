@@ -16,7 +16,7 @@ from landlane.handoffs.model import (
     is_addressed,
     may_take,
 )
-from landlane.patterns.pattern import Branch, covers_branch
+from landlane.patterns.pattern import Alternative, covers_alternative
 from landlane.roles.built_in import bound_by
 from landlane.roles.model import Scope, forbidden, why_not_verb
 from landlane.sessions.leases import end_session, session_from
@@ -161,8 +161,8 @@ def _kept_rows(tx: Change, handoff: Handoff) -> list[Row]:
 
 
 def _is_covered(rows: Sequence[Row], pattern: Pattern) -> bool:
-    held = [Branch(key=row[0], rest=row[1]) for row in rows if row[5] == EXCLUSIVE]
-    return all(any(covers_branch(one, branch) for one in held) for branch in pattern.branches)
+    held = [Alternative(key=row[0], rest=row[1]) for row in rows if row[5] == EXCLUSIVE]
+    return all(any(covers_alternative(one, branch) for one in held) for branch in pattern.alternatives)
 
 
 def _check_role(context: Context, me: Session, patterns: Sequence[Pattern]) -> None:

@@ -48,7 +48,7 @@ def _facts(house: House) -> list[str]:
     place = str(getattr(house.store, "path", ""))
     # A checkout without settings of its own has those of the main one.
     main_settings = os.path.join(homes[0], FILE_NAME) if homes[0] != root else ""
-    ignores_case = house.context.repository.pattern_of("A", "literal").branches[0].key != "A"
+    ignores_case = house.context.repository.pattern_of("A", "literal").alternatives[0].key != "A"
     return [
         FORM,
         root,

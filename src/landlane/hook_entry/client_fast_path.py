@@ -374,10 +374,12 @@ def _resident_socket(folder: str) -> str:
 def _ask_resident(path: str, client: str, word: str, cwd: str, payload: bytes) -> None:
     """Let the resident answer, if it is there."""
     _find_package()
-    from landlane.resident.messages import ask, pack, told_of
+    from landlane.resident.messages import pack_request, send_request, shared_environment
 
-    request = pack(b"hook", cwd.encode(), [client.encode(), word.encode()], told_of(environ), payload)
-    heard = ask(path, request, _RESIDENT_SECONDS)
+    request = pack_request(
+        b"hook", cwd.encode(), [client.encode(), word.encode()], shared_environment(environ), payload
+    )
+    heard = send_request(path, request, _RESIDENT_SECONDS)
     if heard is not None:
         write_all(1, heard[1])
         write_all(2, heard[2])

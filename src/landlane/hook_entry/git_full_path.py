@@ -11,7 +11,7 @@ from landlane.errors import LandlaneError, Malformed, RepositoryError
 from landlane.files import write_whole
 from landlane.git.discovery import Checkout, find_checkout
 from landlane.git.hooks.scripts import CANARY, JUDGED
-from landlane.git.run import PLACES, run_git, try_git_output
+from landlane.git.run import LOCATION_VARIABLES, run_git, try_git_output
 from landlane.values import value
 
 TYPE_CHECKING = False
@@ -105,7 +105,7 @@ def _stand(hook: str) -> tuple[Checkout | None, str]:
 
 def _forget_places() -> None:
     """What git said about its own call must not lead the gits that we start astray."""
-    for name in PLACES:
+    for name in LOCATION_VARIABLES:
         os.environ.pop(name, None)
 
 
@@ -113,14 +113,14 @@ def _a_root_of(git_dir: str) -> str:
     """A checkout of the repository in a git directory."""
     if os.path.basename(git_dir) == ".git":
         return os.path.dirname(git_dir)
-    from landlane.git.remove_checkout import worktree_entries
+    from landlane.git.remove_checkout import list_worktrees
 
     linked = os.path.join(git_dir, "gitdir")
     if os.path.exists(linked):
         with open(linked, encoding="utf-8", errors="surrogateescape") as file:
             return os.path.dirname(file.readline().rstrip("\n"))
     home = Checkout(root=git_dir, git_dir=git_dir, common_dir=git_dir)
-    return next((root for _, root in worktree_entries(home) if os.path.isdir(root)), "")
+    return next((root for _, root in list_worktrees(home) if os.path.isdir(root)), "")
 
 
 def _gather(here: Checkout, index: str, hook: str, words: list[str], payload: bytes) -> Asked:
@@ -151,7 +151,7 @@ def _own_paths(here: Checkout, index: str, paths: list[str]) -> tuple[str, ...]:
     found = run_git(*words, cwd=here.root, git_dir=here.git_dir, variables=variables)
     if found.exit_code:
         return tuple(paths)
-    changed = set(found.text.split("\0"))
+    changed = set(found.stdout.split("\0"))
     return tuple(path for path in paths if path in changed)
 
 
@@ -304,7 +304,7 @@ def _note_facts(house: House, here: Checkout) -> None:
     own, at_home = (os.path.join(root, FILE_NAME) for root in (here.root, here.home_checkout.root))
     settings = house.settings
     store = str(getattr(house.store, "path", ""))
-    ignores_case = house.context.repository.pattern_of("A", "literal").branches[0].key != "A"
+    ignores_case = house.context.repository.pattern_of("A", "literal").alternatives[0].key != "A"
     site = Site(context=house.context, here=here, home=here.home_checkout)
     facts = ["1", here.root, own, stamp(own), at_home, stamp(at_home), house.store.repository, store, ""]
     known = "\n".join(facts)
@@ -331,12 +331,14 @@ def _note_facts(house: House, here: Checkout) -> None:
 
 def _ask_resident(here: Checkout, asked: Asked) -> tuple[int, str]:
     """Let the resident judge; without it nothing can be judged in a sandbox."""
-    from landlane.resident.messages import ask as ask_at
-    from landlane.resident.messages import pack, told_of
+    from landlane.resident.messages import pack_request, shared_environment
+    from landlane.resident.messages import send_request as ask_at
 
     environment = {os.fsencode(name): os.fsencode(text) for name, text in os.environ.items()}
     words = [b"git", asked.hook.encode()]
-    request = pack(b"hook", os.fsencode(here.root), words, told_of(environment), _with_root(here, asked))
+    request = pack_request(
+        b"hook", os.fsencode(here.root), words, shared_environment(environment), _with_root(here, asked)
+    )
     heard = ask_at(os.environ["LANDLANE_RESIDENT"], request, _RESIDENT_SECONDS)
     if heard is None:
         raise RepositoryError(

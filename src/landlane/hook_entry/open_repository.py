@@ -28,10 +28,10 @@ def open_usual(folder: str) -> House:
     # A hook starts without the installed packages. The next one is answered by a resident that has them.
     import site
 
-    from landlane.resident.start import start_broker
+    from landlane.resident.start import start_server
 
     site.main()
     house = open_house(folder, is_short_lived=True, most_wait_ms=_WAIT_MS)
     if not os.environ.get("LANDLANE_STORE"):
-        start_broker(find_checkout(folder).state_folder)
+        start_server(find_checkout(folder).state_folder)
     return house

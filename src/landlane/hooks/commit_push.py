@@ -13,7 +13,7 @@ from landlane.claims.model import SHARED
 from landlane.clock import rfc3339
 from landlane.errors import Held, LandlaneError, NotAllowed, PatternError, StoreError
 from landlane.git.run import run_in
-from landlane.git.target import commits_of
+from landlane.git.target import commits_at
 from landlane.protocol.hook_events import STRICT
 from landlane.rules.violations import CLAIM_FIRST, record_violation
 from landlane.values import value
@@ -26,7 +26,7 @@ if TYPE_CHECKING:
     from collections.abc import Sequence
 
     from landlane.context import Context, Site
-    from landlane.git.target import Target
+    from landlane.git.target import TargetBranch
     from landlane.patterns.pattern import Pattern
     from landlane.sessions.model import Session
 
@@ -174,7 +174,7 @@ def judge_moves(site: Site, caller: Caller, moves: Sequence[Move], *, is_packing
     Raises:
         NotAllowed: a move is not the caller's to make.
     """
-    now = commits_of(site.home, [move.ref for move in moves])
+    now = commits_at(site.home, [move.ref for move in moves])
     real = [move for move in moves if _is_real(site, move, now.get(move.ref, ""), is_packing=is_packing)]
     target = guarded_target(site) if real else None
     for move in real:
@@ -210,11 +210,11 @@ def _packed_value(common_dir: str, ref: str) -> str:
     return ""
 
 
-def _has_landed(site: Site, target: Target, was: str, new: str) -> bool:
+def _has_landed(site: Site, target: TargetBranch, was: str, new: str) -> bool:
     """Whether the branch here only follows what has landed at the remote."""
     if not target.remote or is_zero(new):
         return False
-    there = commits_of(site.home, [target.remote_ref]).get(target.remote_ref, "")
+    there = commits_at(site.home, [target.remote_ref]).get(target.remote_ref, "")
     return bool(there) and _contains(site, new, was) and _contains(site, there, new)
 
 
@@ -232,9 +232,9 @@ def _check_nobody_on(site: Site, caller: Caller, branch: str, verb: str) -> None
             raise _in_use(
                 f"{branch} is the branch of {one['agent']}'s workspace for task {one['task']}", branch, verb
             )
-    from landlane.git.remove_checkout import worktree_entries
+    from landlane.git.remove_checkout import list_worktrees
 
-    for git_dir, root in [(site.common_dir, site.home.root), *worktree_entries(site.home)]:
+    for git_dir, root in [(site.common_dir, site.home.root), *list_worktrees(site.home)]:
         if os.path.realpath(root) != os.path.realpath(site.here.root) and head_of(git_dir) == branch:
             raise _in_use(f"{branch} is checked out at {root}", branch, verb)
 

@@ -13,7 +13,7 @@ from landlane.clock import duration_text, rfc3339
 from landlane.errors import PatternError, RepositoryError
 from landlane.files import GONE, look_at
 from landlane.git.discovery import find_checkout
-from landlane.patterns.pattern import covers_branch
+from landlane.patterns.pattern import covers_alternative
 from landlane.protocol.hook_events import NOTHING, STRICT, WATCH, deny, inform
 from landlane.rules.violations import CLAIM_FIRST, STAY_IN_ROLE, record_violation
 from landlane.sessions.file_versions import all_seen, last_seen, remember
@@ -265,11 +265,11 @@ def _is_parents(context: Context, session: Session, pattern: Pattern) -> bool:
     """Whether somebody whose subagent this session is has claimed a path for all of them."""
     kin = context.store.view(lambda reading: ancestors_of(reading, session.id))
     return any(
-        covers_branch(mine, wanted)
+        covers_alternative(mine, wanted)
         for claim in (list_claims(context, (pattern,)) if kin else ())
         if claim.session in kin
-        for mine in context.repository.pattern_of(claim.pattern, claim.kind).branches
-        for wanted in pattern.branches
+        for mine in context.repository.pattern_of(claim.pattern, claim.kind).alternatives
+        for wanted in pattern.alternatives
     )
 
 
@@ -288,8 +288,8 @@ def task_of(context: Context, session: Session) -> str:
 def _is_hot(context: Context, pattern: Pattern) -> bool:
     settings = context.settings
     hot = (*(settings.claims_hot or ()), *(text for text, _ in settings.hot))
-    classes = [branch for text in hot for branch in context.repository.pattern_of(text, "glob").branches]
-    return all(any(covers_branch(one, branch) for one in classes) for branch in pattern.branches)
+    classes = [branch for text in hot for branch in context.repository.pattern_of(text, "glob").alternatives]
+    return all(any(covers_alternative(one, branch) for one in classes) for branch in pattern.alternatives)
 
 
 def _refused_text(context: Context, refusal: Refusal) -> str:

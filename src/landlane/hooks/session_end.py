@@ -15,7 +15,7 @@ from landlane.git.discovery import checkout_at
 from landlane.handoffs.records import handed_to
 from landlane.hooks.briefing.checkout import changed_paths
 from landlane.ids import digest
-from landlane.patterns.pattern import covers_branch
+from landlane.patterns.pattern import covers_alternative
 from landlane.sessions.notices import take_untold
 from landlane.tasks.model import ACTIVE, ANYBODY
 from landlane.tasks.rows import task_from
@@ -82,7 +82,7 @@ def _more(names: Sequence[str]) -> list[str]:
 def _uncommitted(site: Site, session: Session, claims: Sequence[Claim]) -> list[tuple[str, list[str]]]:
     """What is in no commit of the paths that the session holds, checkout by checkout."""
     pattern_of = site.context.repository.pattern_of
-    held = [branch for claim in claims for branch in pattern_of(claim.pattern, claim.kind).branches]
+    held = [branch for claim in claims for branch in pattern_of(claim.pattern, claim.kind).alternatives]
     if not held:
         return []
     found: list[tuple[str, list[str]]] = []
@@ -94,10 +94,10 @@ def _uncommitted(site: Site, session: Session, claims: Sequence[Claim]) -> list[
         mine: list[str] = []
         for path in changed:
             try:
-                (branch,) = pattern_of(path.rstrip("/"), "literal").branches
+                (branch,) = pattern_of(path.rstrip("/"), "literal").alternatives
             except PatternError:
                 continue
-            if any(covers_branch(one, branch) for one in held):
+            if any(covers_alternative(one, branch) for one in held):
                 mine.append(path)
         if mine:
             found.append((checkout.root, mine))

@@ -26,7 +26,7 @@ def commit_journal(checkout: Checkout, journal_path: str) -> bool:
     chunks = _chunks_behind(journal_path, have)
     if not chunks:
         return False
-    tip = run_in(checkout, "rev-parse", "--verify", "--quiet", REF).text.strip()
+    tip = run_in(checkout, "rev-parse", "--verify", "--quiet", REF).stdout.strip()
     # Without --force, fast-import moves the ref forward only: a rival's newer commit makes it refuse.
     made = run_in(checkout, "fast-import", "--quiet", "--done", stdin=_import_script(tip, chunks))
     return made.exit_code == 0
@@ -59,12 +59,12 @@ def _last_position(checkout: Checkout) -> int:
 
 
 def _chunk_names(checkout: Checkout) -> list[str]:
-    return sorted(run_in(checkout, "ls-tree", "--name-only", REF, "journal/").text.split())
+    return sorted(run_in(checkout, "ls-tree", "--name-only", REF, "journal/").stdout.split())
 
 
 def _lines(checkout: Checkout, name: str) -> list[str]:
     # Not splitlines(): a note may hold characters that Unicode, too, calls a line's end.
-    return run_in(checkout, "show", f"{REF}:{name}").text.removesuffix("\n").split("\n")
+    return run_in(checkout, "show", f"{REF}:{name}").stdout.removesuffix("\n").split("\n")
 
 
 def _import_script(tip: str, chunks: dict[str, list[str]]) -> bytes:

@@ -13,7 +13,7 @@ from landlane.errors import LandlaneError, RepositoryError
 from landlane.git import create_checkout as checkouts
 from landlane.git import pins
 from landlane.git.run import run_in
-from landlane.git.target import commit_at, commits_of, fetch_target, find_target
+from landlane.git.target import commit_at, commits_at, fetch_target, find_target
 from landlane.landing import move_target as advancing
 from landlane.landing import records as operations
 from landlane.landing.forward_checkouts import follow_locally, forward_checkouts
@@ -32,7 +32,7 @@ if TYPE_CHECKING:
     from collections.abc import Collection
 
     from landlane.context import Site
-    from landlane.git.target import Target
+    from landlane.git.target import TargetBranch
     from landlane.landing.model import Landing
     from landlane.settings.model import Settings
     from landlane.workspaces.model import Workspace
@@ -69,7 +69,7 @@ def settle_here(site: Site) -> None:
     _unshare_over(site)
 
 
-def settle_landed(site: Site, target: Target) -> None:
+def settle_landed(site: Site, target: TargetBranch) -> None:
     """Do what follows for everything that has landed and was submitted here; all of it can be done again."""
     settled: list[Landing] = []
     notes: dict[str, list[str]] = {}
@@ -85,11 +85,11 @@ def settle_landed(site: Site, target: Target) -> None:
     if settled:
         in_use = {one.head for one in operations.list_landings(site.context)}
         heads = [one.head for one in settled if one.head not in in_use]
-        pins.unpin(site.home, target, *heads, is_shared=is_shared(site), is_over=True)
+        pins.unpin_submitted(site.home, target, *heads, is_shared=is_shared(site), is_over=True)
         operations.settle(site.context, [(one.id, notes[one.id]) for one in settled])
 
 
-def _follow(site: Site, target: Target, landing: Landing) -> bool:
+def _follow(site: Site, target: TargetBranch, landing: Landing) -> bool:
     """Have here what another machine landed, and let the checkouts of the target follow."""
     home = site.home
     if not target.remote or advancing.is_in(home, landing.commit, target.ref):
@@ -156,10 +156,10 @@ def _drop_branch(site: Site, landing: Landing) -> None:
         one.branch == landing.branch for one in workspace_operations.list_workspaces(site.context)
     )
     if is_workers and not has_workspace and not is_checked_out(site.home, landing.branch):
-        checkouts.drop_branch(site.home, landing.branch, landing.head)
+        checkouts.delete_branch(site.home, landing.branch, landing.head)
 
 
-def let_go(site: Site, target: Target, landing: Landing) -> None:
+def let_go(site: Site, target: TargetBranch, landing: Landing) -> None:
     """Take the pin of an ended entry away, unless another entry has the same head.
 
     What did not land is kept on the remote until the clone that it came from has seen to its branch.
@@ -170,7 +170,7 @@ def let_go(site: Site, target: Target, landing: Landing) -> None:
     if is_here and landing.state != LANDED:
         keep_branch(site, landing)
     is_remote_ours = is_shared(site) and (is_here or landing.state == LANDED)
-    pins.unpin(site.home, target, landing.head, is_shared=is_remote_ours, is_over=True)
+    pins.unpin_submitted(site.home, target, landing.head, is_shared=is_remote_ours, is_over=True)
 
 
 def keep_branch(site: Site, landing: Landing) -> None:
@@ -181,9 +181,9 @@ def keep_branch(site: Site, landing: Landing) -> None:
         run_in(site.home, "update-ref", ref, landing.head, "0" * len(landing.head))
 
 
-def tidy_pins(site: Site, target: Target) -> None:
+def tidy_pins(site: Site, target: TargetBranch) -> None:
     """Put right what was cut off between a pin and its entry: one without the other, either way."""
-    kept = set(pins.pinned(site.home))
+    kept = set(pins.list_submitted(site.home))
     entries = operations.list_landings(site.context)
     left = sorted(kept - {one.head for one in entries})
     # Mostly nothing is left: then what has ended, which is more every day, need not be read.
@@ -193,11 +193,11 @@ def tidy_pins(site: Site, target: Target) -> None:
         if head in ended:
             let_go(site, target, ended[head])
         else:  # whoever submitted it was killed before it was entered
-            pins.unpin(site.home, target, head, is_shared=is_shared(site))
+            pins.unpin_submitted(site.home, target, head, is_shared=is_shared(site))
     for one in entries:
         if one.head not in kept and is_from_here(site, one):
             try:
-                pins.pin(site.home, target, one.head, is_shared=is_shared(site))
+                pins.pin_submitted(site.home, target, one.head, is_shared=is_shared(site))
             except LandlaneError as error:
                 site.tell(error.message)
     _unshare_over(site)
@@ -207,37 +207,37 @@ def tidy_pins(site: Site, target: Target) -> None:
 
 def _unshare_over(site: Site) -> None:
     """Let go of what was proved here and shared, and has landed since or gone back."""
-    shared = pins.shared(site.home) if is_shared(site) else []
+    shared = pins.list_shared(site.home) if is_shared(site) else []
     if not shared:
         return
     tasks = list_tasks(site.context, _SHARED_STATES)
     # What is being proved just now is shared before its task has a head.
-    tips = commits_of(site.home, [f"refs/heads/{one.branch}" for one in tasks])
+    tips = commits_at(site.home, [f"refs/heads/{one.branch}" for one in tasks])
     gone = set(shared) - {one.head for one in tasks} - set(tips.values())
     if not gone:
         return
     for landing in operations.list_landings(site.context, (LANDED,)):
         if landing.head in gone:
             _drop_branch(site, landing)  # another machine landed what was made here
-    pins.unshare(site.home, find_target(site.home, site.settings), *sorted(gone))
+    pins.unshare_verified(site.home, find_target(site.home, site.settings), *sorted(gone))
 
 
-def _share_again(site: Site, target: Target, entered: Collection[str]) -> None:
+def _share_again(site: Site, target: TargetBranch, entered: Collection[str]) -> None:
     """Share what was proved here while the remote could not be reached."""
-    shared = {*pins.shared(site.home), *entered}
+    shared = {*pins.list_shared(site.home), *entered}
     left = [one for one in list_tasks(site.context, (REVIEW, LANDING)) if one.head and one.head not in shared]
-    tips = commits_of(site.home, [f"refs/heads/{one.branch}" for one in left])
+    tips = commits_at(site.home, [f"refs/heads/{one.branch}" for one in left])
     for one in left:
         if tips.get(f"refs/heads/{one.branch}") != one.head:
             continue
         try:
-            if not pins.share(site.home, target, one.head):
+            if not pins.share_verified(site.home, target, one.head):
                 return  # the remote is still not to be reached; whoever comes next tries again
         except RepositoryError:
             return
 
 
-def integrate(site: Site, target: Target, settings: Settings) -> None:
+def integrate(site: Site, target: TargetBranch, settings: Settings) -> None:
     """Open a task for what only shows when everything is together; the settings are the target's."""
     from landlane.tasks.add import add_task
     from landlane.tasks.model import NewTask

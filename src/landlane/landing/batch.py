@@ -12,7 +12,7 @@ from landlane.errors import RepositoryError
 from landlane.git import trial_merge as trials
 from landlane.git.ancestry import merge_base
 from landlane.git.run import try_git_output
-from landlane.git.target import Target
+from landlane.git.target import TargetBranch
 from landlane.landing import bounce_reasons
 from landlane.landing import records as operations
 from landlane.landing.after_landing import let_go
@@ -32,7 +32,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
 
     from landlane.context import Site
-    from landlane.git.target import Target
+    from landlane.git.target import TargetBranch
     from landlane.landing.check import Bench, Verdict
     from landlane.landing.combine import Recipe
     from landlane.sessions.runner_lease import RunnerLease
@@ -47,7 +47,7 @@ class Means:
     """What a batch is worked off with; whoever runs the queue lends it."""
 
     site: Site
-    target: Target
+    target: TargetBranch
     recipe: Recipe
     bench: Bench
     lease: Callable[[], RunnerLease]
@@ -113,7 +113,7 @@ class Halving:
         self._means.on_step("merged")
         return chain, ended
 
-    def _combine(self, on: str, landing: Landing) -> Candidate | trials.Clash | RepositoryError:
+    def _combine(self, on: str, landing: Landing) -> Candidate | trials.MergeConflict | RepositoryError:
         """An entry on a commit; or what is in its way, or wrong with it."""
         try:
             made = combine(self._site, self._means.recipe, on, landing)
@@ -148,7 +148,9 @@ class Halving:
             return 0
         return self._end(tip, landing, outcome)
 
-    def _end(self, tip: str, landing: Landing, outcome: Candidate | trials.Clash | RepositoryError) -> int:
+    def _end(
+        self, tip: str, landing: Landing, outcome: Candidate | trials.MergeConflict | RepositoryError
+    ) -> int:
         """End what needs no test: it is there already, or it does not fit onto the target."""
         if isinstance(outcome, Candidate):
             self._mark_there(landing, tip)
@@ -165,7 +167,7 @@ class Halving:
             self._bounce_clash(tip, landing, outcome)
         return 1
 
-    def _bounce_clash(self, tip: str, landing: Landing, clash: trials.Clash) -> None:
+    def _bounce_clash(self, tip: str, landing: Landing, clash: trials.MergeConflict) -> None:
         why = bounce_reasons.conflict(self._means.target.branch, clash.paths, clash.reasons)
         others = self._others(tip, landing, clash.paths)
         self._bounce(landing, reason=why.reason, code=why.code, hint=why.hint, output=others, base=tip)

@@ -14,14 +14,14 @@ import stat
 from landlane.clock import duration_text
 from landlane.errors import LandlaneError, RepositoryError
 from landlane.git import create_checkout as checkouts
-from landlane.git.remove_checkout import private_git_dir, remove_checkout, worktree_entries
-from landlane.git.run import PLACES, run_git
+from landlane.git.remove_checkout import find_git_dir, list_worktrees, remove_checkout
+from landlane.git.run import LOCATION_VARIABLES, run_git
 from landlane.git.submodules import fill_submodules
 from landlane.ids import digest
 from landlane.landing.model import MOST_OUTPUT
 from landlane.landing.records import known_verdict, remember_verdict
 from landlane.processes.child import Child
-from landlane.processes.orphans import CHECKED, end_orphans
+from landlane.processes.orphans import CHECK_MARK, kill_marked
 from landlane.values import as_dict, value
 from landlane.workspaces.locate import workspaces_folder
 from landlane.workspaces.prepare import prepare
@@ -33,10 +33,10 @@ if TYPE_CHECKING:
 
     from landlane.context import Site
     from landlane.git.discovery import Checkout
-    from landlane.processes.child import Ended
+    from landlane.processes.child import ChildResult
     from landlane.settings.model import Settings
 
-_NOBODY = (*PLACES, "LANDLANE_SESSION", "LANDLANE_AGENT", "LANDLANE_STORE")
+_NOBODY = (*LOCATION_VARIABLES, "LANDLANE_SESSION", "LANDLANE_AGENT", "LANDLANE_STORE")
 _NOT_FOUND = (126, 127)
 _RED_MS = 10 * 60_000  # so long a red tree is believed to be red: the machine may have been to blame
 PLACES_BEGIN = ".queue-"  # how the name of the queue's own checkouts begins
@@ -71,7 +71,7 @@ class Bench:
 
     @property
     def _mark(self) -> dict[str, str]:
-        return {CHECKED: self.path}
+        return {CHECK_MARK: self.path}
 
     def close(self) -> None:
         """Let others use the checkout; it stays for the next time."""
@@ -154,12 +154,12 @@ class Bench:
         name = str(check["name"])
         ended = self._start(str(check["run"]), commit, limit_ms)
         self.runs += 1
-        output = (ended.output + ended.trouble)[-MOST_OUTPUT:]
+        output = (ended.stdout + ended.stderr)[-MOST_OUTPUT:]
 
         def failed(reason: str) -> Verdict:
             return Verdict(is_green=False, check=name, exit=ended.exit_code, output=output, reason=reason)
 
-        if ended.is_late:
+        if ended.has_timed_out:
             return failed(f"`{name}` took longer than {duration_text(limit_ms)} and was ended"), False
         dirtied = self._dirtied(commit)
         if dirtied:
@@ -171,14 +171,14 @@ class Bench:
             return failed(f"`{name}` ended with {ended.exit_code}"), ended.exit_code not in _NOT_FOUND
         return Verdict(is_green=True), True
 
-    def _start(self, command: str, commit: str, limit_ms: int) -> Ended:
+    def _start(self, command: str, commit: str, limit_ms: int) -> ChildResult:
         """Run a command on exactly this commit, and let nothing of it live on."""
         self.go_to(commit)
         child = Child(["/bin/sh", "-c", command], cwd=self.path, environment=self._mark, without=_NOBODY)
         try:
             return child.wait(limit_ms / 1000, self._on_tick)
         finally:
-            end_orphans(CHECKED, self.path)  # also what left the process group
+            kill_marked(CHECK_MARK, self.path)  # also what left the process group
 
     def _dirtied(self, commit: str) -> list[str]:
         """What a check changed of what it was given."""
@@ -196,22 +196,22 @@ class Bench:
         found = run_git("status", "--porcelain", "-z", "--untracked-files=no", "--no-renames", cwd=self.path)
         if found.exit_code:
             return [""]
-        head = run_git("rev-parse", "HEAD", cwd=self.path).text.strip()
-        changed = [item[3:] for item in found.text.split("\0") if item]
+        head = run_git("rev-parse", "HEAD", cwd=self.path).stdout.strip()
+        changed = [item[3:] for item in found.stdout.split("\0") if item]
         return changed or ([""] if head != commit else [])
 
     def regenerate(self, tree: str, path: str, command: str) -> bytes | str:
         """What a command makes of a file on a tree; or what went wrong, as text."""
-        from landlane.git.trial_merge import commit_of
+        from landlane.git.trial_merge import create_commit
 
-        commit = commit_of(self._site.home, tree, [], "to generate from")
+        commit = create_commit(self._site.home, tree, [], "to generate from")
         limit_ms = self._settings.landing_check_limit_ms
         ended = self._start(command, commit, limit_ms)
-        if ended.is_late or ended.exit_code:
-            said = (ended.output + ended.trouble)[-1000:].strip()
+        if ended.has_timed_out or ended.exit_code:
+            said = (ended.stdout + ended.stderr)[-1000:].strip()
             ending = (
                 f"took longer than {duration_text(limit_ms)}"
-                if ended.is_late
+                if ended.has_timed_out
                 else f"ended with {ended.exit_code}"
             )
             return f"`{command}` {ending}: {said}"
@@ -240,7 +240,7 @@ class Bench:
                 on_tick=self._on_tick,
             )
             if found.exit_code:
-                raise self._not_checked_out(commit, found.trouble[-300:])
+                raise self._not_checked_out(commit, found.stderr[-300:])
         fill_submodules(self._site.home, self.path, is_clone=False)
 
     def _not_checked_out(self, commit: str, trouble: str) -> RepositoryError:
@@ -263,14 +263,14 @@ class Bench:
             self.path = os.path.join(folder, name)
             self._lock = lock_alone(self.path + LOCK)
         # What a runner that was killed had started there may still be at it, and would write among our files.
-        end_orphans(CHECKED, self.path)
-        git_dir = private_git_dir(self._site.home, self.path)
+        kill_marked(CHECK_MARK, self.path)
+        git_dir = find_git_dir(self._site.home, self.path)
         if not git_dir or not os.path.isdir(self.path) or os.pread(self._lock, 100, 0) != _PREPARED:
             self._make(commit)
 
     def _unlock(self) -> None:
         """Take away locks, of the index or HEAD, that a killed git left: nobody else works here."""
-        git_dir = private_git_dir(self._site.home, self.path)
+        git_dir = find_git_dir(self._site.home, self.path)
         for name in os.listdir(git_dir) if git_dir else ():
             if name.endswith(".lock"):
                 os.unlink(os.path.join(git_dir, name))
@@ -329,7 +329,7 @@ def find_benches(home: Checkout) -> list[str]:
     """The checkouts that the queue made for itself; what is in them is nobody's work."""
     if not home.common_dir:
         return []
-    named = (path for _, path in worktree_entries(home) if os.path.basename(path).startswith(PLACES_BEGIN))
+    named = (path for _, path in list_worktrees(home) if os.path.basename(path).startswith(PLACES_BEGIN))
     return [path for path in named if os.path.isfile(path + LOCK)]
 
 

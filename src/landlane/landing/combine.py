@@ -4,12 +4,12 @@ from __future__ import annotations
 
 from landlane.git import trial_merge as trials
 from landlane.git.ancestry import merge_base
-from landlane.git.trial_merge import Author, Clash, Committer
+from landlane.git.trial_merge import Author, Committer, MergeConflict
 from landlane.landing.model import REBASE, SQUASH
 from landlane.merge.file_kinds import MergeRule, rule_for
 from landlane.merge.merge_file import merge_file
 from landlane.merge.result import Merged, Regenerate
-from landlane.patterns.pattern import covers_branch
+from landlane.patterns.pattern import covers_alternative
 from landlane.values import value
 
 TYPE_CHECKING = False
@@ -55,7 +55,7 @@ def recipe_for(site: Site, settings: Settings, regenerate: Regenerator) -> Recip
     return Recipe(
         settings=settings,
         classes=hot_classes(settings),
-        committer=trials.committer_of(site.home),
+        committer=trials.find_committer(site.home),
         regenerate=regenerate,
     )
 
@@ -75,13 +75,13 @@ def class_for(site: Site, classes: list[MergeRule], path: str) -> MergeRule | No
     pattern_of = site.context.repository.pattern_of
 
     def is_match(pattern: str, wanted: str) -> bool:
-        (branch,) = pattern_of(wanted, "literal").branches
-        return any(covers_branch(one, branch) for one in pattern_of(pattern, "glob").branches)
+        (branch,) = pattern_of(wanted, "literal").alternatives
+        return any(covers_alternative(one, branch) for one in pattern_of(pattern, "glob").alternatives)
 
     return rule_for(path, classes, is_match) if classes else None
 
 
-def combine(site: Site, recipe: Recipe, tip: str, landing: Landing) -> Candidate | Clash:
+def combine(site: Site, recipe: Recipe, tip: str, landing: Landing) -> Candidate | MergeConflict:
     """Put an entry on a tip, or say what clashes.
 
     Raises:
@@ -92,20 +92,20 @@ def combine(site: Site, recipe: Recipe, tip: str, landing: Landing) -> Candidate
     contents, generated, notes, clash = merge_hot_files(
         site, recipe.classes, tip, landing.head, landing.paths
     )
-    if isinstance(tried, Clash):
+    if isinstance(tried, MergeConflict):
         left = [path for path in tried.paths if path not in contents and path not in generated]
         if left or clash:
-            return Clash(
+            return MergeConflict(
                 paths=tuple(left) or (clash.paths if clash else ()), reasons=clash.reasons if clash else ()
             )
     elif clash:
         return clash
-    tree = trials.with_contents(home, tried.tree, contents)
+    tree = trials.replace_files(home, tried.tree, contents)
     for path, command in generated.items():
         made = recipe.regenerate(tree, path, command)
         if isinstance(made, str):
-            return Clash(paths=(path,), reasons=(f"{path} cannot be generated: {made}",))
-        tree = trials.with_contents(home, tree, {path: made})
+            return MergeConflict(paths=(path,), reasons=(f"{path} cannot be generated: {made}",))
+        tree = trials.replace_files(home, tree, {path: made})
     if tree == trials.tree_of(home, tip):
         return Candidate(landing=landing, before=tip, commit=tip, tree=tree, notes=("it is there already",))
     return _commit(site, recipe, tip, landing, tree, tuple(notes))
@@ -113,7 +113,7 @@ def combine(site: Site, recipe: Recipe, tip: str, landing: Landing) -> Candidate
 
 def merge_hot_files(
     site: Site, classes: list[MergeRule], tip: str, head: str, paths: Sequence[str]
-) -> tuple[dict[str, bytes | None], dict[str, str], list[str], Clash | None]:
+) -> tuple[dict[str, bytes | None], dict[str, str], list[str], MergeConflict | None]:
     """What becomes of hot files that both sides changed; git alone would lose one of two equal changes.
 
     Tells the contents, the commands of those that have to be generated, notes, and what cannot be merged.
@@ -124,7 +124,7 @@ def merge_hot_files(
     hot = [(path, one) for path in paths if (one := class_for(site, classes, path))]
     base = merge_base(site.home, tip, head) if hot else ""
     for path, one in hot:
-        before, ours, theirs = (trials.blob_at(site.home, commit, path) for commit in (base, tip, head))
+        before, ours, theirs = (trials.read_blob(site.home, commit, path) for commit in (base, tip, head))
         if before == ours and one.kind != "generated":
             continue
         outcome = merge_file(one.kind, before, ours, theirs, path, one.options)
@@ -135,7 +135,12 @@ def merge_hot_files(
             contents[path] = outcome.provisional
             generated[path] = str(one.options["command"])
         else:
-            return {}, {}, [], Clash(paths=(path,), reasons=(f"{path}: {outcome.reason}", *outcome.details))
+            return (
+                {},
+                {},
+                [],
+                MergeConflict(paths=(path,), reasons=(f"{path}: {outcome.reason}", *outcome.details)),
+            )
     return contents, generated, notes, None
 
 
@@ -145,21 +150,21 @@ def _commit(
     home, style, committer = site.home, recipe.settings.landing_style, recipe.committer
     if style not in (SQUASH, REBASE):
         message = _with_trailers(f"Land {landing.branch}: {landing.subject}", _own_trailers(landing))
-        author = Author(**landing.author) if landing.author else trials.author_of(home, landing.head)
-        commit = trials.commit_of(home, tree, [tip, landing.head], message, author, committer)
+        author = Author(**landing.author) if landing.author else trials.read_author(home, landing.head)
+        commit = trials.create_commit(home, tree, [tip, landing.head], message, author, committer)
         return Candidate(landing=landing, before=tip, commit=commit, tree=tree, notes=notes)
     base = merge_base(home, tip, landing.head)
-    own = trials.own_commits(home, base, landing.head)
+    own = trials.list_own_commits(home, base, landing.head)
     if style == REBASE:
         if base == tip and trials.tree_of(home, landing.head) == tree:
             return Candidate(landing=landing, before=tip, commit=landing.head, tree=tree, notes=notes)
-        last = trials.replay(home, tip, own, lambda commit: trials.message_of(home, commit), committer)
+        last = trials.replay(home, tip, own, lambda commit: trials.read_message(home, commit), committer)
         if isinstance(last, str) and trials.tree_of(home, last) == tree:
             return Candidate(landing=landing, before=tip, commit=last, tree=tree, notes=notes)
         notes = (*notes, "its commits could not be replayed one by one, so it landed as one")
-    author = trials.author_of(home, landing.head)
+    author = trials.read_author(home, landing.head)
     message = _squash_message(site, landing, own, author)
-    commit = trials.commit_of(home, tree, [tip], message, author, committer)
+    commit = trials.create_commit(home, tree, [tip], message, author, committer)
     return Candidate(landing=landing, before=tip, commit=commit, tree=tree, notes=notes)
 
 
@@ -171,14 +176,14 @@ def _own_trailers(landing: Landing) -> list[str]:
 def _squash_message(site: Site, landing: Landing, own: list[str], author: Author) -> str:
     """One message for all commits of a branch: what each said, who else wrote it, and every trailer once."""
     home = site.home
-    trailers = [*trials.trailers_of(home, own)]
+    trailers = [*trials.list_trailers(home, own)]
     others = dict.fromkeys(
         f"Co-authored-by: {one.name} <{one.mail}>"
-        for one in (trials.author_of(home, commit) for commit in own)
+        for one in (trials.read_author(home, commit) for commit in own)
         if one.mail != author.mail
     )
     trailers += [line for line in (*others, *_own_trailers(landing)) if line not in trailers]
-    messages = [_without_trailers(trials.message_of(home, commit), trailers) for commit in own]
+    messages = [_without_trailers(trials.read_message(home, commit), trailers) for commit in own]
     if len(messages) == 1:
         return _with_trailers(messages[0], trailers)
     listed = "\n".join(f"* {message.splitlines()[0]}" for message in messages if message)

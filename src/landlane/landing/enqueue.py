@@ -9,7 +9,7 @@ from landlane.landing.fix_tasks import check_mend
 from landlane.landing.model import HELD, OPEN, QUEUED, Landing, holder_name
 from landlane.landing.records import NOUN, landing_from
 from landlane.landing.role_check import lander_role
-from landlane.patterns.pattern import Branch, covers_branch
+from landlane.patterns.pattern import Alternative, covers_alternative
 from landlane.reviews.records import is_approved
 from landlane.store import records
 from landlane.store.lock_areas import areas_of
@@ -60,7 +60,7 @@ def submit(context: Context, session: Session, wish: Submission, wall_ms: int) -
         Stale: the session is over.
     """
     patterns = [context.repository.pattern_of(path, "literal") for path in wish.paths]
-    free = [one for text in wish.free for one in context.repository.pattern_of(text, "glob").branches]
+    free = [one for text in wish.free for one in context.repository.pattern_of(text, "glob").alternatives]
 
     def work(tx: Change) -> tuple[Landing, bool]:
         me = living(tx, session)
@@ -99,9 +99,9 @@ def _check_reviewed(
     from landlane.reviews.open import step_for  # noqa: PLC0415 - few calls need it
 
     for task_id in dict.fromkeys(row[8] for row in rows if row[8] and row[8] != wish.task):
-        theirs = [Branch(key=row[0], rest=row[1]) for row in rows if row[8] == task_id]
+        theirs = [Alternative(key=row[0], rest=row[1]) for row in rows if row[8] == task_id]
         row = tx.one("task_get", task=task_id)
-        is_touched = any(covers_branch(one, path.branches[0]) for one in theirs for path in patterns)
+        is_touched = any(covers_alternative(one, path.alternatives[0]) for one in theirs for path in patterns)
         if row is None or not is_touched:
             continue
         task = task_from(row)
@@ -157,9 +157,9 @@ def _already(tx: Reading, wish: Submission) -> Landing | None:
     return None
 
 
-def _is_free(free: Sequence[Branch], pattern: Pattern) -> bool:
-    (path,) = pattern.branches
-    return any(covers_branch(branch, path) for branch in free)
+def _is_free(free: Sequence[Alternative], pattern: Pattern) -> bool:
+    (path,) = pattern.alternatives
+    return any(covers_alternative(branch, path) for branch in free)
 
 
 def _check_role(tx: Reading, context: Context, me: Session, task: Task, head: str) -> None:
@@ -189,10 +189,10 @@ def _outside(
     more = f" and {len(named) - _MOST_SHOWN} more" if len(named) > _MOST_SHOWN else ""
     shown = ", ".join(named[:_MOST_SHOWN]) + more
     for pattern in uncovered:
-        for row in tx.near("claims_near", pattern.branches, me.id):
-            (path,) = pattern.branches
+        for row in tx.near("claims_near", pattern.alternatives, me.id):
+            (path,) = pattern.alternatives
             is_another = row[6] != me.id and not is_over(row, tx.now)
-            if is_another and covers_branch(Branch(key=row[0], rest=row[1]), path):
+            if is_another and covers_alternative(Alternative(key=row[0], rest=row[1]), path):
                 return _held_by(pattern, row, named)
     if any(is_covered(rows, pattern, is_hot=True) for pattern in uncovered):
         return NotAllowed(

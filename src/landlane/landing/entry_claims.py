@@ -12,7 +12,7 @@ from landlane.claims.model import EXCLUSIVE, SHARED
 from landlane.claims.take import is_over
 from landlane.landing.model import OPEN, Landing, holder_name
 from landlane.landing.records import NOUN, landing_from
-from landlane.patterns.pattern import Branch, branches_overlap, covers_branch
+from landlane.patterns.pattern import Alternative, alternatives_overlap, covers_alternative
 from landlane.sessions.leases import end_session, session_from
 from landlane.sessions.notices import add_notice
 from landlane.store import records
@@ -32,9 +32,9 @@ _MOST_PATHS = 100
 
 def is_covered(rows: Sequence[Row], pattern: Pattern, *, is_hot: bool) -> bool:
     """Whether one of these claims lets its holder change a path; a shared one only if the path is hot."""
-    (path,) = pattern.branches
+    (path,) = pattern.alternatives
     return any(
-        covers_branch(Branch(key=row[0], rest=row[1]), path) and (row[5] == EXCLUSIVE or is_hot)
+        covers_alternative(Alternative(key=row[0], rest=row[1]), path) and (row[5] == EXCLUSIVE or is_hot)
         for row in rows
     )
 
@@ -159,8 +159,11 @@ def tell_holders(
     told = _readers(tx, landing, is_checkout)
     for path in landing.paths:
         pattern = context.repository.pattern_of(path, "literal")
-        for row in tx.near("claims_near", pattern.branches, ""):
-            is_hit = any(branches_overlap(Branch(key=row[0], rest=row[1]), one) for one in pattern.branches)
+        for row in tx.near("claims_near", pattern.alternatives, ""):
+            is_hit = any(
+                alternatives_overlap(Alternative(key=row[0], rest=row[1]), one)
+                for one in pattern.alternatives
+            )
             is_other = row[6] not in (landing.holder, landing.session) and not row[7].startswith(
                 holder_name("")
             )

@@ -7,23 +7,23 @@ import os
 from landlane.errors import RepositoryError
 from landlane.git.discovery import Checkout
 from landlane.git.lock import git_lock
-from landlane.git.remove_checkout import worktree_entries
+from landlane.git.remove_checkout import list_worktrees
 from landlane.git.run import run_git, run_in, try_git_output
 from landlane.git.stale_locks import wait_for_locks
 from landlane.git.target import commit_at
-from landlane.git.untracked import is_reachable, lying_in_the_way
+from landlane.git.untracked import find_untracked_in_the_way, is_reachable
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Callable
 
-    from landlane.git.target import Target
+    from landlane.git.target import TargetBranch
 
 _PLAIN_FILES = ("000000", "100644", "100755")
 
 
 def forward_checkouts(
-    home: Checkout, target: Target, before: str, after: str, on_tick: Callable[[], None] | None = None
+    home: Checkout, target: TargetBranch, before: str, after: str, on_tick: Callable[[], None] | None = None
 ) -> list[str]:
     """Move checkouts of the target branch forward where they are clean; tells of those that are not.
 
@@ -34,7 +34,7 @@ def forward_checkouts(
     roots = [Checkout(root=home.root, git_dir=home.common_dir, common_dir=home.common_dir)]
     roots += [
         Checkout(root=root, git_dir=git_dir, common_dir=home.common_dir)
-        for git_dir, root in worktree_entries(home)
+        for git_dir, root in list_worktrees(home)
     ]
     for checkout in roots:
         if os.path.isdir(checkout.root) and _branch_of(checkout) == target.ref:
@@ -53,7 +53,7 @@ def _branch_of(checkout: Checkout) -> str:
         return ""
 
 
-def _forward(checkout: Checkout, target: Target, before: str, after: str) -> str:
+def _forward(checkout: Checkout, target: TargetBranch, before: str, after: str) -> str:
     if try_git_output(checkout, "rev-parse", "--is-bare-repository") == "true":
         return ""
     try:
@@ -72,7 +72,7 @@ def _forward(checkout: Checkout, target: Target, before: str, after: str) -> str
         moved = run_in(checkout, "read-tree", "-m", "-u", before, after)
         if not moved.exit_code:
             return ""
-        trouble = moved.trouble  # an untracked file is in the way, or a file is locked
+        trouble = moved.stderr  # an untracked file is in the way, or a file is locked
     if _finish_half_done(checkout, before, after):
         return ""
     return _leave_alone(checkout, target, before, after, trouble)
@@ -80,7 +80,7 @@ def _forward(checkout: Checkout, target: Target, before: str, after: str) -> str
 
 def _in_the_way(checkout: Checkout, before: str, after: str) -> str:
     try:
-        strange = lying_in_the_way(checkout, before, after) if before else []
+        strange = find_untracked_in_the_way(checkout, before, after) if before else []
     except RepositoryError as error:
         return error.message  # what cannot be judged is left alone
     return f"{strange[0]} lies there without being under version control" if strange else ""
@@ -126,7 +126,7 @@ def _is_one_of(checkout: Checkout, path: str, facts: list[str]) -> bool:
     return try_git_output(checkout, "hash-object", "--", path) in blobs
 
 
-def _leave_alone(checkout: Checkout, target: Target, before: str, after: str, why: str = "") -> str:
+def _leave_alone(checkout: Checkout, target: TargetBranch, before: str, after: str, why: str = "") -> str:
     if not target.remote:
         run_in(checkout, "update-ref", "--no-deref", "-m", "landlane: left alone", "HEAD", before)
     said = [line.strip() for line in why.splitlines() if line.strip() and line.strip() != "Aborting"]
@@ -139,7 +139,7 @@ def _leave_alone(checkout: Checkout, target: Target, before: str, after: str, wh
     )
 
 
-def _fast_forward(checkout: Checkout, target: Target, after: str) -> str:
+def _fast_forward(checkout: Checkout, target: TargetBranch, after: str) -> str:
     now = try_git_output(checkout, "rev-parse", "HEAD")
     if now == after or not run_in(checkout, "merge-base", "--is-ancestor", after, now).exit_code:
         return ""
@@ -153,20 +153,20 @@ def _fast_forward(checkout: Checkout, target: Target, after: str) -> str:
         found = run_git("merge", "--ff-only", "--quiet", "--no-verify", after, cwd=checkout.root)
         if not found.exit_code:
             return ""
-        trouble = found.trouble or "git refused"
+        trouble = found.stderr or "git refused"
     if _finish_half_done(checkout, now, after):
         run_in(checkout, "update-ref", "-m", "landlane: landed", "HEAD", after, now)
         return ""
     return _leave_alone(checkout, target, now, after, trouble)
 
 
-def follow_locally(home: Checkout, target: Target, after: str) -> None:
+def follow_locally(home: Checkout, target: TargetBranch, after: str) -> None:
     """Let a local target branch that is checked out nowhere follow the remote's."""
     now = commit_at(home, target.ref)
     if not target.remote or now == after:
         return
     with git_lock(home.common_dir, f"follow {target.branch}"):
-        roots = [home.common_dir, *(git_dir for git_dir, _ in worktree_entries(home))]
+        roots = [home.common_dir, *(git_dir for git_dir, _ in list_worktrees(home))]
         used = any(
             _branch_of(Checkout(root="", git_dir=folder, common_dir=home.common_dir)) == target.ref
             for folder in roots

@@ -11,7 +11,7 @@ from landlane.errors import RepositoryError
 from landlane.git.ancestry import is_ancestor
 from landlane.git.lock import git_lock
 from landlane.git.pins import PUSH_SECONDS
-from landlane.git.remove_checkout import worktree_entries
+from landlane.git.remove_checkout import list_worktrees
 from landlane.git.run import run_in, try_git_output
 from landlane.git.stale_locks import wait_for_refs
 from landlane.git.target import commit_at
@@ -22,7 +22,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable
 
     from landlane.git.discovery import Checkout
-    from landlane.git.target import Target
+    from landlane.git.target import TargetBranch
 
 
 MOVED = "moved"
@@ -40,7 +40,7 @@ class Advanced:
     trouble: str = ""
 
 
-def runner_ref(target: Target, token: int) -> str:
+def runner_ref(target: TargetBranch, token: int) -> str:
     """The ref that one run of the queue moves the target by; it also keeps what is about to land."""
     return f"{_RUNNER_REFS}{target.branch}/{token}"
 
@@ -54,13 +54,13 @@ def write_runner_ref(home: Checkout, ref: str, after: str) -> None:
     found = run_in(home, "update-ref", ref, after)
     if found.exit_code:
         raise RepositoryError(
-            f"{ref} cannot be written: {found.trouble[-300:]}",
+            f"{ref} cannot be written: {found.stderr[-300:]}",
             code="GIT_FAILED",
             hint="look for a full disk, and run `git fsck`",
         )
 
 
-def clear_way(home: Checkout, target: Target) -> None:
+def clear_way(home: Checkout, target: TargetBranch) -> None:
     """Wait for whoever writes the refs that a landing needs; what a killed git left there is removed.
 
     Raises:
@@ -68,10 +68,10 @@ def clear_way(home: Checkout, target: Target) -> None:
     """
     refs = [ref for ref in (target.ref, target.remote_ref) if ref]
     with git_lock(home.common_dir, f"clear the way to {target.branch}"):
-        wait_for_refs(home, refs, [root for _, root in worktree_entries(home)])
+        wait_for_refs(home, refs, [root for _, root in list_worktrees(home)])
 
 
-def delete_runner_refs(home: Checkout, target: Target, keep: str = "") -> None:
+def delete_runner_refs(home: Checkout, target: TargetBranch, keep: str = "") -> None:
     """Take the right to move the target from everybody, but for the one who has this ref."""
     for ref in try_git_output(
         home, "for-each-ref", "--format=%(refname)", _RUNNER_REFS + target.branch
@@ -87,7 +87,7 @@ def delete_runner_ref(home: Checkout, ref: str) -> None:
 
 def advance(
     home: Checkout,
-    target: Target,
+    target: TargetBranch,
     before: str,
     after: str,
     why: str,
@@ -115,11 +115,11 @@ def advance(
         found = run_in(home, "update-ref", "-m", why, "--stdin", stdin=wanted.encode())
         if not found.exit_code:
             return Advanced(state=MOVED)
-        return Advanced(state=where_is(home, target, before, after).state, trouble=found.trouble[-500:])
+        return Advanced(state=where_is(home, target, before, after).state, trouble=found.stderr[-500:])
 
 
 def _push(
-    home: Checkout, target: Target, before: str, after: str, on_tick: Callable[[], None] | None
+    home: Checkout, target: TargetBranch, before: str, after: str, on_tick: Callable[[], None] | None
 ) -> Advanced:
     found = run_in(
         home,
@@ -132,19 +132,19 @@ def _push(
         run_in(home, "update-ref", target.remote_ref, after)
         return Advanced(state=MOVED)
     asked = where_is(home, target, before, after)
-    said = (found.trouble or found.text).strip()[-500:]
+    said = (found.stderr or found.stdout).strip()[-500:]
     return Advanced(state=asked.state, trouble=said or asked.trouble)
 
 
-def where_is(home: Checkout, target: Target, before: str, after: str) -> Advanced:
+def where_is(home: Checkout, target: TargetBranch, before: str, after: str) -> Advanced:
     """Whether a move that may have been cut off was made: the one who has the branch is asked."""
     if not target.remote:
         now = commit_at(home, target.ref)
     else:
         found = run_in(home, "ls-remote", "--quiet", target.remote, target.ref, limit_seconds=PUSH_SECONDS)
         if found.exit_code:
-            return Advanced(state=UNKNOWN, trouble=found.trouble[-500:])
-        now = found.text.split("\t")[0].strip()
+            return Advanced(state=UNKNOWN, trouble=found.stderr[-500:])
+        now = found.stdout.split("\t")[0].strip()
     if now == after:
         return Advanced(state=MOVED)
     if now == before:

@@ -29,7 +29,7 @@ if TYPE_CHECKING:
 
     from landlane.context import Site
     from landlane.git.discovery import Checkout
-    from landlane.git.target import Target
+    from landlane.git.target import TargetBranch
 
 
 _OURS = "refs/heads/landlane/"
@@ -92,7 +92,7 @@ def foresee(site: Site) -> dict[str, Any]:
     }
 
 
-def _open_branches(site: Site, target: Target, tip: str) -> list[Open]:
+def _open_branches(site: Site, target: TargetBranch, tip: str) -> list[Open]:
     """What stands in the queue, in its order, then what is being worked on and has not landed."""
     queued = [one for one in list_landings(site.context) if one.target == target.branch]
     heads = {one.branch: (one.head, one.id, one.agent) for one in queued}
@@ -112,7 +112,7 @@ def _open(home: Checkout, tip: str, branch: str, head: str, landing: str, agent:
     base = merge_base(home, tip, head)
     if not base:
         return None
-    paths = trials.changed_between(home, base, head)
+    paths = trials.list_changed_paths(home, base, head)
     own = try_git_output(home, "rev-list", f"{base}..{head}").splitlines()
     return Open(
         branch=branch,
@@ -183,7 +183,7 @@ class _Look:
     def against_tip(self, one: Open, tip: str) -> tuple[str, ...] | None:
         """Where a branch conflicts with the target; nothing at all if the target has all of it."""
         tried = trials.try_merge(self._home, tip, one.head)
-        if isinstance(tried, trials.Clash):
+        if isinstance(tried, trials.MergeConflict):
             return tuple(path for path in tried.paths if not self._joins(path, one.base, tip, one.head))
         return None if tried.tree == trials.tree_of(self._home, tip) else ()
 
@@ -194,7 +194,7 @@ class _Look:
         if both and all(path in self.hot for path in both):  # git need not be asked
             return tuple(path for path in sorted(both) if not self._joins(path, base, one.head, other.head))
         tried = trials.try_merge(self._home, one.head, other.head)
-        if isinstance(tried, trials.Tried):
+        if isinstance(tried, trials.MergedTree):
             return ()
         return tuple(path for path in tried.paths if not self._joins(path, base, one.head, other.head))
 
@@ -212,5 +212,5 @@ class _Look:
 
     def _blob(self, commit: str, path: str) -> bytes | None:
         if (commit, path) not in self._blobs:
-            self._blobs[commit, path] = trials.blob_at(self._home, commit, path)
+            self._blobs[commit, path] = trials.read_blob(self._home, commit, path)
         return self._blobs[commit, path]

@@ -12,7 +12,7 @@ from landlane.errors import LandlaneError, RepositoryError, Stale, WaitsForPerso
 from landlane.git import pins
 from landlane.git import trial_merge as trials
 from landlane.git.ancestry import is_ancestor
-from landlane.git.target import Target, commit_at, fetch_target, find_target
+from landlane.git.target import TargetBranch, commit_at, fetch_target, find_target
 from landlane.landing import move_target as advancing
 from landlane.landing import records as operations
 from landlane.landing.after_landing import integrate, is_checkout_root, settle_landed, tidy_pins
@@ -64,7 +64,7 @@ class QueueRunner:
         site: Site,
         who: Session | str,
         lease: RunnerLease,
-        target: Target,
+        target: TargetBranch,
         on_step: Callable[[str], None] = lambda _: None,
     ) -> None:
         self._site = site
@@ -210,7 +210,7 @@ class QueueRunner:
         self.seen = {one.id for one in found}
         home = self._site.home
         missing = trials.missing_commits(home, [one.head for one in found])
-        gone = {head for head in missing if not pins.bring_in(home, self._target, head)}
+        gone = {head for head in missing if not pins.ensure_commit(home, self._target, head)}
         return [one for one in found if one.head not in gone]
 
     def _recover(self) -> None:
@@ -391,7 +391,7 @@ class QueueRunner:
         self._on_step("landed")
 
 
-def remote_gone(target: Target, trouble: str) -> RepositoryError:
+def remote_gone(target: TargetBranch, trouble: str) -> RepositoryError:
     """Nobody can tell now where the target is."""
     return RepositoryError(
         f"{target.remote} cannot be asked: {trouble}",

@@ -10,7 +10,7 @@ from landlane.errors import RepositoryError
 from landlane.git import trial_merge as trials
 from landlane.git.run import try_git_output
 from landlane.git.trailers import read_trailers
-from landlane.git.tree_diff import files_below, link_end, tree_changes
+from landlane.git.tree_diff import files_below, resolve_link, tree_changes
 from landlane.roles.built_in import bound_by, roles_of
 from landlane.roles.enforce import check_verb, record_role_violation, refuse_paths
 from landlane.roles.model import Scope, may_commit, why_not_verb
@@ -73,7 +73,7 @@ def why_not_change(home: Checkout, scope: Scope, tree: str, change: TreeChange) 
         return f"{name} is a submodule, which the role {role.name} may not change"
     if not change.is_link:
         return ""
-    end = link_end(home, tree, change.path, change.blob)
+    end = resolve_link(home, tree, change.path, change.blob)
     if end is None:
         return f"{name} is a link that leads out of the repository"
     for path in [end or ".", *files_below(home, tree, end)]:
@@ -141,7 +141,7 @@ def _is_plain_merge(home: Checkout, commit: str, parents: Sequence[str]) -> bool
         tried = trials.try_merge(home, parents[0], parents[1])
     except RepositoryError:
         return False  # the two have nothing in common
-    return isinstance(tried, trials.Tried) and tried.tree == trials.tree_of(home, commit)
+    return isinstance(tried, trials.MergedTree) and tried.tree == trials.tree_of(home, commit)
 
 
 def lander_role(settings: Settings, task: Task) -> str:

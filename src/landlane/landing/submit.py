@@ -18,7 +18,7 @@ from landlane.landing.model import LANDED
 from landlane.landing.records import list_landings
 from landlane.landing.role_check import check_author, unidentified_commits
 from landlane.landing.target_settings import gate_for, settings_at
-from landlane.patterns.pattern import covers_branch
+from landlane.patterns.pattern import covers_alternative
 from landlane.reviews.give_verdict import commit_under_review
 from landlane.rules.violations import CLAIM_CODES, CLAIM_FIRST, Watched
 from landlane.tasks.evidence import conclude
@@ -32,7 +32,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
 
     from landlane.context import Context, Site
-    from landlane.git.target import Target
+    from landlane.git.target import TargetBranch
     from landlane.landing.model import Landing
     from landlane.sessions.model import Session
     from landlane.settings.model import Settings
@@ -88,7 +88,7 @@ def submit_branch(
     _tell_of_rest(site, named)
     if task:
         _see_evidence(site, session, witness, task, head)
-    pins.pin(site.home, target, head, is_shared=is_shared)
+    pins.pin_submitted(site.home, target, head, is_shared=is_shared)
     try:
         with Watched(
             context=site.context, session=session, rule=CLAIM_FIRST, guard="land", codes=CLAIM_CODES
@@ -96,7 +96,7 @@ def submit_branch(
             landing, is_new = submit(site.context, session, wish, site.wall_ms())
     except LandlaneError:
         if not any(one.head == head for one in list_landings(site.context)):
-            pins.unpin(site.home, target, head, is_shared=is_shared)
+            pins.unpin_submitted(site.home, target, head, is_shared=is_shared)
         raise
     return Submitted(landing=landing, is_new=is_new)
 
@@ -108,7 +108,7 @@ def _target_itself(site: Site, branch: str) -> NotAllowed:
     return NotAllowed(f"{branch} is the target branch itself", code="TARGET_ITSELF", hint=hint)
 
 
-def _landed_before(site: Site, target: Target, branch: str, head: str) -> Landing | None:
+def _landed_before(site: Site, target: TargetBranch, branch: str, head: str) -> Landing | None:
     """The entry with which exactly this has landed, if it is on the target: asking again is no mistake."""
     for one in reversed(list_landings(site.context, (LANDED,))):
         is_same = (one.branch, one.head, one.target) == (branch, head, target.branch)
@@ -147,17 +147,17 @@ def _bring_home(site: Site, branch: str) -> None:
     from landlane.workspaces.records import is_here, list_workspaces
 
     if site.here.home:
-        checkouts.bring_back(site.home, site.here.root, branch)
+        checkouts.fetch_clone_branch(site.home, site.here.root, branch)
         return
     for one in list_workspaces(site.context):
         if one.branch == branch and one.kind == CLONE and is_here(site.context, one, site.common_dir):
-            checkouts.bring_back(site.home, one.path, branch)
+            checkouts.fetch_clone_branch(site.home, one.path, branch)
 
 
 def is_within_reach(site: Site, head: str, *, is_offline: bool = False) -> bool:
     """Whether a proved commit is here: what another machine proved is fetched from where it was shared."""
     target = find_target(site.home, site.settings)
-    return pins.bring_in(
+    return pins.ensure_commit(
         site.home, replace(target, remote="") if is_offline else target, head, is_entered=False
     )
 
@@ -209,7 +209,7 @@ def bring_task_home(context: Context, find_site: Callable[[], Site], task_id: st
     site = find_site() if clones else None
     for one in clones:
         if site is not None and is_here(context, one, site.common_dir):
-            checkouts.bring_back(site.home, one.path, one.branch)
+            checkouts.fetch_clone_branch(site.home, one.path, one.branch)
 
 
 def _see_evidence(site: Site, session: Session, witness: Witness, task_id: str, head: str) -> None:
@@ -248,7 +248,9 @@ def _see_evidence(site: Site, session: Session, witness: Witness, task_id: str, 
         )
 
 
-def _describe(site: Site, session: Session, target: Target, branch: str, head: str, task: str) -> Submission:
+def _describe(
+    site: Site, session: Session, target: TargetBranch, branch: str, head: str, task: str
+) -> Submission:
     """What the queue has to know of a branch, judged by the rules of the target."""
     home = site.home
     tip = commit_at(home, target.remote_ref or target.ref)
@@ -266,7 +268,7 @@ def _describe(site: Site, session: Session, target: Target, branch: str, head: s
             code="NO_COMMON_ANCESTOR",
             hint=f"begin it from {target.branch}, and bring the work there",
         )
-    paths = [as_text(path) for path in trials.changed_between(home, base, head)]
+    paths = [as_text(path) for path in trials.list_changed_paths(home, base, head)]
     if not paths:
         what = "has all of it already" if base == head else "would not change by it"
         raise NotAllowed(
@@ -285,7 +287,7 @@ def _describe(site: Site, session: Session, target: Target, branch: str, head: s
         paths=tuple(paths),
         hot=frozenset(path for path in paths if class_for(site, classes, path)),
         subject=as_text(try_git_output(home, "show", "-s", "--format=%s", head))[:200],
-        author=as_dict(trials.author_of(home, head)),
+        author=as_dict(trials.read_author(home, head)),
         machine=site.context.processes.machine,
         home=site.common_dir,
         task=task,
@@ -298,10 +300,10 @@ def _describe(site: Site, session: Session, target: Target, branch: str, head: s
 def _check_reviewed(site: Site, settings: Settings, paths: Sequence[str]) -> None:
     """Refuse what changes paths that need a review, without a task that could be reviewed."""
     pattern_of = site.context.repository.pattern_of
-    asked = [(text, one) for text in settings.review_paths for one in pattern_of(text, "glob").branches]
+    asked = [(text, one) for text in settings.review_paths for one in pattern_of(text, "glob").alternatives]
     for path in paths if asked else ():
-        (branch,) = pattern_of(path, "literal").branches
-        rule = next((text for text, one in asked if covers_branch(one, branch)), "")
+        (branch,) = pattern_of(path, "literal").alternatives
+        rule = next((text for text, one in asked if covers_alternative(one, branch)), "")
         if rule:
             raise NotAllowed(
                 f"{path} is not changed without a review ([review] paths has {rule}), and there is no task",
@@ -330,4 +332,4 @@ def show_commits(site: Site, landing: Landing) -> str:
     """What an entry would bring, for a person who decides."""
     target = find_target(site.home, site.settings)
     tip = commit_at(site.home, target.remote_ref or target.ref)
-    return run_in(site.home, "diff", "--stat", f"{tip}...{landing.head}").text.rstrip()
+    return run_in(site.home, "diff", "--stat", f"{tip}...{landing.head}").stdout.rstrip()

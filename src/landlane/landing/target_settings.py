@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from landlane.errors import RepositoryError, SettingsError
 from landlane.landing.model import no_checks
-from landlane.patterns.pattern import covers_branch
+from landlane.patterns.pattern import covers_alternative
 from landlane.settings.detect_test_command import find_test_command
 from landlane.settings.model import FILE_NAME, Settings
 from landlane.workspaces.committed_settings import of_main_checkout, read_commit
@@ -15,10 +15,10 @@ if TYPE_CHECKING:
 
     from landlane.context import Site
     from landlane.git.discovery import Checkout
-    from landlane.git.target import Target
+    from landlane.git.target import TargetBranch
 
 
-def settings_at(site: Site, target: Target, tip: str) -> Settings:
+def settings_at(site: Site, target: TargetBranch, tip: str) -> Settings:
     """The settings as the target branch has them; one that has none is judged by those of the main checkout.
 
     Raises:
@@ -55,9 +55,9 @@ def gate_for(site: Site, settings: Settings, paths: Sequence[str]) -> str:
     """Why a person must decide: the first path that the settings say so of."""
     pattern_of = site.context.repository.pattern_of
     for text in settings.landing_gate:
-        gated = pattern_of(text, "glob").branches
+        gated = pattern_of(text, "glob").alternatives
         for path in paths:
-            (branch,) = pattern_of(path, "literal").branches
-            if any(covers_branch(one, branch) for one in gated):
+            (branch,) = pattern_of(path, "literal").alternatives
+            if any(covers_alternative(one, branch) for one in gated):
                 return f"waits for a person: it changes {path} ({text})"
     return ""

@@ -145,7 +145,7 @@ def tracked_of(checkout: Checkout, paths: Sequence[str]) -> set[str]:
     if not paths or not checkout.common_dir:
         return set()
     found = run_in(checkout, "ls-files", "-z", "--", *(f":(top,literal){path}" for path in paths))
-    return set(found.text.split("\0")) - {""}
+    return set(found.stdout.split("\0")) - {""}
 
 
 def _hide(checkout: Checkout, paths: Sequence[str]) -> list[FileRequest]:
@@ -157,7 +157,7 @@ def _hide(checkout: Checkout, paths: Sequence[str]) -> list[FileRequest]:
         there = None
     lines = there.split("\n") if there else []
     asked = run_in(checkout, "check-ignore", "-z", "--stdin", stdin="\0".join(paths).encode())
-    ignored = set(asked.text.split("\0"))
+    ignored = set(asked.stdout.split("\0"))
     more = [f"/{path}" for path in paths if f"/{path}" not in lines and path not in ignored]
     if not lines and not more:
         return []

@@ -39,7 +39,7 @@ _LAST_CASED = 0x1FFFF  # no script with upper and lower case lies above
 _SHORT_RANGE = 512
 
 
-def refusal(text: str, why: str, code: str, hint: str) -> PatternError:
+def pattern_error(text: str, why: str, code: str, hint: str) -> PatternError:
     """The error that says why a text is no pattern, for the caller to raise."""
     shown = text if len(text) <= 80 else text[:77] + "..."
     return PatternError(f"{shown!r} {why}", code=code, hint=hint)
@@ -125,7 +125,7 @@ def common_characters(left: Characters, right: Characters) -> Characters:
 # --------------------------------------------------------------------------------------------- reading
 
 
-def read(text: str, *, ignore_case: bool = False) -> list[Row]:
+def read_glob(text: str, *, ignore_case: bool = False) -> list[Row]:
     """The rows of names that a tidy glob stands for: one for each choice among its braces.
 
     Raises:
@@ -134,17 +134,17 @@ def read(text: str, *, ignore_case: bool = False) -> list[Row]:
     alternatives = _alternatives(text, ignore_case)
     if len(alternatives) > 1 and sum(map(len, alternatives)) > MOST_TOKENS:
         why = f"grows to more than {MOST_TOKENS:,} characters when its braces are multiplied out"
-        raise refusal(text, why, "PATTERN_TOO_MANY_ALTERNATIVES", "use * or give several patterns")
+        raise pattern_error(text, why, "PATTERN_TOO_MANY_ALTERNATIVES", "use * or give several patterns")
     if [] in alternatives or any(tokens[0] == "/" for tokens in alternatives):
         why = "has an alternative that is empty or begins with a slash"
-        raise refusal(text, why, "PATTERN_ABSOLUTE", "use . for the whole repository")
+        raise pattern_error(text, why, "PATTERN_ABSOLUTE", "use . for the whole repository")
     return [_names(tokens, ignore_case=ignore_case) for tokens in alternatives]
 
 
 @lru_cache(maxsize=1024)
-def compiled(rest: str | None) -> Row:
+def compile_rest(rest: str | None) -> Row:
     """The row of names, ending in the gap for all that lies below, of a rest that `write` wrote."""
-    return (None,) if rest is None else (*read(rest)[0], None)
+    return (None,) if rest is None else (*read_glob(rest)[0], None)
 
 
 def _alternatives(text: str, ignore_case: bool) -> list[Tokens]:
@@ -175,14 +175,16 @@ def _alternatives(text: str, ignore_case: bool) -> list[Tokens]:
                 row.append(token)
         _check_count(len(done) + len(rows), text)
     if around:
-        raise refusal(text, "has a { that is never closed", "PATTERN_UNCLOSED", "write \\{ for the character")
+        raise pattern_error(
+            text, "has a { that is never closed", "PATTERN_UNCLOSED", "write \\{ for the character"
+        )
     return rows
 
 
 def _check_count(count: int, text: str) -> None:
     if count > MOST_ALTERNATIVES:
         why = f"stands for more than {MOST_ALTERNATIVES} alternatives"
-        raise refusal(text, why, "PATTERN_TOO_MANY_ALTERNATIVES", "use * or give several patterns")
+        raise pattern_error(text, why, "PATTERN_TOO_MANY_ALTERNATIVES", "use * or give several patterns")
 
 
 def _read_token(text: str, at: int, ignore_case: bool) -> tuple[Token | None, int]:
@@ -202,7 +204,7 @@ def _read_character(text: str, at: int) -> tuple[str, int]:
         return text[at], at + 1
     if text[at + 1 : at + 2] in {"", "/"}:
         why = "has a backslash with nothing to make plain after it"
-        raise refusal(
+        raise pattern_error(
             text, why, "PATTERN_BAD_ESCAPE", "separate folders with / and write \\\\ for a backslash"
         )
     return text[at + 1], at + 2
@@ -216,21 +218,21 @@ def _read_class(text: str, at: int, ignore_case: bool) -> tuple[Token, int]:
     while text[at : at + 1] != "]" or at == first:
         if text[at : at + 1] in {"", "/"}:
             why = "has a [ that is not closed within its name"
-            raise refusal(text, why, "PATTERN_UNCLOSED", "write \\[ for the character")
+            raise pattern_error(text, why, "PATTERN_UNCLOSED", "write \\[ for the character")
         low, at = _read_character(text, at)
         high = low
         if text[at : at + 1] == "-" and text[at + 1 : at + 2] not in {"", "/", "]"}:
             high, at = _read_character(text, at + 1)
         if high < low:
             why = f"has the range {low}-{high}, which runs backwards"
-            raise refusal(text, why, "PATTERN_BAD_CLASS", f"write {high}-{low}")
+            raise pattern_error(text, why, "PATTERN_BAD_CLASS", f"write {high}-{low}")
         ranges.append((ord(low), ord(high)))
     # Folded before it is negated: where `a` and `A` are one file, [!a] matches neither.
     members = _merge(_fold_ranges(ranges) if ignore_case else ranges)
     found = common_characters(ANY_CHARACTER, _complement(members) if negated else members)
     if not found:
         why = "has a class that no character can match"
-        raise refusal(text, why, "PATTERN_BAD_CLASS", "leave a character to match")
+        raise pattern_error(text, why, "PATTERN_BAD_CLASS", "leave a character to match")
     is_single = len(found) == 1 and found[0][0] == found[0][1]
     return (chr(found[0][0]) if is_single else found), at + 1
 
@@ -271,7 +273,7 @@ def _name(tokens: Tokens, *, ignore_case: bool) -> Name:
 # --------------------------------------------------------------------------------------------- writing
 
 
-def write(row: Row) -> str:
+def write_glob(row: Row) -> str:
     """The one spelling of a row of names that `read` takes back."""
     return "/".join("**" if name is None else "".join(map(_spell, name)) for name in row)
 

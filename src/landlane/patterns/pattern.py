@@ -33,7 +33,7 @@ _NAME_CHARACTERS = _SCHEME_CHARACTERS | frozenset("ABCDEFGHIJKLMNOPQRSTUVWXYZ./@
 
 
 @value
-class Branch:
+class Alternative:
     """One alternative of a pattern: a literal folder or file and, unless that is all, a glob below it."""
 
     key: str
@@ -46,7 +46,7 @@ class Pattern:
 
     text: str
     kind: Kind
-    branches: tuple[Branch, ...]
+    alternatives: tuple[Alternative, ...]
 
 
 # --------------------------------------------------------------------------------------------- parsing
@@ -85,11 +85,13 @@ def parse(text: str, *, literal: bool = False, ignore_case: bool = False) -> Pat
     if not ("/" + text.rstrip("/")).endswith("/**"):
         return found
     # A folder and all below it are one and the same, but people like to see what they wrote.
-    return Pattern(text="**" if tidy == "." else _shown(tidy) + "/**", kind="glob", branches=found.branches)
+    return Pattern(
+        text="**" if tidy == "." else _shown(tidy) + "/**", kind="glob", alternatives=found.alternatives
+    )
 
 
 def _literal(text: str, key: str) -> Pattern:
-    return Pattern(text=text, kind="literal", branches=(Branch(key=key, rest=None),))
+    return Pattern(text=text, kind="literal", alternatives=(Alternative(key=key, rest=None),))
 
 
 def _checked(text: str) -> str:
@@ -129,7 +131,7 @@ def _parse_name(text: str) -> Pattern:
     if not rest or len(rest) > LONGEST_NAME or not _NAME_CHARACTERS.issuperset(rest):
         hint = f"after the colon, use 1 to {LONGEST_NAME} letters, digits or . _ - / @ + : and no wildcards;"
         raise _refusal(text, "is not a name", "PATTERN_BAD_NAME", f"{hint} for a path, begin with ./")
-    return Pattern(text=text, kind="name", branches=(Branch(key="//" + text, rest=None),))
+    return Pattern(text=text, kind="name", alternatives=(Alternative(key="//" + text, rest=None),))
 
 
 def reads_as_name(text: str) -> bool:
@@ -147,20 +149,20 @@ def _parse_glob(tidy: str, ignore_case: bool) -> Pattern:
     branches = _branches(tidy, ignore_case)
     first = branches[0]
     if len(branches) > 1 or first.rest is not None:
-        return Pattern(text=_shown(tidy), kind="glob", branches=tuple(branches))
+        return Pattern(text=_shown(tidy), kind="glob", alternatives=tuple(branches))
     spelled = _branches(tidy, ignore_case=False)[0] if ignore_case else first
     return _literal(_shown(first.key if spelled.rest else spelled.key), first.key)
 
 
-def _branches(tidy: str, ignore_case: bool) -> list[Branch]:
-    from landlane.patterns.glob import read  # noqa: PLC0415 - plain paths never need it
+def _branches(tidy: str, ignore_case: bool) -> list[Alternative]:
+    from landlane.patterns.glob import read_glob  # noqa: PLC0415 - plain paths never need it
 
-    found = {_branch(row, tidy) for row in read(tidy, ignore_case=ignore_case)}
+    found = {_branch(row, tidy) for row in read_glob(tidy, ignore_case=ignore_case)}
     return sorted(found, key=lambda branch: (branch.key, branch.rest or ""))
 
 
-def _branch(row: Row, text: str) -> Branch:
-    from landlane.patterns.glob import write  # noqa: PLC0415 - plain paths never need it
+def _branch(row: Row, text: str) -> Alternative:
+    from landlane.patterns.glob import write_glob  # noqa: PLC0415 - plain paths never need it
 
     row = _inside(row, text)
     while row and row[-1] is None:
@@ -168,7 +170,9 @@ def _branch(row: Row, text: str) -> Branch:
     depth = 0
     while depth < len(row) and isinstance(row[depth], str):
         depth += 1
-    return Branch(key="/".join(map(str, row[:depth])), rest=write(row[depth:]) if depth < len(row) else None)
+    return Alternative(
+        key="/".join(map(str, row[:depth])), rest=write_glob(row[depth:]) if depth < len(row) else None
+    )
 
 
 def _tidy(text: str) -> str:
@@ -200,9 +204,9 @@ def _shown(text: str) -> str:
 
 
 def _refusal(text: str, why: str, code: str, hint: str) -> PatternError:
-    from landlane.patterns.glob import refusal  # noqa: PLC0415 - only on the way out
+    from landlane.patterns.glob import pattern_error  # noqa: PLC0415 - only on the way out
 
-    return refusal(text, why, code, hint)
+    return pattern_error(text, why, code, hint)
 
 
 # ----------------------------------------------------------------------------------------- overlapping
@@ -210,14 +214,14 @@ def _refusal(text: str, why: str, code: str, hint: str) -> PatternError:
 
 def overlap(a: Pattern, b: Pattern) -> bool:
     """Whether any path, there or not, is covered by both."""
-    for mine in a.branches:
-        for other in b.branches:
-            if branches_overlap(mine, other):
+    for mine in a.alternatives:
+        for other in b.alternatives:
+            if alternatives_overlap(mine, other):
                 return True
     return False
 
 
-def branches_overlap(a: Branch, b: Branch) -> bool:
+def alternatives_overlap(a: Alternative, b: Alternative) -> bool:
     """Whether any path, there or not, is covered by both branches."""
     upper, lower = a.key, b.key
     if upper == lower:
@@ -235,42 +239,42 @@ def _is_below(key: str, folder: str) -> bool:
     return key.startswith(folder + "/" if folder else "") and key[:2] != "//" and key != folder
 
 
-def _meet(upper: Branch, lower: Branch) -> bool:
-    from landlane.patterns.glob import compiled  # noqa: PLC0415 - plain paths never need it
+def _meet(upper: Alternative, lower: Alternative) -> bool:
+    from landlane.patterns.glob import compile_rest  # noqa: PLC0415 - plain paths never need it
     from landlane.patterns.glob_overlap import rows_meet  # noqa: PLC0415 - plain paths never need it
 
-    return rows_meet(compiled(upper.rest), (*_names_between(upper, lower), *compiled(lower.rest)))
+    return rows_meet(compile_rest(upper.rest), (*_names_between(upper, lower), *compile_rest(lower.rest)))
 
 
-def _names_between(upper: Branch, lower: Branch) -> list[str]:
+def _names_between(upper: Alternative, lower: Alternative) -> list[str]:
     """The folders from the one key down to the other."""
     return lower.key[len(upper.key) :].strip("/").split("/") if lower.key != upper.key else []
 
 
 def common_path(a: Pattern, b: Pattern) -> str | None:
     """A path (or the name) that both cover, to show why they overlap; None when they do not."""
-    for mine in a.branches:
-        for other in b.branches:
-            if branches_overlap(mine, other):
+    for mine in a.alternatives:
+        for other in b.alternatives:
+            if alternatives_overlap(mine, other):
                 return _witness(mine, other)
     return None
 
 
-def _witness(a: Branch, b: Branch) -> str:
-    from landlane.patterns.glob import compiled  # noqa: PLC0415 - plain paths never need it
+def _witness(a: Alternative, b: Alternative) -> str:
+    from landlane.patterns.glob import compile_rest  # noqa: PLC0415 - plain paths never need it
     from landlane.patterns.glob_overlap import common_names  # noqa: PLC0415 - plain paths never need it
 
     upper, lower = sorted((a, b), key=lambda branch: len(branch.key))
     if upper.key[:2] == "//":
         return upper.key[2:]
-    row = (*_names_between(upper, lower), *compiled(lower.rest))
-    return "/".join([*filter(None, [upper.key]), *(common_names(compiled(upper.rest), row) or [])])
+    row = (*_names_between(upper, lower), *compile_rest(lower.rest))
+    return "/".join([*filter(None, [upper.key]), *(common_names(compile_rest(upper.rest), row) or [])])
 
 
-def covers(held: Pattern | Branch, path: str, *, ignore_case: bool = False) -> bool:
+def covers(held: Pattern | Alternative, path: str, *, ignore_case: bool = False) -> bool:
     """Whether this tidy path is covered; `ignore_case` has to be what the pattern was parsed with."""
     key = comparable(path, ignore_case=ignore_case)
-    branches = held.branches if isinstance(held, Pattern) else (held,)
+    branches = held.alternatives if isinstance(held, Pattern) else (held,)
     for branch in branches:
         if branch.key == key:
             if branch.rest is None:
@@ -280,15 +284,15 @@ def covers(held: Pattern | Branch, path: str, *, ignore_case: bool = False) -> b
     return False
 
 
-def _matches(branch: Branch, key: str) -> bool:
-    from landlane.patterns.glob import compiled  # noqa: PLC0415 - plain paths never need it
+def _matches(branch: Alternative, key: str) -> bool:
+    from landlane.patterns.glob import compile_rest  # noqa: PLC0415 - plain paths never need it
     from landlane.patterns.glob_overlap import rows_meet  # noqa: PLC0415 - plain paths never need it
 
     names = key[len(branch.key) + 1 :] if branch.key else key
-    return rows_meet(compiled(branch.rest), tuple(names.split("/")))
+    return rows_meet(compile_rest(branch.rest), tuple(names.split("/")))
 
 
-def covers_branch(a: Branch, b: Branch) -> bool:
+def covers_alternative(a: Alternative, b: Alternative) -> bool:
     """Whether surely all that b covers is covered by a; a no is certain only where one is literal."""
     if a == b:
         return True
@@ -296,10 +300,10 @@ def covers_branch(a: Branch, b: Branch) -> bool:
         return False
     if a.rest is None:
         return True
-    from landlane.patterns.glob import compiled  # noqa: PLC0415 - plain paths never need it
+    from landlane.patterns.glob import compile_rest  # noqa: PLC0415 - plain paths never need it
     from landlane.patterns.glob_overlap import row_holds  # noqa: PLC0415 - plain paths never need it
 
-    return row_holds(compiled(a.rest), (*_names_between(a, b), *compiled(b.rest)))
+    return row_holds(compile_rest(a.rest), (*_names_between(a, b), *compile_rest(b.rest)))
 
 
 # -------------------------------------------------------------------------------------------- indexing

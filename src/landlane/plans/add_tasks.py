@@ -160,7 +160,7 @@ class _Entering:
             self._keep(task.name, task_from(known).id)
             return
         wanted = check_new(self._for_fan(new_task(task, key, after=self._befores(task))))
-        patterns = tuple({one.branches: one for one in map(self._parse, task.paths)}.values())
+        patterns = tuple({one.alternatives: one for one in map(self._parse, task.paths)}.values())
         outcome = add_in(
             self._tx, self._context, self._session, wanted, patterns, force=self._force, place=place
         )

@@ -161,7 +161,9 @@ def _near(patterns: Mapping[str, tuple[Pattern, ...]]) -> dict[str, set[str]]:
     """For each task those whose paths could overlap with its own: one key lies on the way to the other."""
     at: dict[str, set[str]] = {}
     below: dict[str, set[str]] = {}
-    keys = {name: {branch.key for one in mine for branch in one.branches} for name, mine in patterns.items()}
+    keys = {
+        name: {branch.key for one in mine for branch in one.alternatives} for name, mine in patterns.items()
+    }
     for name, mine in keys.items():
         for key in mine:
             at.setdefault(key, set()).add(name)

@@ -68,7 +68,7 @@ def read_patterns(
                 read.append(around.parse(text))
             except Malformed as error:
                 problems.append(_of(task, error))
-        found[task.name] = tuple({one.branches: one for one in read}.values())
+        found[task.name] = tuple({one.alternatives: one for one in read}.values())
     return found, problems
 
 
@@ -207,7 +207,7 @@ def find_duplicates(
     waiting = [one for one in around.tasks or () if one.state not in OVER and one.key not in keys]
     by_sign = _by_sign(waiting)
     for task in tasks:
-        branches = [branch.key for one in patterns[task.name] for branch in one.branches]
+        branches = [branch.key for one in patterns[task.name] for branch in one.alternatives]
         signs = signs_of(task.title, task.body, branches)
         alike = {one.name: one for one in _sharers(sharing, signs)}
         others = {one.id: one for one in _sharers(by_sign, signs)}

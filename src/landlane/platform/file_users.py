@@ -14,7 +14,7 @@ _FIRST_NAMESPACE = "pid:[4026531836]"  # the machine's own; any other does not s
 
 
 @value
-class Use:
+class FileUsers:
     """Who uses what was asked for. `hidden` are gits that cannot be looked into."""
 
     openers: dict[str, tuple[int, ...]]
@@ -22,7 +22,7 @@ class Use:
     hidden: tuple[int, ...]
 
 
-def who_uses(paths: Collection[str], folders: Sequence[str]) -> Use:
+def find_file_users(paths: Collection[str], folders: Sequence[str]) -> FileUsers:
     """Who has one of these paths open, and which gits work in one of these folders, or on one as GIT_DIR."""
     openers: dict[str, tuple[int, ...]] = {}
     gits: list[int] = []
@@ -43,15 +43,15 @@ def who_uses(paths: Collection[str], folders: Sequence[str]) -> Use:
             openers[path] = (*openers.get(path, ()), pid)
         if is_git and any(_is_below(place, folder) for place in (cwd, *git_dirs) for folder in folders):
             gits.append(pid)
-    return Use(openers=openers, gits=tuple(gits), hidden=tuple(hidden))
+    return FileUsers(openers=openers, gits=tuple(gits), hidden=tuple(hidden))
 
 
-def sees_processes() -> bool:
+def can_see_processes() -> bool:
     """Whether there is a /proc that tells of processes."""
     return os.path.isdir("/proc/self/fd")
 
 
-def sees_all_processes() -> bool:
+def can_see_all_processes() -> bool:
     """Whether no process of the machine is hidden from us, as they are inside of a container."""
     try:
         return os.readlink("/proc/self/ns/pid") == _FIRST_NAMESPACE

@@ -26,7 +26,7 @@ def peer_of(connection: socket.socket) -> Peer:
     return Peer(pid=pid, uid=uid)
 
 
-def is_welcome(peer: Peer) -> bool:
+def is_same_user(peer: Peer) -> bool:
     """Whether a peer is our own user, or the superuser."""
     return peer.uid in (os.geteuid(), 0)
 

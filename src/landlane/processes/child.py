@@ -24,13 +24,13 @@ _GRACE_SECONDS = 0.5  # for the last words of a child that has ended, while some
 
 
 @value
-class Ended:
+class ChildResult:
     """How a child ended, and the last it said. A negative exit code is the signal that ended it."""
 
     exit_code: int
-    output: str
-    trouble: str
-    is_late: bool = False
+    stdout: str
+    stderr: str
+    has_timed_out: bool = False
 
 
 class Child:
@@ -72,7 +72,7 @@ class Child:
         self._process = start() if within is None else within(start)
         self.pid = self._process.pid
 
-    def wait(self, limit_seconds: float, on_tick: Callable[[], None] = lambda: None) -> Ended:
+    def wait(self, limit_seconds: float, on_tick: Callable[[], None] = lambda: None) -> ChildResult:
         """Wait for the end and kill what is left of its group; a child that takes too long is killed with it.
 
         `on_tick` is called a few times a second meanwhile.
@@ -87,7 +87,9 @@ class Child:
             for tail in tails:
                 tail.close()
         output, trouble = [tail.text() for tail in tails] or ["", ""]
-        return Ended(exit_code=self._process.returncode, output=output, trouble=trouble, is_late=is_late)
+        return ChildResult(
+            exit_code=self._process.returncode, stdout=output, stderr=trouble, has_timed_out=is_late
+        )
 
     def _listen(self, tails: list[_Tail], limit_seconds: float, on_tick: Callable[[], None]) -> bool:
         """Take in what it says until it has ended; tells whether that was in time."""

@@ -18,7 +18,7 @@ import sys
 import traceback
 
 from landlane.processes.child import Child
-from landlane.processes.tree import look_at
+from landlane.processes.tree import read_process
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -34,7 +34,7 @@ _MOST_KEPT = 1_000_000  # of what nobody has read yet
 _ENDING_SECONDS = 5.0
 
 
-class Forked:
+class ForkedChild:
     """A child of the helper: what it tells, and whether it has ended."""
 
     def __init__(self, file: int) -> None:
@@ -72,7 +72,7 @@ class Forked:
         self.pid = pid
         with contextlib.suppress(OSError):  # it has ended already
             self._handle = os.pidfd_open(pid)
-        now = look_at(pid)
+        now = read_process(pid)
         if self._handle >= 0 and (now is None or now.started != started):
             os.close(self._handle)  # the number is somebody else's by now
             self._handle = -1
@@ -129,7 +129,7 @@ class ForkServer:
         self._child: Child | None = None
         self._control: socket.socket | None = None
 
-    def begin(self, order: dict[str, Any]) -> Forked:
+    def begin(self, order: dict[str, Any]) -> ForkedChild:
         """Let a child do this order.
 
         Raises:
@@ -144,7 +144,7 @@ class ForkServer:
         finally:
             os.close(theirs)
         os.set_blocking(ours, False)
-        return Forked(ours)
+        return ForkedChild(ours)
 
     def _hand_over(self, order: bytes, file: int) -> None:
         for _ in range(3):
@@ -205,7 +205,7 @@ def _live(control: socket.socket, work: Work, order: dict[str, Any], file: int) 
         os.setsid()  # what is sent to the group of whoever started us is not meant for it
         signal.signal(signal.SIGCHLD, signal.SIG_DFL)
         tell = _teller(file)
-        here = look_at(os.getpid())
+        here = read_process(os.getpid())
         tell({"event": "pid", "pid": os.getpid(), "started": here.started if here else 0})
         work(order, tell)
         code = 0

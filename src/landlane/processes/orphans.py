@@ -6,12 +6,12 @@ import os
 import signal
 import time
 
-CHECKED = "LANDLANE_BENCH"  # in the environment of every check, and of all it starts
+CHECK_MARK = "LANDLANE_BENCH"  # in the environment of every check, and of all it starts
 _LIMIT_SECONDS = 5.0
 _SLEEP_SECONDS = 0.01
 
 
-def end_orphans(variable: str, text: str) -> int:
+def kill_marked(variable: str, text: str) -> int:
     """Kill every process of this user whose environment has this; tells how many there were.
 
     A process that is stuck in the kernel is waited for no longer than a few seconds.

@@ -17,7 +17,7 @@ def own_command() -> str:
     return path if os.access(path, os.X_OK) else ""
 
 
-def hard_to_reach() -> str:
+def command_off_path() -> str:
     """The full path of our command, if some shells do not find it by its name; else empty."""
     if any(os.access(os.path.join(folder, NAME), os.X_OK) for folder in _EVERYWHERE):
         return ""

@@ -10,7 +10,7 @@ import time
 from typing import Protocol
 
 from landlane.errors import Malformed
-from landlane.processes.child import Child, Ended
+from landlane.processes.child import Child, ChildResult
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -41,7 +41,7 @@ def check_command(command: Sequence[str], cwd: str) -> None:
         )
 
 
-def run_through(
+def run_passthrough(
     command: Sequence[str],
     *,
     cwd: str,
@@ -49,7 +49,7 @@ def run_through(
     err: int,
     on_start: Callable[[int], None],
     on_tick: Callable[[], None],
-) -> Ended:
+) -> ChildResult:
     """Run a child whose output passes through to `out` and `err`; the end of it is kept, of both together.
 
     `on_start` hears the child's pid, `on_tick` is called every second. Whatever interrupts us ends the child
@@ -67,7 +67,7 @@ def run_through(
 class _Passing(Child):
     """A child between our caller and us."""
 
-    def run(self, out: int, err: int, on_tick: Callable[[], None]) -> Ended:
+    def run(self, out: int, err: int, on_tick: Callable[[], None]) -> ChildResult:
         assert self._process.stdout is not None
         assert self._process.stderr is not None
         with self._process.stdout as from_out, self._process.stderr as from_err:
@@ -78,7 +78,7 @@ class _Passing(Child):
             if time.monotonic() >= tick_at:
                 on_tick()
                 tick_at = time.monotonic() + _TICK_SECONDS
-        return Ended(exit_code=exit_code, output=tail.decode("utf-8", "replace"), trouble="")
+        return ChildResult(exit_code=exit_code, stdout=tail.decode("utf-8", "replace"), stderr="")
 
     def _pump(self, targets: dict[int, int], on_tick: Callable[[], None]) -> bytes:
         """Pass on what comes until both pipes are closed, or the child has ended and nothing more comes."""
@@ -125,7 +125,7 @@ def _pass_on(target: int, data: bytes) -> None:
         return
 
 
-class Ending(Protocol):
+class CommandResult(Protocol):
     """How a command ended; a negative exit code is the signal that ended it."""
 
     @property
@@ -134,14 +134,14 @@ class Ending(Protocol):
         ...
 
     @property
-    def output(self) -> str:
+    def stdout(self) -> str:
         """The end of what it wrote."""
         ...
 
 
-class Runner(Protocol):
+class RunCommand(Protocol):
     """Runs one command, whose output goes wherever the caller wants it."""
 
-    def __call__(self, on_start: Callable[[int], None], on_tick: Callable[[], None], /) -> Ending:
+    def __call__(self, on_start: Callable[[int], None], on_tick: Callable[[], None], /) -> CommandResult:
         """Start it, tell its pid, and come back when it has ended; `on_tick` is called now and then."""
         ...

@@ -25,7 +25,7 @@ if TYPE_CHECKING:
     Members = Callable[[list[int]], set[int] | None]
 
 
-MARK = "LANDLANE_TREE"
+TREE_MARK = "LANDLANE_TREE"
 _GRACE_SECONDS = 5.0
 _LIMIT_SECONDS = 5.0  # a process that is stuck in the kernel is not waited for any longer
 _POLL_SECONDS = 0.02
@@ -36,7 +36,7 @@ _STARTED = 19  # the place of the start time behind the state
 
 
 @value
-class Seen:
+class ProcessInfo:
     """A process as /proc shows it."""
 
     pid: int
@@ -50,15 +50,15 @@ def new_tree_id() -> str:
     return new_uuid()
 
 
-def record_tree(tree_id: str, pid: int, *, is_wrapped: bool) -> Tree:
+def record_tree(tree_id: str, pid: int, *, is_wrapped: bool) -> ProcessTree:
     """The record of a child of ours that was just started with this mark; it may have ended already."""
     machine, fields = MachineProcesses(), _stat_fields(pid)
     started = int(fields[_STARTED]) if fields else 0  # it is not buried before we wait for it
     root = Process(boot_id=machine.boot_id, namespace=machine.namespace, pid=pid, started=started)
-    return Tree(id=tree_id, root=root, is_wrapped=is_wrapped)
+    return ProcessTree(id=tree_id, root=root, is_wrapped=is_wrapped)
 
 
-def find_members(tree: Tree, is_inside: Members | None = None) -> list[Seen]:
+def find_members(tree: ProcessTree, is_inside: Members | None = None) -> list[ProcessInfo]:
     """Every process of the tree that lives now, the root among them; never this process itself."""
     processes = MachineProcesses()
     if tree.root.boot_id != processes.boot_id or tree.root.namespace != processes.namespace:
@@ -66,10 +66,10 @@ def find_members(tree: Tree, is_inside: Members | None = None) -> list[Seen]:
     pids = list_processes()
     inside = is_inside(pids) if is_inside else None
     if inside is not None:  # nobody leaves a sandbox: there are no others to look for
-        return [one for one in map(look_at, sorted(inside)) if one is not None]
-    living = {one.pid: one for one in map(look_at, pids) if one is not None}
+        return [one for one in map(read_process, sorted(inside)) if one is not None]
+    living = {one.pid: one for one in map(read_process, pids) if one is not None}
     young = [one for one in living.values() if one.started >= tree.root.started and one.pid != os.getpid()]
-    mark = os.fsencode(f"{MARK}={tree.id}")
+    mark = os.fsencode(f"{TREE_MARK}={tree.id}")
     found = {one.pid for one in young if _is_marked(one.pid, mark)}
     root = living.get(tree.root.pid)
     if root is not None and root.started == tree.root.started:
@@ -80,7 +80,7 @@ def find_members(tree: Tree, is_inside: Members | None = None) -> list[Seen]:
 
 
 def end_tree(
-    tree: Tree,
+    tree: ProcessTree,
     *,
     grace_seconds: float = _GRACE_SECONDS,
     is_inside: Members | None = None,
@@ -90,7 +90,7 @@ def end_tree(
 
     `kill_all` kills what forks faster than anybody can look for it, where the caller has means to.
     """
-    known: dict[tuple[int, int], Seen] = {}
+    known: dict[tuple[int, int], ProcessInfo] = {}
     if grace_seconds > 0:
         for one in _look(tree, known, is_inside):
             if not (tree.is_wrapped and one.pid == tree.root.pid):  # bubblewrap's end is everybody's, at once
@@ -112,7 +112,9 @@ def end_tree(
     return len(known)
 
 
-def hunt(tree: Tree, is_member: Callable[[Seen], bool], *, quiet_seconds: float) -> int:
+def kill_until_quiet(
+    tree: ProcessTree, is_member: Callable[[ProcessInfo], bool], *, quiet_seconds: float
+) -> int:
     """Kill members of a tree as soon as they are seen, until none was for a while; tells how many there were.
 
     What forks and ends all the time is not found by looking at everybody: who is dead, or older than the
@@ -130,10 +132,10 @@ def hunt(tree: Tree, is_member: Callable[[Seen], bool], *, quiet_seconds: float)
         pids = set(list_processes())
         others &= pids
         for pid in sorted(pids - others, reverse=True):  # the youngest first: it may be gone in no time
-            one = look_at(pid)
+            one = read_process(pid)
             if one is None or one.started < tree.root.started:
                 others.add(pid)
-                dead = look_at_dead(pid) if one is None and pid != tree.root.pid else None
+                dead = read_dead_process(pid) if one is None and pid != tree.root.pid else None
                 if dead is None or dead.parent != os.getpid():
                     continue  # else an orphan has just ended, perhaps after forking
             elif is_member(one):
@@ -145,12 +147,12 @@ def hunt(tree: Tree, is_member: Callable[[Seen], bool], *, quiet_seconds: float)
     return len(killed)
 
 
-def marked_trees() -> dict[str, int]:
+def count_marked() -> dict[str, int]:
     """The marks that living processes bear, and how many bear each."""
     found: dict[str, int] = {}
-    prefix = os.fsencode(f"{MARK}=")
+    prefix = os.fsencode(f"{TREE_MARK}=")
     for pid in list_processes():
-        if pid == os.getpid() or look_at(pid) is None:
+        if pid == os.getpid() or read_process(pid) is None:
             continue
         for variable in _environment(pid):
             if variable.startswith(prefix):
@@ -159,24 +161,31 @@ def marked_trees() -> dict[str, int]:
     return found
 
 
-def signal_tree(tree: Tree, number: int, is_inside: Members | None = None) -> None:
+def signal_tree(tree: ProcessTree, number: int, is_inside: Members | None = None) -> None:
     """Send a signal to everything in the tree but bubblewrap, whose end would be everybody's."""
     for one in find_members(tree, is_inside):
         if not (tree.is_wrapped and one.pid == tree.root.pid):
             _send(one, number)
 
 
-def _look(tree: Tree, known: dict[tuple[int, int], Seen], is_inside: Members | None) -> list[Seen]:
+def _look(
+    tree: ProcessTree, known: dict[tuple[int, int], ProcessInfo], is_inside: Members | None
+) -> list[ProcessInfo]:
     """What lives of the tree, and of what was seen to belong to it before its parents ended."""
     for one in find_members(tree, is_inside):
         known[one.pid, one.started] = one
     return [
-        one for one in known.values() if (now := look_at(one.pid)) is not None and now.started == one.started
+        one
+        for one in known.values()
+        if (now := read_process(one.pid)) is not None and now.started == one.started
     ]
 
 
 def _stop_all(
-    tree: Tree, found: list[Seen], known: dict[tuple[int, int], Seen], is_inside: Members | None
+    tree: ProcessTree,
+    found: list[ProcessInfo],
+    known: dict[tuple[int, int], ProcessInfo],
+    is_inside: Members | None,
 ) -> None:
     """Stop them before any is killed: one that forks meanwhile would leave a child nobody can trace to it."""
     stopped: set[tuple[int, int]] = set()
@@ -187,14 +196,14 @@ def _stop_all(
         found = _look(tree, known, is_inside)
 
 
-def _has_others(tree: Tree, living: list[Seen]) -> bool:
+def _has_others(tree: ProcessTree, living: list[ProcessInfo]) -> bool:
     """Whether more lives than bubblewrap itself and the first process of its namespace."""
     if not tree.is_wrapped:
         return bool(living)
     return any(one.pid != tree.root.pid and one.parent != tree.root.pid for one in living)
 
 
-def _add_descendants(found: set[int], young: list[Seen]) -> None:
+def _add_descendants(found: set[int], young: list[ProcessInfo]) -> None:
     children: dict[int, list[int]] = {}
     for one in young:
         children.setdefault(one.parent, []).append(one.pid)
@@ -212,20 +221,20 @@ def list_processes() -> list[int]:
     return [int(name) for name in names if name.isdecimal()]
 
 
-def look_at(pid: int) -> Seen | None:
+def read_process(pid: int) -> ProcessInfo | None:
     """A process, unless it is gone, or dead and only not yet buried."""
     fields = _stat_fields(pid)
     return _seen(pid, fields) if fields and fields[0] not in _DEAD else None
 
 
-def look_at_dead(pid: int) -> Seen | None:
+def read_dead_process(pid: int) -> ProcessInfo | None:
     """A process that is dead and not yet buried."""
     fields = _stat_fields(pid)
     return _seen(pid, fields) if fields and fields[0] in _DEAD else None
 
 
-def _seen(pid: int, fields: list[bytes]) -> Seen:
-    return Seen(pid=pid, started=int(fields[_STARTED]), parent=int(fields[1]), session=int(fields[3]))
+def _seen(pid: int, fields: list[bytes]) -> ProcessInfo:
+    return ProcessInfo(pid=pid, started=int(fields[_STARTED]), parent=int(fields[1]), session=int(fields[3]))
 
 
 def _stat_fields(pid: int) -> list[bytes]:
@@ -239,9 +248,9 @@ def _stat_fields(pid: int) -> list[bytes]:
     return raw[raw.rindex(b")") + 2 :].split()
 
 
-def bears_mark(pid: int, tree_id: str) -> bool:
+def has_mark(pid: int, tree_id: str) -> bool:
     """Whether a process has the mark of a tree in its environment."""
-    return _is_marked(pid, os.fsencode(f"{MARK}={tree_id}"))
+    return _is_marked(pid, os.fsencode(f"{TREE_MARK}={tree_id}"))
 
 
 def _is_marked(pid: int, mark: bytes) -> bool:
@@ -256,13 +265,13 @@ def _environment(pid: int) -> list[bytes]:
         return []  # gone, or another user's
 
 
-def _send(one: Seen, number: int) -> None:
+def _send(one: ProcessInfo, number: int) -> None:
     try:
         handle = os.pidfd_open(one.pid)
     except OSError:
         return
     try:
-        now = look_at(one.pid)
+        now = read_process(one.pid)
         if now is not None and now.started == one.started:  # the handle is of the process we mean
             signal.pidfd_send_signal(handle, number)
     except OSError:
@@ -272,7 +281,7 @@ def _send(one: Seen, number: int) -> None:
 
 
 @value
-class Tree:
+class ProcessTree:
     """A started command with everything it will ever start."""
 
     id: str  # stands in the environment of all of it

@@ -6,19 +6,19 @@ import os
 import signal
 
 from landlane.processes.child import Child
-from landlane.processes.tree import MARK, end_tree, new_tree_id, record_tree
+from landlane.processes.tree import TREE_MARK, end_tree, new_tree_id, record_tree
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
 
-    from landlane.processes.tree import Tree
+    from landlane.processes.tree import ProcessTree
 
 
 _GRACE_SECONDS = 5.0  # between asking a tree to end and killing it
 
 
-class WorkerChild(Child):
+class TreeChild(Child):
     """A plain child with everything it will ever start, found by a mark in the environment.
 
     A child in a sandbox (`SandboxedChild`) can do the same and more.
@@ -38,11 +38,11 @@ class WorkerChild(Child):
         super().__init__(
             command,
             cwd=cwd,
-            environment={**(environment or {}), MARK: tree_id},
+            environment={**(environment or {}), TREE_MARK: tree_id},
             without=without,
             streams=streams,
         )
-        self.tree: Tree = record_tree(tree_id, self.pid, is_wrapped=False)
+        self.tree: ProcessTree = record_tree(tree_id, self.pid, is_wrapped=False)
 
     def signal(self, number: int) -> None:
         """Send a signal to the group; the one that kills also takes whoever left it."""
@@ -55,7 +55,7 @@ class WorkerChild(Child):
         return end_tree(self.tree, grace_seconds=grace_seconds)
 
 
-class Pipes:
+class ChildPipes:
     """Three pipes, and which of their ends are whose."""
 
     def __init__(self) -> None:

@@ -8,9 +8,9 @@ import os
 from landlane.errors import RepositoryError
 from landlane.git.discovery import checkout_at
 from landlane.git.private_dir.temporary import open_shadow
-from landlane.git.untrusted_checkout import SUBMODULE, Place
-from landlane.rescue.find_unsaved import survey
-from landlane.rescue.git_state import KEPT, commits_missing_at, read_state
+from landlane.git.untrusted_checkout import SUBMODULE, UntrustedCheckout
+from landlane.rescue.find_unsaved import find_unsaved
+from landlane.rescue.git_state import KEPT_REFS, commits_missing_at, read_state
 from landlane.values import value
 
 TYPE_CHECKING = False
@@ -18,12 +18,12 @@ if TYPE_CHECKING:
     from collections.abc import Generator, Sequence
 
     from landlane.git.private_dir.temporary import Shadow
-    from landlane.rescue.find_unsaved import Survey
-    from landlane.rescue.git_state import State
+    from landlane.rescue.find_unsaved import UnsavedFiles
+    from landlane.rescue.git_state import GitDirState
 
 
 @value
-class AtStake:
+class UnsavedWork:
     """What a checkout has that is nowhere else."""
 
     modified: int
@@ -52,16 +52,16 @@ class AtStake:
         return bool(self.operation or any(counts) or self.stash_entries or self.dirty_submodules)
 
 
-class Look:
+class CheckoutScan:
     """One look at a checkout and, below it, at its submodules; `path` is where it lies in the outermost."""
 
     def __init__(self, shadow: Shadow, path: str, gitlink: str) -> None:
         self.shadow = shadow
         self.path = path
         self.gitlink = gitlink
-        self.survey: Survey = survey(shadow)
-        self.state: State = read_state(shadow)
-        self.submodules: list[Look] = []
+        self.survey: UnsavedFiles = find_unsaved(shadow)
+        self.state: GitDirState = read_state(shadow)
+        self.submodules: list[CheckoutScan] = []
         self.notes: list[str] = []
 
     def commits(self) -> list[str]:
@@ -87,25 +87,27 @@ class Look:
 
 
 @contextlib.contextmanager
-def look_at(home: str, place: Place, path: str = "", gitlink: str = "") -> Generator[Look]:
+def scan_checkout(
+    home: str, place: UntrustedCheckout, path: str = "", gitlink: str = ""
+) -> Generator[CheckoutScan]:
     """Look at a checkout with all its submodules.
 
     Raises:
         RepositoryError: something in it cannot be read.
     """
     with contextlib.ExitStack() as stack:
-        look = Look(stack.enter_context(open_shadow(home, place)), path, gitlink)
+        look = CheckoutScan(stack.enter_context(open_shadow(home, place)), path, gitlink)
         for inner, oid in look.survey.submodules:
             found = _submodule_at(home, place, inner)
-            if isinstance(found, Place):
+            if isinstance(found, UntrustedCheckout):
                 full = f"{path}/{inner}" if path else inner
-                look.submodules.append(stack.enter_context(look_at(home, found, full, oid)))
+                look.submodules.append(stack.enter_context(scan_checkout(home, found, full, oid)))
             elif found:
                 look.notes.append(found)
         yield look
 
 
-def _submodule_at(home: str, place: Place, path: str) -> Place | str | None:
+def _submodule_at(home: str, place: UntrustedCheckout, path: str) -> UntrustedCheckout | str | None:
     """The submodule at a path, if it is initialised; or why it is not looked at."""
     root = os.path.join(place.root, path)
     if os.path.realpath(root) != os.path.join(os.path.realpath(place.root), path):
@@ -120,13 +122,15 @@ def _submodule_at(home: str, place: Place, path: str) -> Place | str | None:
     owners = [os.path.realpath(owner) for owner in (place.git_dir, home, root)]
     if not any(found.git_dir.startswith(owner.rstrip("/") + "/") for owner in owners):
         return f"{path}: its git directory lies outside of the repository"
-    return Place(root=root, git_dir=found.git_dir, kind=SUBMODULE)
+    return UntrustedCheckout(root=root, git_dir=found.git_dir, kind=SUBMODULE)
 
 
-def stakes_of(look: Look, kept_refs: Sequence[str] = KEPT, lost_refs: Sequence[str] = ()) -> AtStake:
+def count_unsaved(
+    look: CheckoutScan, kept_refs: Sequence[str] = KEPT_REFS, lost_refs: Sequence[str] = ()
+) -> UnsavedWork:
     """What a look has found."""
     missing = commits_missing_at(look.shadow, look.commits(), kept_refs, lost_refs)
-    return AtStake(
+    return UnsavedWork(
         modified=look.survey.modified,
         staged=look.survey.staged,
         untracked=look.survey.untracked,
@@ -140,9 +144,13 @@ def stakes_of(look: Look, kept_refs: Sequence[str] = KEPT, lost_refs: Sequence[s
     )
 
 
-def is_anything_at_stake(
-    home: str, place: Place, *, kept_refs: Sequence[str] = KEPT, lost_refs: Sequence[str] = ()
-) -> AtStake:
+def find_unsaved_work(
+    home: str,
+    place: UntrustedCheckout,
+    *,
+    kept_refs: Sequence[str] = KEPT_REFS,
+    lost_refs: Sequence[str] = (),
+) -> UnsavedWork:
     """What would be lost with a checkout, as a value that is true when there is anything.
 
     A commit that a ref below `kept_refs` leads to is safe, unless that ref is one of `lost_refs`, which are
@@ -151,5 +159,5 @@ def is_anything_at_stake(
     Raises:
         RepositoryError: something in the checkout cannot be read.
     """
-    with look_at(home, place) as look:
-        return stakes_of(look, kept_refs, lost_refs)
+    with scan_checkout(home, place) as look:
+        return count_unsaved(look, kept_refs, lost_refs)

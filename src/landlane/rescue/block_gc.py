@@ -13,7 +13,7 @@ import fcntl
 import os
 import time
 
-from landlane.git.stale_locks import remove_if_left
+from landlane.git.stale_locks import remove_stale_lock
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -24,7 +24,7 @@ _OLD_SECONDS = 12 * 3600.0  # as git has it
 
 
 @contextlib.contextmanager
-def without_gc(home: str) -> Generator[None]:
+def block_gc(home: str) -> Generator[None]:
     """Wait until no gc runs, and let none begin; one at a time."""
     room = os.path.join(home, "landlane")
     os.makedirs(room, exist_ok=True)
@@ -35,7 +35,7 @@ def without_gc(home: str) -> Generator[None]:
         fcntl.flock(turn, fcntl.LOCK_EX)
         give_up_at = time.monotonic() + _WAIT_SECONDS
         while not (is_ours := _take(path)) and time.monotonic() < give_up_at:
-            remove_if_left(f"{path}.lock", home, os.path.dirname(home))
+            remove_stale_lock(f"{path}.lock", home, os.path.dirname(home))
             time.sleep(0.02)
         yield
     finally:

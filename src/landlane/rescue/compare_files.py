@@ -25,7 +25,7 @@ _LINK = "120000"
 
 
 @value
-class Indexed:
+class IndexEntry:
     """One entry of an index."""
 
     path: str
@@ -45,7 +45,7 @@ class Indexed:
         return self.tag.islower() or self.tag == "S"
 
 
-class Comparer:
+class FileComparer:
     """Tells which tracked files are not as a checkout would write them."""
 
     def __init__(self, shadow: Shadow, tree: TreeReader) -> None:
@@ -57,7 +57,7 @@ class Comparer:
         self.unexpected: set[str] = set()
         self.converted: set[str] = set()
 
-    def differing(self, tracked: Mapping[str, Indexed], dirty: set[str]) -> set[str]:
+    def differing(self, tracked: Mapping[str, IndexEntry], dirty: set[str]) -> set[str]:
         """The paths whose file is missing or differs from the index by a byte, a type or the right to be run.
 
         Beside that it notes in `permissions` the odd ones of files that do not differ, in `hidden` what git
@@ -84,7 +84,7 @@ class Comparer:
             self._note_permissions(entry, seen)
         return differing | self._judge(tracked, suspects, dirty)
 
-    def _has_same_type(self, entry: Indexed, seen: os.stat_result) -> bool:
+    def _has_same_type(self, entry: IndexEntry, seen: os.stat_result) -> bool:
         if entry.mode == _LINK:
             # Without links in the file system, git writes where they point into a file.
             has_links = self._shadow.settings.get("core.symlinks") != "false"
@@ -95,14 +95,14 @@ class Comparer:
             return True
         return bool(seen.st_mode & 0o100) == (entry.mode == _PROGRAM)
 
-    def _note_permissions(self, entry: Indexed, seen: os.stat_result) -> None:
+    def _note_permissions(self, entry: IndexEntry, seen: os.stat_result) -> None:
         _, program, plain = self._modes
         mode = stat.S_IMODE(seen.st_mode)
         if stat.S_ISREG(seen.st_mode) and mode != (program if entry.mode == _PROGRAM else plain):
             self.permissions[entry.path] = mode
 
     def _judge(
-        self, tracked: Mapping[str, Indexed], suspects: dict[str, os.stat_result], dirty: set[str]
+        self, tracked: Mapping[str, IndexEntry], suspects: dict[str, os.stat_result], dirty: set[str]
     ) -> set[str]:
         attributes = self._attributes(tracked, suspects)
         for path, named in attributes.items():
@@ -124,7 +124,7 @@ class Comparer:
         return differing
 
     def _attributes(
-        self, tracked: Mapping[str, Indexed], suspects: Mapping[str, object]
+        self, tracked: Mapping[str, IndexEntry], suspects: Mapping[str, object]
     ) -> dict[str, dict[str, str]]:
         """The attributes that make git convert: of all files where filters may be, else of suspects only."""
         has_files = any(os.path.basename(path) == ".gitattributes" for path in tracked)
@@ -145,12 +145,12 @@ class Comparer:
 
     # -------------------------------------------------------------------------- is it the same file
 
-    def _is_same(self, entry: Indexed, seen: os.stat_result) -> bool:
+    def _is_same(self, entry: IndexEntry, seen: os.stat_result) -> bool:
         if stat.S_ISLNK(seen.st_mode):
             return self._name_of(self._tree.read_link(entry.path) or b"") == entry.oid
         return self._file_name(entry.path) == entry.oid
 
-    def _is_converted(self, entry: Indexed, seen: os.stat_result, named: Mapping[str, str]) -> bool:
+    def _is_converted(self, entry: IndexEntry, seen: os.stat_result, named: Mapping[str, str]) -> bool:
         """Whether a file is what git makes of its blob when it writes it."""
         if stat.S_ISLNK(seen.st_mode) or seen.st_size > _CONVERTED_LIMIT:
             return False
@@ -158,7 +158,7 @@ class Comparer:
             return self._is_as_git_converts(entry)
         return self._has_usual_line_ends(entry, named)
 
-    def _has_usual_line_ends(self, entry: Indexed, named: Mapping[str, str]) -> bool:
+    def _has_usual_line_ends(self, entry: IndexEntry, named: Mapping[str, str]) -> bool:
         """Whether a file only has the CRLF that a checkout would write for it."""
         if "binary" in named or not self._wants_crlf(named):
             return False
@@ -176,9 +176,9 @@ class Comparer:
             return True
         return ("text" in named or "crlf" in named) and settings.get("core.eol", "").lower() == "crlf"
 
-    def _is_as_git_converts(self, entry: Indexed) -> bool:
+    def _is_as_git_converts(self, entry: IndexEntry) -> bool:
         made = self._shadow.run("cat-file", "--filters", f"--path={entry.path}", entry.oid)
-        return not made.exit_code and to_bytes(made.text) == self._read(entry.path)
+        return not made.exit_code and to_bytes(made.stdout) == self._read(entry.path)
 
     def _read(self, path: str) -> bytes:
         handle = self._tree.open(path)

@@ -9,10 +9,10 @@ TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Iterable
 
-    from landlane.git.run import Stream
+    from landlane.git.run import GitStream
     from landlane.git.worktree_reader import TreeReader
 
-MADE = "refs/rescue/made"  # what the commit is called in the shadow, until it is home
+MADE_REF = "refs/rescue/made"  # what the commit is called in the shadow, until it is home
 _CHUNK = 1 << 20
 _AT_ONCE = 8 * _CHUNK
 _SAMPLE = 1 << 16
@@ -21,7 +21,7 @@ _SAMPLE = 1 << 16
 class CommitWriter:
     """Feeds `git fast-import`: blobs as they come, and in the end the commit that names them all."""
 
-    def __init__(self, stream: Stream) -> None:
+    def __init__(self, stream: GitStream) -> None:
         self._stream = stream
         self._marks = 0
         self._numbers: dict[str, int] = {}
@@ -74,7 +74,7 @@ class CommitWriter:
     def commit(self, message: str, at: int, parents: Iterable[str]) -> None:
         text = message.encode()
         who = f"Landlane <landlane@localhost> {at} +0000"
-        lines = [f"commit {MADE}\nauthor {who}\ncommitter {who}\ndata {len(text)}\n".encode(), text]
+        lines = [f"commit {MADE_REF}\nauthor {who}\ncommitter {who}\ndata {len(text)}\n".encode(), text]
         # Never `from`: the tree begins empty, and parents stand in this order.
         lines += [f"merge {oid}\n".encode() for oid in parents]
         self._stream.write(b"".join(lines))

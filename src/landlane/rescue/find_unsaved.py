@@ -14,7 +14,7 @@ from landlane.errors import RepositoryError
 from landlane.git.discovery import HOME_POINTER
 from landlane.git.untrusted_checkout import MAIN
 from landlane.git.worktree_reader import TreeReader, default_modes
-from landlane.rescue.compare_files import Comparer, Indexed
+from landlane.rescue.compare_files import FileComparer, IndexEntry
 from landlane.values import value
 
 TYPE_CHECKING = False
@@ -28,7 +28,7 @@ _GITLINK = "160000"
 
 
 @value
-class Found:
+class UnsavedFile:
     """One path that must be saved; with `oid` when git has these very bytes already."""
 
     path: str
@@ -38,10 +38,10 @@ class Found:
 
 
 @value
-class Survey:
+class UnsavedFiles:
     """A working tree, as far as a fresh checkout of its commit would not bring it back."""
 
-    files: tuple[Found, ...]
+    files: tuple[UnsavedFile, ...]
     deleted: tuple[str, ...]
     folders: tuple[tuple[str, int], ...]
     empty_folders: tuple[str, ...]
@@ -54,7 +54,7 @@ class Survey:
     removed: int
 
 
-def survey(shadow: Shadow) -> Survey:
+def find_unsaved(shadow: Shadow) -> UnsavedFiles:
     """Look at everything in a checkout's working tree and index.
 
     Raises:
@@ -68,19 +68,19 @@ class _Surveyor:
 
     def __init__(self, shadow: Shadow) -> None:
         self._shadow = shadow
-        self._files: dict[str, Found] = {}
+        self._files: dict[str, UnsavedFile] = {}
         self._deleted: set[str] = set()
         self._skipped: list[str] = []
         self._hidden: set[str] = set()  # saved, but no change in the eyes of git
         self._empty: set[str] = set()
 
-    def survey(self) -> Survey:
+    def survey(self) -> UnsavedFiles:
         entries = self._read_index()
         staged = self._staged_paths()
         dirty = self._dirty_paths()
         tracked = {entry.path: entry for entry in entries if entry.stage == "0" and entry.mode != _GITLINK}
         with TreeReader(self._shadow.place.root) as tree:
-            comparer = Comparer(self._shadow, tree)
+            comparer = FileComparer(self._shadow, tree)
             differing = comparer.differing(tracked, dirty)
             self._hidden = comparer.hidden
             unmerged = {entry.path for entry in entries if entry.stage != "0"}
@@ -99,7 +99,7 @@ class _Surveyor:
             self._find_empty_folders(tree)
             folders = self._unusual_folders(tree, [entry.path for entry in entries])
         new = {path for path in self._files if path not in tracked and path not in staged}
-        return Survey(
+        return UnsavedFiles(
             files=tuple(self._files.values()),
             deleted=tuple(sorted(self._deleted)),
             folders=folders,
@@ -115,14 +115,14 @@ class _Surveyor:
 
     # ------------------------------------------------------------------------------- what git says
 
-    def _read_index(self) -> list[Indexed]:
-        entries: list[Indexed] = []
+    def _read_index(self) -> list[IndexEntry]:
+        entries: list[IndexEntry] = []
         for line in self._shadow.git_output("ls-files", "--stage", "-v", "-z").split("\0"):
             if not line:
                 continue
             head, _, path = line.partition("\t")
             tag, mode, oid, stage = head.split(" ")
-            entries.append(Indexed(path=path, mode=mode, oid=oid, stage=stage, tag=tag))
+            entries.append(IndexEntry(path=path, mode=mode, oid=oid, stage=stage, tag=tag))
         return entries
 
     def _staged_paths(self) -> dict[str, str]:
@@ -143,16 +143,16 @@ class _Surveyor:
     def _untracked_paths(self, *how: str) -> list[str]:
         found = self._shadow.run("ls-files", "--others", "--exclude-standard", "-z", *how)
         # git goes on when it cannot look into a folder; we would lose what is in it.
-        closed = [line for line in found.trouble.splitlines() if "could not open directory" in line]
+        closed = [line for line in found.stderr.splitlines() if "could not open directory" in line]
         if found.exit_code or closed:
             raise RepositoryError(
-                f"not everything can be read: {(closed or [found.trouble])[0][:300]}",
+                f"not everything can be read: {(closed or [found.stderr])[0][:300]}",
                 code="RESCUE_UNREADABLE",
                 hint="make it readable, or remove it, and try again",
             )
-        return [path for path in found.text.split("\0") if path]
+        return [path for path in found.stdout.split("\0") if path]
 
-    def _staged_blobs(self, entries: list[Indexed], staged: dict[str, str]) -> tuple[str, ...]:
+    def _staged_blobs(self, entries: list[IndexEntry], staged: dict[str, str]) -> tuple[str, ...]:
         """The blobs that the index names and the commit does not."""
         oids = {
             entry.oid
@@ -171,9 +171,9 @@ class _Surveyor:
             return
         mode = stat.S_IMODE(seen.st_mode)
         if stat.S_ISREG(seen.st_mode):
-            self._files[path] = Found(path=path, type=FILE, mode=mode, oid=oid)
+            self._files[path] = UnsavedFile(path=path, type=FILE, mode=mode, oid=oid)
         elif stat.S_ISLNK(seen.st_mode):
-            self._files[path] = Found(path=path, type=LINK, mode=0)
+            self._files[path] = UnsavedFile(path=path, type=LINK, mode=0)
         else:
             self._skipped.append(path)
             if not is_new:
@@ -201,7 +201,7 @@ class _Surveyor:
         """Tracked files whose content is the commit's but whose permissions a checkout would not set."""
         for path, mode in modes.items():
             if path not in self._files and path not in self._deleted:
-                self._files[path] = Found(path=path, type=MODE, mode=mode)
+                self._files[path] = UnsavedFile(path=path, type=MODE, mode=mode)
 
     def _find_empty_folders(self, tree: TreeReader) -> None:
         found: set[str] = set()

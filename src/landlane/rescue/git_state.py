@@ -5,7 +5,7 @@ from __future__ import annotations
 import os
 import re
 
-from landlane.git.untrusted_checkout import CLONE, SUBMODULE, quoted_store, read_small, run_home
+from landlane.git.untrusted_checkout import CLONE, SUBMODULE, quoted_store, read_small, run_home_git
 from landlane.values import value
 
 TYPE_CHECKING = False
@@ -13,7 +13,7 @@ if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Sequence
 
     from landlane.git.private_dir.temporary import Shadow
-    from landlane.git.untrusted_checkout import Place
+    from landlane.git.untrusted_checkout import UntrustedCheckout
 
 STASH = "refs/stash"
 _LOG = "logs/HEAD"
@@ -22,11 +22,11 @@ _FAMILIES = ("MERGE_", "BISECT_", "NOTES_MERGE_")
 _FOLDERS = ("rebase-merge", "rebase-apply", "sequencer", "refs/bisect", "refs/worktree", "refs/rewritten")
 _FILES = ("info/sparse-checkout", "config.worktree", _LOG, "logs/refs/stash")
 _OID = re.compile(rb"(?<![0-9a-f])(?:[0-9a-f]{64}|[0-9a-f]{40})(?![0-9a-f])")
-KEPT = ("refs/heads", "refs/remotes", "refs/tags")
+KEPT_REFS = ("refs/heads", "refs/remotes", "refs/tags")
 
 
 @value
-class State:
+class GitDirState:
     """The files that matter in a checkout's git directory, the refs that only it has, and what they name."""
 
     operation: str
@@ -68,7 +68,7 @@ def operation_in_progress(git_dir: str) -> str:
     return ""
 
 
-def read_state(shadow: Shadow) -> State:
+def read_state(shadow: Shadow) -> GitDirState:
     """Read what a checkout's git directory knows."""
     place = shadow.place
     files = tuple(_state_files(place))
@@ -80,7 +80,7 @@ def read_state(shadow: Shadow) -> State:
     stashed = [line.split(b" ")[1].decode() for line in log.splitlines() if line.count(b" ") > 1]
     if not stashed and STASH in dict(refs):
         stashed = [dict(refs)[STASH]]
-    return State(
+    return GitDirState(
         operation=operation_in_progress(place.git_dir),
         files=files,
         refs=refs,
@@ -90,14 +90,14 @@ def read_state(shadow: Shadow) -> State:
     )
 
 
-def _state_files(place: Place) -> Iterator[tuple[str, bytes]]:
+def _state_files(place: UntrustedCheckout) -> Iterator[tuple[str, bytes]]:
     for path in _state_paths(place):
         text = read_small(os.path.join(place.git_dir, path))
         if text is not None:
             yield path, text
 
 
-def _state_paths(place: Place) -> Iterator[str]:
+def _state_paths(place: UntrustedCheckout) -> Iterator[str]:
     for name in sorted(os.listdir(place.git_dir)):
         if name in _NAMES or name.startswith(_FAMILIES):
             yield name
@@ -115,7 +115,7 @@ def _own_refs(shadow: Shadow) -> dict[str, str]:
     """The refs of a clone or submodule that are not at home, or not there like this."""
     at_home: dict[str, str] = {}
     if shadow.place.kind == CLONE:
-        listed = run_home(shadow.home, "for-each-ref", "--format=%(objectname) %(refname)").text
+        listed = run_home_git(shadow.home, "for-each-ref", "--format=%(objectname) %(refname)").stdout
         at_home = {name: oid for oid, _, name in (line.partition(" ") for line in listed.splitlines())}
     foreign = ("refs/remotes/", "refs/landlane/", "refs/bisect/", "refs/worktree/", "refs/rewritten/")
     return {
@@ -126,7 +126,11 @@ def _own_refs(shadow: Shadow) -> dict[str, str]:
 
 
 def commits_missing_at(
-    shadow: Shadow, commits: Iterable[str], kept: Sequence[str] = KEPT, lost: Sequence[str] = (), *known: str
+    shadow: Shadow,
+    commits: Iterable[str],
+    kept: Sequence[str] = KEPT_REFS,
+    lost: Sequence[str] = (),
+    *known: str,
 ) -> list[str] | None:
     """Everything that these commits lead to and no kept ref does; nothing when a commit is damaged.
 
@@ -149,5 +153,5 @@ def commits_missing_at(
             stores["GIT_ALTERNATE_OBJECT_DIRECTORIES"] = quoted_store(
                 os.path.join(shadow.place.git_dir, "objects")
             )
-        found = run_home(shadow.home, *arguments, stdin="\n".join(wanted).encode() + b"\n", **stores)
-    return None if found.exit_code else found.text.split()
+        found = run_home_git(shadow.home, *arguments, stdin="\n".join(wanted).encode() + b"\n", **stores)
+    return None if found.exit_code else found.stdout.split()

@@ -13,14 +13,14 @@ import re
 
 from landlane.errors import Malformed, RepositoryError
 from landlane.git.refs import read_refs
-from landlane.git.untrusted_checkout import home_git_output, run_home
+from landlane.git.untrusted_checkout import home_git_output, run_home_git
 from landlane.values import value
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from typing import Any
 
-REFS = "refs/landlane/rescue/"
+RESCUE_REFS = "refs/landlane/rescue/"
 FORM = 1
 _ID = re.compile(r"[A-Za-z0-9](?:[A-Za-z0-9_-]|\.(?=[A-Za-z0-9_-])){0,199}")
 
@@ -44,7 +44,7 @@ class Rescue:
     notes: tuple[str, ...]
 
 
-def ref_of(rescue_id: str) -> str:
+def rescue_ref(rescue_id: str) -> str:
     """The ref of a rescue.
 
     Raises:
@@ -56,26 +56,26 @@ def ref_of(rescue_id: str) -> str:
             code="RESCUE_ID",
             hint="letters, digits, '-', '_' and single dots",
         )
-    return REFS + rescue_id
+    return RESCUE_REFS + rescue_id
 
 
 def list_rescues(home: str) -> list[Rescue]:
     """All rescues, the oldest first."""
-    listed = home_git_output(home, "for-each-ref", "--format=%(objectname) %(refname)", REFS)
+    listed = home_git_output(home, "for-each-ref", "--format=%(objectname) %(refname)", RESCUE_REFS)
     pairs = [(line.partition(" ")[0], line.partition(" ")[2]) for line in listed.splitlines()]
     return sorted(_read(home, pairs), key=lambda rescue: (rescue.at, rescue.id))
 
 
 def find_rescue(home: str, rescue_id: str) -> Rescue | None:
     """The rescue of this id, if there is one."""
-    ref = ref_of(rescue_id)
+    ref = rescue_ref(rescue_id)
     known = read_refs(home, [ref])
     found = known.get(ref, "") if known is not None else _asked(home, ref)
     return next(iter(_read(home, [(found, ref)])), None) if found else None
 
 
 def _asked(home: str, ref: str) -> str:
-    return run_home(home, "rev-parse", "--verify", "--quiet", ref).text.strip()
+    return run_home_git(home, "rev-parse", "--verify", "--quiet", ref).stdout.strip()
 
 
 def get_rescue(home: str, rescue_id: str) -> Rescue:
@@ -118,7 +118,7 @@ def _read(home: str, pairs: list[tuple[str, str]]) -> list[Rescue]:
 
 def _from_manifest(commit: str, ref: str, manifest: dict[str, Any]) -> Rescue:
     return Rescue(
-        id=ref.removeprefix(REFS),
+        id=ref.removeprefix(RESCUE_REFS),
         ref=ref,
         commit=commit,
         facts=manifest["facts"],
@@ -153,7 +153,7 @@ def pack_rescues(home: str, older_than_ms: int) -> int:
         RepositoryError: git refuses.
     """
     form = "--format=%(committerdate:unix) %(objectname)"
-    rows = [line.split(" ") for line in home_git_output(home, "for-each-ref", form, REFS).splitlines()]
+    rows = [line.split(" ") for line in home_git_output(home, "for-each-ref", form, RESCUE_REFS).splitlines()]
     old = [commit for at, commit in rows if int(at) * 1000 < older_than_ms]
     if not old:
         return 0

@@ -9,25 +9,26 @@ import os
 from landlane.errors import Malformed, RepositoryError
 from landlane.git import create_checkout as checkouts
 from landlane.git.discovery import HOME_POINTER
-from landlane.git.remove_checkout import is_folder, private_git_dir, remove_checkout
+from landlane.git.remove_checkout import find_git_dir, is_folder, remove_checkout
 from landlane.git.run import run_git, try_git_output
-from landlane.git.untrusted_checkout import CLONE, Place, home_git_output
-from landlane.rescue.at_risk import is_anything_at_stake
-from landlane.rescue.git_state import KEPT
-from landlane.rescue.refs import (
-    FORM,
-    REFS,
-    Rescue,
-    get_rescue,
+from landlane.git.untrusted_checkout import CLONE, UntrustedCheckout, home_git_output
+from landlane.rescue.at_risk import find_unsaved_work
+from landlane.rescue.git_state import KEPT_REFS
+from landlane.rescue.refs import FORM, RESCUE_REFS, Rescue, get_rescue
+from landlane.rescue.restore_checkout import (
+    RescueReader,
+    RestoreTarget,
+    restore_files,
+    restore_index,
+    restore_section,
 )
-from landlane.rescue.restore_checkout import Blobs, Target, restore_files, restore_index, restore_section
-from landlane.rescue.save import place_of
+from landlane.rescue.save import locate_checkout
 from landlane.values import value
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from landlane.context import Site
-    from landlane.git.untrusted_checkout import Place
+    from landlane.git.untrusted_checkout import UntrustedCheckout
     from landlane.store.interface import Actor
 
 
@@ -43,7 +44,9 @@ class RestoredFiles:
     notes: tuple[str, ...]
 
 
-def restore_rescue(home: str, rescue_id: str, into: Place, *, only_changes: bool = False) -> RestoredFiles:
+def restore_rescue(
+    home: str, rescue_id: str, into: UntrustedCheckout, *, only_changes: bool = False
+) -> RestoredFiles:
     """Make a clean checkout what the rescued one was: working tree, index, HEAD, operation in progress.
 
     With `only_changes` just files and index come back, into a checkout of which the caller knows that it
@@ -53,13 +56,13 @@ def restore_rescue(home: str, rescue_id: str, into: Place, *, only_changes: bool
         RepositoryError: there is no such rescue, or the checkout has work of its own.
     """
     rescue = get_rescue(home, rescue_id)
-    if not only_changes and is_anything_at_stake(home, into, kept_refs=(*KEPT, REFS.rstrip("/"))):
+    if not only_changes and find_unsaved_work(home, into, kept_refs=(*KEPT_REFS, RESCUE_REFS.rstrip("/"))):
         raise RepositoryError(
             f"{into.root} has work of its own, which a restored rescue would overwrite",
             code="RESTORE_NOT_CLEAN",
             hint="restore into a fresh workspace, or commit and clean this one",
         )
-    with Blobs(home, rescue.commit) as blobs:
+    with RescueReader(home, rescue.commit) as blobs:
         contents = json.loads(b"".join(blobs.read("contents.json")))
         if contents["form"] != FORM:
             raise RepositoryError(
@@ -68,7 +71,7 @@ def restore_rescue(home: str, rescue_id: str, into: Place, *, only_changes: bool
                 hint="restore it with the version that made it, or a newer one",
             )
         outer, *inner = contents["sections"]
-        target = Target(home, into)
+        target = RestoreTarget(home, into)
         if into.kind == CLONE:
             _make_independent(target, rescue.commit)
         if only_changes:
@@ -92,9 +95,9 @@ def restore_rescue(home: str, rescue_id: str, into: Place, *, only_changes: bool
     )
 
 
-def _make_independent(target: Target, commit: str) -> None:
+def _make_independent(target: RestoreTarget, commit: str) -> None:
     """Give a clone its own copy of what only the rescue keeps, so that dropping the rescue harms nobody."""
-    listed = home_git_output(target.home, "for-each-ref", "--format=%(objectname)", *KEPT).split()
+    listed = home_git_output(target.home, "for-each-ref", "--format=%(objectname)", *KEPT_REFS).split()
     folders = home_git_output(target.home, "ls-tree", "--name-only", commit, "staged", "trees").split()
     asked = [f"{commit}^@", *(f"{commit}:{folder}" for folder in folders), "--not", *listed]
     store = os.path.join(target.place.git_dir, "objects", "pack", "pack")
@@ -137,7 +140,7 @@ def restore(site: Site, session: Actor, rescue_id: str, into: str, folder: str) 
             _make_room(site, rescue, path)
         elif _head_of(path) != rescue.head and rescue.head:
             _go_to(site, path, rescue.head)
-        restored = restore_rescue(site.common_dir, rescue_id, place_of(site, path))
+        restored = restore_rescue(site.common_dir, rescue_id, locate_checkout(site, path))
     except BaseException:
         if is_new:  # half of it would look like all of it, and would be in the way of the next try
             with contextlib.suppress(RepositoryError, OSError):
@@ -153,7 +156,7 @@ def restore(site: Site, session: Actor, rescue_id: str, into: str, folder: str) 
 
 def _take_path(site: Site, path: str) -> bool:
     """Make an empty folder, so that of two who restore at once only one takes away what it made."""
-    if not os.path.lexists(path) and private_git_dir(site.home, path):
+    if not os.path.lexists(path) and find_git_dir(site.home, path):
         raise RepositoryError(
             f"git still knows a worktree at {path}, whose folder is gone",
             code="PATH_TAKEN",
@@ -170,12 +173,12 @@ def _take_path(site: Site, path: str) -> bool:
 def _clear_leftover(site: Site, rescue: Rescue, path: str) -> None:
     """Remove what an earlier restoring left at its own place, if nobody is there and nothing is at stake."""
     from landlane.platform.file_users import processes_in
-    from landlane.rescue.at_risk import is_anything_at_stake
-    from landlane.rescue.git_state import KEPT
+    from landlane.rescue.at_risk import find_unsaved_work
+    from landlane.rescue.git_state import KEPT_REFS
 
     if os.path.islink(path) or not os.path.isdir(path) or processes_in(path):
         return
-    git_dir = private_git_dir(site.home, path)
+    git_dir = find_git_dir(site.home, path)
     is_clone = is_folder(os.path.join(path, ".git"))
     if is_clone and not os.path.isfile(os.path.join(git_dir, HOME_POINTER)):
         return
@@ -185,8 +188,8 @@ def _clear_leftover(site: Site, rescue: Rescue, path: str) -> None:
         has_nothing = _head_of(path) in {"", rescue.head}  # it was cut off before its files were written
     if not has_nothing and git_dir:
         try:
-            kept = (*KEPT, REFS.rstrip("/"))
-            has_nothing = not is_anything_at_stake(site.common_dir, place_of(site, path), kept_refs=kept)
+            kept = (*KEPT_REFS, RESCUE_REFS.rstrip("/"))
+            has_nothing = not find_unsaved_work(site.common_dir, locate_checkout(site, path), kept_refs=kept)
         except RepositoryError:
             return
     if has_nothing:
@@ -205,15 +208,15 @@ def _make_room(site: Site, rescue: Rescue, path: str) -> None:
 
 def _head_of(path: str) -> str:
     found = run_git("rev-parse", "--verify", "--quiet", "HEAD^{commit}", cwd=path)
-    return found.text.strip()
+    return found.stdout.strip()
 
 
 def _go_to(site: Site, path: str, head: str) -> None:
     """Stand a clean checkout on the commit that the saved work was based on."""
-    from landlane.rescue.at_risk import is_anything_at_stake
+    from landlane.rescue.at_risk import find_unsaved_work
 
-    place = place_of(site, path)
-    if is_anything_at_stake(site.common_dir, place):
+    place = locate_checkout(site, path)
+    if find_unsaved_work(site.common_dir, place):
         raise RepositoryError(
             f"{path} has work of its own, which must not be mixed with what comes back",
             code="CHECKOUT_DIRTY",
@@ -224,7 +227,7 @@ def _go_to(site: Site, path: str, head: str) -> None:
     found = run_git("checkout", "--quiet", "--detach", head, cwd=path)
     if found.exit_code:
         raise RepositoryError(
-            f"{path} cannot go to {head[:12]}: {found.trouble[-300:]}",
+            f"{path} cannot go to {head[:12]}: {found.stderr[-300:]}",
             code="GIT_FAILED",
             hint="restore elsewhere: --into",
         )

@@ -6,8 +6,8 @@ import contextlib
 import os
 
 from landlane.errors import RepositoryError
-from landlane.git.run import Output, Stream, git_failed, run_git
-from landlane.git.untrusted_checkout import BIG, LIMIT_SECONDS, MAIN, to_bytes, to_text
+from landlane.git.run import GitResult, GitStream, git_failed, run_git
+from landlane.git.untrusted_checkout import BIG_FILE, LIMIT_SECONDS, MAIN, to_bytes, to_text
 from landlane.git.worktree_writer import TreeWriter
 from landlane.rescue.find_unsaved import FILE, LINK
 from landlane.rescue.git_state import STASH, is_state_path
@@ -17,7 +17,7 @@ if TYPE_CHECKING:
     from collections.abc import Iterator
     from typing import Any
 
-    from landlane.git.untrusted_checkout import Place
+    from landlane.git.untrusted_checkout import UntrustedCheckout
 
 
 _CHUNK = 1 << 20
@@ -27,15 +27,15 @@ _STASH_LOG = "logs/refs/stash"
 _SPARSE = ("core.sparseCheckout", "core.sparseCheckoutCone", "index.sparse")
 
 
-class Target:
+class RestoreTarget:
     """The checkout that is written to: fresh and made by us, so git may use its settings, but no hooks."""
 
-    def __init__(self, home: str, place: Place, notes: list[str] | None = None) -> None:
+    def __init__(self, home: str, place: UntrustedCheckout, notes: list[str] | None = None) -> None:
         self.home = home
         self.place = place
         self.notes: list[str] = [] if notes is None else notes
 
-    def run(self, *arguments: str, stdin: bytes | None = None) -> Output:
+    def run(self, *arguments: str, stdin: bytes | None = None) -> GitResult:
         quiet = ("-c", "core.hooksPath=/dev/null", "-c", "core.fsmonitor=false", "-c", "gc.auto=0")
         return run_git(
             *(*quiet, "-c", "advice.detachedHead=false", "-c", "protocol.file.allow=always"),
@@ -50,22 +50,22 @@ class Target:
         found = self.run(*arguments, stdin=stdin)
         if found.exit_code:
             raise git_failed(arguments, found)
-        return found.text
+        return found.stdout
 
     def commit_of(self, ref: str) -> str:
-        return self.run("rev-parse", "--verify", "--quiet", ref).text.strip()
+        return self.run("rev-parse", "--verify", "--quiet", ref).stdout.strip()
 
 
-class Blobs:
+class RescueReader:
     """The files of a rescue commit, read in pieces from one running git."""
 
     def __init__(self, home: str, commit: str) -> None:
         self._commit = commit
         environment = {name: text for name, text in os.environ.items() if not name.startswith("GIT_")}
-        asked = ("-c", f"core.bigFileThreshold={BIG}", f"--git-dir={home}", "cat-file", "--batch")
-        self._stream = Stream(*asked, cwd=home, environment=environment)
+        asked = ("-c", f"core.bigFileThreshold={BIG_FILE}", f"--git-dir={home}", "cat-file", "--batch")
+        self._stream = GitStream(*asked, cwd=home, environment=environment)
 
-    def __enter__(self) -> Blobs:
+    def __enter__(self) -> RescueReader:
         return self
 
     def __exit__(self, *_: object) -> None:
@@ -98,7 +98,7 @@ class Blobs:
         return b"".join(self.read(name))
 
 
-def restore_section(target: Target, section: dict[str, Any], blobs: Blobs) -> str:
+def restore_section(target: RestoreTarget, section: dict[str, Any], blobs: RescueReader) -> str:
     """Restore one checkout, the outermost or a submodule; gives the branch that HEAD is on then."""
     _stand_at(target, section["head"])
     restore_index(target, section, blobs)
@@ -110,7 +110,7 @@ def restore_section(target: Target, section: dict[str, Any], blobs: Blobs) -> st
     return branch
 
 
-def _stand_at(target: Target, head: str) -> None:
+def _stand_at(target: RestoreTarget, head: str) -> None:
     """Check the commit out, or have nothing at all where there was no commit yet."""
     if head:
         if target.commit_of("HEAD") != head or target.run("symbolic-ref", "--quiet", "HEAD").exit_code == 0:
@@ -123,7 +123,7 @@ def _stand_at(target: Target, head: str) -> None:
     target.git_output("read-tree", "--empty")
 
 
-def restore_index(target: Target, section: dict[str, Any], blobs: Blobs) -> None:
+def restore_index(target: RestoreTarget, section: dict[str, Any], blobs: RescueReader) -> None:
     """Restore the index of a checkout."""
     path = os.path.join(target.place.git_dir, "index")
     if not section["index"]:
@@ -136,7 +136,7 @@ def restore_index(target: Target, section: dict[str, Any], blobs: Blobs) -> None
     os.replace(new, path)
 
 
-def restore_files(target: Target, section: dict[str, Any], blobs: Blobs) -> None:
+def restore_files(target: RestoreTarget, section: dict[str, Any], blobs: RescueReader) -> None:
     """Restore the files of a checkout, and delete what was deleted."""
     saved = {entry["path"] for entry in section["files"]}
     with TreeWriter(target.place.root) as tree:
@@ -156,13 +156,13 @@ def restore_files(target: Target, section: dict[str, Any], blobs: Blobs) -> None
             tree.set_mode(path, mode)
 
 
-def _left_out(target: Target) -> list[str]:
+def _left_out(target: RestoreTarget) -> list[str]:
     """The paths that a sparse checkout does not have."""
     rows = target.git_output("ls-files", "-v", "-z").split("\0")
     return [row[2:] for row in rows if row.startswith(("S ", "s "))]
 
 
-def _restore_refs(target: Target, section: dict[str, Any], blobs: Blobs) -> None:
+def _restore_refs(target: RestoreTarget, section: dict[str, Any], blobs: RescueReader) -> None:
     """Bring back the refs of a clone or submodule; elsewhere they would be everybody's, and are only told."""
     is_own = target.place.kind not in {MAIN, "worktree"}
     for entry in section["objects"] if is_own else ():
@@ -180,7 +180,7 @@ def _restore_refs(target: Target, section: dict[str, Any], blobs: Blobs) -> None
             _write_state(target, _STASH_LOG, blobs.whole(log))
 
 
-def _restore_state(target: Target, section: dict[str, Any], blobs: Blobs) -> None:
+def _restore_state(target: RestoreTarget, section: dict[str, Any], blobs: RescueReader) -> None:
     texts: dict[str, bytes] = {}
     for entry in section["state"]:
         path = entry["path"]
@@ -197,7 +197,7 @@ def _restore_state(target: Target, section: dict[str, Any], blobs: Blobs) -> Non
         _free_rebased_branch(target, texts, folder)
 
 
-def _write_state(target: Target, path: str, text: bytes) -> None:
+def _write_state(target: RestoreTarget, path: str, text: bytes) -> None:
     full = os.path.join(target.place.git_dir, path)
     os.makedirs(os.path.dirname(full), exist_ok=True)
     with contextlib.suppress(FileNotFoundError):
@@ -206,19 +206,21 @@ def _write_state(target: Target, path: str, text: bytes) -> None:
         file.write(text)
 
 
-def _restore_sparse(target: Target, config: bytes) -> None:
-    has_own = target.run("config", "--type=bool", "--get", "extensions.worktreeConfig").text.strip() == "true"
+def _restore_sparse(target: RestoreTarget, config: bytes) -> None:
+    has_own = (
+        target.run("config", "--type=bool", "--get", "extensions.worktreeConfig").stdout.strip() == "true"
+    )
     where = "--worktree" if has_own else "--local"
     if not has_own and target.place.kind in {MAIN, "worktree"}:
         return  # it had no effect, and would now have one on everybody
     for name in _SPARSE:
         asked = ("config", "--no-includes", "--file", "-", "--type=bool", "--get", name)
-        said = target.run(*asked, stdin=config).text.strip()
+        said = target.run(*asked, stdin=config).stdout.strip()
         if said:
             target.git_output("config", where, name, said)
 
 
-def _free_rebased_branch(target: Target, texts: dict[str, bytes], folder: str) -> None:
+def _free_rebased_branch(target: RestoreTarget, texts: dict[str, bytes], folder: str) -> None:
     """A rebase ends by moving its branch; if that is gone, it is made again where the rebase found it."""
     name = to_text(texts.get(f"{folder}/head-name", b"")).strip()
     was = to_text(texts.get(f"{folder}/orig-head", b"")).strip()
@@ -233,7 +235,7 @@ def _free_rebased_branch(target: Target, texts: dict[str, bytes], folder: str) -
         )
 
 
-def _restore_head(target: Target, section: dict[str, Any]) -> str:
+def _restore_head(target: RestoreTarget, section: dict[str, Any]) -> str:
     """Put HEAD on its branch, if that is free or at the same commit and nobody else is on it."""
     branch, head = section["branch"], section["head"]
     if not branch:
@@ -254,7 +256,7 @@ def _restore_head(target: Target, section: dict[str, Any]) -> str:
     return branch
 
 
-def _is_checked_out_elsewhere(target: Target, branch: str) -> bool:
+def _is_checked_out_elsewhere(target: RestoreTarget, branch: str) -> bool:
     if target.place.kind not in {MAIN, "worktree"}:
         return False
     root = os.path.realpath(target.place.root)

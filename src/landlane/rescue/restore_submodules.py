@@ -8,9 +8,9 @@ import tempfile
 from landlane.errors import RepositoryError
 from landlane.git.discovery import checkout_at
 from landlane.git.run import run_git
-from landlane.git.untrusted_checkout import SUBMODULE, Place
+from landlane.git.untrusted_checkout import SUBMODULE, UntrustedCheckout
 from landlane.git.worktree_writer import TreeWriter, is_inside
-from landlane.rescue.restore_checkout import Blobs, Target, restore_section
+from landlane.rescue.restore_checkout import RescueReader, RestoreTarget, restore_section
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -19,7 +19,7 @@ if TYPE_CHECKING:
 _ALL = ("+refs/heads/*:refs/remotes/origin/*", "+refs/tags/*:refs/tags/*")
 
 
-def restore_submodules(outer: Target, sections: list[dict[str, Any]], blobs: Blobs) -> None:
+def restore_submodules(outer: RestoreTarget, sections: list[dict[str, Any]], blobs: RescueReader) -> None:
     """Restore every submodule that the rescued checkout had; what cannot be had is noted."""
     for section in sections:
         try:
@@ -34,7 +34,7 @@ def restore_submodules(outer: Target, sections: list[dict[str, Any]], blobs: Blo
             outer.notes.append(f"{section['path']}: {error.message}")
 
 
-def _prepare(outer: Target, section: dict[str, Any]) -> Target:
+def _prepare(outer: RestoreTarget, section: dict[str, Any]) -> RestoreTarget:
     """The submodule's own repository, made if it is not there."""
     path = section["path"]
     if not is_inside(path):
@@ -58,14 +58,16 @@ def _prepare(outer: Target, section: dict[str, Any]) -> Target:
         run_git(*made, cwd=outer.place.root)
         found = checkout_at(root)
     assert found is not None
-    target = Target(outer.home, Place(root=root, git_dir=found.git_dir, kind=SUBMODULE), outer.notes)
-    if section["url"] and not target.run("config", "--get", "remote.origin.url").text:
+    target = RestoreTarget(
+        outer.home, UntrustedCheckout(root=root, git_dir=found.git_dir, kind=SUBMODULE), outer.notes
+    )
+    if section["url"] and not target.run("config", "--get", "remote.origin.url").stdout:
         target.git_output("config", "remote.origin.url", section["url"])
         target.git_output("config", "remote.origin.fetch", _ALL[0])
     return target
 
 
-def _bring_commits(target: Target, section: dict[str, Any], blobs: Blobs) -> None:
+def _bring_commits(target: RestoreTarget, section: dict[str, Any], blobs: RescueReader) -> None:
     """Ask one source after the other until the commits are there; the remote comes last."""
     if not section["head"]:
         return
@@ -83,7 +85,7 @@ def _bring_commits(target: Target, section: dict[str, Any], blobs: Blobs) -> Non
     _bring_bundle(target, section, blobs)
 
 
-def _bring_bundle(target: Target, section: dict[str, Any], blobs: Blobs) -> bool:
+def _bring_bundle(target: RestoreTarget, section: dict[str, Any], blobs: RescueReader) -> bool:
     """Take the bundle in, if what it builds on is there; tells whether the commit is there then."""
     if section["bundle"]:
         with tempfile.NamedTemporaryFile(dir=target.place.git_dir) as file:

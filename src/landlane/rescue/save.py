@@ -6,17 +6,10 @@ import os
 
 from landlane.errors import RepositoryError
 from landlane.git.lock import git_lock
-from landlane.git.remove_checkout import is_folder, private_git_dir
+from landlane.git.remove_checkout import find_git_dir, is_folder
 from landlane.git.run import try_git_output
-from landlane.git.untrusted_checkout import CLONE, MAIN, WORKTREE, Place
-from landlane.rescue.refs import (
-    Rescue,
-    drop_rescue,
-    find_rescue,
-    get_rescue,
-    list_rescues,
-    ref_of,
-)
+from landlane.git.untrusted_checkout import CLONE, MAIN, WORKTREE, UntrustedCheckout
+from landlane.rescue.refs import Rescue, drop_rescue, find_rescue, get_rescue, list_rescues, rescue_ref
 from landlane.rescue.write_rescue import take_rescue
 
 TYPE_CHECKING = False
@@ -55,13 +48,13 @@ class SavedWorkspace(Protocol):
         ...
 
 
-def place_of(site: Site, path: str) -> Place:
+def locate_checkout(site: Site, path: str) -> UntrustedCheckout:
     """A checkout of this repository: the main one, a linked worktree, or a clone.
 
     Raises:
         RepositoryError: the folder is none.
     """
-    git_dir = private_git_dir(site.home, path)
+    git_dir = find_git_dir(site.home, path)
     if not git_dir:
         raise RepositoryError(
             f"{path} is no checkout of this repository",
@@ -69,8 +62,8 @@ def place_of(site: Site, path: str) -> Place:
             hint="`git worktree list` and `landlane workspace list` show those that are",
         )
     if os.path.realpath(git_dir) == site.common_dir:
-        return Place(root=path, git_dir=site.common_dir, kind=MAIN)
-    return Place(
+        return UntrustedCheckout(root=path, git_dir=site.common_dir, kind=MAIN)
+    return UntrustedCheckout(
         root=path, git_dir=git_dir, kind=CLONE if is_folder(os.path.join(path, ".git")) else WORKTREE
     )
 
@@ -90,14 +83,14 @@ def save_checkout(
     Raises:
         RepositoryError: something cannot be saved; nothing may be deleted then.
     """
-    place = place_of(site, path)
-    return save_place(site, session, place, reason, workspace=workspace, force=force, **more)
+    place = locate_checkout(site, path)
+    return save_located(site, session, place, reason, workspace=workspace, force=force, **more)
 
 
-def save_place(
+def save_located(
     site: Site,
     session: Actor | None,
-    place: Place,
+    place: UntrustedCheckout,
     reason: str,
     *,
     workspace: SavedWorkspace | None = None,
@@ -128,13 +121,13 @@ def save_place(
     return saved.id
 
 
-def forget_same(site: Site, rescue_id: str, workspace: SavedWorkspace) -> None:
+def drop_same_rescues(site: Site, rescue_id: str, workspace: SavedWorkspace) -> None:
     """Drop an earlier rescue of a workspace that holds exactly the same: its taker was cut off after it."""
     for one in _same_as(site, rescue_id, workspace):
         _forget(site, one, rescue_id, workspace)
 
 
-def forget_if_known(site: Site, rescue_id: str, workspace: SavedWorkspace) -> bool:
+def drop_if_same(site: Site, rescue_id: str, workspace: SavedWorkspace) -> bool:
     """Drop a rescue that holds nothing but what an earlier one of the same workspace does."""
     same = _same_as(site, rescue_id, workspace)
     if same:
@@ -164,7 +157,7 @@ def _same_as(site: Site, rescue_id: str, workspace: SavedWorkspace) -> list[str]
 
 def _holdings(site: Site, rescue_id: str) -> list[str]:
     """What a rescue's tree has beside its manifest, which tells when it was taken and where."""
-    rows = try_git_output(site.home, "ls-tree", ref_of(rescue_id)).splitlines()
+    rows = try_git_output(site.home, "ls-tree", rescue_ref(rescue_id)).splitlines()
     return [row for row in rows if not row.endswith("\tmanifest.json")]
 
 
@@ -187,7 +180,7 @@ def saved_work(site: Site) -> list[Rescue]:
     return list_rescues(site.common_dir)
 
 
-def drop(site: Site, session: Actor, rescue_id: str) -> Rescue:
+def discard_rescue(site: Site, session: Actor, rescue_id: str) -> Rescue:
     """Forget saved work for good.
 
     Raises:
@@ -200,7 +193,7 @@ def drop(site: Site, session: Actor, rescue_id: str) -> Rescue:
     return rescue
 
 
-def pack_old(site: Site) -> int:
+def pack_old_rescues(site: Site) -> int:
     """Put rescues of more than a week ago into a pack, where they take little room; tells how many."""
     from landlane.rescue.refs import pack_rescues
 

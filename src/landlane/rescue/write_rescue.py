@@ -10,14 +10,14 @@ import time
 
 from landlane.errors import RepositoryError
 from landlane.git.run import git_failed
-from landlane.git.untrusted_checkout import CLONE, SUBMODULE, read_refs, run_home
-from landlane.git.worktree_reader import TreeReader, unreadable
-from landlane.rescue.at_risk import look_at, stakes_of
-from landlane.rescue.block_gc import without_gc
-from landlane.rescue.fast_import import MADE, CommitWriter, cheapest_compression
+from landlane.git.untrusted_checkout import CLONE, SUBMODULE, read_refs, run_home_git
+from landlane.git.worktree_reader import TreeReader, unreadable_error
+from landlane.rescue.at_risk import count_unsaved, scan_checkout
+from landlane.rescue.block_gc import block_gc
+from landlane.rescue.fast_import import MADE_REF, CommitWriter, cheapest_compression
 from landlane.rescue.find_unsaved import FILE, LINK, MODE
-from landlane.rescue.git_state import KEPT, commits_missing_at
-from landlane.rescue.refs import FORM, find_rescue, get_rescue, ref_of
+from landlane.rescue.git_state import KEPT_REFS, commits_missing_at
+from landlane.rescue.refs import FORM, find_rescue, get_rescue, rescue_ref
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -25,10 +25,10 @@ if TYPE_CHECKING:
     from typing import Any
 
     from landlane.git.private_dir.temporary import Shadow
-    from landlane.git.run import Output
-    from landlane.git.untrusted_checkout import Place
-    from landlane.rescue.at_risk import Look
-    from landlane.rescue.find_unsaved import Found
+    from landlane.git.run import GitResult
+    from landlane.git.untrusted_checkout import UntrustedCheckout
+    from landlane.rescue.at_risk import CheckoutScan
+    from landlane.rescue.find_unsaved import UnsavedFile
     from landlane.rescue.refs import Rescue
 
 _TRIES = 3
@@ -36,11 +36,11 @@ _TRIES = 3
 
 def take_rescue(
     home: str,
-    place: Place,
+    place: UntrustedCheckout,
     rescue_id: str,
     facts: Mapping[str, Any],
     *,
-    kept_refs: Sequence[str] = KEPT,
+    kept_refs: Sequence[str] = KEPT_REFS,
     lost_refs: Sequence[str] = (),
     force: bool = False,
 ) -> Rescue | None:
@@ -52,15 +52,15 @@ def take_rescue(
         RepositoryError: a file cannot be read, or the rescue cannot be written; nothing must be deleted then.
         Malformed: no rescue can have such an id.
     """
-    ref = ref_of(rescue_id)
+    ref = rescue_ref(rescue_id)
     for _ in range(_TRIES):
         there = find_rescue(home, rescue_id)
         if there is not None:
             return there
-        with look_at(home, place) as look:
-            if not force and not stakes_of(look, kept_refs, lost_refs):
+        with scan_checkout(home, place) as look:
+            if not force and not count_unsaved(look, kept_refs, lost_refs):
                 return None
-            with without_gc(home):
+            with block_gc(home):
                 _write_commit(look, rescue_id, facts, lost_refs)
                 _bring_home(look.shadow, ref)
                 is_whole = _is_whole(home, ref)
@@ -68,7 +68,7 @@ def take_rescue(
             _sync(home, ref)
             return get_rescue(home, rescue_id)
         # Somebody's `git prune` came between the objects and their ref: once more.
-        run_home(home, "update-ref", "-d", ref)
+        run_home_git(home, "update-ref", "-d", ref)
     raise RepositoryError(
         f"the rescue {rescue_id} was written and is not whole", code="RESCUE_FAILED", hint="run `git fsck`"
     )
@@ -76,7 +76,7 @@ def take_rescue(
 
 def _bring_home(shadow: Shadow, ref: str) -> None:
     """Create the ref at home; before that a clone's objects are copied, each of them hashed again."""
-    commit = read_refs(shadow.folder)[MADE]
+    commit = read_refs(shadow.folder)[MADE_REF]
     # Old or odd objects may fail git's examination; they are nonetheless what is to be saved.
     if shadow.place.kind == CLONE and _fetch(shadow, is_strict=True).exit_code:
         fetched = _fetch(shadow, is_strict=False)
@@ -84,12 +84,12 @@ def _bring_home(shadow: Shadow, ref: str) -> None:
             raise git_failed(("fetch",), fetched)
     # Only from nothing: of two who take the same rescue at once, the second finds that of the first. Whether
     # there is one then, and a whole one, is looked at afterwards.
-    run_home(shadow.home, "update-ref", "-m", "rescue", ref, commit, shadow.zero)
+    run_home_git(shadow.home, "update-ref", "-m", "rescue", ref, commit, shadow.zero)
 
 
-def _fetch(shadow: Shadow, *, is_strict: bool) -> Output:
+def _fetch(shadow: Shadow, *, is_strict: bool) -> GitResult:
     examine = "true" if is_strict else "false"
-    return run_home(
+    return run_home_git(
         shadow.home,
         *(
             "-c",
@@ -100,13 +100,13 @@ def _fetch(shadow: Shadow, *, is_strict: bool) -> Output:
             "fetch.unpackLimit=50",
         ),
         *("fetch", "--quiet", "--no-tags", "--no-prune", "--no-write-fetch-head", "--no-auto-maintenance"),
-        *("--no-recurse-submodules", shadow.folder, MADE),
+        *("--no-recurse-submodules", shadow.folder, MADE_REF),
     )
 
 
 def _is_whole(home: str, ref: str) -> bool:
     known = ("--not", f"--exclude={ref}", "--all")
-    return not run_home(home, "rev-list", "--objects", "--quiet", ref, *known).exit_code
+    return not run_home_git(home, "rev-list", "--objects", "--quiet", ref, *known).exit_code
 
 
 def _sync(home: str, ref: str) -> None:
@@ -127,7 +127,9 @@ def _sync(home: str, ref: str) -> None:
                 os.close(handle)
 
 
-def _write_commit(look: Look, rescue_id: str, facts: Mapping[str, Any], lost_refs: Sequence[str]) -> None:
+def _write_commit(
+    look: CheckoutScan, rescue_id: str, facts: Mapping[str, Any], lost_refs: Sequence[str]
+) -> None:
     shadow = look.shadow
     taken_at = time.time_ns() // 1_000_000
     with TreeReader(shadow.place.root) as tree:
@@ -142,7 +144,7 @@ def _write_commit(look: Look, rescue_id: str, facts: Mapping[str, Any], lost_ref
                 writer.refer(f"staged/{oid}", oid)
             elif kind == "tree":
                 writer.refer(f"trees/{oid}", oid, mode="040000")
-        stakes = stakes_of(look)
+        stakes = count_unsaved(look)
         manifest = {
             "form": FORM,
             "id": rescue_id,
@@ -172,13 +174,13 @@ def _write_commit(look: Look, rescue_id: str, facts: Mapping[str, Any], lost_ref
         stream.finish()
 
 
-def _with_submodules(look: Look) -> Iterable[Look]:
+def _with_submodules(look: CheckoutScan) -> Iterable[CheckoutScan]:
     yield look
     for inner in look.submodules:
         yield from _with_submodules(inner)
 
 
-def _parents(look: Look, lost_refs: Sequence[str]) -> tuple[list[str], list[str]]:
+def _parents(look: CheckoutScan, lost_refs: Sequence[str]) -> tuple[list[str], list[str]]:
     """The commits that a rescue must keep, HEAD first, and what is damaged.
 
     What its refs, its stash and an operation in progress name is kept in any case, since branches may be
@@ -195,7 +197,7 @@ def _parents(look: Look, lost_refs: Sequence[str]) -> tuple[list[str], list[str]
         named = [oid for oid in named if oid not in damaged]
     lost = (*lost_refs, shadow.branch) if shadow.branch else lost_refs
     logged = _commits_among(shadow, state.logged)
-    only_logged = commits_missing_at(shadow, logged, KEPT, lost, *named)
+    only_logged = commits_missing_at(shadow, logged, KEPT_REFS, lost, *named)
     if only_logged is None:
         notes.append("the log of HEAD names damaged commits; what only it leads to was not saved")
     there = set(only_logged or ())
@@ -212,13 +214,13 @@ def _commits_among(shadow: Shadow, oids: Iterable[str]) -> list[str]:
 
 
 def _peeled(shadow: Shadow, oid: str) -> str:
-    return shadow.run("rev-parse", "--verify", "--quiet", f"{oid}^{{commit}}").text.strip()
+    return shadow.run("rev-parse", "--verify", "--quiet", f"{oid}^{{commit}}").stdout.strip()
 
 
 # ------------------------------------------------------------------------------------------ one section
 
 
-def _save(writer: CommitWriter, look: Look) -> dict[str, Any]:
+def _save(writer: CommitWriter, look: CheckoutScan) -> dict[str, Any]:
     """Save one checkout, the outermost or a submodule, and describe what was saved."""
     shadow, seen = look.shadow, look.survey
     is_inner = shadow.place.kind == SUBMODULE
@@ -258,7 +260,7 @@ def _save(writer: CommitWriter, look: Look) -> dict[str, Any]:
 
 
 def _save_file(
-    writer: CommitWriter, tree: TreeReader, found: Found, is_inner: bool, notes: list[str]
+    writer: CommitWriter, tree: TreeReader, found: UnsavedFile, is_inner: bool, notes: list[str]
 ) -> dict[str, Any] | None:
     entry: dict[str, Any] = {"path": found.path, "type": found.type, "mode": found.mode}
     if found.type == MODE:
@@ -281,12 +283,12 @@ def _save_file(
         name = writer.next_name("files")
         return {**entry, "at": name, "size": writer.add_stream(name, handle)}
     except OSError as error:
-        raise unreadable(found.path, error) from error
+        raise unreadable_error(found.path, error) from error
     finally:
         os.close(handle)
 
 
-def _save_objects(writer: CommitWriter, look: Look, *, is_inner: bool) -> list[dict[str, str]]:
+def _save_objects(writer: CommitWriter, look: CheckoutScan, *, is_inner: bool) -> list[dict[str, str]]:
     """Objects that can be neither parent nor part of our tree: tags, and the staged blobs of a submodule."""
     shadow = look.shadow
     tags = [
@@ -306,7 +308,7 @@ def _save_objects(writer: CommitWriter, look: Look, *, is_inner: bool) -> list[d
     return saved
 
 
-def _save_bundle(writer: CommitWriter, look: Look, notes: list[str]) -> str:
+def _save_bundle(writer: CommitWriter, look: CheckoutScan, notes: list[str]) -> str:
     """The commits of a submodule that are on none of its remote-tracking refs, as a bundle."""
     shadow = look.shadow
     kinds = shadow.kinds_of((*look.commits(), *look.state.mentioned, *look.state.logged))
@@ -333,4 +335,4 @@ def _save_bundle(writer: CommitWriter, look: Look, notes: list[str]) -> str:
 def _url(shadow: Shadow) -> str:
     config = os.path.join(shadow.place.git_dir, "config")
     asked = ("config", "--no-includes", "--file", config, "--get", "remote.origin.url")
-    return run_home(shadow.home, *asked).text.removesuffix("\n")
+    return run_home_git(shadow.home, *asked).stdout.removesuffix("\n")

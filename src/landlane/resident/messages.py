@@ -42,15 +42,15 @@ _SECRET = (b"KEY", b"TOKEN", b"PASSWORD", b"CREDENTIAL")
 _KEPT_BACK = (b"LANDLANE_RESIDENT", b"LANDLANE_STORE", b"LANDLANE_GIT_LOCK")
 
 
-class Lost(Exception):
+class AnswerLost(Exception):
     """The request was taken, and no whole answer came: nobody knows how far it got."""
 
 
-class Garbled(Exception):
+class BadMessage(Exception):
     """These bytes are no request, or no answer."""
 
 
-def pack(
+def pack_request(
     verb: bytes, cwd: bytes, words: "Iterable[bytes]", environment: "Mapping[bytes, bytes]", stdin: bytes
 ) -> bytes:
     """A request as bytes."""
@@ -59,7 +59,7 @@ def pack(
     fields = [verb, cwd, b"%d" % len(told), *told, b"%d" % (len(pairs) // 2), *pairs, stdin]
     body = b"".join([len(field).to_bytes(4, "big") + field for field in fields])
     if len(body) > MOST_BYTES:
-        raise Garbled("more than can be sent at once")
+        raise BadMessage("more than can be sent at once")
     return MAGIC + len(body).to_bytes(4, "big") + body
 
 
@@ -67,40 +67,40 @@ def body_length(head: bytes) -> int:
     """How many bytes follow the head of a request."""
     length = int.from_bytes(head[4:HEAD], "big")
     if head[:4] != MAGIC or length > MOST_BYTES:
-        raise Garbled("this is not a request of this version")
+        raise BadMessage("this is not a request of this version")
     return length
 
 
-def unpack(body: bytes) -> "Request":
+def unpack_request(body: bytes) -> "Request":
     """The parts of a request, from what follows its head."""
     fields: list[bytes] = []
     at = 0
     while at < len(body) and len(fields) < MOST_FIELDS:
         end = at + 4 + int.from_bytes(body[at : at + 4], "big")
         if end > len(body) or at + 4 > len(body):
-            raise Garbled("a field is cut off")
+            raise BadMessage("a field is cut off")
         fields.append(body[at + 4 : end])
         at = end
     if at != len(body) or len(fields) < 5:
-        raise Garbled("fields are missing, or there are too many")
+        raise BadMessage("fields are missing, or there are too many")
     words, rest = _counted(fields[2:], 1)
     pairs, rest = _counted(rest, 2)
     if len(rest) != 1:
-        raise Garbled("fields are missing, or there are too many")
+        raise BadMessage("fields are missing, or there are too many")
     return fields[0], fields[1], words, dict(zip(pairs[::2], pairs[1::2], strict=True)), rest[0]
 
 
 def _counted(fields: list[bytes], each: int) -> tuple[list[bytes], list[bytes]]:
     """So many fields as the first one says, and what follows them."""
     if not fields or not fields[0].isdigit() or len(fields[0]) > 5:
-        raise Garbled("a count is missing")
+        raise BadMessage("a count is missing")
     end = 1 + each * int(fields[0])
     if end > len(fields):
-        raise Garbled("a count is too large")
+        raise BadMessage("a count is too large")
     return fields[1:end], fields[end:]
 
 
-def told_of(environment: "Mapping[bytes, bytes]") -> dict[bytes, bytes]:
+def shared_environment(environment: "Mapping[bytes, bytes]") -> dict[bytes, bytes]:
     """What of an environment the resident may know: no keys, no passwords, nothing of other programs."""
     return {
         name: text
@@ -143,12 +143,12 @@ def is_private(folder: str) -> bool:
     return found.st_uid == getuid() and found.st_mode & 0o170077 == 0o040000
 
 
-def ask(path: str, request: bytes, timeout_seconds: float) -> tuple[int, bytes, bytes] | None:
+def send_request(path: str, request: bytes, timeout_seconds: float) -> tuple[int, bytes, bytes] | None:
     """The exit code and both texts with which the resident answers; nothing when nobody took the request.
 
     Raises:
-        Lost: it was taken, and the answer did not come whole or not in time.
-        Garbled: the request was refused, or the answer cannot be understood.
+        AnswerLost: it was taken, and the answer did not come whole or not in time.
+        BadMessage: the request was refused, or the answer cannot be understood.
     """
     told: dict[bytes, list[bytes]] = {OUT: [], ERR: []}
     heard = 0
@@ -157,14 +157,14 @@ def ask(path: str, request: bytes, timeout_seconds: float) -> tuple[int, bytes, 
         nonlocal heard
         heard += len(content)
         if heard > MOST_BYTES:
-            raise Garbled("the answer is too long")
+            raise BadMessage("the answer is too long")
         told[kind].append(content)
 
-    code = listen(path, request, timeout_seconds, keep, is_strict=True)
+    code = stream_request(path, request, timeout_seconds, keep, is_strict=True)
     return None if code is None else (code, b"".join(told[OUT]), b"".join(told[ERR]))
 
 
-def listen(
+def stream_request(
     path: str, request: bytes, timeout_seconds: float, hear: "Heard", *, is_strict: bool = False
 ) -> int | None:
     """The exit code; what is said meanwhile is heard as it comes. Otherwise as `ask`.
@@ -204,7 +204,7 @@ def _hear_out(connection: make_socket, deadline: float, hear: "Heard", is_strict
         while len(kept) >= 5:
             end = 5 + int.from_bytes(kept[1:5], "big")
             if end > MOST_BYTES:
-                raise Garbled("a frame is too long")
+                raise BadMessage("a frame is too long")
             if len(kept) < end:
                 break
             kind, content = bytes(kept[:1]), bytes(kept[5:end])
@@ -214,30 +214,30 @@ def _hear_out(connection: make_socket, deadline: float, hear: "Heard", is_strict
             if kind in (OUT, ERR):
                 hear(kind, content)
             elif kind != BEGUN:
-                raise Garbled(content.decode("utf-8", "replace") or "refused")
+                raise BadMessage(content.decode("utf-8", "replace") or "refused")
             is_begun = True
         try:
             is_limited = is_strict or not is_begun
             connection.settimeout(max(deadline - monotonic(), 0.001) if is_limited else None)
             more = connection.recv(65_536)
         except TimeoutError as late:
-            raise Lost("no answer in time") from late
+            raise AnswerLost("no answer in time") from late
         except OSError:
             more = b""
         if not more:
             if is_begun or kept:
-                raise Lost("the answer was cut off")
+                raise AnswerLost("the answer was cut off")
             return None
         kept += more
 
 
-def hold(path: str) -> make_socket | None:
+def hold_resident(path: str) -> make_socket | None:
     """A connection that keeps the resident from ending while it is open, for who starts sandboxed workers."""
     connection = make_socket(AF_UNIX, SOCK_STREAM)
     try:
         connection.settimeout(5.0)
         connection.connect(path)
-        connection.sendall(pack(b"hold", b"", (), {}, b""))
+        connection.sendall(pack_request(b"hold", b"", (), {}, b""))
         if connection.recv(5)[:1] == BEGUN:
             return connection
     except OSError:

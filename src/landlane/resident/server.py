@@ -16,7 +16,7 @@ import threading
 import time
 from concurrent.futures import ThreadPoolExecutor
 
-from landlane.platform.socket_peer import is_welcome, peer_of
+from landlane.platform.socket_peer import is_same_user, peer_of
 from landlane.processes.prefork_server import PreforkServer
 from landlane.resident.messages import (
     BEGUN,
@@ -25,12 +25,12 @@ from landlane.resident.messages import (
     HEAD,
     OUT,
     REFUSED,
-    Garbled,
+    BadMessage,
     body_length,
     frame,
-    unpack,
+    unpack_request,
 )
-from landlane.resident.single_instance import Post, code_stamp
+from landlane.resident.single_instance import ResidentLock, code_stamp
 from landlane.values import value
 
 TYPE_CHECKING = False
@@ -54,7 +54,7 @@ _LAST_SECONDS = 0.2  # for those who found the socket just before it went away
 
 
 @value
-class Doors:
+class Handlers:
     """What the resident's work is done by; whoever starts it hands them in.
 
     `answer_hook` answers a hook in a thread. `run_call` does a command in a child, with the connection and a
@@ -68,10 +68,10 @@ class Doors:
     keep_up: Callable[[], str]
 
 
-class Broker:
+class ResidentServer:
     """Serves one state folder until nobody needs it."""
 
-    def __init__(self, post: Post, doors: Doors, idle_seconds: float) -> None:
+    def __init__(self, post: ResidentLock, doors: Handlers, idle_seconds: float) -> None:
         self._post = post
         self._doors = doors
         self._idle_seconds = idle_seconds
@@ -175,7 +175,7 @@ class Broker:
         except OSError:
             connection.close()
             return
-        if not is_welcome(peer):
+        if not is_same_user(peer):
             connection.close()
             return
         self._make_room(_MOST_OPEN)
@@ -213,7 +213,7 @@ class Broker:
         one.kept += more
         try:
             body = one.whole()
-        except Garbled as error:
+        except BadMessage as error:
             self._refuse(file, str(error))
             return
         if body is not None:
@@ -223,8 +223,8 @@ class Broker:
 
     def _hand_on(self, file: int, one: _Half, body: bytes) -> None:
         try:
-            request = unpack(body)
-        except Garbled as error:
+            request = unpack_request(body)
+        except BadMessage as error:
             self._refuse(file, str(error))
             return
         self._last_at = time.monotonic()
@@ -311,11 +311,11 @@ class _Half:
         """The body of the request, if all of it is there."""
         if len(self.kept) < HEAD:
             if not b"ILK1".startswith(bytes(self.kept[:4])):
-                raise Garbled("this is not a request of this version")
+                raise BadMessage("this is not a request of this version")
             return None
         length = body_length(bytes(self.kept[:HEAD]))
         if len(self.kept) > HEAD + length:
-            raise Garbled("there is more than one request")
+            raise BadMessage("there is more than one request")
         return bytes(self.kept[HEAD:]) if len(self.kept) == HEAD + length else None
 
 

@@ -24,7 +24,7 @@ _TRIES = 10
 _PAUSE_SECONDS = 0.02
 
 
-class Post:
+class ResidentLock:
     """The right to be the resident of a state folder: a lock that ends with the process, however it ends."""
 
     def __init__(self, folder: str, file: int) -> None:
@@ -92,7 +92,7 @@ def _locks(file: int) -> bool:
     return False
 
 
-def is_taken(folder: str) -> bool:
+def is_running(folder: str) -> bool:
     """Whether a resident lives there, or begins to."""
     try:
         file = os.open(os.path.join(folder, _LOCK), os.O_RDONLY | os.O_CLOEXEC)
@@ -107,7 +107,7 @@ def is_taken(folder: str) -> bool:
     return False
 
 
-def begins_to_start(folder: str) -> bool:
+def may_start(folder: str) -> bool:
     """Whether the caller is the one to start a resident: of many that miss one at once, one is enough."""
     path = os.path.join(folder, _STARTING)
     try:

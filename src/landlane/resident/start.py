@@ -6,10 +6,10 @@ import os
 import sys
 import time
 
-from landlane.git.run import PLACES
+from landlane.git.run import LOCATION_VARIABLES
 from landlane.processes.child import start_detached
-from landlane.resident.messages import Garbled, Lost, ask, find_socket, pack
-from landlane.resident.single_instance import begins_to_start, is_taken
+from landlane.resident.messages import AnswerLost, BadMessage, find_socket, pack_request, send_request
+from landlane.resident.single_instance import is_running, may_start
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -35,10 +35,10 @@ _CLIENTS = (
 )
 _LOOK_SECONDS = 0.01
 _START_SECONDS = 0.3  # between two looks whether one has to be started
-_PING = pack(b"ping", b"", (), {}, b"")
+_PING = pack_request(b"ping", b"", (), {}, b"")
 
 
-def start_resident(site: Site) -> str:
+def start_queue_runner(site: Site) -> str:
     """Let the queue be run in the background; tells why not, or nothing.
 
     Several at once do no harm, one of them gets the lease. It acts for nobody: what it needs to know of a
@@ -50,13 +50,13 @@ def start_resident(site: Site) -> str:
     return f"nothing runs the queue in the background: {trouble}" if trouble else ""
 
 
-def start_broker(folder: str, *more: str) -> str:
+def start_server(folder: str, *more: str) -> str:
     """Start what serves a state folder at its socket, unless it is there; tells why not, or nothing.
 
     It knows the store by the folder alone, whatever the environment of its first caller says.
     """
     try:
-        if is_taken(folder) or not begins_to_start(folder):
+        if is_running(folder) or not may_start(folder):
             return ""
     except OSError as error:
         return str(error)
@@ -73,23 +73,23 @@ def ensure_resident(folder: str, wait_seconds: float, *more: str) -> str | None:
     start_at = 0.0
     while True:
         path = find_socket(folder)
-        if path and is_there(path):
+        if path and is_answering(path):
             return path
         now = time.monotonic()
         if now >= start_at:  # again and again: the one that was started may have been killed, too
             start_at = now + _START_SECONDS
-            if start_broker(folder, *more):
+            if start_server(folder, *more):
                 return None
         if now >= give_up_at:
             return None
         time.sleep(_LOOK_SECONDS)
 
 
-def is_there(path: str) -> bool:
+def is_answering(path: str) -> bool:
     """Whether somebody answers at a socket."""
     try:
-        return ask(path, _PING, 5.0) is not None
-    except (Lost, Garbled):
+        return send_request(path, _PING, 5.0) is not None
+    except (AnswerLost, BadMessage):
         return False
 
 
@@ -100,7 +100,7 @@ def _start(folder: str, cwd: str, words: Sequence[str], without: Sequence[str]) 
     command = [sys.executable, "-P", "-m", "landlane", *words]
     try:
         _keep_short(log)
-        start_detached(command, cwd=cwd, log=log, without=(*PLACES, *without))
+        start_detached(command, cwd=cwd, log=log, without=(*LOCATION_VARIABLES, *without))
     except (OSError, ValueError) as error:
         return str(error)
     return ""

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from landlane.claims.take import living
 from landlane.errors import NotAllowed, Stale
-from landlane.patterns.pattern import branches_overlap, covers_branch
+from landlane.patterns.pattern import alternatives_overlap, covers_alternative
 from landlane.reviews.model import (
     APPROVED,
     GOING_ON,
@@ -59,16 +59,16 @@ def step_for(context: Context, task: Task, kind: str, changed: Sequence[str] = (
 
 def _touches(context: Context, task: Task, changed: Sequence[str]) -> bool:
     pattern_of = context.repository.pattern_of
-    asked = [one for text in context.settings.review_paths for one in pattern_of(text, "glob").branches]
+    asked = [one for text in context.settings.review_paths for one in pattern_of(text, "glob").alternatives]
     if not asked:
         return False
     declared = [
-        one for text, kind in pattern_pairs(task.stored_paths) for one in pattern_of(text, kind).branches
+        one for text, kind in pattern_pairs(task.stored_paths) for one in pattern_of(text, kind).alternatives
     ]
-    if any(branches_overlap(one, other) for one in asked for other in declared):
+    if any(alternatives_overlap(one, other) for one in asked for other in declared):
         return True
-    paths = (pattern_of(path, "literal").branches[0] for path in changed)
-    return any(covers_branch(one, path) for path in paths for one in asked)
+    paths = (pattern_of(path, "literal").alternatives[0] for path in changed)
+    return any(covers_alternative(one, path) for path in paths for one in asked)
 
 
 def begin_review(

@@ -7,7 +7,7 @@ anything, whatever the role. A session without a role is bound by claims and rul
 from __future__ import annotations
 
 from landlane.errors import NotAllowed, PatternError
-from landlane.patterns.pattern import branches_overlap, covers_branch, parse
+from landlane.patterns.pattern import alternatives_overlap, covers_alternative, parse
 from landlane.settings.choices import PATH_WORDS, ROLE_TOOLS, ROLE_VERBS
 from landlane.values import value
 
@@ -16,7 +16,7 @@ if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping, Sequence
     from typing import Any
 
-    from landlane.patterns.pattern import Branch, Pattern
+    from landlane.patterns.pattern import Alternative, Pattern
     from landlane.settings.model import Settings
 
 
@@ -140,29 +140,29 @@ class Scope:
             return ""
         if pattern.kind == "literal":
             return self.why_not(pattern.text.removeprefix("./"))
-        folded = parse(pattern.text, ignore_case=True).branches
+        folded = parse(pattern.text, ignore_case=True).alternatives
         is_inside = any(
-            branches_overlap(branch, one)
-            and not any(covers_branch(taken, branch) for taken in (*self._denies, *self._protected))
+            alternatives_overlap(branch, one)
+            and not any(covers_alternative(taken, branch) for taken in (*self._denies, *self._protected))
             for branch in folded
             for one in self._writes
         )
         return "" if is_inside else f"the role {self.role.name} may change nothing of {pattern.text}"
 
 
-def _forms(path: str) -> list[Branch]:
+def _forms(path: str) -> list[Alternative]:
     """A path as it is compared, and as a disk would that drops unseen letters and what ends a name."""
     plain = "/".join(part.translate(_UNSEEN).rstrip(" .") or part for part in path.split("/"))
-    (first,) = parse(path, literal=True, ignore_case=True).branches
-    return [first] if plain == path else [first, *parse(plain, literal=True, ignore_case=True).branches]
+    (first,) = parse(path, literal=True, ignore_case=True).alternatives
+    return [first] if plain == path else [first, *parse(plain, literal=True, ignore_case=True).alternatives]
 
 
-def _branches(patterns: Iterable[str]) -> tuple[Branch, ...]:
-    return tuple(branch for text in patterns for branch in parse(text, ignore_case=True).branches)
+def _branches(patterns: Iterable[str]) -> tuple[Alternative, ...]:
+    return tuple(branch for text in patterns for branch in parse(text, ignore_case=True).alternatives)
 
 
-def _covers(branches: Sequence[Branch], wanted: Branch) -> bool:
-    return any(covers_branch(branch, wanted) for branch in branches)
+def _covers(branches: Sequence[Alternative], wanted: Alternative) -> bool:
+    return any(covers_alternative(branch, wanted) for branch in branches)
 
 
 def spelled(patterns: Sequence[str], words: Mapping[str, Sequence[str]]) -> list[str]:

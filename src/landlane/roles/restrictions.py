@@ -66,7 +66,7 @@ def look_around(checkout: Checkout, home: Checkout, role: Role, client: str) -> 
     """Find out which guards stand here for a client in a role."""
     from landlane.git.hook_pass import hooks_folder
     from landlane.git.hooks.scripts import GUARDS
-    from landlane.sandbox.guarantees import describe
+    from landlane.sandbox.guarantees import list_guarantees
     from landlane.sandbox.start import choose_backend
 
     backend = choose_backend()
@@ -85,7 +85,7 @@ def look_around(checkout: Checkout, home: Checkout, role: Role, client: str) -> 
         hook_trouble=trouble,
         git_hooks=bool(folder) and all(os.path.isfile(os.path.join(folder, name)) for name in GUARDS),
         kernel="" if backend.name == NONE else backend.name,
-        promises={one.promise: one.state == HELD for one in describe(backend, sandbox)},
+        promises={one.promise: one.state == HELD for one in list_guarantees(backend, sandbox)},
     )
 
 

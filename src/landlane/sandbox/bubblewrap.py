@@ -13,7 +13,7 @@ TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
-VARIABLE = "LANDLANE_BWRAP"
+BWRAP_VARIABLE = "LANDLANE_BWRAP"
 # Where programs put their sockets and what others left: a command gets empty ones of its own.
 _PRIVATE = ("/run", "/var/run", "/tmp", "/var/tmp")  # noqa: S108 - the places themselves are meant
 # Inside of /run all the same: the names of hosts, and all programs of some distributions.
@@ -23,7 +23,7 @@ _NAMESPACES = ("--unshare-user", "--unshare-pid", "--unshare-ipc", "--die-with-p
 
 def find_bubblewrap() -> str:
     """The program that was named, or the first `bwrap` on the path; empty where there is none."""
-    named = os.environ.get(VARIABLE, "")
+    named = os.environ.get(BWRAP_VARIABLE, "")
     return os.path.abspath(found) if (found := shutil.which(named or "bwrap")) else ""
 
 
@@ -32,7 +32,7 @@ def trial_command(bwrap: str) -> list[str]:
     return [bwrap, *_base(), *_NAMESPACES, "--new-session", "--", bwrap, "--version"]
 
 
-def wrap(
+def wrap_command(
     bwrap: str, sandbox: Sandbox, command: list[str], cwd: str, *, has_terminal: bool = False
 ) -> list[str]:
     """The command inside a read-only machine in which its own places alone can be changed."""

@@ -21,7 +21,7 @@ if TYPE_CHECKING:
     T = TypeVar("T")
 
 
-class Confined:
+class SandboxThread:
     """A thread in a sandbox, which does what it is asked to, one thing after the other."""
 
     def __init__(self, confine: Callable[[], None], *, scopes_signals: bool) -> None:

@@ -22,7 +22,7 @@ from landlane.sandbox.model import (
     TREE,
     UDP,
     Backend,
-    Held,
+    Guarantee,
     Sandbox,
     is_within,
 )
@@ -41,7 +41,7 @@ _NO_FILTER = "no seccomp filter for this machine"
 _NO_SANDBOX = "no sandbox works on this machine"
 
 
-def describe(backend: Backend, sandbox: Sandbox) -> tuple[Held, ...]:
+def list_guarantees(backend: Backend, sandbox: Sandbox) -> tuple[Guarantee, ...]:
     """Every promise, as this backend holds it for this sandbox."""
     if backend.name == NONE:
         return tuple(
@@ -66,26 +66,26 @@ def describe(backend: Backend, sandbox: Sandbox) -> tuple[Held, ...]:
     )
 
 
-def _by(by: str, promise: str, why: str = "") -> Held:
-    return Held(promise=promise, state=HELD, by=by, why=why)
+def _by(by: str, promise: str, why: str = "") -> Guarantee:
+    return Guarantee(promise=promise, state=HELD, by=by, why=why)
 
 
-def _open(promise: str, why: str) -> Held:
-    return Held(promise=promise, state=OPEN, why=why)
+def _open(promise: str, why: str) -> Guarantee:
+    return Guarantee(promise=promise, state=OPEN, why=why)
 
 
-def _free(promise: str, why: str) -> Held:
-    return Held(promise=promise, state=FREE, why=why)
+def _free(promise: str, why: str) -> Guarantee:
+    return Guarantee(promise=promise, state=FREE, why=why)
 
 
-def _files(sandbox: Sandbox, *, is_wrapped: bool) -> Held:
+def _files(sandbox: Sandbox, *, is_wrapped: bool) -> Guarantee:
     if is_wrapped:
         return _by(_MOUNTS, FILES)
     shared = ", and /dev/shm is shared with others" if sandbox.shared_memory else ""
     return _by(_LANDLOCK, FILES, f"terminals in /dev/pts can be written to{shared}")
 
 
-def _reading(sandbox: Sandbox, *, is_wrapped: bool) -> Held:
+def _reading(sandbox: Sandbox, *, is_wrapped: bool) -> Guarantee:
     if not sandbox.hidden:
         return _free(READING, "nothing is hidden from it")
     if is_wrapped:
@@ -100,7 +100,7 @@ def _reading(sandbox: Sandbox, *, is_wrapped: bool) -> Held:
     return _by(_LANDLOCK, READING, late)
 
 
-def _chmod(backend: Backend, sandbox: Sandbox, *, is_wrapped: bool) -> Held:
+def _chmod(backend: Backend, sandbox: Sandbox, *, is_wrapped: bool) -> Guarantee:
     if is_wrapped:
         return _by(_MOUNTS, CHMOD)
     if not sandbox.modes and backend.has_filter:
@@ -108,7 +108,7 @@ def _chmod(backend: Backend, sandbox: Sandbox, *, is_wrapped: bool) -> Held:
     return _open(CHMOD, "Landlock knows no right for it; bubblewrap would hold it")
 
 
-def _signals(backend: Backend) -> Held:
+def _signals(backend: Backend) -> Guarantee:
     if backend.bwrap:
         return _by(_PIDS, SIGNALS)
     if backend.landlock_abi >= ABI_SCOPE:
@@ -116,13 +116,13 @@ def _signals(backend: Backend) -> Held:
     return _open(SIGNALS, _too_old(backend, ABI_SCOPE))
 
 
-def _limits(backend: Backend) -> Held:
+def _limits(backend: Backend) -> Guarantee:
     if backend.bwrap:
         return _by(_PIDS, LIMITS)
     return _by(_FILTER, LIMITS) if backend.has_filter else _open(LIMITS, _NO_FILTER)
 
 
-def _tree(backend: Backend) -> Held:
+def _tree(backend: Backend) -> Guarantee:
     if backend.bwrap:
         return _by(_PIDS, TREE)
     if backend.landlock_abi >= ABI_SCOPE:
@@ -130,7 +130,7 @@ def _tree(backend: Backend) -> Held:
     return _open(TREE, "what drops its environment and its parents is not found again")
 
 
-def _sockets(backend: Backend, sandbox: Sandbox, *, is_wrapped: bool) -> Held:
+def _sockets(backend: Backend, sandbox: Sandbox, *, is_wrapped: bool) -> Guarantee:
     if sandbox.refuses_unix_sockets() and backend.has_filter:
         return _by(_FILTER, SOCKETS)
     if is_wrapped:
@@ -145,7 +145,7 @@ def _sockets(backend: Backend, sandbox: Sandbox, *, is_wrapped: bool) -> Held:
     return _open(SOCKETS, f"one socket must stay within reach; {_too_old(backend, ABI_UNIX)}")
 
 
-def _abstract(backend: Backend, sandbox: Sandbox) -> Held:
+def _abstract(backend: Backend, sandbox: Sandbox) -> Guarantee:
     if sandbox.refuses_unix_sockets() and backend.has_filter:
         return _by(_FILTER, ABSTRACT_SOCKETS)
     if backend.landlock_abi >= ABI_SCOPE:
@@ -153,7 +153,7 @@ def _abstract(backend: Backend, sandbox: Sandbox) -> Held:
     return _open(ABSTRACT_SOCKETS, _too_old(backend, ABI_SCOPE))
 
 
-def _tcp(backend: Backend, sandbox: Sandbox) -> Held:
+def _tcp(backend: Backend, sandbox: Sandbox) -> Guarantee:
     if not sandbox.limits_tcp():
         return _free(TCP, "its role may use any port")
     if sandbox.refuses_tcp() and backend.has_filter:
@@ -165,7 +165,7 @@ def _tcp(backend: Backend, sandbox: Sandbox) -> Held:
     return _by(f"{_LANDLOCK} and {_FILTER}", TCP)
 
 
-def _udp(backend: Backend, sandbox: Sandbox) -> Held:
+def _udp(backend: Backend, sandbox: Sandbox) -> Guarantee:
     if sandbox.udp:
         return _free(UDP, "its role may use UDP")
     if not backend.has_filter:

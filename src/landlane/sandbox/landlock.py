@@ -62,7 +62,7 @@ _libc = ctypes.CDLL(None, use_errno=True)
 
 
 @value
-class Rules:
+class LandlockRules:
     """What one ruleset says. Without `holds_files` it speaks of ports, signals and abstract sockets only."""
 
     holds_files: bool
@@ -85,7 +85,7 @@ def kernel_abi() -> int:
         return 0
 
 
-def make_ruleset(rules: Rules, abi: int) -> int | None:
+def make_ruleset(rules: LandlockRules, abi: int) -> int | None:
     """A ruleset as a descriptor; nothing when this version of Landlock could hold none of it."""
     handled = _handled(rules, abi)
     ports = ((_BIND_TCP, rules.bind), (_CONNECT_TCP, rules.connect)) if abi >= ABI_TCP else ()
@@ -124,7 +124,7 @@ def forgo_new_privileges() -> None:
         raise OSError(ctypes.get_errno(), "the kernel does not let this thread forgo new privileges")
 
 
-def _handled(rules: Rules, abi: int) -> int:
+def _handled(rules: LandlockRules, abi: int) -> int:
     if not rules.holds_files:
         return 0
     handled = _GRANTED | _MAKE_DEVICE
@@ -135,7 +135,7 @@ def _handled(rules: Rules, abi: int) -> int:
     return handled
 
 
-def _grants(rules: Rules) -> Iterator[tuple[str, int]]:
+def _grants(rules: LandlockRules) -> Iterator[tuple[str, int]]:
     for path in rules.writable:
         yield path, _GRANTED | _READ_FILE | _RESOLVE_UNIX
     for path in _DEVICES:

@@ -100,7 +100,7 @@ class Backend:
 
 
 @value
-class Held:
+class Guarantee:
     """One promise: held and by what, open and why, or free because the sandbox does not ask for it."""
 
     promise: str
@@ -135,7 +135,7 @@ def check_promises(names: Iterable[str]) -> tuple[str, ...]:
     return asked
 
 
-def require(held: Sequence[Held], required: Iterable[str], backend: Backend) -> None:
+def require_guarantees(held: Sequence[Guarantee], required: Iterable[str], backend: Backend) -> None:
     """Refuse to go on without a required promise.
 
     Raises:

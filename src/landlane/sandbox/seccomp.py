@@ -67,7 +67,7 @@ _OF_OTHERS = ("sched_setaffinity", "sched_setscheduler", "sched_setparam", "sche
 
 
 @value
-class Filter:
+class SeccompFilter:
     """What to refuse, beside what nobody needs: others' limits, keystrokes, shared keys and io_uring."""
 
     unix_sockets: bool = False
@@ -77,7 +77,7 @@ class Filter:
     modes: bool = False
 
 
-_compiled: dict[Filter, bytes] = {}
+_compiled: dict[SeccompFilter, bytes] = {}
 
 
 def can_filter() -> bool:
@@ -93,7 +93,7 @@ def _kernel_filters() -> bool:
     return bool(libc.prctl(_SET_SECCOMP, _MODE_FILTER, None, 0, 0)) and ctypes.get_errno() == errno.EFAULT
 
 
-def filter_thread(wanted: Filter) -> None:
+def filter_thread(wanted: SeccompFilter) -> None:
     """Put the filter on the calling thread, and on all it starts from now on, for good."""
     if wanted not in _compiled:
         _compiled[wanted] = compile_filter(wanted, os.uname().machine)
@@ -107,7 +107,7 @@ def filter_thread(wanted: Filter) -> None:
         raise OSError(code_of_error, f"the kernel does not take the filter: {os.strerror(code_of_error)}")
 
 
-def compile_filter(wanted: Filter, machine: str) -> bytes:
+def compile_filter(wanted: SeccompFilter, machine: str) -> bytes:
     """The filter as the kernel reads it."""
     numbers = _MACHINES[machine]
     lines: list[Line] = [
@@ -124,7 +124,7 @@ def compile_filter(wanted: Filter, machine: str) -> bytes:
     return b"".join(struct.pack("=HBBI", *line) for line in lines)
 
 
-def _refusals(wanted: Filter) -> list[tuple[str, int, *tuple[Test, ...]]]:
+def _refusals(wanted: SeccompFilter) -> list[tuple[str, int, *tuple[Test, ...]]]:
     """The calls to refuse, each with its error and the tests that must all be true of its arguments."""
     others: Test = (0, "!=", 0, _ALL)
     found: list[tuple[str, int, *tuple[Test, ...]]] = [

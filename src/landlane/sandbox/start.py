@@ -7,27 +7,27 @@ import signal
 import stat
 
 from landlane.errors import Malformed, NotAllowed
-from landlane.platform.file_users import sees_processes
-from landlane.processes.child import Child, Ended
-from landlane.processes.tree import MARK, Tree, end_tree, new_tree_id, record_tree, signal_tree
-from landlane.sandbox.bubblewrap import VARIABLE, find_bubblewrap, trial_command, wrap
+from landlane.platform.file_users import can_see_processes
+from landlane.processes.child import Child, ChildResult
+from landlane.processes.tree import TREE_MARK, ProcessTree, end_tree, new_tree_id, record_tree, signal_tree
+from landlane.sandbox.bubblewrap import BWRAP_VARIABLE, find_bubblewrap, trial_command, wrap_command
 from landlane.sandbox.capabilities import drop_capabilities
-from landlane.sandbox.confined_thread import Confined
-from landlane.sandbox.guarantees import ABI_LEAST, ABI_SCOPE, describe
-from landlane.sandbox.landlock import Rules, kernel_abi, make_ruleset, restrict_thread
+from landlane.sandbox.confined_thread import SandboxThread
+from landlane.sandbox.guarantees import ABI_LEAST, ABI_SCOPE, list_guarantees
+from landlane.sandbox.landlock import LandlockRules, kernel_abi, make_ruleset, restrict_thread
 from landlane.sandbox.model import (
     BUBBLEWRAP,
     BUBBLEWRAP_LANDLOCK,
     LANDLOCK,
     NONE,
     Backend,
-    Held,
+    Guarantee,
     Sandbox,
     is_within,
-    require,
+    require_guarantees,
 )
-from landlane.sandbox.seccomp import Filter, can_filter, filter_thread
-from landlane.sandbox.subreaper import Adopting
+from landlane.sandbox.seccomp import SeccompFilter, can_filter, filter_thread
+from landlane.sandbox.subreaper import Subreaper
 from landlane.values import replace
 
 TYPE_CHECKING = False
@@ -78,7 +78,9 @@ def _choose(bwrap: str) -> Backend:
     if bwrap:
         reasons.append(f"{bwrap} does not work here: {trouble}.")
     else:
-        reasons.append(f"bubblewrap is not installed (the program `bwrap`, on PATH or named by {VARIABLE}).")
+        reasons.append(
+            f"bubblewrap is not installed (the program `bwrap`, on PATH or named by {BWRAP_VARIABLE})."
+        )
     if abi >= ABI_LEAST:
         return Backend(name=LANDLOCK, landlock_abi=abi, has_filter=has_filter, reasons=tuple(reasons))
     has = f"version {abi}" if abi else "none"
@@ -90,14 +92,14 @@ def _try_bubblewrap(bwrap: str, abi: int) -> str:
     """Why it does not work here; empty when it does."""
     trial = Backend(name=BUBBLEWRAP, bwrap=bwrap, landlock_abi=abi, has_filter=can_filter())
     try:
-        thread = Confined(_confinement(trial, _NO_FILES), scopes_signals=False)
+        thread = SandboxThread(_confinement(trial, _NO_FILES), scopes_signals=False)
         try:
             ended = Child(trial_command(bwrap), cwd="/", within=thread.call).wait(_TRIAL_SECONDS)
         finally:
             thread.close()
     except OSError as error:
         return str(error)
-    said = " ".join(ended.trouble.split()) or f"exit code {ended.exit_code}"
+    said = " ".join(ended.stderr.split()) or f"exit code {ended.exit_code}"
     return "" if ended.exit_code == 0 else said[:200]
 
 
@@ -124,17 +126,19 @@ def start_sandboxed(
         Malformed: a folder of the sandbox is not there.
     """
     backend = backend or choose_backend()
-    held = describe(backend, sandbox)
-    require(held, required, backend)
+    held = list_guarantees(backend, sandbox)
+    require_guarantees(held, required, backend)
     sandbox = _resolve(sandbox)
     private = prepare_scratch(sandbox)
     tree_id = tree_id or new_tree_id()
-    variables = {**private, **(environment or {}), **dict(sandbox.environment), MARK: tree_id}
+    variables = {**private, **(environment or {}), **dict(sandbox.environment), TREE_MARK: tree_id}
     words = list(command)
     if backend.bwrap:
-        words = wrap(backend.bwrap, sandbox, words, os.path.realpath(cwd), has_terminal=has_terminal)
+        words = wrap_command(backend.bwrap, sandbox, words, os.path.realpath(cwd), has_terminal=has_terminal)
     try:
-        thread = Confined(_confinement(backend, sandbox), scopes_signals=backend.landlock_abi >= ABI_SCOPE)
+        thread = SandboxThread(
+            _confinement(backend, sandbox), scopes_signals=backend.landlock_abi >= ABI_SCOPE
+        )
     except OSError as error:
         raise NotAllowed(
             f"the kernel refused the sandbox: {error}", code="SANDBOX_MISSING", hint="nothing was started"
@@ -171,13 +175,13 @@ class SandboxedChild(Child):
         has_stdin: bool,
         streams: tuple[int, int, int] | None,
         has_terminal: bool,
-        thread: Confined,
+        thread: SandboxThread,
         tree_id: str,
         backend: Backend,
-        held: tuple[Held, ...],
+        held: tuple[Guarantee, ...],
     ) -> None:
         # Where the kernel does not tell who is in the sandbox, what loses its parents comes to us.
-        self._adopting = None if thread.is_exact or backend.bwrap else Adopting()
+        self._adopting = None if thread.is_exact or backend.bwrap else Subreaper()
         try:
             super().__init__(
                 command,
@@ -195,11 +199,11 @@ class SandboxedChild(Child):
         self._thread = thread
         self.backend = backend
         self.held = held
-        self.tree: Tree = record_tree(tree_id, self.pid, is_wrapped=bool(backend.bwrap))
+        self.tree: ProcessTree = record_tree(tree_id, self.pid, is_wrapped=bool(backend.bwrap))
 
     def signal(self, number: int) -> None:
         """Send a signal to all of the tree; the one that kills also takes whoever left it."""
-        if not sees_processes():
+        if not can_see_processes():
             if number == signal.SIGKILL:
                 self._thread.kill_all()
             super().signal(number)
@@ -221,7 +225,7 @@ class SandboxedChild(Child):
         if not self._thread.kill_all() and self._adopting is not None:
             self._adopting.kill_all(self.tree)
 
-    def wait(self, limit_seconds: float, on_tick: Callable[[], None] = lambda: None) -> Ended:
+    def wait(self, limit_seconds: float, on_tick: Callable[[], None] = lambda: None) -> ChildResult:
         """Wait for the end, and end what is left of the tree."""
 
         def tick() -> None:
@@ -288,7 +292,7 @@ def _make_private(path: str) -> None:
 def _confinement(backend: Backend, sandbox: Sandbox) -> Callable[[], None]:
     """What a thread does to confine itself for this sandbox; what the kernel refuses is an error there."""
     holds_files = not backend.bwrap  # else the mounts do, and Landlock would forbid bubblewrap to make them
-    rules = Rules(
+    rules = LandlockRules(
         holds_files=holds_files,
         writable=sandbox.may_change() if holds_files else (),
         hidden=sandbox.hidden,
@@ -300,7 +304,7 @@ def _confinement(backend: Backend, sandbox: Sandbox) -> Callable[[], None]:
         bind=sandbox.tcp_bind,
         shared_memory=sandbox.shared_memory,
     )
-    refused = Filter(
+    refused = SeccompFilter(
         unix_sockets=sandbox.refuses_unix_sockets(),
         other_protocols=not sandbox.udp,
         around_tcp=sandbox.limits_tcp(),

@@ -9,11 +9,11 @@ from __future__ import annotations
 import ctypes
 import os
 
-from landlane.processes.tree import bears_mark, hunt, list_processes, look_at_dead
+from landlane.processes.tree import has_mark, kill_until_quiet, list_processes, read_dead_process
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from landlane.processes.tree import Seen, Tree
+    from landlane.processes.tree import ProcessInfo, ProcessTree
 
 
 _SET_ADOPTING, _IS_ADOPTING = 36, 37
@@ -21,7 +21,7 @@ _QUIET_SECONDS = 0.05  # that long none may be found
 _libc = ctypes.CDLL(None, use_errno=True)
 
 
-class Adopting:
+class Subreaper:
     """Adopts the orphans of one tree, from before its start until it has ended."""
 
     def __init__(self) -> None:
@@ -36,9 +36,9 @@ class Adopting:
         if not self._was_on:
             _libc.prctl(_SET_ADOPTING, 0, 0, 0, 0)
 
-    def kill_all(self, tree: Tree) -> None:
+    def kill_all(self, tree: ProcessTree) -> None:
         """Kill what is left of a tree, until none has turned up for a while."""
-        hunt(tree, lambda one: self._is_member(tree, one), quiet_seconds=_QUIET_SECONDS)
+        kill_until_quiet(tree, lambda one: self._is_member(tree, one), quiet_seconds=_QUIET_SECONDS)
         self.bury(tree.root.pid)
 
     def bury(self, root: int) -> None:
@@ -47,7 +47,7 @@ class Adopting:
         What somebody in this process waits for is buried at once, or soon; so only those are taken that were
         dead already the last time. The root is waited for by whoever started it.
         """
-        found = map(look_at_dead, list_processes()) if _has_dead() else ()
+        found = map(read_dead_process, list_processes()) if _has_dead() else ()
         dead = {
             (one.pid, one.started)
             for one in found
@@ -60,9 +60,9 @@ class Adopting:
                 continue
         self._dead = dead - self._dead
 
-    def _is_member(self, tree: Tree, one: Seen) -> bool:
+    def _is_member(self, tree: ProcessTree, one: ProcessInfo) -> bool:
         """A process with the mark, or a child of ours in a sandbox; what we use ourselves has none."""
-        if (one.pid, one.started) == (tree.root.pid, tree.root.started) or bears_mark(one.pid, tree.id):
+        if (one.pid, one.started) == (tree.root.pid, tree.root.started) or has_mark(one.pid, tree.id):
             return True
         return one.parent == os.getpid() and _count_filters(str(one.pid)) > self._filters
 

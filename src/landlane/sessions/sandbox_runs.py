@@ -6,7 +6,7 @@ A record is written before anything is created for the run, and ends when nothin
 from __future__ import annotations
 
 from landlane.platform.process_identity import Process
-from landlane.processes.tree import Tree
+from landlane.processes.tree import ProcessTree
 from landlane.store import records
 from landlane.values import as_dict, replace, value
 
@@ -53,18 +53,18 @@ def starter_of(run: Run) -> Process:
     return Process(**run.starter)
 
 
-def tree_of(run: Run) -> Tree:
+def tree_of(run: Run) -> ProcessTree:
     """The processes of a run."""
     facts = dict(run.tree)
-    return Tree(id=facts["id"], root=Process(**facts["root"]), is_wrapped=facts["is_wrapped"])
+    return ProcessTree(id=facts["id"], root=Process(**facts["root"]), is_wrapped=facts["is_wrapped"])
 
 
-def tree_facts(tree: Tree) -> dict[str, Any]:
+def tree_facts(tree: ProcessTree) -> dict[str, Any]:
     """A tree as a record keeps it."""
     return {"id": tree.id, "root": as_dict(tree.root), "is_wrapped": tree.is_wrapped}
 
 
-def begin_run(context: Context, session: Session, tree: Tree, **facts: object) -> Run:
+def begin_run(context: Context, session: Session, tree: ProcessTree, **facts: object) -> Run:
     """Enter a run that is about to be started, with the mark that all of it will bear."""
 
     def work(tx: Change) -> Run:

@@ -33,7 +33,7 @@ def run_words(words: Sequence[str], cwd: str = "/") -> str:
         ended = Child(list(words), cwd=cwd).wait(_LIMIT_SECONDS)
     except OSError:
         return ""
-    return "" if ended.is_late else ended.output
+    return "" if ended.has_timed_out else ended.stdout
 
 
 def runner_at(root: str) -> Callable[[list[str]], str]:

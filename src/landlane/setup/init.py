@@ -13,7 +13,7 @@ from landlane.clients.hook_command import ours, sdk_release
 from landlane.clients.registry import setup_of
 from landlane.errors import LandlaneError, RepositoryError, StoreError
 from landlane.git.discovery import HOME_POINTER, Checkout, find_checkout
-from landlane.git.shared_config import drop_limits, limits_set
+from landlane.git.shared_config import list_own_limits, remove_own_limits
 from landlane.landing.check import find_benches, remove_benches
 from landlane.managed_files import apply as installing
 from landlane.managed_files.agents_md import AGENTS_TEXT
@@ -304,7 +304,7 @@ def _clones(root: str) -> list[str]:
 
 def _limits_to_drop(home: Checkout) -> tuple[str, ...]:
     """The limits that git has from us; none while workspaces borrow what git would collect."""
-    found = limits_set(home) if home.common_dir else []
+    found = list_own_limits(home) if home.common_dir else []
     return tuple(found) if found and not _open_workspaces(home.root) else ()
 
 
@@ -341,7 +341,7 @@ def _undo(plan: Plan, on_step: Callable[[str], None]) -> Done:
         remove_git_hooks(find_checkout(plan.root).home_checkout, _clones(plan.root))
     home = find_checkout(plan.root).home_checkout
     removed = remove_benches(home)
-    if now.limits and drop_limits(home) and not now.git_hooks:
+    if now.limits and remove_own_limits(home) and not now.git_hooks:
         removed.append(os.path.join(home.common_dir, "config"))
     steps = [step.path for step in now.changes.steps]
     return Done(changed=(*steps, *([now.git_hooks] if now.git_hooks else []), *removed))

@@ -5,11 +5,17 @@ from __future__ import annotations
 import os
 
 from landlane.git.hook_pass import hooks_folder
-from landlane.git.hooks.former_hooks import HookRecord, find_own, forget_hooks, load_hooks, save_hooks
-from landlane.git.hooks.hooks_path import Former, hooks_path_in, put_in, take_out
+from landlane.git.hooks.former_hooks import (
+    InstalledHooks,
+    find_user_hooks,
+    forget_installed_hooks,
+    load_installed_hooks,
+    save_installed_hooks,
+)
+from landlane.git.hooks.hooks_path import FormerSetting, read_hooks_path, restore_hooks_path, set_hooks_path
 from landlane.git.hooks.scripts import JUDGED, outdated_scripts, own_folder, remove_scripts, write_scripts
-from landlane.git.remove_checkout import worktree_entries
-from landlane.git.shared_config import note_shape
+from landlane.git.remove_checkout import list_worktrees
+from landlane.git.shared_config import remember_config
 from landlane.values import replace
 
 TYPE_CHECKING = False
@@ -34,12 +40,12 @@ def git_hooks_to_change(home: Checkout) -> str:
     """The file that has yet to be changed for git to run our hooks; empty when all is in place."""
     if not home.common_dir:
         return ""
-    record = load_hooks(home.common_dir)
+    record = load_installed_hooks(home.common_dir)
     config = _config(home.common_dir)
     is_there = (
         record is not None
-        and hooks_path_in(config) == hooks_folder(home.common_dir)
-        and record.own == find_own(home, record)
+        and read_hooks_path(config) == hooks_folder(home.common_dir)
+        and record.own == find_user_hooks(home, record)
         and not outdated_scripts(home.common_dir, record.own)
     )
     return "" if is_there else config
@@ -47,7 +53,11 @@ def git_hooks_to_change(home: Checkout) -> str:
 
 def git_hooks_installed(home: Checkout) -> str:
     """The file that leads git to our hooks; empty when they were never put in."""
-    return _config(home.common_dir) if home.common_dir and load_hooks(home.common_dir) is not None else ""
+    return (
+        _config(home.common_dir)
+        if home.common_dir and load_installed_hooks(home.common_dir) is not None
+        else ""
+    )
 
 
 def install_git_hooks(home: Checkout, clones: Sequence[str] = ()) -> None:
@@ -59,28 +69,28 @@ def install_git_hooks(home: Checkout, clones: Sequence[str] = ()) -> None:
         RepositoryError: a config file cannot be written.
     """
     common = home.common_dir
-    record = load_hooks(common)
-    record = replace(record or HookRecord(), own=find_own(home, record))
+    record = load_installed_hooks(common)
+    record = replace(record or InstalledHooks(), own=find_user_hooks(home, record))
     write_scripts(common, record.own, home.root)  # first: git must never be led to nothing
-    save_hooks(common, record)
+    save_installed_hooks(common, record)
     for config in (_config(common), *(_config(os.path.join(path, ".git")) for path in clones)):
-        if os.path.isfile(config) and hooks_path_in(config) != hooks_folder(common):
+        if os.path.isfile(config) and read_hooks_path(config) != hooks_folder(common):
             _lead_here(common, config)
-    note_shape(home)
+    remember_config(home)
 
 
 def _lead_here(common: str, config: str) -> None:
-    def remember(former: Former) -> None:
-        record = load_hooks(common) or HookRecord()
-        save_hooks(common, replace(record, formers={**record.formers, config: former}))
+    def remember(former: FormerSetting) -> None:
+        record = load_installed_hooks(common) or InstalledHooks()
+        save_installed_hooks(common, replace(record, formers={**record.formers, config: former}))
 
-    put_in(config, hooks_folder(common), remember)
+    set_hooks_path(config, hooks_folder(common), remember)
 
 
 def remove_git_hooks(home: Checkout, clones: Sequence[str] = ()) -> bool:
     """Take our hooks out, and bring back what every config file said; tells whether there were any."""
     common = home.common_dir
-    record = load_hooks(common)
+    record = load_installed_hooks(common)
     if record is None:
         return False
     ours = hooks_folder(common)
@@ -89,12 +99,14 @@ def remove_git_hooks(home: Checkout, clones: Sequence[str] = ()) -> bool:
         # A clone that was made with ours gets what it would have been made with otherwise.
         without = own if config != _config(common) and os.path.isdir(own) else None
         if os.path.isfile(config):
-            take_out(config, ours, record.formers.get(config) or Former(value=without, way=""))
+            restore_hooks_path(
+                config, ours, record.formers.get(config) or FormerSetting(value=without, way="")
+            )
     remove_scripts(common)
-    forget_hooks(common)
-    for git_dir in (common, *(one for one, _ in worktree_entries(home))):
+    forget_installed_hooks(common)
+    for git_dir in (common, *(one for one, _ in list_worktrees(home))):
         for name in _NOTES:
             if os.path.exists(os.path.join(git_dir, name)):
                 os.unlink(os.path.join(git_dir, name))
-    note_shape(home)
+    remember_config(home)
     return True

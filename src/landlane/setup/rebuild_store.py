@@ -309,7 +309,7 @@ def _replay(tx: Change, entries: list[Entry], *, ignore_case: bool) -> dict[str,
 
 def _restore_claim(tx: Change, entry: Entry, facts: Told, *, ignore_case: bool) -> None:
     pattern = parse(facts["pattern"], literal=facts["kind"] == "literal", ignore_case=ignore_case)
-    for index, branch in enumerate(pattern.branches):
+    for index, branch in enumerate(pattern.alternatives):
         tx.run(
             "claim_add",
             key=branch.key,

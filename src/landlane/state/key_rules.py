@@ -291,12 +291,12 @@ def rule_for(key: str, rules: Rules) -> Any:
     """What the first rule that fits a key says; nothing when none does."""
     if not rules:
         return None
-    from landlane.patterns.glob import read  # noqa: PLC0415 - only where there are rules
+    from landlane.patterns.glob import read_glob  # noqa: PLC0415 - only where there are rules
     from landlane.patterns.glob_overlap import row_holds  # noqa: PLC0415 - only where there are rules
 
     names = tuple(key.split("/"))
     for glob, said in rules:
-        if any(row_holds(row, names) for row in read(glob)):
+        if any(row_holds(row, names) for row in read_glob(glob)):
             return said
     return None
 

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from landlane.claims.take import living
 from landlane.errors import Malformed
-from landlane.git.numbers_in_file_names import PLACE, NumbersFound
+from landlane.git.numbers_in_file_names import NUMBER_MARK, NumbersFound
 from landlane.sessions.leases import sweep_if_due
 from landlane.text import check_text
 from landlane.values import value
@@ -59,7 +59,7 @@ class NumberKind:
 
     def path_of(self, number: int) -> str:
         """Where the number will stand; empty when nobody said."""
-        return self.path.replace(PLACE, self.text_of(number))
+        return self.path.replace(NUMBER_MARK, self.text_of(number))
 
 
 def number_kind(settings: Sequence[tuple[str, dict[str, Any]]], kind: str) -> NumberKind:

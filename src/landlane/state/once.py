@@ -21,7 +21,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
 
     from landlane.context import Context
-    from landlane.processes.passthrough import Ending, Runner
+    from landlane.processes.passthrough import CommandResult, RunCommand
     from landlane.sessions.model import Session
     from landlane.store.interface import Change, Reading, Row
     from landlane.store.journal_chain import Entry
@@ -83,7 +83,7 @@ def run_once(
     session: Session,
     key: str,
     command: Sequence[str],
-    runner: Runner,
+    runner: RunCommand,
     *,
     is_again: bool = False,
     wait_ms: int | None = None,
@@ -216,7 +216,7 @@ def _this_process(context: Context) -> Process:
         return Process(boot_id="", namespace="", pid=0, started=0)
 
 
-def _carry_out(context: Context, session: Session, run: Run, runner: Runner) -> Ran:
+def _carry_out(context: Context, session: Session, run: Run, runner: RunCommand) -> Ran:
     """Run it, and record how it ended whatever happens to us, unless we are killed."""
 
     def on_start(pid: int) -> None:
@@ -241,8 +241,8 @@ def _carry_out(context: Context, session: Session, run: Run, runner: Runner) -> 
     return _end_as(context, run, ending)
 
 
-def _end_as(context: Context, run: Run, ending: Ending) -> Ran:
-    return _end(context, run, exit_status(ending.exit_code), ending.output.replace("\0", "\ufffd"))
+def _end_as(context: Context, run: Run, ending: CommandResult) -> Ran:
+    return _end(context, run, exit_status(ending.exit_code), ending.stdout.replace("\0", "\ufffd"))
 
 
 def _end(context: Context, run: Run, exit_code: int, output: str) -> Ran:

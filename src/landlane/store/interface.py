@@ -8,7 +8,7 @@ TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping, Sequence
 
-    from landlane.patterns.pattern import Branch, Pattern
+    from landlane.patterns.pattern import Alternative, Pattern
     from landlane.store.journal_chain import Entry
     from landlane.values import Row
 
@@ -79,7 +79,7 @@ class Reading(Protocol):
         """All rows."""
         ...
 
-    def near(self, statement: str, branches: Sequence[Branch], session: str) -> list[Row]:
+    def near(self, statement: str, branches: Sequence[Alternative], session: str) -> list[Row]:
         """Rows that could overlap these branches: `claims_near` or `waiters_near`."""
         ...
 

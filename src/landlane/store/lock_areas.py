@@ -19,7 +19,7 @@ def areas_of(patterns: Sequence[Pattern]) -> dict[str, bool]:
 
     areas: dict[str, bool] = {}
     for pattern in patterns:
-        for branch in pattern.branches:
+        for branch in pattern.alternatives:
             for key in ancestors(branch.key):
                 areas.setdefault(key, False)
             areas[branch.key] = True

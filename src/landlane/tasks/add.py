@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 
 from landlane.errors import Malformed, NotAllowed
-from landlane.patterns.pattern import branches_overlap
+from landlane.patterns.pattern import alternatives_overlap
 from landlane.roles.enforce import check_known
 from landlane.tasks.duplicates import Lookalike, best_first, likeness, signs_of
 from landlane.tasks.evidence_model import needed
@@ -72,7 +72,7 @@ def add_task(
 def patterns_of(context: Context, new: NewTask) -> tuple[Pattern, ...]:
     """What the declared paths of a new task mean here; two spellings of one thing are one."""
     found = [context.repository.pattern(text) for text in new.paths]
-    return tuple({one.branches: one for one in found}.values())
+    return tuple({one.alternatives: one for one in found}.values())
 
 
 def add_in(
@@ -102,7 +102,7 @@ def add_in(
         return Added(task=whole(tx, task_from(known)), similar=(), is_new=False)
     lineage = _lineage_below(tx, context, new.parent, may_be_stopped=may_be_stopped) if new.parent else ""
     open_before = _open_before(tx, new.after)
-    signs = signs_of(new.title, new.body, (branch.key for one in patterns for branch in one.branches))
+    signs = signs_of(new.title, new.body, (branch.key for one in patterns for branch in one.alternatives))
     similar = _find_alike(tx, context, new, patterns, signs, lineage)
     if similar and not force:
         return LooksAlike(similar=similar)
@@ -143,7 +143,9 @@ def declare_paths(
                 code="TASK_WRONG_STATE",
                 hint=f"claim what else it needs: landlane claim PATH --task {task_id}",
             )
-        signs = signs_of(task.title, task.body, (branch.key for one in patterns for branch in one.branches))
+        signs = signs_of(
+            task.title, task.body, (branch.key for one in patterns for branch in one.alternatives)
+        )
         planned = NewTask(title=task.title, body=task.body)
         found = _find_alike(tx, context, planned, patterns, signs, task.lineage)
         similar = tuple(one for one in found if one.task != task_id)
@@ -237,11 +239,11 @@ def _sharing(tx: Reading, signs: Sequence[str]) -> dict[str, list[str]]:
 def _shares_path(context: Context, patterns: Sequence[Pattern], stored: str) -> bool:
     others = [context.repository.pattern_of(text, kind) for text, kind in pattern_pairs(stored)]
     return any(
-        branches_overlap(mine, theirs)
+        alternatives_overlap(mine, theirs)
         for one in patterns
-        for mine in one.branches
+        for mine in one.alternatives
         for other in others
-        for theirs in other.branches
+        for theirs in other.alternatives
     )
 
 
@@ -304,5 +306,5 @@ def _facts(
 def forget_signs(tx: Change, context: Context, task: Task) -> None:
     """A task is over: nothing that is added later is its duplicate."""
     patterns = [context.repository.pattern_of(text, kind) for text, kind in pattern_pairs(task.stored_paths)]
-    signs = signs_of(task.title, task.body, (branch.key for one in patterns for branch in one.branches))
+    signs = signs_of(task.title, task.body, (branch.key for one in patterns for branch in one.alternatives))
     tx.run("task_signs_drop", task=task.id, signs=list(signs))

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from landlane.clock import duration_text
 from landlane.errors import LandlaneError, NotAllowed
-from landlane.patterns.pattern import covers_branch
+from landlane.patterns.pattern import covers_alternative
 from landlane.rules.violations import VERIFY_FIRST
 from landlane.sessions.leases import touch
 from landlane.tasks.evidence_model import CHECK, COMMIT, OUTPUT, PATHS, VERDICT, Proof, kind_of, needed
@@ -197,8 +197,8 @@ def _allowed(sight: Sight) -> tuple[list[Pattern], bool]:
 
 
 def _is_inside(context: Context, path: str, allowed: Sequence[Pattern]) -> bool:
-    (changed,) = context.repository.pattern_of(path, "literal").branches
-    return any(covers_branch(branch, changed) for pattern in allowed for branch in pattern.branches)
+    (changed,) = context.repository.pattern_of(path, "literal").alternatives
+    return any(covers_alternative(branch, changed) for pattern in allowed for branch in pattern.alternatives)
 
 
 def _see_check(sight: Sight) -> Proof | None:

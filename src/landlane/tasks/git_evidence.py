@@ -76,10 +76,10 @@ class GitWitness:
 
         The branch here may be far behind: others land on the remote's, and work begins from there.
         """
-        from landlane.git.target import find_target, tip_of  # noqa: PLC0415 - mostly the quick way is enough
+        from landlane.git.target import find_target, target_tip  # noqa: PLC0415 - mostly the quick way is enough
 
         try:
-            return tip_of(self._checkout, find_target(self._checkout, self._settings))
+            return target_tip(self._checkout, find_target(self._checkout, self._settings))
         except RepositoryError:
             return ""
 
@@ -113,8 +113,8 @@ class GitWitness:
         start = base or self._ask("hash-object", "-t", "tree", "/dev/null")
         found = run_git("diff", "--name-only", "-z", "--no-renames", start, commit, cwd=self._root)
         if found.exit_code:
-            raise _failed(f"git diff failed: {found.trouble[:200]}")
-        return [path for path in found.text.split("\0") if path]
+            raise _failed(f"git diff failed: {found.stderr[:200]}")
+        return [path for path in found.stdout.split("\0") if path]
 
     def change(self, base: str, commit: str) -> str:
         """By what the change between two commits is known again, whenever it was made; empty for none."""
@@ -133,13 +133,13 @@ class GitWitness:
 
     def share(self, commit: str, on_tick: Tick) -> None:
         """Let other machines fetch a commit from the remote; what it does not take is only to be had here."""
-        from landlane.git.pins import share  # noqa: PLC0415 - only what is proved needs it
+        from landlane.git.pins import share_verified  # noqa: PLC0415 - only what is proved needs it
         from landlane.git.target import find_target  # noqa: PLC0415 - mostly the quick way is enough
 
         try:
             target = find_target(self._checkout, self._settings)
             if target.remote and self._is_shared():
-                share(self._checkout, target, commit, on_tick)
+                share_verified(self._checkout, target, commit, on_tick)
         except RepositoryError:
             return
 
@@ -187,7 +187,7 @@ class GitWitness:
             if not made.exit_code:
                 made = run_git("checkout", "--quiet", "--detach", commit, cwd=clone)
             if made.exit_code:
-                raise _failed(f"{commit[:12]} cannot be checked out: {made.trouble[:200]}")
+                raise _failed(f"{commit[:12]} cannot be checked out: {made.stderr[:200]}")
             on_tick()
             return self._run(command, clone, limit_seconds, on_tick)
         finally:
@@ -200,7 +200,7 @@ class GitWitness:
 
     def _ask(self, *words: str) -> str:
         found = run_git(*words, cwd=self._root)
-        return "" if found.exit_code else found.text.strip()
+        return "" if found.exit_code else found.stdout.strip()
 
 
 def _first_line(path: str) -> str:

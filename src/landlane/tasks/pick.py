@@ -14,7 +14,7 @@ from landlane.claims.model import EXCLUSIVE, Claim, Request
 from landlane.claims.read import live_claims
 from landlane.claims.refusal_model import Refused
 from landlane.claims.take import is_over, living, take_in
-from landlane.patterns.pattern import Branch, ancestors, below, branches_overlap
+from landlane.patterns.pattern import Alternative, alternatives_overlap, ancestors, below
 from landlane.roles.built_in import bound_by
 from landlane.roles.model import Scope, forbidden, why_not_verb
 from landlane.sessions.leases import end_if_gone, is_dead
@@ -201,7 +201,7 @@ class _Walk:
         self._context = context
         self._me = me
         self._start = start
-        self._in_the_way: dict[str, set[Branch]] = {}
+        self._in_the_way: dict[str, set[Alternative]] = {}
         self._keys: list[str] = []  # the same keys, sorted
         self._is_crowded = False
         self._dead: dict[str, bool] = {}
@@ -215,7 +215,7 @@ class _Walk:
         self.held_up: list[str] = []
         for row in tx.all("tasks_of_session", session=me.id):
             # One session may be at work on several tasks, but not on one path for two of them.
-            self._remember(branch for one in self._patterns(row[8]) for branch in one.branches)
+            self._remember(branch for one in self._patterns(row[8]) for branch in one.alternatives)
 
     def find(self, role: str) -> Picked | None:
         """The first task that can be had; what was handed to the caller goes before everything else."""
@@ -290,12 +290,12 @@ class _Walk:
     def _look_ahead(self, stored: Iterable[str]) -> None:
         """Remember all that others hold near these paths: where one was in the way, more will be."""
         branches = [
-            branch for one in stored for pattern in self._patterns(one) for branch in pattern.branches
+            branch for one in stored for pattern in self._patterns(one) for branch in pattern.alternatives
         ]
         for row in self._tx.near("claims_near", branches, self._me.id):
             is_others = row[6] != self._me.id and row[6] not in self._keepers
             if is_others and not is_over(row, self._tx.now) and not self._is_dead(row[6]):
-                self._remember([Branch(key=row[0], rest=row[1])])
+                self._remember([Alternative(key=row[0], rest=row[1])])
 
     def _is_dead(self, session: str) -> bool:
         """Whether judging would end this session: then what it holds is in nobody's way."""
@@ -307,7 +307,7 @@ class _Walk:
         pattern_of = self._context.repository.pattern_of
         return tuple(pattern_of(text, kind) for text, kind in pattern_pairs(stored))
 
-    def _remember(self, branches: Iterable[Branch]) -> None:
+    def _remember(self, branches: Iterable[Alternative]) -> None:
         for branch in branches:
             if branch.key not in self._in_the_way:
                 insort(self._keys, branch.key)
@@ -316,9 +316,9 @@ class _Walk:
     def _is_in_the_way(self, stored: str) -> bool:
         """Whether something that is known to be held overlaps these declared paths."""
         return bool(self._in_the_way) and any(
-            branches_overlap(branch, held)
+            alternatives_overlap(branch, held)
             for one in self._patterns(stored)
-            for branch in one.branches
+            for branch in one.alternatives
             for key in self._keys_near(branch.key)
             for held in self._in_the_way[key]
         )

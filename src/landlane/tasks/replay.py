@@ -136,7 +136,7 @@ class TaskAccount:
         keys = [
             branch.key
             for text, kind in task["paths"]
-            for branch in parse(text, literal=kind == "literal", ignore_case=ignore_case).branches
+            for branch in parse(text, literal=kind == "literal", ignore_case=ignore_case).alternatives
         ]
         for sign in signs_of(task["title"], task["body"], keys):
             tx.run("import_task_signs", sign=sign, task=name)

@@ -14,7 +14,7 @@ from landlane.exec.sandbox_rules import search_path
 from landlane.handoffs.accept import open_handoff
 from landlane.landing.model import HELD, entry_of
 from landlane.landing.records import get_landing, get_queue
-from landlane.patterns.pattern import branches_overlap
+from landlane.patterns.pattern import alternatives_overlap
 from landlane.roles.built_in import find_role
 from landlane.roles.model import Scope, may_commit
 from landlane.state.slot_kinds import known_kinds
@@ -32,7 +32,7 @@ if TYPE_CHECKING:
     from collections.abc import Sequence
 
     from landlane.context import Context
-    from landlane.patterns.pattern import Branch
+    from landlane.patterns.pattern import Alternative
     from landlane.roles.model import Role
     from landlane.tasks.model import Task
     from landlane.workers.agents import Agent
@@ -66,7 +66,7 @@ class Admission:
         self._pool = pool_of(context)
         self._used = in_use(context)
         self._kinds: dict[str, int] = {}
-        self._held: list[tuple[str, Branch]] = []
+        self._held: list[tuple[str, Alternative]] = []
         self._landing: dict[tuple[str, str], Refusal | None] = {}
         self._now = context.store.wall_of(context.store.view(lambda reading: reading.now))
         self._machine = _why_full(context)
@@ -183,7 +183,7 @@ class Admission:
     def _hold(self, task: Task) -> None:
         pattern_of = self._context.repository.pattern_of
         for text, kind in pattern_pairs(task.stored_paths):
-            self._held += [(task.id, branch) for branch in pattern_of(text, kind).branches]
+            self._held += [(task.id, branch) for branch in pattern_of(text, kind).alternatives]
 
     def _why_in_the_way(self, task: Task) -> Refusal | None:
         """What we start ourselves, and what is about to land.
@@ -192,9 +192,9 @@ class Admission:
         """
         pattern_of = self._context.repository.pattern_of
         for text, kind in pattern_pairs(task.stored_paths):
-            for branch in pattern_of(text, kind).branches:
+            for branch in pattern_of(text, kind).alternatives:
                 for other, held in self._held:
-                    if branches_overlap(branch, held):
+                    if alternatives_overlap(branch, held):
                         return Refusal(why=f"{other} is changing {text}", is_for_good=False)
             if (text, kind) not in self._landing:
                 self._landing[text, kind] = self._about_to_land(text, kind)

@@ -5,7 +5,7 @@ from __future__ import annotations
 import signal
 
 from landlane.errors import LandlaneError, Malformed, NotAllowed, Stale, StoreError
-from landlane.git.create_checkout import bring_back
+from landlane.git.create_checkout import fetch_clone_branch
 from landlane.git.remove_checkout import is_folder
 from landlane.git.run import resolve_revision, try_git_output
 from landlane.handoffs.collect_state import save_unfinished
@@ -123,7 +123,7 @@ def follow_up(
     )
     case.outlast(lambda: _book(case))
     if ground.workspace is not None:
-        bring_back(case.site.home, ground.path, ground.workspace.branch)
+        fetch_clone_branch(case.site.home, ground.path, ground.workspace.branch)
     now = case.see_task()
     if now.state == WAITING:
         head, told = _keep(case, is_ours=True)

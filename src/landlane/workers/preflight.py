@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from landlane.errors import Malformed, RepositoryError
 from landlane.git.run import run_in
-from landlane.git.target import find_base, find_target, tip_of
+from landlane.git.target import find_base, find_target, target_tip
 from landlane.landing.target_settings import settings_at
 from landlane.tasks.evidence_model import kind_of
 from landlane.tasks.model import BLOCKED, READY
@@ -13,7 +13,7 @@ from landlane.workers.agents import agent_for
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from landlane.context import Site
-    from landlane.git.target import Target
+    from landlane.git.target import TargetBranch
     from landlane.tasks.model import Task
     from landlane.workers.model import RunWish
 
@@ -43,18 +43,18 @@ def check_ready(site: Site, tasks: list[Task], wish: RunWish) -> None:
         if not wish.is_standing:  # a standing worker waits until it can be reached
             find_base(site.home, target, is_offline=wish.is_offline)
         _check_pushed(site, target)
-        tip = tip_of(site.home, target)
+        tip = target_tip(site.home, target)
         if tip:
             settings_at(site, target, tip)
         _check_identity(site)
 
 
-def _check_pushed(site: Site, target: Target) -> None:
+def _check_pushed(site: Site, target: TargetBranch) -> None:
     """Refuse to begin from commits that the remote lacks: every change would seem to bring them, too."""
     if not target.remote_ref:
         return
     ahead = run_in(site.home, "rev-list", "--count", f"{target.remote_ref}..{target.ref}")
-    count = ahead.text.strip()
+    count = ahead.stdout.strip()
     if not ahead.exit_code and count != "0":
         raise RepositoryError(
             f"{target.branch} has {count} commit{'s' if count != '1' else ''} that {target.remote} lacks",

@@ -13,7 +13,7 @@ import signal
 import time
 
 from landlane.clock import awake_ms
-from landlane.processes.tree_child import Pipes
+from landlane.processes.tree_child import ChildPipes
 from landlane.protocol.worker.conversation import Conversation
 from landlane.protocol.worker.fields import MOST_LINE_BYTES
 from landlane.protocol.worker.heartbeat_limits import Limits, limits_of
@@ -25,7 +25,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable
     from typing import Protocol
 
-    from landlane.processes.child import Ended
+    from landlane.processes.child import ChildResult
     from landlane.protocol.worker.messages import Ending, Heartbeat, Progress, WorkAssignment
 
     class Process(Protocol):
@@ -37,7 +37,7 @@ if TYPE_CHECKING:
             """End the command and everything it started."""
             ...
 
-        def wait(self, limit_seconds: float, on_tick: Callable[[], None] = ...) -> Ended:
+        def wait(self, limit_seconds: float, on_tick: Callable[[], None] = ...) -> ChildResult:
             """Wait for the end, and bury it."""
             ...
 
@@ -89,7 +89,7 @@ def run_worker(
         Malformed: the assignment itself cannot be said.
     """
     line = write_line(assignment)
-    pipes = Pipes()
+    pipes = ChildPipes()
     try:
         child = start(pipes.theirs)
     except OSError as error:
@@ -120,7 +120,7 @@ class _Talk:
     def __init__(
         self,
         child: Process,
-        pipes: Pipes,
+        pipes: ChildPipes,
         assignment: WorkAssignment,
         line: bytes,
         limits: Limits,

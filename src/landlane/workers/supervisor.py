@@ -24,11 +24,11 @@ from landlane.ids import short_id
 from landlane.landing.submit import is_within_reach
 from landlane.managed_files.client_files import equip
 from landlane.platform.process_identity import Process
-from landlane.processes.tree import MARK, Tree, new_tree_id
+from landlane.processes.tree import TREE_MARK, ProcessTree, new_tree_id
 from landlane.protocol.worker.messages import Heartbeat, Progress, WorkFailed
 from landlane.reviews.give_verdict import commit_under_review
-from landlane.sandbox.guarantees import describe
-from landlane.sandbox.model import require
+from landlane.sandbox.guarantees import list_guarantees
+from landlane.sandbox.model import require_guarantees
 from landlane.sandbox.start import choose_backend, start_sandboxed
 from landlane.sessions.join import join
 from landlane.sessions.leases import touch
@@ -172,8 +172,10 @@ class Keeper(Attendance):
     def _work(self) -> Outcome:
         assert self._task is not None
         backend = choose_backend()
-        require(
-            describe(backend, requested_sandbox(self._role)), self._site.settings.sandbox_required, backend
+        require_guarantees(
+            list_guarantees(backend, requested_sandbox(self._role)),
+            self._site.settings.sandbox_required,
+            backend,
         )
         state = os.path.join(self._site.common_dir, "landlane")
         with Door(state) as door:
@@ -236,7 +238,7 @@ class Keeper(Attendance):
         self._run = begin_run(
             context,
             self._session,
-            Tree(id=new_tree_id(), root=unknown, is_wrapped=is_wrapped),
+            ProcessTree(id=new_tree_id(), root=unknown, is_wrapped=is_wrapped),
             program=self._order.agent.name[:80],
             home=site.common_dir,
             user=os.geteuid(),
@@ -363,7 +365,9 @@ class Keeper(Attendance):
         assert self._ground is not None
         assert self._run is not None
         self._last_word = end.outcome
-        os.environ[MARK] = self._run.tree["id"]  # what a check starts is found by it, should we be killed
+        os.environ[TREE_MARK] = self._run.tree[
+            "id"
+        ]  # what a check starts is found by it, should we be killed
         end = self._told_of_money(end)
         return follow_up(
             self._place,

@@ -15,7 +15,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable
     from typing import Any
 
-    from landlane.processes.fork_server import Forked
+    from landlane.processes.fork_server import ForkedChild
     from landlane.tasks.model import Task
     from landlane.workers.model import RunWish
 
@@ -35,7 +35,7 @@ class Crew:
         self._wish = wish
         self._on_event = on_event
         self._kept: list[Kept] = []
-        self._lander: Forked | None = None
+        self._lander: ForkedChild | None = None
         self._broken_starts = 0
         self._not_before: dict[str, float] = {}  # tasks that could not be had just now
         self._vain: dict[str, int] = {}  # tasks that could not be begun, and how often in a row
@@ -153,7 +153,7 @@ class Crew:
 class Kept:
     """A keeper that runs, and what it told."""
 
-    def __init__(self, forked: Forked, task: Task, kind: str) -> None:
+    def __init__(self, forked: ForkedChild, task: Task, kind: str) -> None:
         now = time.monotonic()
         self.fork = forked
         self.task = task

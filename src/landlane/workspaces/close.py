@@ -13,16 +13,16 @@ from landlane.git import create_checkout as checkouts
 from landlane.git.is_merged import is_merged
 from landlane.git.remove_checkout import (
     check_no_mounts,
-    going_name,
     is_folder,
-    is_made_here,
+    is_own_checkout,
+    list_worktrees,
+    removal_path,
     remove_checkout,
     unlink_in_git_dir,
-    worktree_entries,
-    worktree_entry,
+    worktree_git_dir,
 )
 from landlane.git.run import run_git
-from landlane.git.target import commit_at, find_target, tip_of
+from landlane.git.target import commit_at, find_target, target_tip
 from landlane.platform.file_users import processes_in
 from landlane.values import as_dict, replace, value
 from landlane.workspaces import records as operations
@@ -36,7 +36,7 @@ if TYPE_CHECKING:
 
     from landlane.context import Site
     from landlane.git.discovery import Checkout
-    from landlane.git.untrusted_checkout import Place
+    from landlane.git.untrusted_checkout import UntrustedCheckout
     from landlane.sessions.model import Session
     from landlane.workspaces.recent_changes import Instant
 
@@ -120,12 +120,12 @@ def finish_or_leave(
 
 def inhabitants(workspace: Workspace) -> list[tuple[int, str]]:
     """The processes in a workspace, also when its folder was renamed under them to be removed."""
-    return [*processes_in(workspace.path), *processes_in(going_name(workspace.path, workspace.id))]
+    return [*processes_in(workspace.path), *processes_in(removal_path(workspace.path, workspace.id))]
 
 
 def _finish(site: Site, session: Session | None, going: Workspace, on_step: Step) -> Closed:
     """The second half, which can be done again: save, remove, let go, and write down that it is gone."""
-    is_renamed = is_folder(going_name(going.path, going.id))
+    is_renamed = is_folder(removal_path(going.path, going.id))
     began: Instant | None = None
     others: list[str] = []
     try:
@@ -150,7 +150,7 @@ def _finish(site: Site, session: Session | None, going: Workspace, on_step: Step
 
     def after(step: str) -> None:
         if step == "renamed":
-            _mend_git_dir(site.home, going, going_name(going.path, going.id))
+            _mend_git_dir(site.home, going, removal_path(going.path, going.id))
             look_again()
         on_step(step)
 
@@ -161,7 +161,7 @@ def _finish(site: Site, session: Session | None, going: Workspace, on_step: Step
     notes = [f"what was written meanwhile is {one}" for one in late]
     notes += [f"what the repository knew of its worktree is {one}" for one in others]
     notes += _settle_branch(site.home, going, head, is_merged=merged)
-    checkouts.unpin(site.home, going.id, branch=going.branch)
+    checkouts.unpin_workspace(site.home, going.id, branch=going.branch)
     on_step("unpinned")
     free_slots(site, going)
     on_step("freed")
@@ -185,19 +185,19 @@ def _save(
     site: Site, session: Session | None, going: Workspace, on_step: Step
 ) -> tuple[Workspace, list[str]]:
     """Bring home what exists only in the workspace; tells also the rescues that it does not name."""
-    from landlane.rescue.save import forget_same, save_checkout, save_place
+    from landlane.rescue.save import drop_same_rescues, save_checkout, save_located
 
     if not is_folder(going.path):
         return going, []
     _mend_git_dir(site.home, going, going.path)
     if going.kind == CLONE:
-        checkouts.bring_back(site.home, going.path, going.branch)
+        checkouts.fetch_clone_branch(site.home, going.path, going.branch)
         on_step("brought")
     reason = f"closing {going.id}"
     saved = [save_checkout(site, session, going.path, reason, workspace=going)]
     # A repository that somebody made in a worktree hides what git had of the worktree itself.
     saved += [
-        save_place(site, session, place, reason, workspace=going)
+        save_located(site, session, place, reason, workspace=going)
         for place in _places(site.home, going, going.path)[1:]
     ]
     on_step("saved")
@@ -205,7 +205,7 @@ def _save(
     if not rescues:
         return going, []
     for one in rescues:
-        forget_same(site, one, going)
+        drop_same_rescues(site, one, going)
     now = operations.change_state(site.context, going, "rescued", session, rescue=rescues[0])
     on_step("rescued")
     return now, rescues[1:]
@@ -227,21 +227,21 @@ def _mend_git_dir(home: Checkout, going: Workspace, root: str) -> None:
         except OSError:
             return
     if not _places(home, going, root):
-        checkouts.give_git_dir(home, root, going.branch, going.base, going.id)
+        checkouts.recreate_git_dir(home, root, going.branch, going.base, going.id)
 
 
-def _places(home: Checkout, going: Workspace, root: str) -> list[Place]:
+def _places(home: Checkout, going: Workspace, root: str) -> list[UntrustedCheckout]:
     """A workspace in a folder, by each git directory that is its own and no one else's."""
     from landlane.git.untrusted_checkout import CLONE as CLONE_PLACE
-    from landlane.git.untrusted_checkout import WORKTREE, Place
+    from landlane.git.untrusted_checkout import WORKTREE, UntrustedCheckout
 
-    found: list[Place] = []
+    found: list[UntrustedCheckout] = []
     own = os.path.join(root, ".git")
     if is_folder(root) and is_folder(own):
-        found.append(Place(root=root, git_dir=own, kind=CLONE_PLACE))
-    entry = worktree_entry(home, going.path) if going.kind != CLONE else ""
+        found.append(UntrustedCheckout(root=root, git_dir=own, kind=CLONE_PLACE))
+    entry = worktree_git_dir(home, going.path) if going.kind != CLONE else ""
     if is_folder(root) and entry:
-        found.append(Place(root=root, git_dir=entry, kind=WORKTREE))
+        found.append(UntrustedCheckout(root=root, git_dir=entry, kind=WORKTREE))
     return found
 
 
@@ -250,7 +250,7 @@ def _rebuild_if_gone(home: Checkout, going: Workspace) -> None:
 
     With the folder back, as the index says it was, staged changes and detached commits are saved like any.
     """
-    entry = worktree_entry(home, going.path)
+    entry = worktree_git_dir(home, going.path)
     if not entry or going.kind == CLONE or os.path.lexists(going.path):
         return
     os.makedirs(going.path)
@@ -265,9 +265,9 @@ def _save_late(site: Site, session: Session | None, going: Workspace, since: Ins
     That this is done shows in the folder itself: git does not know it any more, before the first file goes.
     So whoever goes on after a crash never takes a half-deleted folder for somebody's deletions.
     """
-    from landlane.rescue.save import forget_if_known, save_place
+    from landlane.rescue.save import drop_if_same, save_located
 
-    root = going_name(going.path, going.id)
+    root = removal_path(going.path, going.id)
     known = _places(site.home, going, root)
     found: list[str] = []
     for place in known:
@@ -275,8 +275,8 @@ def _save_late(site: Site, session: Session | None, going: Workspace, since: Ins
             continue
         if since is None or has_newer(place.root, place.git_dir, since):
             reason = f"written while {going.id} was closed"
-            saved = save_place(site, session, place, reason, workspace=going)
-            if saved and not forget_if_known(site, saved, going):
+            saved = save_located(site, session, place, reason, workspace=going)
+            if saved and not drop_if_same(site, saved, going):
                 found.append(saved)
     # A worktree is forgotten by the repository, as the next step of its removal.
     if known and known[0].git_dir == os.path.join(root, ".git"):
@@ -294,14 +294,14 @@ def _settle_branch(home: Checkout, going: Workspace, head: str, *, is_merged: bo
         return [f"{going.branch} stays: it is not merged"]
     if is_checked_out(home, going.branch):
         return [f"{going.branch} stays: another checkout stands on it"]
-    checkouts.drop_branch(home, going.branch, head)
+    checkouts.delete_branch(home, going.branch, head)
     return [f"{going.branch} is {'empty' if is_empty else 'merged'} and was deleted"]
 
 
 def is_checked_out(home: Checkout, branch: str) -> bool:
     """Whether a worktree of the repository stands on a branch."""
     wanted = f"ref: refs/heads/{branch}"
-    for folder in (home.common_dir, *(entry for entry, _ in worktree_entries(home))):
+    for folder in (home.common_dir, *(entry for entry, _ in list_worktrees(home))):
         try:
             with open(os.path.join(folder, "HEAD"), encoding="utf-8", errors="surrogateescape") as file:
                 if file.readline().rstrip("\n") == wanted:
@@ -318,7 +318,7 @@ def _is_merged(site: Site, head: str) -> bool:
         target = find_target(site.home, site.settings)
     except RepositoryError:
         return False
-    return is_merged(site.home, head, tip_of(site.home, target))
+    return is_merged(site.home, head, target_tip(site.home, target))
 
 
 def give_up(site: Site, session: Session | None, begun: Workspace, error: BaseException) -> Workspace | None:
@@ -327,7 +327,7 @@ def give_up(site: Site, session: Session | None, begun: Workspace, error: BaseEx
     try:
         _take_back(site, begun)
         head = begun.base if begun.has_new_branch else ""
-        checkouts.unpin(site.home, begun.id, branch=begun.branch, head=head)
+        checkouts.unpin_workspace(site.home, begun.id, branch=begun.branch, head=head)
         free_slots(site, begun)
         return operations.change_state(
             site.context,
@@ -357,8 +357,8 @@ def _take_back(site: Site, begun: Workspace) -> None:
     path = begun.path
     if (
         not os.path.lexists(path)
-        or os.path.lexists(going_name(path, begun.id))
-        or is_made_here(site.home, path)
+        or os.path.lexists(removal_path(path, begun.id))
+        or is_own_checkout(site.home, path)
     ):
         remove_checkout(site.home, path, mark=begun.id)
         return

@@ -20,10 +20,10 @@ from landlane.errors import (
     StoreError,
 )
 from landlane.git import commit_paths as git
-from landlane.git.hooks.former_hooks import load_hooks
-from landlane.git.lock import git_lock, under_lock
+from landlane.git.hooks.former_hooks import load_installed_hooks
+from landlane.git.lock import git_lock, lock_environment
 from landlane.git.stale_locks import wait_for_index, wait_for_locks
-from landlane.git.trailers import Trailers, find_posing_line, with_trailers
+from landlane.git.trailers import Trailers, find_forged_trailer, with_trailers
 from landlane.roles.enforce import check_paths, check_verb
 from landlane.rules.violations import CLAIM_CODES, CLAIM_FIRST, Watched
 from landlane.sessions.leases import renew_session
@@ -38,8 +38,8 @@ if TYPE_CHECKING:
     from collections.abc import Sequence
 
     from landlane.context import Context, Site
-    from landlane.git.commit_paths import Changed, Found, PrivateIndex, Sight
-    from landlane.git.run import Output
+    from landlane.git.commit_paths import Changed, MadeCommit, PrivateIndex, WorktreeStatus
+    from landlane.git.run import GitResult
     from landlane.sessions.model import Session
 
 
@@ -78,7 +78,7 @@ class Made:
 class _Plan:
     """What was judged, ready to be committed."""
 
-    sight: Sight
+    sight: WorktreeStatus
     changes: tuple[Changed, ...]
     left_alone: int
     trailers: Trailers
@@ -96,7 +96,7 @@ def make_wish(
         raise Malformed(
             "there is no message", code="NO_MESSAGE", hint="landlane commit -m 'What and why' PATH"
         )
-    if posing := find_posing_line(message):
+    if posing := find_forged_trailer(message):
         raise Malformed(
             f"the message says {posing.strip()[:80]!r}, which is only for landlane to say",
             code="MESSAGE_POSES",
@@ -104,7 +104,7 @@ def make_wish(
         )
     if task:
         check_label(task, "task")
-    inside = tuple(dict.fromkeys(git.path_from(text, site.here, cwd) for text in paths))
+    inside = tuple(dict.fromkeys(git.resolve_path(text, site.here, cwd) for text in paths))
     return Wish(paths=inside, message=message, task=task, may_undo=may_undo)
 
 
@@ -126,7 +126,7 @@ def commit(site: Site, session: Session, wish: Wish) -> Made:
                 hint=f"finish it with `git {verb} --continue`, or end it with `git {verb} --abort`",
             )
         wait_for_locks(site.here)
-        git.finish_cut_off(site.here)
+        git.finish_killed_commits(site.here)
         for _ in range(_ATTEMPTS):
             made = _try_once(site, session, wish)
             if made is not None:
@@ -146,16 +146,16 @@ def _try_once(site: Site, session: Session, wish: Wish) -> Made | None:
     """One attempt; nothing when HEAD moved in the middle of it."""
     with git.PrivateIndex(site.here) as index:  # until the real one has followed: it tells where we were
         plan = _plan(site, session, wish, index)
-        hooks = git.hooks_of(site.here)
-        before = git.snapshot(site.here) if hooks else {}
+        hooks = git.list_commit_hooks(site.here)
+        before = git.stamp_changed_files(site.here) if hooks else {}
         renew_session(site.context.store, session)  # hooks may take long, and nobody can speak meanwhile
         message = with_trailers(wish.message, plan.trailers)
-        said = git.make_commit(site.here, index, message, under_lock(site.common_dir))
-        made = None if said.exit_code else git.find_made(site.here, session.id, plan.sight.head)
+        said = git.make_commit(site.here, index, message, lock_environment(site.common_dir))
+        made = None if said.exit_code else git.find_made_commit(site.here, session.id, plan.sight.head)
         committed = _accept(site, session, wish, plan, made) if made is not None else None
     _show_life_after(site, session)
     touched = _touched(site, before, plan) if hooks else []
-    if said.exit_code and git.head_of(site.here) == plan.sight.head:
+    if said.exit_code and git.read_head(site.here) == plan.sight.head:
         raise _refused(said, hooks, touched)
     if made is None or committed is None:
         return None
@@ -177,9 +177,9 @@ def _plan(site: Site, session: Session, wish: Wish, index: PrivateIndex) -> _Pla
     Raises:
         LandlaneError: it may not be, as `commit` says.
     """
-    sight = git.look_at(site.here, wish.paths)
+    sight = git.read_status(site.here, wish.paths)
     _check_named(site, wish, sight)
-    if load_hooks(site.common_dir) is not None:  # our own git is not judged by our hooks
+    if load_installed_hooks(site.common_dir) is not None:  # our own git is not judged by our hooks
         with Watched(
             context=site.context, session=session, rule=LAND_FIRST, guard="commit", codes=GUARD_CODES
         ):
@@ -205,12 +205,12 @@ def _plan(site: Site, session: Session, wish: Wish, index: PrivateIndex) -> _Pla
     return _Plan(sight=sight, changes=tuple(changes), left_alone=len(others), trailers=trailers)
 
 
-def _check_named(site: Site, wish: Wish, sight: Sight) -> None:
+def _check_named(site: Site, wish: Wish, sight: WorktreeStatus) -> None:
     """Refuse a path that is not there and never was, and one that git ignores."""
     quiet = [path for path in wish.paths if path != "." and not _at_or_below(sight.paths, path)]
     if not quiet:
         return
-    tracked = tuple(git.tracked_among(site.here, quiet))
+    tracked = tuple(git.list_tracked(site.here, quiet))
     for path in quiet:
         if _at_or_below(tracked, path):
             continue
@@ -233,7 +233,7 @@ def _at_or_below(paths: Sequence[str], folder: str) -> bool:
     return any(path == folder or path.startswith(f"{folder}/") for path in paths)
 
 
-def _refuse_undoing(site: Site, session: Session, sight: Sight, changes: Sequence[Changed]) -> None:
+def _refuse_undoing(site: Site, session: Session, sight: WorktreeStatus, changes: Sequence[Changed]) -> None:
     undone = find_undone(site.here, sight.head, changes, session.id)
     if not undone:
         return
@@ -254,7 +254,7 @@ def _refuse_undoing(site: Site, session: Session, sight: Sight, changes: Sequenc
     )
 
 
-def _warn_of_stale(site: Site, session: Session, sight: Sight, others: Sequence[Changed]) -> None:
+def _warn_of_stale(site: Site, session: Session, sight: WorktreeStatus, others: Sequence[Changed]) -> None:
     """Tell what is staged beside these paths and would undo what landed, should anybody commit it."""
     undone = find_undone(site.here, sight.head, others, session.id) if others else []
     if undone:
@@ -262,21 +262,21 @@ def _warn_of_stale(site: Site, session: Session, sight: Sight, others: Sequence[
         site.tell(f"left alone: what is staged of {names} would undo what landed; see `git diff --cached`")
 
 
-def _accept(site: Site, session: Session, wish: Wish, plan: _Plan, made: Found) -> list[Changed] | None:
+def _accept(site: Site, session: Session, wish: Wish, plan: _Plan, made: MadeCommit) -> list[Changed] | None:
     """Look at what git made of it, and let the index follow; take it back if it is more than was judged."""
     if made.parent != plan.sight.head:
         # Somebody committed between our look and git's: this tree knows nothing of that commit.
-        if git.take_back(site.here, made):
+        if git.undo_commit(site.here, made):
             return None
         raise _stuck(made)
     if made.trailers != plan.trailers:
-        raise _trailers_gone() if git.take_back(site.here, made) else _stuck(made)
+        raise _trailers_gone() if git.undo_commit(site.here, made) else _stuck(made)
     committed = git.changes_between(site.here, made.parent, made.id)
     judged = {change.path for change in plan.changes}
     added = [one.path for one in committed if one.path not in judged]
     foreign = [path for path in added if not _is_wanted(site.context, session, wish, path)]
     if foreign:
-        raise _added(foreign) if git.take_back(site.here, made) else _stuck(made)
+        raise _added(foreign) if git.undo_commit(site.here, made) else _stuck(made)
     _bring_index_up(site, committed)
     return committed
 
@@ -310,7 +310,7 @@ def _bring_index_up(site: Site, committed: Sequence[Changed]) -> None:
 
 def _touched(site: Site, before: dict[str, tuple[int, ...]], plan: _Plan) -> list[str]:
     """What changed on disk or in the index while the hooks ran, beyond what was to be committed."""
-    after = git.snapshot(site.here)
+    after = git.stamp_changed_files(site.here)
     judged = {change.path for change in plan.changes}
     paths = {path for path in before.keys() | after.keys() if before.get(path) != after.get(path)}
     return sorted(paths - judged)
@@ -323,10 +323,10 @@ def _show_life_after(site: Site, session: Session) -> None:
         site.tell(f"after the hooks: {error.message}")
 
 
-def _refused(said: Output, hooks: list[str], touched: list[str]) -> LandlaneError:
-    last = said.text.splitlines()[-1][:200] if said.text else "without a word"
+def _refused(said: GitResult, hooks: list[str], touched: list[str]) -> LandlaneError:
+    last = said.stdout.splitlines()[-1][:200] if said.stdout else "without a word"
     facts: dict[str, object] = {
-        "output": said.text[-_TAIL:],
+        "output": said.stdout[-_TAIL:],
         "changed_by_hooks": touched[:_MOST_NAMED],
     }
     if hooks and said.exit_code == _HOOK_SAID_NO:
@@ -336,7 +336,9 @@ def _refused(said: Output, hooks: list[str], touched: list[str]) -> LandlaneErro
             hint="mend what it complains about and commit again; nothing was committed",
             **facts,
         )
-    is_nobody = "tell me who you are" in said.text or "was given and auto-detection is disabled" in said.text
+    is_nobody = (
+        "tell me who you are" in said.stdout or "was given and auto-detection is disabled" in said.stdout
+    )
     hint = 'git config user.name "…" and git config user.email "…"' if is_nobody else "nothing was committed"
     return RepositoryError(f"git did not commit: {last}", code="COMMIT_FAILED", hint=hint, **facts)
 
@@ -358,7 +360,7 @@ def _trailers_gone() -> LandlaneError:
     )
 
 
-def _stuck(made: Found) -> Stale:
+def _stuck(made: MadeCommit) -> Stale:
     return Stale(
         f"commit {made.id[:12]} holds more than was judged, and somebody committed on top of it already",
         code="HEAD_MOVED",
@@ -380,10 +382,10 @@ def _bring_home(site: Site, made: Made) -> None:
     """Let the repository have what a clone committed on a branch of ours, so that it outlives the clone."""
     if not site.here.home or not _WORK_BRANCH.fullmatch(made.branch):
         return
-    from landlane.git.create_checkout import bring_back
+    from landlane.git.create_checkout import fetch_clone_branch
 
     try:
-        bring_back(site.home, site.here.root, made.branch)
+        fetch_clone_branch(site.home, site.here.root, made.branch)
     except LandlaneError as error:
         site.tell(f"committed here, but not yet in the repository this is a clone of: {error.message}")
 

@@ -45,7 +45,7 @@ def read_commit(home: Checkout, commit: str) -> Settings | None:
     Raises:
         SettingsError: they are not valid.
     """
-    content = trials.blob_at(home, commit, FILE_NAME)
+    content = trials.read_blob(home, commit, FILE_NAME)
     if content is None:
         return None
     try:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from landlane.git.commit_paths import ABSENT_MODE, changes_between, look_at, parse_raw
+from landlane.git.commit_paths import ABSENT_MODE, changes_between, parse_raw, read_status
 from landlane.git.run import git_failed, resolve_revision, run_in
 from landlane.git.trailers import read_trailers
 from landlane.values import value
@@ -77,7 +77,7 @@ def _history(here: Checkout, head: str, paths: list[str]) -> dict[str, list[_Ste
         said = run_in(here, *words, "-n", str(_LOOK_BACK), *span, "--", *part, variables=variables)
         if said.exit_code:
             raise git_failed(words, said)
-        for record in _records(said.text):
+        for record in _records(said.stdout):
             commit, *parents = record[0].split(" ")
             for change in parse_raw("\0".join(record[1:])):
                 step = _Step(commit=commit, parent=parents[0] if parents else "", before=change.old)
@@ -121,7 +121,7 @@ def _told_of(here: Checkout, commits: set[str]) -> dict[str, tuple[str, str, str
     if said.exit_code:
         raise git_failed(words, said)
     found: dict[str, tuple[str, str, str]] = {}
-    for record in said.text.split("\0"):
+    for record in said.stdout.split("\0"):
         commit, author, subject, message = (*record.split("\n", 3), "", "", "")[:4]
         found[commit] = (subject, author, read_trailers(message).session)
     return found
@@ -143,7 +143,7 @@ class _OldTrees:
             return False
         if commit not in self._known:
             if self._differing is None:
-                self._differing = set(look_at(self._here).paths)
+                self._differing = set(read_status(self._here).paths)
             self._known[commit] = self._later_than(commit) <= self._differing
         return self._known[commit]
 
@@ -151,7 +151,7 @@ class _OldTrees:
         """Whether not even the newest commit is here; mostly it is, and then no more need be looked at."""
         if self._may_be is None:
             newest = sorted(self._later_than(f"{self._head}^"))[:_AT_ONCE]
-            self._may_be = not newest or set(newest) <= set(look_at(self._here, newest).paths)
+            self._may_be = not newest or set(newest) <= set(read_status(self._here, newest).paths)
         return self._may_be
 
     def _later_than(self, commit: str) -> set[str]:
@@ -167,7 +167,7 @@ class _OldTrees:
     def _hunks(self, old: str, new: str) -> set[str]:
         """The places where two files differ, each with the lines that come there; of text only."""
         words = ("diff", "--no-color", "--no-ext-diff", "--no-textconv", "--unified=0", old, new)
-        parts = f"\n{run_in(self._here, *words).text}".split("\n@@ -")[1:]
+        parts = f"\n{run_in(self._here, *words).stdout}".split("\n@@ -")[1:]
         found: set[str] = set()
         for part in parts:
             place, _, lines = part.partition("\n")

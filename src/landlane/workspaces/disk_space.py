@@ -89,7 +89,7 @@ def _is_ignored(one: Workspace, path: str) -> bool:
     inside = os.path.relpath(path, one.path)
     words = ("ls-files", "-z", "--cached", "--others", "--exclude-standard", "--", f":(top,literal){inside}")
     found = run_git("-c", "core.fsmonitor=false", *words, cwd=one.path)
-    return not found.exit_code and not found.text
+    return not found.exit_code and not found.stdout
 
 
 def _last_used(path: str) -> int:

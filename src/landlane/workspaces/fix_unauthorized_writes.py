@@ -8,8 +8,8 @@ from landlane.claims.check import check
 from landlane.claims.coverage import pattern_of
 from landlane.errors import LandlaneError, Malformed, NotAllowed, RepositoryError
 from landlane.git.lock import git_lock
-from landlane.git.snapshot import Kept, kept_now, path_text, read_kept
-from landlane.git.untrusted_checkout import run_home
+from landlane.git.snapshot import KeptFile, path_text, read_file_now, read_kept
+from landlane.git.untrusted_checkout import run_home_git
 from landlane.git.worktree_writer import TreeWriter
 from landlane.values import value
 from landlane.workspaces.locate import find_workspace
@@ -150,8 +150,8 @@ def standing_breaches(site: Site, session: Session | None = None) -> list[Breach
     return standing
 
 
-def _is_as_before(breach: Breach, before: dict[str, Kept], after: dict[str, Kept]) -> bool:
-    return all(kept_now(breach.root, path) == before.get(path) for path in before.keys() | after.keys())
+def _is_as_before(breach: Breach, before: dict[str, KeptFile], after: dict[str, KeptFile]) -> bool:
+    return all(read_file_now(breach.root, path) == before.get(path) for path in before.keys() | after.keys())
 
 
 def refuse_breached(site: Site, session: Session, paths: Sequence[str], root: str = "") -> None:
@@ -228,12 +228,12 @@ def _own_workspace(site: Site, breach: Breach) -> Workspace:
 
 
 def _check_untouched(
-    site: Site, breach: Breach, before: dict[str, Kept], after: dict[str, Kept]
+    site: Site, breach: Breach, before: dict[str, KeptFile], after: dict[str, KeptFile]
 ) -> list[str]:
     """The paths that must be written; refuses when somebody has changed one since."""
     todo: list[str] = []
     for path in sorted(before.keys() | after.keys()):
-        now, was, made = kept_now(breach.root, path), before.get(path), after.get(path)
+        now, was, made = read_file_now(breach.root, path), before.get(path), after.get(path)
         if now == was:
             continue
         if any(one is not None and not one.is_kept for one in (was, made)):
@@ -266,7 +266,9 @@ def _cannot(breach: Breach, path: str, why: str, hint: str = "") -> NotAllowed:
     )
 
 
-def _put_back(site: Site, breach: Breach, before: dict[str, Kept], after: dict[str, Kept]) -> list[str]:
+def _put_back(
+    site: Site, breach: Breach, before: dict[str, KeptFile], after: dict[str, KeptFile]
+) -> list[str]:
     todo = _check_untouched(site, breach, before, after)
     with TreeWriter(breach.root) as tree:
         for path in todo:  # what gives way first: a file may stand where a folder was
@@ -283,7 +285,7 @@ def _put_back(site: Site, breach: Breach, before: dict[str, Kept], after: dict[s
     return todo
 
 
-def _mode_for(full: str, kept: Kept) -> int:
+def _mode_for(full: str, kept: KeptFile) -> int:
     """The permissions as they are, or the usual ones, with git's executable bit."""
     try:
         mode = os.stat(full, follow_symlinks=False).st_mode & 0o666
@@ -294,7 +296,7 @@ def _mode_for(full: str, kept: Kept) -> int:
     return mode | (mode & 0o444) >> 2 if kept.mode == "100755" else mode
 
 
-def _content(kept: Kept | None) -> Content:
+def _content(kept: KeptFile | None) -> Content:
     return Content(data=None) if kept is None else Content(data=kept.data, mode=int(kept.mode, 8))
 
 
@@ -303,7 +305,7 @@ def _drop_old(site: Site) -> None:
     ended = [one for one in list_breaches(site.context, with_ended=True) if one.state != OPEN]
     ended.sort(key=lambda one: one.at)
     for one in ended[:-_MOST_ENDED]:
-        run_home(site.common_dir, "update-ref", "-d", one.ref)
+        run_home_git(site.common_dir, "update-ref", "-d", one.ref)
 
 
 def _some(paths: Sequence[str]) -> str:

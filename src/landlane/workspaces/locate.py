@@ -54,7 +54,7 @@ def _outermost(root: str) -> str:
     """The root of the repository that a submodule is part of in the end; itself if it is none."""
     while True:
         found = run_git("rev-parse", "--show-superproject-working-tree", cwd=root)
-        above = "" if found.exit_code else found.text.rstrip("\n")
+        above = "" if found.exit_code else found.stdout.rstrip("\n")
         if not above:
             return root
         root = above

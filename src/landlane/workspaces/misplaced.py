@@ -12,8 +12,8 @@ from landlane.claims.read import list_claims
 from landlane.errors import PatternError
 from landlane.git.private_dir.temporary import open_shadow
 from landlane.git.run import git_output
-from landlane.patterns.pattern import covers_branch
-from landlane.rescue.save import place_of
+from landlane.patterns.pattern import covers_alternative
+from landlane.rescue.save import locate_checkout
 from landlane.sessions.join import live_sessions
 from landlane.values import as_dict, value
 from landlane.workspaces.other_sessions import is_owner, open_workspaces
@@ -74,7 +74,7 @@ def changes_in(site: Site, root: str) -> list[Changed]:
         listed = git_output(site.home, *_STATUS)
     else:
         # Through a git directory of ours: what a worker wrote into its settings is not run.
-        with open_shadow(site.common_dir, place_of(site, root)) as shadow:
+        with open_shadow(site.common_dir, locate_checkout(site, root)) as shadow:
             listed = shadow.git_output(*_STATUS)
     found: list[Changed] = []
     for entry in listed.split("\0"):
@@ -118,11 +118,11 @@ def _exclusive(site: Site) -> list[tuple[Claim, Pattern]]:
 
 def _holder(site: Site, claims: Sequence[tuple[Claim, Pattern]], path: str) -> Claim | None:
     try:
-        (wanted,) = site.context.repository.pattern_of(path, "literal").branches
+        (wanted,) = site.context.repository.pattern_of(path, "literal").alternatives
     except PatternError:  # a name that is no text cannot be claimed
         return None
     for claim, pattern in claims:
-        if any(covers_branch(mine, wanted) for mine in pattern.branches):
+        if any(covers_alternative(mine, wanted) for mine in pattern.alternatives):
             return claim
     return None
 

@@ -185,8 +185,8 @@ def _committed(site: Site, stray: Stray) -> Content:
     wanted = ("-p",) if mode == "120000" else ("--filters",)
     found = run_in(checkout, "cat-file", *wanted, f"HEAD:{stray.path}")
     if found.exit_code:
-        raise _unmovable(stray, found.trouble)
-    return Content(data=found.text.encode("utf-8", "surrogateescape"), mode=int(mode, 8))
+        raise _unmovable(stray, found.stderr)
+    return Content(data=found.stdout.encode("utf-8", "surrogateescape"), mode=int(mode, 8))
 
 
 def _checkout(site: Site, root: str) -> Checkout:
@@ -215,7 +215,7 @@ def merge_contents(
     if merged.exit_code:
         raise _conflict(path, root, workspace)
     mode = here.mode if there.mode == base.mode else there.mode
-    return Content(data=merged.text.encode("utf-8", "surrogateescape"), mode=mode)
+    return Content(data=merged.stdout.encode("utf-8", "surrogateescape"), mode=mode)
 
 
 def _conflict(path: str, root: str, workspace: Workspace) -> NotAllowed:

@@ -26,7 +26,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable
 
     from landlane.context import Site
-    from landlane.git.target import Base
+    from landlane.git.target import BaseCommit
     from landlane.sessions.model import Session
 
     Step = Callable[[str], None]
@@ -52,7 +52,7 @@ class Opened:
 class _Ground:
     """What a workspace is made from: the base, and the branches of earlier attempts with their heads."""
 
-    base: Base
+    base: BaseCommit
     earlier: dict[str, str]
 
     def facts_for(self, site: Site, branch: str) -> dict[str, object]:
@@ -167,14 +167,14 @@ def _save_left(site: Site, session: Session, begun: Workspace) -> tuple[str, ...
     """Save what an ended session left in its workspace, before another one changes anything there."""
     if begun.session == session.id:
         return ()
-    from landlane.rescue.save import forget_same, save_checkout
+    from landlane.rescue.save import drop_same_rescues, save_checkout
 
     saved = save_checkout(
         site, session, begun.path, f"{session.agent} takes {begun.id} over", workspace=begun
     )
     if not saved:
         return ()
-    forget_same(site, saved, begun)
+    drop_same_rescues(site, saved, begun)
     site.tell(f"what {begun.agent} left in {begun.id} is saved as {saved}, and still there")
     return (saved,)
 
@@ -292,12 +292,12 @@ def _make(
     start = ground.earlier.get(begun.branch) or begun.base
     if begun.kind == CLONE:
         refs = {**ground.earlier, begun.target: ground.base.commit}
-        checkouts.pin(home, begun.id, begun.base, (start, *refs.values()))
+        checkouts.pin_workspace(home, begun.id, begun.base, (start, *refs.values()))
         on_step("pinned")
         checkouts.add_clone(home, begun.path, begun.branch, start, refs)
     else:
         new_branch = begun.branch if begun.has_new_branch else ""
-        checkouts.pin(home, begun.id, begun.base, (start,), branch=new_branch)
+        checkouts.pin_workspace(home, begun.id, begun.base, (start,), branch=new_branch)
         on_step("pinned")
         checkouts.add_worktree(home, begun.path, begun.branch)
     on_step("entered")
@@ -357,7 +357,7 @@ def _pointers_note(path: str) -> str:
             has_lfs = "filter=lfs" in file.read(1_000_000)
     except OSError:
         return ""
-    if has_lfs and not run_git("config", "filter.lfs.smudge", cwd=path).text.strip():
+    if has_lfs and not run_git("config", "filter.lfs.smudge", cwd=path).stdout.strip():
         return "Git LFS is not set up: large files are pointers here; `git lfs install && git lfs pull`"
     return ""
 

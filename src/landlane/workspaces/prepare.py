@@ -7,7 +7,7 @@ import shutil
 
 from landlane.clock import duration_text
 from landlane.errors import LandlaneError
-from landlane.git.run import PLACES
+from landlane.git.run import LOCATION_VARIABLES
 from landlane.processes.child import Child
 
 TYPE_CHECKING = False
@@ -100,16 +100,16 @@ def _run(
     limit_ms: int,
     on_tick: Callable[[], None],
 ) -> None:
-    child = Child(["/bin/sh", "-c", command], cwd=path, environment=environment, without=PLACES)
+    child = Child(["/bin/sh", "-c", command], cwd=path, environment=environment, without=LOCATION_VARIABLES)
     ended = child.wait(limit_ms / 1000, on_tick)
-    if ended.is_late:
+    if ended.has_timed_out:
         raise _failed(
             step,
             f"`{command}` took longer than {duration_text(limit_ms)}",
             "raise [workspace] limit, or mend it",
         )
     if ended.exit_code:
-        said = (ended.output + ended.trouble)[-_TAIL:].strip()
+        said = (ended.stdout + ended.stderr)[-_TAIL:].strip()
         raise _failed(
             step,
             f"`{command}` ended with {ended.exit_code}" + (f": {said}" if said else ""),

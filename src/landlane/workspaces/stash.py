@@ -12,12 +12,12 @@ from landlane.claims.read import list_claims
 from landlane.errors import Held, LandlaneError, NotAllowed
 from landlane.git.lock import git_lock
 from landlane.git.run import run_in
-from landlane.patterns.pattern import branches_overlap
-from landlane.rescue.at_risk import is_anything_at_stake
+from landlane.patterns.pattern import alternatives_overlap
+from landlane.rescue.at_risk import find_unsaved_work
 from landlane.rescue.clear import clear_rescued
 from landlane.rescue.refs import Rescue, drop_rescue, get_rescue
 from landlane.rescue.restore import restore_rescue
-from landlane.rescue.save import place_of, save_checkout, saved_work
+from landlane.rescue.save import locate_checkout, save_checkout, saved_work
 from landlane.workspaces.records import is_held, list_workspaces
 
 TYPE_CHECKING = False
@@ -25,7 +25,7 @@ if TYPE_CHECKING:
     from collections.abc import Generator
 
     from landlane.context import Site
-    from landlane.git.untrusted_checkout import Place
+    from landlane.git.untrusted_checkout import UntrustedCheckout
     from landlane.sessions.model import Session
 
 
@@ -41,7 +41,7 @@ def save(site: Site, session: Session, message: str) -> Rescue:
     _check_workspace(site, session)
     root = site.here.root
     with _alone(site, "stash save") as is_shared:
-        stake = is_anything_at_stake(site.common_dir, place_of(site, root))
+        stake = find_unsaved_work(site.common_dir, locate_checkout(site, root))
         if stake.operation:
             raise NotAllowed(
                 f"a {stake.operation} is half done here",
@@ -89,15 +89,15 @@ def _check_own(site: Site, session: Session) -> None:
     found = run_in(site.here, "status", "--porcelain=v1", "-z", "--untracked-files=all", "--no-renames")
     pattern_of = site.context.repository.pattern_of
     others = [
-        (claim, pattern_of(claim.pattern, claim.kind).branches)
+        (claim, pattern_of(claim.pattern, claim.kind).alternatives)
         for claim in list_claims(site.context)
         if claim.session != session.id
     ]
-    paths = [item[3:] for item in found.text.split("\0") if item] if others else []
+    paths = [item[3:] for item in found.stdout.split("\0") if item] if others else []
     for path in paths:
-        (changed,) = pattern_of(path, "literal").branches
+        (changed,) = pattern_of(path, "literal").alternatives
         for claim, held in others:
-            if any(branches_overlap(one, changed) for one in held):
+            if any(alternatives_overlap(one, changed) for one in held):
                 raise Held(
                     f"{path} is changed here, and {claim.agent} holds it",
                     code="CLAIM_HELD",
@@ -129,10 +129,10 @@ def restore(site: Site, stash_id: str) -> tuple[Rescue, tuple[str, ...]]:
             hint="`landlane stash list` shows what was put aside here; `landlane rescue list` everything",
         )
     stash = chosen[-1]
-    place = place_of(site, site.here.root)
+    place = locate_checkout(site, site.here.root)
     with _alone(site, "stash restore"):
         _check_clean(site, place)
-        head = run_in(site.here, "rev-parse", "--verify", "--quiet", "HEAD").text.strip()
+        head = run_in(site.here, "rev-parse", "--verify", "--quiet", "HEAD").stdout.strip()
         if head == stash.head:
             notes = tuple(restore_rescue(site.common_dir, stash.id, place, only_changes=True).notes)
         else:
@@ -143,9 +143,9 @@ def restore(site: Site, stash_id: str) -> tuple[Rescue, tuple[str, ...]]:
     return stash, notes
 
 
-def _check_clean(site: Site, place: Place) -> None:
+def _check_clean(site: Site, place: UntrustedCheckout) -> None:
     """By the same look that `save` takes: what it leaves here, such as submodules, hinders nobody."""
-    stake = is_anything_at_stake(site.common_dir, place)
+    stake = find_unsaved_work(site.common_dir, place)
     if stake.has_changes or stake.operation:
         raise LandlaneError(
             "this checkout has changes of its own",

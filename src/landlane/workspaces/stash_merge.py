@@ -6,9 +6,9 @@ import os
 
 from landlane.errors import LandlaneError
 from landlane.git import create_checkout as checkouts
-from landlane.git.remove_checkout import private_git_dir, remove_checkout
+from landlane.git.remove_checkout import find_git_dir, remove_checkout
 from landlane.git.run import git_failed, git_output, run_git, run_in
-from landlane.git.untrusted_checkout import WORKTREE, Place
+from landlane.git.untrusted_checkout import WORKTREE, UntrustedCheckout
 from landlane.rescue.restore import restore_rescue
 
 TYPE_CHECKING = False
@@ -51,7 +51,7 @@ def _trees_of(site: Site, stash: Rescue) -> tuple[str, str]:
     try:
         checkouts.add_detached_worktree(site.home, path, stash.head)
         checkouts.write_files(path)
-        place = Place(root=path, git_dir=private_git_dir(site.home, path), kind=WORKTREE)
+        place = UntrustedCheckout(root=path, git_dir=find_git_dir(site.home, path), kind=WORKTREE)
         restore_rescue(site.common_dir, stash.id, place, only_changes=True)
         index = _asked(path, "write-tree")
         _asked(path, "add", "--all")
@@ -64,7 +64,7 @@ def _asked(path: str, *words: str) -> str:
     found = run_git(*words, cwd=path, limit_seconds=600)
     if found.exit_code:
         raise git_failed(words, found)
-    return found.text.strip()
+    return found.stdout.strip()
 
 
 def _merge(site: Site, before: str, now: str, changed: str, stash: Rescue, head: str) -> str:
@@ -72,7 +72,7 @@ def _merge(site: Site, before: str, now: str, changed: str, stash: Rescue, head:
     base = _commit(site, before)
     ours, theirs = _commit(site, now, base), _commit(site, changed, base)
     found = run_in(site.here, "merge-tree", "--write-tree", "--name-only", "--no-messages", ours, theirs)
-    tree, *names = found.text.splitlines()
+    tree, *names = found.stdout.splitlines()
     if not found.exit_code:
         return tree
     raise LandlaneError(
@@ -88,4 +88,4 @@ def _commit(site: Site, tree: str, *parents: str) -> str:
     found = run_in(site.here, "commit-tree", tree, *words, "-m", "put aside", variables=_NOBODY)
     if found.exit_code:
         raise git_failed(("commit-tree",), found)
-    return found.text.strip()
+    return found.stdout.strip()

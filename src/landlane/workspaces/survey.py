@@ -7,8 +7,8 @@ import os
 from landlane.claims.read import list_claims
 from landlane.errors import RepositoryError
 from landlane.git.run import run_in, try_git_output
-from landlane.git.target import commits_of, find_target, tip_of
-from landlane.patterns.pattern import covers_branch
+from landlane.git.target import commits_at, find_target, target_tip
+from landlane.patterns.pattern import covers_alternative
 from landlane.values import value
 from landlane.workspaces import records as operations
 from landlane.workspaces.disk_space import size_of
@@ -18,7 +18,7 @@ TYPE_CHECKING = False
 if TYPE_CHECKING:
     from landlane.claims.model import Claim
     from landlane.context import Site
-    from landlane.patterns.pattern import Branch
+    from landlane.patterns.pattern import Alternative
 
 
 @value
@@ -66,14 +66,14 @@ class Distances:
     def __init__(self, site: Site, workspaces: list[Workspace]) -> None:
         self._site = site
         self._counts: dict[str, int | None] = {}
-        self._changed: dict[str, list[Branch]] = {}
+        self._changed: dict[str, list[Alternative]] = {}
         self._claims: list[Claim] | None = None
         open_ones = [one for one in workspaces if one.state in THERE]
         self._tip, self._heads = "", {}
         if open_ones:
-            self._heads = commits_of(site.home, [f"refs/heads/{one.branch}" for one in open_ones])
+            self._heads = commits_at(site.home, [f"refs/heads/{one.branch}" for one in open_ones])
             try:
-                self._tip = tip_of(site.home, find_target(site.home, site.settings))
+                self._tip = target_tip(site.home, find_target(site.home, site.settings))
             except RepositoryError:
                 return
 
@@ -103,12 +103,12 @@ class Distances:
             branch
             for claim in self._claims
             if claim.session == one.session
-            for branch in pattern_of(claim.pattern, claim.kind).branches
+            for branch in pattern_of(claim.pattern, claim.kind).alternatives
         ]
         if not held:
             return False
         if head not in self._changed:
             words = ("diff", "--name-only", "-z", "--no-renames", f"{head}...{self._tip}")
-            names = run_in(self._site.home, *words).text.split("\0")
-            self._changed[head] = [pattern_of(name, "literal").branches[0] for name in names if name]
-        return any(covers_branch(mine, path) for mine in held for path in self._changed[head])
+            names = run_in(self._site.home, *words).stdout.split("\0")
+            self._changed[head] = [pattern_of(name, "literal").alternatives[0] for name in names if name]
+        return any(covers_alternative(mine, path) for mine in held for path in self._changed[head])

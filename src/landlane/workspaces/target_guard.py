@@ -4,14 +4,14 @@ from __future__ import annotations
 
 from landlane.errors import NotAllowed, RepositoryError
 from landlane.git.run import try_git_output
-from landlane.git.target import commits_of, find_target
+from landlane.git.target import commits_at, find_target
 from landlane.settings.load import read_settings
 from landlane.settings.model import FILE_NAME
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from landlane.context import Site
-    from landlane.git.target import Target
+    from landlane.git.target import TargetBranch
 
 
 LAND_FIRST = "land through the queue"
@@ -30,7 +30,7 @@ def check_branch(site: Site, branch: str) -> None:
         raise past_the_queue(target, f"a commit on {target.branch}")
 
 
-def guarded_target(site: Site) -> Target | None:
+def guarded_target(site: Site) -> TargetBranch | None:
     """The branch that only the queue moves: once it has settings itself that say `[landing] checks`.
 
     What lies in a checkout does not count. So the first such settings can be committed by hand, and nobody
@@ -39,7 +39,7 @@ def guarded_target(site: Site) -> Target | None:
     target = likely_target(site)
     if target is None:
         return None
-    known = commits_of(site.home, [ref for ref in (target.remote_ref, target.ref) if ref])
+    known = commits_at(site.home, [ref for ref in (target.remote_ref, target.ref) if ref])
     tip = known.get(target.remote_ref, "") or known.get(target.ref, "")
     if not tip or "checks" not in try_git_output(site.home, "cat-file", "blob", f"{tip}:{FILE_NAME}"):
         return None  # without reading it as TOML, which costs more than all the rest
@@ -49,7 +49,7 @@ def guarded_target(site: Site) -> Target | None:
     return target if found is not None and found.landing_checks is not None else None
 
 
-def likely_target(site: Site) -> Target | None:
+def likely_target(site: Site) -> TargetBranch | None:
     """The branch that work lands on, by the settings of the main checkout; nothing where there is none."""
     is_main = site.here.root == site.home.root
     settings = site.settings if is_main else read_settings(site.home.root)
@@ -59,7 +59,7 @@ def likely_target(site: Site) -> Target | None:
         return None
 
 
-def past_the_queue(target: Target, what: str) -> NotAllowed:
+def past_the_queue(target: TargetBranch, what: str) -> NotAllowed:
     """Refuse a change of the target branch that bypasses the landing queue."""
     return NotAllowed(
         f"{what} goes past the landing queue, which alone moves {target.branch}",

@@ -9,7 +9,16 @@ import time
 from landlane.cli.terminal import Terminal
 from landlane.errors import LandlaneError, Malformed
 from landlane.platform.terminal import is_terminal
-from landlane.resident.messages import OUT, SOCKET, Garbled, Lost, find_socket, listen, pack, told_of
+from landlane.resident.messages import (
+    OUT,
+    SOCKET,
+    AnswerLost,
+    BadMessage,
+    find_socket,
+    pack_request,
+    shared_environment,
+    stream_request,
+)
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -119,28 +128,28 @@ def _branch_at(folder: str) -> str:
 
 
 def _ask(cwd: str, words: list[str], stdin: bytes) -> int:
-    told = told_of(os.environb)
+    told = shared_environment(os.environb)
     seen = [letter for letter, stream in ((b"o", sys.stdout), (b"e", sys.stderr)) if is_terminal(stream)]
     told[b"LANDLANE_EYES"] = b"".join(seen)
     try:
         said = [os.fsencode(word) for word in words]
-        request = pack(b"call", os.fsencode(cwd), said, told, stdin)
+        request = pack_request(b"call", os.fsencode(cwd), said, told, stdin)
         give_up_at = time.monotonic() + _MISSING_SECONDS
         while True:
             folder, path = _place()
-            code = listen(path, request, _TAKE_SECONDS, _show) if path else None
+            code = stream_request(path, request, _TAKE_SECONDS, _show) if path else None
             if code is not None:
                 return code
             if time.monotonic() > give_up_at:
                 raise _nobody(path)
             _await(folder)
-    except Lost as error:
+    except AnswerLost as error:
         raise LandlaneError(
             f"the resident took the command and did not answer: {error}",
             code="RESIDENT_LOST",
             hint="look with `landlane status` whether it was done, then ask again",
         ) from error
-    except Garbled as error:
+    except BadMessage as error:
         raise LandlaneError(
             f"the resident refused: {error}", code="RESIDENT_REFUSED", hint="try again in a moment"
         ) from error

@@ -34,11 +34,11 @@ def commit_inside(desk: Desk, paths: Sequence[str], message: str, task: str) -> 
     from landlane.cli.terminal import in_one_line
     from landlane.git.discovery import find_checkout
     from landlane.git.run import git_failed, git_output, run_git
-    from landlane.git.trailers import find_posing_line, with_trailers
+    from landlane.git.trailers import find_forged_trailer, with_trailers
 
     if not message.strip():
         raise Malformed("there is no message", code="NO_MESSAGE", hint="landlane commit -m 'What' PATH")
-    if find_posing_line(message):
+    if find_forged_trailer(message):
         raise Malformed(
             "the message holds lines that are only for landlane to write",
             code="MESSAGE_POSES",
@@ -58,7 +58,7 @@ def commit_inside(desk: Desk, paths: Sequence[str], message: str, task: str) -> 
     )
     if run.exit_code:
         raise LandlaneError(
-            f"git did not commit: {(run.trouble or run.text).strip()[-400:]}",
+            f"git did not commit: {(run.stderr or run.stdout).strip()[-400:]}",
             code="COMMIT_FAILED",
             hint="mend what git or a hook of yours complains about, then commit again",
         )
@@ -85,9 +85,9 @@ def commit_inside(desk: Desk, paths: Sequence[str], message: str, task: str) -> 
 
 def git_inside(desk: Desk, words: Sequence[str]) -> int:
     """Hand over to git: nobody else works in this clone."""
-    from landlane.git.run import hand_over
+    from landlane.git.run import run_git_interactive
 
-    code = hand_over(words, cwd=desk.cwd, out=2 if desk.terminal.is_json else None)
+    code = run_git_interactive(words, cwd=desk.cwd, out=2 if desk.terminal.is_json else None)
     if desk.terminal.is_json:
         failed = {"code": "GIT_FAILED", "message": f"git ended with {code}", "hint": "it said why on stderr"}
         desk.terminal.answer({"ok": code == 0, "exit": code, **({} if code == 0 else failed)})
@@ -101,7 +101,7 @@ def _changed(here: Checkout, cwd: str, paths: Sequence[str]) -> list[str]:
     found = run_git(*_STATUS, "--", *paths, cwd=cwd)
     if found.exit_code:
         raise git_failed(_STATUS, found)
-    changed = [entry[3:] for entry in found.text.split("\0") if len(entry) > 3]
+    changed = [entry[3:] for entry in found.stdout.split("\0") if len(entry) > 3]
     if not changed:
         raise LandlaneError(
             f"nothing is changed in {', '.join(paths)[:200]}",
@@ -159,19 +159,28 @@ def ask_resident(cwd: str, words: Sequence[str]) -> dict[str, Any]:
     """
     import json
 
-    from landlane.resident.messages import Garbled, Lost, ask, find_socket, pack, told_of
+    from landlane.resident.messages import (
+        AnswerLost,
+        BadMessage,
+        find_socket,
+        pack_request,
+        send_request,
+        shared_environment,
+    )
 
     named = os.environ[VARIABLE]
     path = find_socket(named) if os.path.isdir(named) else named
     said = [os.fsencode(word) for word in words]
-    request = pack(b"call", os.fsencode(cwd), said, told_of(os.environb), b"")
+    request = pack_request(b"call", os.fsencode(cwd), said, shared_environment(os.environb), b"")
     give_up_at = time.monotonic() + _MISSING_SECONDS
     try:
         # Whoever sandboxed us starts another when one is gone.
-        while (heard := ask(path, request, _LIMIT_SECONDS)) is None and time.monotonic() < give_up_at:
+        while (
+            heard := send_request(path, request, _LIMIT_SECONDS)
+        ) is None and time.monotonic() < give_up_at:
             time.sleep(_LOOK_SECONDS)
             path = find_socket(named) if os.path.isdir(named) else named
-    except (Lost, Garbled) as error:
+    except (AnswerLost, BadMessage) as error:
         raise LandlaneError(f"the resident did not answer: {error}", code="RESIDENT_LOST") from error
     if heard is None:
         raise LandlaneError(

@@ -17,7 +17,16 @@ from landlane.cli.command import Desk, run_command
 from landlane.cli.fast_parse import read_call
 from landlane.cli.terminal import Terminal, flush
 from landlane.errors import LandlaneError, Malformed, NotAllowed
-from landlane.resident.messages import BEGUN, ERR, EXIT, MOST_BYTES, OUT, frame, told_of, unpack
+from landlane.resident.messages import (
+    BEGUN,
+    ERR,
+    EXIT,
+    MOST_BYTES,
+    OUT,
+    frame,
+    shared_environment,
+    unpack_request,
+)
 from landlane.sessions.client_sessions import children_of
 from landlane.sessions.model import parse_credentials
 from landlane.sessions.secrets import SecretFiles
@@ -158,11 +167,11 @@ def run_call(state_folder: str, connection: int, request: int) -> None:
     """What a child of the resident does: run one command for a caller, and answer it."""
     with os.fdopen(request, "rb", closefd=False) as file:
         file.seek(0)
-        _, cwd, words, environment, stdin = unpack(file.read(MOST_BYTES))
+        _, cwd, words, environment, stdin = unpack_request(file.read(MOST_BYTES))
     caller = socket.socket(fileno=os.dup(connection))
     caller.setblocking(True)
     caller.sendall(frame(BEGUN, b""))
-    told = {os.fsdecode(name): os.fsdecode(text) for name, text in told_of(environment).items()}
+    told = {os.fsdecode(name): os.fsdecode(text) for name, text in shared_environment(environment).items()}
     _take_on(told, stdin, caller)
     _heed(caller)
     GuestDesk.state_folder = state_folder

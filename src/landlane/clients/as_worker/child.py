@@ -6,16 +6,16 @@ import os
 import selectors
 import time
 
-from landlane.processes.tree import MARK, find_members, hunt
-from landlane.processes.tree_child import WorkerChild
-from landlane.sandbox.subreaper import Adopting
+from landlane.processes.tree import TREE_MARK, find_members, kill_until_quiet
+from landlane.processes.tree_child import TreeChild
+from landlane.sandbox.subreaper import Subreaper
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Mapping, Sequence
     from typing import Protocol
 
-    from landlane.processes.tree import Seen
+    from landlane.processes.tree import ProcessInfo
 
     class Patient(Protocol):
         """What a pulse is felt of."""
@@ -53,15 +53,13 @@ class ClientChild:
     def __init__(
         self, command: Sequence[str], *, cwd: str, environment: Mapping[str, str], stdin: int
     ) -> None:
-        self._adopting = Adopting()
+        self._adopting = Subreaper()
         out, their_out = os.pipe()
         errors, their_errors = os.pipe()
         try:
             streams = (stdin, their_out, their_errors)
-            mark = os.environ.get(MARK, "")
-            self._child = WorkerChild(
-                command, cwd=cwd, environment=environment, streams=streams, tree_id=mark
-            )
+            mark = os.environ.get(TREE_MARK, "")
+            self._child = TreeChild(command, cwd=cwd, environment=environment, streams=streams, tree_id=mark)
         except BaseException:
             os.close(out)
             os.close(errors)
@@ -123,7 +121,7 @@ class ClientChild:
         self._child.end(grace_seconds=grace_seconds)
         exit_code = self._child.wait(_LAST_WORDS_SECONDS).exit_code
         left: set[int] = set()
-        hunt(self._child.tree, lambda one: _is_ours(one, left), quiet_seconds=_QUIET_SECONDS)
+        kill_until_quiet(self._child.tree, lambda one: _is_ours(one, left), quiet_seconds=_QUIET_SECONDS)
         self._adopting.close()
         for pid in left:
             _bury(pid)
@@ -222,7 +220,7 @@ class _Lines:
         os.close(self._descriptor)
 
 
-def _is_ours(one: Seen, found: set[int]) -> bool:
+def _is_ours(one: ProcessInfo, found: set[int]) -> bool:
     """Whether a process was adopted; remembered to be buried."""
     if one.parent != os.getpid():
         return False

@@ -10,7 +10,7 @@ import shutil
 import tempfile
 
 from landlane.errors import RepositoryError
-from landlane.git.run import PLACES, git_failed, run_attended, run_git
+from landlane.git.run import LOCATION_VARIABLES, git_failed, run_git, run_git_with_hooks
 from landlane.values import value
 
 TYPE_CHECKING = False
@@ -39,7 +39,7 @@ class Patch:
 def head_of(folder: str) -> str:
     """The commit that a checkout stands on; empty when there is none."""
     found = run_git("rev-parse", "--verify", "--quiet", "HEAD", cwd=folder)
-    return "" if found.exit_code else found.text.strip()
+    return "" if found.exit_code else found.stdout.strip()
 
 
 def ignore(folder: str, patterns: Sequence[str]) -> None:
@@ -74,10 +74,10 @@ def commit_rest(folder: str, message: str) -> str:
     if staged.exit_code:
         is_known = run_git("var", "GIT_COMMITTER_IDENT", cwd=folder).exit_code == 0
         who = () if is_known else _SOMEBODY
-        environment = {name: text for name, text in os.environ.items() if name not in PLACES}
+        environment = {name: text for name, text in os.environ.items() if name not in LOCATION_VARIABLES}
         environment |= {"GIT_TERMINAL_PROMPT": "0", "GIT_EDITOR": "true", "LC_ALL": "C"}
         words = (*who, "commit", "--quiet", "--file=-", "--cleanup=whitespace")
-        done = run_attended(
+        done = run_git_with_hooks(
             *words,
             cwd=folder,
             environment=environment,
@@ -98,7 +98,7 @@ def patch_since(folder: str, base: str) -> Patch:
     with tempfile.TemporaryDirectory(prefix="landlane-patch-") as place:
         index = os.path.join(place, "index")
         found = run_git("rev-parse", "--git-path", "index", cwd=folder)
-        own = os.path.join(folder, found.text.strip())
+        own = os.path.join(folder, found.stdout.strip())
         if not found.exit_code and os.path.isfile(own):
             # What it knows of the files saves git from reading them all. With its time: by that git knows
             # which of them may have changed since without looking different.
@@ -145,7 +145,7 @@ def _ask(folder: str, variables: Mapping[str, str], *words: str) -> str:
     found = run_git(*_QUIET, *words, cwd=folder, limit_seconds=_SECONDS, variables=variables)
     if found.exit_code:
         raise git_failed(words, found)
-    return found.text
+    return found.stdout
 
 
 def _names(text: str) -> tuple[tuple[str, ...], tuple[str, ...]]:

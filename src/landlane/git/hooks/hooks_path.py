@@ -26,7 +26,7 @@ _LINE, _IN_SECTION, _NEW_SECTION, _BY_GIT = "line", "in section", "new section",
 
 
 @value
-class Former:
+class FormerSetting:
     """What stood in a config file before ours: its value, if any, its line, and how ours was put in."""
 
     value: str | None
@@ -34,12 +34,12 @@ class Former:
     way: str = _IN_SECTION
 
 
-def hooks_path_in(config: str) -> str | None:
+def read_hooks_path(config: str) -> str | None:
     """The value in a config file; nothing when there is none."""
     return read_core(_read(config)).get("hookspath")
 
 
-def put_in(config: str, folder: str, remember: Callable[[Former], None]) -> None:
+def set_hooks_path(config: str, folder: str, remember: Callable[[FormerSetting], None]) -> None:
     """Let `core.hooksPath` of a config file be our folder; what it was is remembered before that is so.
 
     Raises:
@@ -53,24 +53,24 @@ def put_in(config: str, folder: str, remember: Callable[[Former], None]) -> None
         ours = _our_line(folder)
         if before is not None and len(found) == 1:
             at = found[0]
-            former = Former(value=before, line=lines[at], way=_LINE)
+            former = FormerSetting(value=before, line=lines[at], way=_LINE)
             lines[at] = ours
         elif before is None and (header := _header(lines)) >= 0:
-            former = Former(value=None)
+            former = FormerSetting(value=None)
             lines.insert(header + 1, ours)
         elif before is None:
             is_whole = not text or text.endswith("\n")
-            former = Former(value=None, line="" if is_whole else "\n", way=_NEW_SECTION)
+            former = FormerSetting(value=None, line="" if is_whole else "\n", way=_NEW_SECTION)
             lines.append(("" if is_whole else "\n") + _SECTION + ours)
         else:  # several, or in a form that only git should touch
-            former = Former(value=before, way=_BY_GIT)
+            former = FormerSetting(value=before, way=_BY_GIT)
             lines = []
         remember(former)
         if lines:
             file.write("".join(lines))
     if former.way == _BY_GIT:
         _by_git(config, folder)
-    if hooks_path_in(config) != folder:
+    if read_hooks_path(config) != folder:
         raise RepositoryError(
             f"core.hooksPath could not be set in {config}",
             code="CONFIG_REFUSED",
@@ -78,9 +78,9 @@ def put_in(config: str, folder: str, remember: Callable[[Former], None]) -> None
         )
 
 
-def take_out(config: str, folder: str, former: Former) -> bool:
+def restore_hooks_path(config: str, folder: str, former: FormerSetting) -> bool:
     """Bring back what stood there before ours; nothing happens where another value stands by now."""
-    if hooks_path_in(config) != folder:
+    if read_hooks_path(config) != folder:
         return False
     ours = _our_line(folder)
     added = former.line + _SECTION + ours
@@ -90,7 +90,7 @@ def take_out(config: str, folder: str, former: Former) -> bool:
             file.write(text.replace(added, "", 1))
         elif former.way in (_LINE, _IN_SECTION, _NEW_SECTION) and text.count(ours) == 1:
             file.write(text.replace(ours, former.line if former.way == _LINE else "", 1))
-    if hooks_path_in(config) == folder:
+    if read_hooks_path(config) == folder:
         _by_git(config, former.value)
     return True
 
@@ -108,7 +108,7 @@ def _by_git(config: str, wanted: str | None) -> None:
     done = run_git("config", "--file", config, *words, cwd="/")
     if done.exit_code:
         raise RepositoryError(
-            f"core.hooksPath could not be written in {config}: {done.trouble}",
+            f"core.hooksPath could not be written in {config}: {done.stderr}",
             code="CONFIG_REFUSED",
             hint="look for a config.lock beside it, and at what this user may write",
         )

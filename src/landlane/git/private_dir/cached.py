@@ -14,14 +14,14 @@ import time
 
 from landlane.errors import RepositoryError, TimedOut
 from landlane.files import write_whole
-from landlane.git.run import Output, git_failed, run_git
+from landlane.git.run import GitResult, git_failed, run_git
 from landlane.git.untrusted_checkout import (
     CLONE,
     home_git_output,
     is_oid,
     quoted_store,
     read_small,
-    run_home,
+    run_home_git,
     sealed_environment,
     to_bytes,
 )
@@ -32,7 +32,7 @@ if TYPE_CHECKING:
     from collections.abc import Generator, Sequence
     from typing import Any
 
-    from landlane.git.untrusted_checkout import Place
+    from landlane.git.untrusted_checkout import UntrustedCheckout
 
 _FORM = 1
 _WAIT_SECONDS = 20.0
@@ -74,7 +74,7 @@ _OURS = {
 class Lens:
     """One lens, held by this process alone."""
 
-    def __init__(self, home: str, place: Place, folder: str) -> None:
+    def __init__(self, home: str, place: UntrustedCheckout, folder: str) -> None:
         self.home = home
         self.place = place
         self.folder = folder
@@ -134,7 +134,7 @@ class Lens:
 
     # ------------------------------------------------------------------------------- asking git
 
-    def run(self, *arguments: str, stdin: bytes | None = None, **variables: str) -> Output:
+    def run(self, *arguments: str, stdin: bytes | None = None, **variables: str) -> GitResult:
         return run_git(
             *arguments,
             cwd=self.place.root,
@@ -152,7 +152,7 @@ class Lens:
         found = self.run(*arguments, stdin=stdin, **variables)
         if found.exit_code:
             raise git_failed(arguments, found)
-        return found.text
+        return found.stdout
 
     def newly_tracked(self) -> list[str]:
         """The files that git tracks though it would ignore them, if any may have been added since.
@@ -170,7 +170,7 @@ class Lens:
         self.note(tracked=count)
         words = ("ls-files", "--cached", "--ignored", "--exclude-standard", "-z")
         found = self.run(*words, GIT_INDEX_FILE=index, GIT_OPTIONAL_LOCKS="0")
-        return [path for path in found.text.split("\0") if path] if not found.exit_code else []
+        return [path for path in found.stdout.split("\0") if path] if not found.exit_code else []
 
     def write_object(self, kind: str, data: bytes) -> str:
         """Write one object; starting git for a small one would take longer than all the rest."""
@@ -298,7 +298,7 @@ class Lens:
 
 
 @contextlib.contextmanager
-def open_lens(home: str, place: Place, *, is_looking: bool = False) -> Generator[Lens]:
+def open_lens(home: str, place: UntrustedCheckout, *, is_looking: bool = False) -> Generator[Lens]:
     """The lens over a checkout, for this process alone; with `is_looking` only its objects are asked for.
 
     Raises:
@@ -361,7 +361,7 @@ def drop_lenses(home: str) -> int:
     return dropped
 
 
-def head_of(home: str, place: Place) -> str:
+def head_of(home: str, place: UntrustedCheckout) -> str:
     """The commit that a checkout stands on; empty when there is none yet."""
     text = (read_small(os.path.join(place.git_dir, "HEAD")) or b"").decode("utf-8", "surrogateescape").strip()
     if not text.startswith("ref:"):
@@ -371,8 +371,8 @@ def head_of(home: str, place: Place) -> str:
     loose = (read_small(os.path.join(common, name)) or b"").decode("utf-8", "replace").strip()
     if is_oid(loose):
         return loose
-    found = run_home(common, "rev-parse", "--verify", "-q", name)
-    return found.text.strip()
+    found = run_home_git(common, "rev-parse", "--verify", "-q", name)
+    return found.stdout.strip()
 
 
 def _read_facts(folder: str) -> dict[str, Any]:

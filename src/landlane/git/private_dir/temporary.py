@@ -16,9 +16,9 @@ import tempfile
 import time
 
 from landlane.errors import RepositoryError
-from landlane.git.run import Output, Stream, git_failed, run_git
+from landlane.git.run import GitResult, GitStream, git_failed, run_git
 from landlane.git.untrusted_checkout import (
-    BIG,
+    BIG_FILE,
     CLONE,
     LIMIT_SECONDS,
     SUBMODULE,
@@ -27,7 +27,7 @@ from landlane.git.untrusted_checkout import (
     quoted_store,
     read_refs,
     read_small,
-    run_home,
+    run_home_git,
     sealed_environment,
     to_bytes,
 )
@@ -36,7 +36,7 @@ TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Generator, Iterable, Mapping
 
-    from landlane.git.untrusted_checkout import Place
+    from landlane.git.untrusted_checkout import UntrustedCheckout
 
 _STALE_SECONDS = 3600.0
 # What says how files are compared and which are ignored; nothing here can name a program.
@@ -57,7 +57,7 @@ _OURS = {
     "core.bare": "false",
     "core.fsync": "all",
     "core.compression": "1",
-    "core.bigfilethreshold": BIG,
+    "core.bigfilethreshold": BIG_FILE,
     "core.untrackedcache": "false",
     "core.fsmonitor": "false",
     "core.hookspath": "/dev/null",
@@ -72,7 +72,7 @@ _OURS = {
 class Shadow:
     """A git directory of ours over somebody's checkout."""
 
-    def __init__(self, home: str, place: Place, folder: str) -> None:
+    def __init__(self, home: str, place: UntrustedCheckout, folder: str) -> None:
         self.home = home
         self.place = place
         self.folder = folder
@@ -98,7 +98,7 @@ class Shadow:
         """The copy of the checkout's index; there may be none."""
         return os.path.join(self.folder, "index")
 
-    def run(self, *arguments: str, stdin: bytes | None = None) -> Output:
+    def run(self, *arguments: str, stdin: bytes | None = None) -> GitResult:
         return run_git(
             *arguments,
             cwd=self.place.root,
@@ -116,10 +116,10 @@ class Shadow:
         found = self.run(*arguments, stdin=stdin)
         if found.exit_code:
             raise git_failed(arguments, found)
-        return found.text
+        return found.stdout
 
-    def stream(self, *arguments: str) -> Stream:
-        return Stream(*arguments, cwd=self.place.root, environment=self.environment)
+    def stream(self, *arguments: str) -> GitStream:
+        return GitStream(*arguments, cwd=self.place.root, environment=self.environment)
 
     def kinds_of(self, oids: Iterable[str]) -> dict[str, tuple[str, int]]:
         """The type and size of each of these objects that is there."""
@@ -139,7 +139,7 @@ class Shadow:
 
 
 @contextlib.contextmanager
-def open_shadow(home: str, place: Place) -> Generator[Shadow]:
+def open_shadow(home: str, place: UntrustedCheckout) -> Generator[Shadow]:
     """A shadow over a checkout, for as long as it is looked at.
 
     Raises:
@@ -238,7 +238,7 @@ def _open_index(path: str) -> int:
         ) from error
 
 
-def _settings(home: str, place: Place) -> dict[str, str]:
+def _settings(home: str, place: UntrustedCheckout) -> dict[str, str]:
     found = home_git_output(home, "config", "--list", "-z").split("\0")
     pairs = (entry.partition("\n") for entry in found)
     settings = {name: text for name, _, text in pairs if name in _TAKEN_OVER}
@@ -246,7 +246,7 @@ def _settings(home: str, place: Place) -> dict[str, str]:
         # Its objects may be named otherwise than those at home. With `--file` git only reads.
         config = os.path.join(place.git_dir, "config")
         asked = ("config", "--no-includes", "--file", config, "--get", "extensions.objectformat")
-        settings["extensions.objectformat"] = run_home(home, *asked).text.strip() or "sha1"
+        settings["extensions.objectformat"] = run_home_git(home, *asked).stdout.strip() or "sha1"
     return settings
 
 
@@ -263,7 +263,7 @@ def config_text(settings: Mapping[str, str]) -> str:
     return "".join(lines)
 
 
-def _read_head(home: str, place: Place, refs: Mapping[str, str]) -> tuple[str, str]:
+def _read_head(home: str, place: UntrustedCheckout, refs: Mapping[str, str]) -> tuple[str, str]:
     """The branch a checkout is on, and its commit; either may be empty."""
     text = (read_small(os.path.join(place.git_dir, "HEAD")) or b"").decode("utf-8", "surrogateescape").strip()
     if not text.startswith("ref:"):
@@ -277,4 +277,6 @@ def _read_head(home: str, place: Place, refs: Mapping[str, str]) -> tuple[str, s
     branch = text.removeprefix("ref:").strip()
     if place.has_own_objects:
         return branch, refs.get(branch, "")
-    return branch, run_home(home, "rev-parse", "--verify", "--quiet", f"{branch}^{{commit}}").text.strip()
+    return branch, run_home_git(
+        home, "rev-parse", "--verify", "--quiet", f"{branch}^{{commit}}"
+    ).stdout.strip()

@@ -6,8 +6,8 @@ from landlane.claims.model import EXCLUSIVE
 from landlane.claims.read import list_claims
 from landlane.errors import PatternError, RepositoryError
 from landlane.git.run import run_in
-from landlane.git.target import commits_of, find_target
-from landlane.patterns.pattern import covers_branch
+from landlane.git.target import commits_at, find_target
+from landlane.patterns.pattern import covers_alternative
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -31,7 +31,7 @@ def tell_base(site: Site) -> str:
     target = find_target(site.home, site.settings)
     # Where the target counts: the remote's copy as it was last seen, and what waits here to be pushed.
     refs = [ref for ref in (target.remote_ref, target.ref) if ref]
-    known = commits_of(site.home, refs)
+    known = commits_at(site.home, refs)
     behind = 0
     for tip in dict.fromkeys(known.values()):
         found = run_in(site.here, "rev-list", "--count", f"HEAD..{tip}", limit_seconds=LIMIT_SECONDS)
@@ -39,7 +39,7 @@ def tell_base(site: Site) -> str:
             return (
                 f"{target.branch} has moved since this checkout was made: `landlane sync` before you begin."
             )
-        behind = max(behind, int(found.text or 0))
+        behind = max(behind, int(found.stdout or 0))
     if not behind:
         return ""
     commits = "commit" if behind == 1 else "commits"
@@ -61,9 +61,9 @@ def changed_paths(checkout: Checkout, *, is_whole: bool = False) -> list[str]:
     found = run_in(checkout, *_STATUS, untracked, limit_seconds=LIMIT_SECONDS)
     if found.exit_code:
         raise RepositoryError(
-            f"git status failed: {found.trouble[-200:]}", code="GIT_FAILED", hint="see `git status`"
+            f"git status failed: {found.stderr[-200:]}", code="GIT_FAILED", hint="see `git status`"
         )
-    return [entry[3:] for entry in found.text.split("\0") if len(entry) > 3]
+    return [entry[3:] for entry in found.stdout.split("\0") if len(entry) > 3]
 
 
 def tell_uncommitted(site: Site, session: Session) -> str:
@@ -72,19 +72,19 @@ def tell_uncommitted(site: Site, session: Session) -> str:
     if not changed:
         return ""
     claims = [
-        (claim, site.context.repository.pattern_of(claim.pattern, claim.kind).branches)
+        (claim, site.context.repository.pattern_of(claim.pattern, claim.kind).alternatives)
         for claim in list_claims(site.context)
         if claim.mode == EXCLUSIVE
     ]
     owners: dict[str, list[str]] = {}
     for path in changed:
         try:
-            (branch,) = site.context.repository.pattern_of(path.rstrip("/"), "literal").branches
+            (branch,) = site.context.repository.pattern_of(path.rstrip("/"), "literal").alternatives
         except PatternError:  # a name that is no text cannot be claimed
             owners.setdefault("", []).append(path)
             continue
         holder = next(
-            (claim for claim, held in claims if any(covers_branch(one, branch) for one in held)), None
+            (claim for claim, held in claims if any(covers_alternative(one, branch) for one in held)), None
         )
         mine = holder is not None and holder.session == session.id
         owners.setdefault("you" if mine else holder.agent if holder is not None else "", []).append(path)

@@ -14,7 +14,7 @@ from landlane.gates.records import list_gates
 from landlane.handoffs.hand_over import context_for, tell_waiting
 from landlane.hooks.briefing.checkout import tell_base, tell_uncommitted
 from landlane.hooks.briefing.memory_files import tell_memory
-from landlane.processes.own_command import hard_to_reach
+from landlane.processes.own_command import command_off_path
 from landlane.protocol.hook_events import CHILD_START, STRICT, WATCH
 from landlane.rules.show_to_session import tell_rules_safely
 from landlane.sessions.join import live_sessions
@@ -108,7 +108,7 @@ def _reach() -> str:
     """How to call us in a shell that does not search where we are installed."""
     import shlex
 
-    path = hard_to_reach()
+    path = command_off_path()
     return f" If `landlane` is not found, call it as {shlex.quote(path)}." if path else ""
 
 

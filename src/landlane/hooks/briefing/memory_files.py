@@ -69,9 +69,9 @@ def _find(root: str, wanted: tuple[str, ...]) -> tuple[list[str], list[str]]:
 
 def _matching(root: str, pattern: str) -> Iterator[str]:
     """The plain files below `root` that a glob matches, without following links out of it."""
-    from landlane.patterns.pattern import covers_branch, parse
+    from landlane.patterns.pattern import covers_alternative, parse
 
-    branches = parse(pattern).branches
+    branches = parse(pattern).alternatives
     looked_at = 0
     # Only where the glob can match: below the folders that come before its first special character.
     fixed = pattern.split("/")
@@ -84,8 +84,8 @@ def _matching(root: str, pattern: str) -> Iterator[str]:
                 return
             path = os.path.relpath(os.path.join(folder, file), root)
             try:
-                (branch,) = parse(path, literal=True).branches
+                (branch,) = parse(path, literal=True).alternatives
             except LandlaneError:
                 continue
-            if any(covers_branch(one, branch) for one in branches):
+            if any(covers_alternative(one, branch) for one in branches):
                 yield path

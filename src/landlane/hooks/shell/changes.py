@@ -17,13 +17,13 @@ from landlane.errors import Malformed, RepositoryError
 from landlane.git.private_dir.cached import head_of
 from landlane.git.snapshot import (
     Changed,
-    Stored,
+    StoredFile,
     changes_between,
     last_snapshot,
     store_files,
     take_snapshot,
 )
-from landlane.git.untrusted_checkout import CLONE, MAIN, WORKTREE, Place
+from landlane.git.untrusted_checkout import CLONE, MAIN, WORKTREE, UntrustedCheckout
 from landlane.protocol.hook_events import AUTO, WATCH
 from landlane.sessions.join import live_sessions
 from landlane.values import replace, value
@@ -89,7 +89,7 @@ class Window:
     """
 
     trees: Mapping[str, str]
-    files: Mapping[str, Stored]
+    files: Mapping[str, StoredFile]
     heads: Mapping[str, str] = {}  # checkout → the commit that it stood on
     is_background: bool = False
     command: str = ""
@@ -111,7 +111,9 @@ def window_from(text: str) -> Window:
     """A window as it was kept; nothing when it is not one."""
     try:
         found = json.loads(text)
-        files = {path: Stored(mode=row[0], oid=row[1], stamp=row[2]) for path, row in found["files"].items()}
+        files = {
+            path: StoredFile(mode=row[0], oid=row[1], stamp=row[2]) for path, row in found["files"].items()
+        }
         return Window(
             trees=found["trees"],
             files=files,
@@ -145,10 +147,10 @@ def _worktrees(site: Site, workspaces: Sequence[Document]) -> list[str]:
     """The linked worktrees that somebody made by hand: no workspaces, and none of Landlane's own."""
     if not os.path.isdir(os.path.join(site.common_dir, "worktrees")):
         return []
-    from landlane.git.remove_checkout import worktree_entries
+    from landlane.git.remove_checkout import list_worktrees
 
     known = {str(one["path"]) for one in workspaces}
-    roots = [root for _, root in worktree_entries(site.home) if root not in known]
+    roots = [root for _, root in list_worktrees(site.home) if root not in known]
     roots = [root for root in roots if os.path.lexists(os.path.join(root, ".git"))]
     if not roots:
         return []
@@ -161,15 +163,15 @@ def _worktrees(site: Site, workspaces: Sequence[Document]) -> list[str]:
     return [root for root in roots if not root.startswith(ours)][:_MOST_CHECKOUTS]
 
 
-def place_at(site: Site, root: str) -> Place:
+def place_at(site: Site, root: str) -> UntrustedCheckout:
     """The checkout at a folder, as those know it who look at it."""
     here = site.here
     if root != here.root:
-        from landlane.rescue.save import place_of  # dear, and seldom needed
+        from landlane.rescue.save import locate_checkout  # dear, and seldom needed
 
-        return place_of(site, root)
+        return locate_checkout(site, root)
     kind = CLONE if here.home else MAIN if here.git_dir == here.common_dir else WORKTREE
-    return Place(root=root, git_dir=here.git_dir, kind=kind)
+    return UntrustedCheckout(root=root, git_dir=here.git_dir, kind=kind)
 
 
 def open_window(site: Site, session: Session, event: HookEvent, line: ShellLine) -> Window:
@@ -200,7 +202,7 @@ def open_window(site: Site, session: Session, event: HookEvent, line: ShellLine)
     stored = store_files(site.common_dir, place, files) if files else {}
     return Window(
         trees=trees,
-        files={path: stored.get(path, Stored()) for path in files},
+        files={path: stored.get(path, StoredFile()) for path in files},
         heads={one: head_of(site.common_dir, place_at(site, one)) for one in trees},
         is_background=event.is_background,
         command=_kept_command(event, line),
@@ -312,15 +314,15 @@ def move_window(window: Window, now: Window) -> Window:
     )
 
 
-def _store_now(site: Site, window: Window) -> dict[str, Stored]:
+def _store_now(site: Site, window: Window) -> dict[str, StoredFile]:
     if not window.files:
         return {}
     now = store_files(site.common_dir, place_at(site, site.here.root), window.files)
-    return {path: now.get(path, Stored()) for path in window.files}
+    return {path: now.get(path, StoredFile()) for path in window.files}
 
 
 def _changed_files(
-    site: Site, scene: Scene, window: Window, now: Mapping[str, Stored]
+    site: Site, scene: Scene, window: Window, now: Mapping[str, StoredFile]
 ) -> list[tuple[str, Changed, str]]:
     roots = sorted(checkouts_of(site, scene), key=len, reverse=True)
     found: list[tuple[str, Changed, str]] = []

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from landlane.git.private_dir.cached import head_of
-from landlane.git.snapshot import differing_from_head, kept_now, path_text, read_kept
+from landlane.git.snapshot import differing_from_head, path_text, read_file_now, read_kept
 from landlane.hooks.shell.changes import place_at
 from landlane.workspaces.unauthorized_writes import CLEARED, MOVED, UNDONE, end_breach, list_breaches
 
@@ -48,7 +48,7 @@ def without_mended(site: Site, scene: Scene, effects: Sequence[Effect]) -> list[
         mended = [
             one
             for one in hit
-            if (one.root == breach.root and kept_now(one.root, one.path) == before.get(one.path))
+            if (one.root == breach.root and read_file_now(one.root, one.path) == before.get(one.path))
             or (breach.state == MOVED and one.root in own and one.root != breach.root)
         ]
         found = [one for one in found if one not in mended]
@@ -64,8 +64,8 @@ def _without_restored(site: Site, scene: Scene, effects: Sequence[Effect]) -> li
         if not hit or breach.agent != scene.session.agent:
             continue
         before, after = read_kept(site.common_dir, breach.commit)
-        restored = [one for one in hit if kept_now(one.root, one.path) == before.get(one.path)]
+        restored = [one for one in hit if read_file_now(one.root, one.path) == before.get(one.path)]
         found = [one for one in found if one not in restored]
-        if all(kept_now(breach.root, path) == before.get(path) for path in before.keys() | after.keys()):
+        if all(read_file_now(breach.root, path) == before.get(path) for path in before.keys() | after.keys()):
             end_breach(site.context, scene.session, breach.id, CLEARED)
     return found

@@ -14,7 +14,7 @@ from landlane.claims.model import EXCLUSIVE, SHARED
 from landlane.claims.read import list_claims
 from landlane.errors import PatternError
 from landlane.files import look_at
-from landlane.patterns.pattern import covers_branch
+from landlane.patterns.pattern import covers_alternative
 from landlane.sessions.client_sessions import is_client_session
 from landlane.sessions.file_versions import last_seen
 from landlane.sessions.tool_calls import calls_during
@@ -149,7 +149,9 @@ def _claims_near(context: Context, patterns: Sequence[Pattern]) -> list[tuple[Cl
 
 
 def _covers(held: Pattern, wanted: Pattern) -> bool:
-    return all(any(covers_branch(mine, one) for mine in held.branches) for one in wanted.branches)
+    return all(
+        any(covers_alternative(mine, one) for mine in held.alternatives) for one in wanted.alternatives
+    )
 
 
 def _is_free(context: Context, pattern: Pattern) -> bool:
@@ -164,9 +166,9 @@ def mode_for(context: Context, pattern: Pattern) -> str:
 
 
 def _is_listed(context: Context, listed: Sequence[str], pattern: Pattern) -> bool:
-    known = [branch for text in listed for branch in context.repository.pattern_of(text, "glob").branches]
+    known = [branch for text in listed for branch in context.repository.pattern_of(text, "glob").alternatives]
     return bool(known) and all(
-        any(covers_branch(one, branch) for one in known) for branch in pattern.branches
+        any(covers_alternative(one, branch) for one in known) for branch in pattern.alternatives
     )
 
 

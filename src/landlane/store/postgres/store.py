@@ -34,7 +34,7 @@ if TYPE_CHECKING:
     import psycopg
 
     from landlane.clock import Clock
-    from landlane.patterns.pattern import Branch
+    from landlane.patterns.pattern import Alternative
     from landlane.store.interface import Change, ClaimRequest, Listener, Reading
     from landlane.values import Row
 
@@ -244,8 +244,8 @@ class PostgresStore:
             pass
 
     def take_uncontested(self, session: str, agent: str, request: ClaimRequest) -> Grant | None:
-        branches = [branch for pattern in request.patterns for branch in pattern.branches]
-        is_plain = all(len(pattern.branches) == 1 for pattern in request.patterns)
+        branches = [branch for pattern in request.patterns for branch in pattern.alternatives]
+        is_plain = all(len(pattern.alternatives) == 1 for pattern in request.patterns)
         if not is_plain or not self.clock.is_real() or any(branch.rest is not None for branch in branches):
             return None
         keys = [branch.key for branch in branches]
@@ -401,7 +401,7 @@ class PostgresReading:
             parameters["now"] = self.now
         return self._store.execute(statement, parameters)
 
-    def near(self, statement: str, branches: Sequence[Branch], session: str) -> list[Row]:
+    def near(self, statement: str, branches: Sequence[Alternative], session: str) -> list[Row]:
         ranges = [below(branch.key) for branch in branches]
         return self.all(
             f"{statement}_all",

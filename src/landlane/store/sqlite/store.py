@@ -28,7 +28,7 @@ if TYPE_CHECKING:
     from typing import Any, TypeVar
 
     from landlane.clock import Clock
-    from landlane.patterns.pattern import Branch
+    from landlane.patterns.pattern import Alternative
     from landlane.store.interface import Change, ClaimRequest, Listener, Reading, Uncontested
     from landlane.values import Row
 
@@ -248,7 +248,7 @@ class SqliteReading:
         parameters["now"] = self.now
         return self._execute(text, parameters)
 
-    def near(self, statement: str, branches: Sequence[Branch], session: str) -> list[Row]:
+    def near(self, statement: str, branches: Sequence[Alternative], session: str) -> list[Row]:
         rows: list[Row] = []
         for branch in branches:
             keys = ancestors(branch.key)

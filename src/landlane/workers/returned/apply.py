@@ -83,7 +83,7 @@ def tree_with_patch(bench: Checkout, patch: str) -> str:
     if found.exit_code:
         raise _unfit(
             "the patch does not fit",
-            found.trouble,
+            found.stderr,
             "make it in the checkout it belongs to: git add -A && git diff --cached --binary BASE",
         )
     return git_output(bench, *_SETTINGS, "write-tree")
@@ -133,8 +133,8 @@ def tree_with_files(bench: Checkout, files: Sequence[str], scratch: str) -> str:
     listed = "".join(f"{path}\0" for path in sorted(set(files))).encode("utf-8", "surrogateescape")
     words = ("update-index", "--add", "--replace", "-z", "--stdin")
     found = run_in(bench, *_SETTINGS, *words, stdin=listed, limit_seconds=_LIMIT_SECONDS)
-    if found.exit_code or _IGNORING in found.trouble:
-        raise _unfit("the files do not fit", found.trouble, "name files of the repository, each once")
+    if found.exit_code or _IGNORING in found.stderr:
+        raise _unfit("the files do not fit", found.stderr, "name files of the repository, each once")
     return git_output(bench, *_SETTINGS, "write-tree")
 
 
@@ -182,7 +182,7 @@ def check_sizes(bench: Checkout, changes: Sequence[TreeChange]) -> None:
     """
     blobs = "".join(f"{change.blob}\n" for change in changes if change.blob.strip("0"))
     found = run_in(bench, "cat-file", "--batch-check=%(objectsize)", stdin=blobs.encode())
-    size = sum(int(line) for line in found.text.split() if line.isdecimal())
+    size = sum(int(line) for line in found.stdout.split() if line.isdecimal())
     if size > MOST_BYTES:
         raise too_big(size)
 
@@ -201,7 +201,7 @@ def bring_home(home: Checkout, bench: Checkout, branch: str, commit: str, before
     if found.exit_code:
         raise git_failed(("fetch", bench.root), found)
     moved = run_in(home, "update-ref", "-m", "landlane: handed in", ref, commit, before or "0" * len(commit))
-    return moved.trouble or f"exit {moved.exit_code}" if moved.exit_code else ""
+    return moved.stderr or f"exit {moved.exit_code}" if moved.exit_code else ""
 
 
 def too_big(size: int, path: str = "") -> NotAllowed:

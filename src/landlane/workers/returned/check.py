@@ -14,7 +14,7 @@ from landlane.errors import Held, NotAllowed, PatternError
 from landlane.git.trailers import Trailers
 from landlane.git.tree_diff import files_below
 from landlane.landing.role_check import as_name, why_not_change
-from landlane.patterns.pattern import covers_branch
+from landlane.patterns.pattern import covers_alternative
 from landlane.roles.enforce import refuse_paths
 from landlane.roles.model import Scope
 from landlane.rules.violations import CLAIM_CODES, CLAIM_FIRST, STAY_IN_ROLE, Watched
@@ -187,10 +187,10 @@ def _outside(task: Task, paths: Sequence[str]) -> NotAllowed:
 
 def _is_inside(context: Context, path: str, allowed: Sequence[Pattern]) -> bool:
     try:
-        (changed,) = context.repository.pattern_of(path, "literal").branches
+        (changed,) = context.repository.pattern_of(path, "literal").alternatives
     except PatternError:
         return False
-    return any(covers_branch(branch, changed) for pattern in allowed for branch in pattern.branches)
+    return any(covers_alternative(branch, changed) for pattern in allowed for branch in pattern.alternatives)
 
 
 def _claim_rest(who: Returner, paths: Sequence[str]) -> None:

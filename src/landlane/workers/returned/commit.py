@@ -12,7 +12,7 @@ from landlane.git import trial_merge as trials
 from landlane.git.ancestry import is_ancestor
 from landlane.git.run import run_in, try_git_output
 from landlane.git.target import commit_at
-from landlane.git.trailers import find_posing_line, with_trailers
+from landlane.git.trailers import find_forged_trailer, with_trailers
 from landlane.git.tree_diff import tree_changes
 from landlane.roles.model import forbidden, why_not_verb
 from landlane.sessions.leases import renew_session
@@ -172,13 +172,13 @@ def _commit(
     home = who.site.home
     trailers = way.judge(who, bench, tree, changes)
     message = with_trailers(_message_of(who.task, summary), trailers)
-    committer = trials.committer_of(home)
+    committer = trials.find_committer(home)
     trouble = ""
     for _ in range(_ATTEMPTS):
         before, same = _look_at_branch(home, way.branch, base, tree)
         if same:
             return same
-        commit = trials.commit_of(bench, tree, [base], message, committer=committer)
+        commit = trials.create_commit(bench, tree, [base], message, committer=committer)
         way.check(who)  # judging may have taken its time
         trouble = returned.bring_home(home, bench, way.branch, commit, before)
         if not trouble:
@@ -193,7 +193,7 @@ def _message_of(task: Task, summary: str) -> str:
         "".join(letter for letter in line if letter.isprintable() or letter == "\t")
         for line in summary[:_LONGEST_SUMMARY].split("\n")
     ]
-    said = "\n".join(line.rstrip() for line in lines if not find_posing_line(line)).strip()
+    said = "\n".join(line.rstrip() for line in lines if not find_forged_trailer(line)).strip()
     return f"{task.title}\n\n{said}\n" if said and said != task.title else f"{task.title}\n"
 
 

@@ -104,7 +104,7 @@ def _check_git(site: Site, task: Task, paths: Sequence[str]) -> None:
     if not site.here.common_dir:
         return
     words = ("--literal-pathspecs", "ls-files", "-z", "--", *paths)
-    kept = [name for name in run_in(site.here, *words).text.split("\0") if name]
+    kept = [name for name in run_in(site.here, *words).stdout.split("\0") if name]
     if kept:
         raise _unfit(
             f"{kept[0]} is kept in git, and {task.id} is of a kind that commits nothing",
