@@ -39,8 +39,9 @@ _READ = "from posix import environ, read; payload = read(0, 1 << 20)"
 # What a hook's caller does where the resident is, and where it is not; both say yes or fail.
 _THROUGH = f"""{_START}
 {_READ}
-from landlane.resident.messages import ask, find_socket, pack, told_of
-answer = ask(find_socket(sys.argv[2]), pack(b"hook", b"/", [b"claude", b""], told_of(environ), payload), 20.0)
+from landlane.resident.messages import send_request, find_socket, pack_request, shared_environment
+request = pack_request(b"hook", b"/", [b"claude", b""], shared_environment(environ), payload)
+answer = send_request(find_socket(sys.argv[2]), request, 20.0)
 from posix import _exit
 _exit(0 if answer == (0, b"", b"") else 1)
 """

@@ -15,7 +15,7 @@ import pytest
 
 from landlane.clients.as_worker.child import ClientChild, Pulse
 from landlane.clients.as_worker.registry import MODULE
-from landlane.processes.tree_child import TreeChild
+from landlane.processes.tree_child import WorkerChild
 from landlane.protocol.worker.messages import Usage, WorkAssignment, WorkComplete, WorkFailed, write_line
 from landlane.testing.repositories import git, make_repository
 from landlane.workers.run_worker import run_worker
@@ -83,7 +83,7 @@ class Place:
     ) -> WorkerEnd:
         self.write(*lines)
         return run_worker(
-            lambda streams: TreeChild(self.command(*options), cwd=str(self.repository), streams=streams),
+            lambda streams: WorkerChild(self.command(*options), cwd=str(self.repository), streams=streams),
             self.assignment(**facts),
             on_tick=on_tick,
         )
@@ -249,7 +249,7 @@ def test_without_its_program_it_is_not_tried_again(place: Place) -> None:
     place.program.unlink()
     child = [*place.command()]
     end = run_worker(
-        lambda streams: TreeChild(child, cwd=str(place.repository), streams=streams), place.assignment()
+        lambda streams: WorkerChild(child, cwd=str(place.repository), streams=streams), place.assignment()
     )
     assert isinstance(end.outcome, WorkFailed)
     assert end.outcome.retry is False

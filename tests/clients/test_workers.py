@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any
 import pytest
 
 from landlane.clients.as_worker.registry import worker_command
-from landlane.processes.tree_child import TreeChild
+from landlane.processes.tree_child import WorkerChild
 from landlane.protocol.worker.messages import WorkAssignment, WorkComplete, WorkFailed
 from landlane.workers.run_worker import run_worker
 from tests.support.real_clients.client import HERE, clients_folder
@@ -92,7 +92,7 @@ def work(
         ]
         given = {**world.environment(), **client.environment(model.url), **(environment or {})}
         return run_worker(
-            lambda streams: TreeChild(
+            lambda streams: WorkerChild(
                 command,
                 cwd=str(world.repository),
                 environment=given,
@@ -208,7 +208,7 @@ def test_a_client_that_only_edits_by_text_is_a_worker_too(world: World, name: st
         keys = {"OPENAI_API_BASE": address, "OPENAI_BASE_URL": address, "OPENAI_API_KEY": "dummy"}
         words = worker_command(name, model="openai/gpt-4o", options=("--program", str(program)))
         end = run_worker(
-            lambda streams: TreeChild(
+            lambda streams: WorkerChild(
                 [*world.network.enter(), *words],
                 cwd=str(world.repository),
                 environment={**world.environment(), **keys},

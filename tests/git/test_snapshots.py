@@ -362,9 +362,9 @@ def test_old_objects_are_swept_away_and_pictures_go_on(scene: Scene, monkeypatch
 def test_many_at_once_do_each_other_no_harm(scene: Scene) -> None:
     script = (
         "import sys\n"
-        "from landlane.git.untrusted_checkout import Place\n"
+        "from landlane.git.untrusted_checkout import UntrustedCheckout\n"
         "from landlane.git.snapshot import take_snapshot\n"
-        "place = Place(root=sys.argv[1], git_dir=sys.argv[1] + '/.git', kind='main')\n"
+        "place = UntrustedCheckout(root=sys.argv[1], git_dir=sys.argv[1] + '/.git', kind='main')\n"
         "for number in range(5):\n"
         "    open(f'{sys.argv[1]}/{sys.argv[2]}', 'w').write(str(number))\n"
         "    print(take_snapshot(place.git_dir, place))\n"

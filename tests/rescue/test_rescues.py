@@ -608,11 +608,11 @@ def test_big_files_are_streamed_and_no_name_is_needed(scene: Scene, monkeypatch:
 
 TAKE = """
 import sys
-from landlane.git.untrusted_checkout import Place
+from landlane.git.untrusted_checkout import UntrustedCheckout
 from landlane.rescue.write_rescue import take_rescue
 home, root, git_dir, kind, name = sys.argv[1:]
 print("begin", flush=True)
-take_rescue(home, Place(root=root, git_dir=git_dir, kind=kind), name, {"reason": "killed"})
+take_rescue(home, UntrustedCheckout(root=root, git_dir=git_dir, kind=kind), name, {"reason": "killed"})
 print("end", flush=True)
 """
 

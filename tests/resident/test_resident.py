@@ -488,7 +488,7 @@ def test_entries_that_nobody_runs_are_run_once(repository: Path, monkeypatch: py
     house = open_house(str(repository))
     yard.enter(house, "one", {"one.txt": "one"})
     started: list[object] = []
-    monkeypatch.setattr(command, "start_resident", started.append)
+    monkeypatch.setattr(command, "start_queue_runner", started.append)
     monkeypatch.setattr(command, "_QUEUE_SECONDS", -1.0)
     houses = command.Houses(house.folder)
     assert [houses.keep_up(), houses.keep_up()] == ["", ""]

@@ -155,7 +155,7 @@ def test_who_will_not_go_is_killed_after_the_grace(
 STARTER = """
 import json, sys
 from landlane.sandbox.model import Backend, Sandbox
-from landlane.sandbox.confined_thread import Confined
+from landlane.sandbox.confined_thread import SandboxThread
 from landlane.sandbox.start import start_sandboxed
 from landlane.values import as_dict
 backend, sandbox, script, cwd = json.load(sys.stdin)

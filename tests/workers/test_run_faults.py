@@ -295,7 +295,8 @@ def test_a_keeper_has_ended_when_its_process_has_and_not_when_it_falls_silent() 
     """What is killed closes its pipe first; taken for ended then, its task would be looked for too early."""
     ours, theirs = os.pipe()
     os.set_blocking(ours, False)
-    silent = "import json, os, sys; from landlane.processes.tree import look_at; me = look_at(os.getpid());"
+    silent = "import json, os, sys; from landlane.processes.tree import read_process;"
+    silent += "me = read_process(os.getpid());"
     silent += "told = {'event': 'pid', 'pid': me.pid, 'started': me.started};"
     silent += "os.write(1, json.dumps(told).encode() + b'\\n');"
     silent += "sys.stdin.readline(); os.close(1); sys.stderr.write('closed\\n'); sys.stdin.readline()"

@@ -15,7 +15,7 @@ import pytest
 
 from landlane.errors import Malformed
 from landlane.processes.tree import TREE_MARK, find_members
-from landlane.processes.tree_child import TreeChild
+from landlane.processes.tree_child import WorkerChild
 from landlane.protocol.worker.heartbeat_limits import Limits
 from landlane.protocol.worker.messages import (
     Heartbeat,
@@ -48,8 +48,8 @@ class Bench:
         self.trees: list[ProcessTree] = []
 
     def run(self, *command: str, limits: Limits = PATIENT, **more: Any) -> WorkerEnd:
-        def start(streams: tuple[int, int, int]) -> TreeChild:
-            child = TreeChild(command, cwd=str(self.folder), streams=streams)
+        def start(streams: tuple[int, int, int]) -> WorkerChild:
+            child = WorkerChild(command, cwd=str(self.folder), streams=streams)
             self.trees.append(child.tree)
             return child
 

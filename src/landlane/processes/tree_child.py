@@ -18,7 +18,7 @@ if TYPE_CHECKING:
 _GRACE_SECONDS = 5.0  # between asking a tree to end and killing it
 
 
-class TreeChild(Child):
+class WorkerChild(Child):
     """A plain child with everything it will ever start, found by a mark in the environment.
 
     A child in a sandbox (`SandboxedChild`) can do the same and more.

@@ -7,7 +7,7 @@ import selectors
 import time
 
 from landlane.processes.tree import TREE_MARK, find_members, kill_until_quiet
-from landlane.processes.tree_child import TreeChild
+from landlane.processes.tree_child import WorkerChild
 from landlane.sandbox.subreaper import Subreaper
 
 TYPE_CHECKING = False
@@ -59,7 +59,9 @@ class ClientChild:
         try:
             streams = (stdin, their_out, their_errors)
             mark = os.environ.get(TREE_MARK, "")
-            self._child = TreeChild(command, cwd=cwd, environment=environment, streams=streams, tree_id=mark)
+            self._child = WorkerChild(
+                command, cwd=cwd, environment=environment, streams=streams, tree_id=mark
+            )
         except BaseException:
             os.close(out)
             os.close(errors)
