@@ -40,7 +40,7 @@ __all__ = [
 def __getattr__(name: str) -> object:
     """Load the library on first use: `import landlane` itself stays as light as a hook needs it."""
     if name in __all__:
-        from landlane import api
+        from landlane import api  # noqa: PLC0415 - `import landlane` stays light
 
         return getattr(api, name)
     raise AttributeError(f"module {__name__!r} has no attribute {name!r}")

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import os
+
 from landlane.values import value
 
 TYPE_CHECKING = False
@@ -151,6 +153,13 @@ class Site:
     def common_dir(self) -> str:
         """The git directory that all worktrees of the repository share."""
         return self.home.common_dir
+
+    @property
+    def is_store_shared(self) -> bool:
+        """Whether several clones may use the store: it is on a server, or outside this clone."""
+        store = self.context.store
+        path = os.path.realpath(getattr(store, "path", ""))
+        return bool(getattr(store, "url", "")) or not path.startswith(os.path.realpath(self.common_dir) + "/")
 
     def wall_ms(self) -> int:
         """Now, by the calendar, as the store sees it."""

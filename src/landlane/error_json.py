@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from landlane.clock import rfc3339
 from landlane.errors import LandlaneError
 
 TYPE_CHECKING = False
@@ -15,8 +16,6 @@ def failure(error: LandlaneError, wall_of: Callable[[int], int] | None = None) -
     facts = dict(error.facts)
     at = facts.pop("until_at", None)
     if at is not None and wall_of is not None:
-        from landlane.clock import rfc3339
-
         facts["until"] = rfc3339(wall_of(at))
     return {**failed(error.code, error.message, error.hint), **facts}
 

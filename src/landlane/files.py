@@ -49,7 +49,7 @@ def look_at(path: str) -> Seen:
         if os.fstat(descriptor).st_size > _MOST_BYTES:
             return stamp, stamp
         # Not through hashlib: that would load all of OpenSSL, which costs more than the rest of a hook.
-        from _blake2 import blake2b
+        from _blake2 import blake2b  # noqa: PLC0415 - a library that most hooks do not need
 
         told = blake2b(digest_size=16)
         while block := os.read(descriptor, 1 << 20):

@@ -11,6 +11,7 @@ import pytest
 
 from landlane.app.repository_record import change_case
 from landlane.app.store_location import POINTER
+from landlane.app.verify_journal import verify_journal
 from landlane.errors import Stale
 from landlane.ids import new_uuid
 from landlane.sessions import join as sessions
@@ -68,7 +69,7 @@ def test_everything_follows_the_repository_to_an_id_in_the_settings(site: Site) 
         assert again.take("src/{a,b}").token == claim.token
         assert refused(joined(house, "bob").claim("src/a"))[0].holder == "ann"
         assert joined(house, "bob").session.id == bob.session.id
-        assert house.verify().trouble == ()
+        assert verify_journal(house).trouble == ()
     entries = site.entries()
     assert [entry.hash for entry in entries[: len(before)]] == before
     assert entries[len(before)].kind == "repository.adopted"
@@ -104,7 +105,7 @@ def test_the_settings_may_change_how_paths_are_compared(site: Site) -> None:
             assert refused(bob.claim(path))[0].holder == "ann"
         again = granted(joined(house, "ann").claim("readme.md", "src/{web,api}/*.py"))
         assert [claim.token for claim in again] == [claim.token for claim in claims]
-        assert house.verify().trouble == ()
+        assert verify_journal(house).trouble == ()
     assert [entry.facts() for entry in site.entries() if entry.kind == "repository.case"] == [
         {"ignore_case": True}
     ]
@@ -178,7 +179,7 @@ def test_a_store_from_a_backup_gives_out_no_token_twice(
         again = joined(house, "ann")
         assert again.holds() == ["src"], "what the backup knows is held again"
         token = again.take("docs/1").token
-        assert house.verify().trouble == ()
+        assert verify_journal(house).trouble == ()
 
     assert token > max(*lost, first.token)
     assert epoch_of(token) > epoch_of(max(lost))

@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING
 import psycopg
 import pytest
 
+from landlane.app.verify_journal import verify_journal
 from landlane.errors import LandlaneError
 from landlane.journal import read as journal
 from landlane.journal import verify
@@ -257,11 +258,13 @@ def test_a_tail_cut_off_shows_against_the_file(site: Site) -> None:
         ann.take("a", "b")
         ann.release()
         house.settle()
-        assert house.verify().trouble == ()
+        assert verify_journal(house).trouble == ()
 
         spoil(site, "DELETE FROM journal WHERE position > 4")
 
-        assert house.verify().trouble == ("the store was cut: journal.jsonl knows 2 newer entries, up to 6",)
+        assert verify_journal(house).trouble == (
+            "the store was cut: journal.jsonl knows 2 newer entries, up to 6",
+        )
 
 
 @pytest.mark.own_database
@@ -288,7 +291,9 @@ def test_a_chain_that_was_rewritten_with_care_still_shows_against_the_file(site:
         spoil(site, f"UPDATE journal SET agent = 'eve', hash = '{forged}' WHERE position = {last.position}")
 
         assert trouble(site) == ()
-        assert house.verify().trouble == (f"entry {last.position} in journal.jsonl differs from the store",)
+        assert verify_journal(house).trouble == (
+            f"entry {last.position} in journal.jsonl differs from the store",
+        )
 
 
 # -------------------------------------------------------------------------------------------- following

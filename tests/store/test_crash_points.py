@@ -10,6 +10,7 @@ import pytest
 
 from landlane.api import Landlane
 from landlane.app.open import open_house
+from landlane.app.verify_journal import verify_journal
 from landlane.claims.model import Taken
 from landlane.errors import StoreError
 from landlane.store.mirror import read_journal
@@ -60,7 +61,7 @@ def assert_healed(repository: Path, *, holding: set[str]) -> None:
     assert Replay().walk(entries).trouble == []
     claims = json.loads((state / "claims.json").read_text(encoding="utf-8"))
     assert {claim["pattern"] for claim in claims["claims"]} == holding
-    assert house.verify().trouble == ()
+    assert verify_journal(house).trouble == ()
     house.close()
     assert [path.name for path in state.rglob("*") if path.name.endswith((".new", "~"))] == []
 
@@ -277,11 +278,8 @@ def test_a_death_while_a_restored_store_is_noticed_reissues_no_token(repository:
     let_die(
         repository,
         f"""
-from landlane.app import repository_record as repositories
-if {step!r} == "set_aside":
-    mirror.set_aside = die_after(mirror.set_aside)
-else:
-    repositories.begin_epoch = die_after(repositories.begin_epoch)
+from landlane.app import detect_restore
+detect_restore.{step} = die_after(detect_restore.{step})
 bootstrap.open_house(folder)
 """,
     )

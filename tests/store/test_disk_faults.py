@@ -15,6 +15,7 @@ import pytest
 
 from landlane.api import Landlane
 from landlane.app.open import open_house
+from landlane.app.verify_journal import verify_journal
 from landlane.claims.model import Taken
 from landlane.errors import LandlaneError
 from landlane.store.mirror import read_journal
@@ -81,7 +82,7 @@ def assert_all_there(repository: Path, acknowledged: set[int]) -> None:
     assert acknowledged <= set(replay.taken)
     assert replay.trouble == []
     assert house.store.find_damage() == ""
-    assert house.verify().trouble == ()
+    assert verify_journal(house).trouble == ()
     assert list(read_journal(house.mirror.journal_path)) == all_entries(house.store)
     house.close()
 

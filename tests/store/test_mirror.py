@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING
 
 import pytest
 
+from landlane.app.verify_journal import verify_journal
 from landlane.claims.to_json import claim_json
 from landlane.journal.git_copy import REF
 from landlane.sessions import join as sessions
@@ -56,7 +57,7 @@ def claims_in_file(site: Site) -> dict[str, object]:
 
 def shows(house: House, *words: str) -> bool:
     """Whether checking the journal tells of this trouble."""
-    return any(all(word in told for word in words) for told in house.verify().trouble)
+    return any(all(word in told for word in words) for told in verify_journal(house).trouble)
 
 
 # ----------------------------------------------------------------------------------------- the journal
@@ -70,7 +71,7 @@ def test_the_file_holds_every_entry_in_order(site: Site, house: House, ann: Agen
 
     assert in_file(site) == site.entries()
     assert lines(site) == [as_line(entry) for entry in site.entries()]
-    assert house.verify().trouble == ()
+    assert verify_journal(house).trouble == ()
 
 
 def test_a_line_can_be_read_by_any_program(site: Site, house: House, ann: Agent) -> None:
@@ -93,7 +94,7 @@ def test_any_text_survives_the_way_through_the_file(site: Site, house: House, an
     house.settle()
 
     assert in_file(site)[-1].facts()["note"] == note
-    assert house.verify().trouble == ()
+    assert verify_journal(house).trouble == ()
 
 
 @pytest.mark.promise(
@@ -223,7 +224,7 @@ def test_many_who_copy_at_once_write_each_line_once(live_site: Site) -> None:
         house.settle(wait_seconds=10)
 
         assert in_file(live_site) == live_site.entries()
-        assert house.verify().trouble == ()
+        assert verify_journal(house).trouble == ()
 
 
 @pytest.mark.promise(
@@ -315,7 +316,7 @@ def test_the_journal_is_committed_to_a_ref_of_its_own(site: Site, versioned: Hou
     assert git(site.repository, "log", "--format=%s", REF).splitlines() == [
         f"journal: up to entry {number}" for number in (4, 3)
     ]
-    assert versioned.verify().trouble == ()
+    assert verify_journal(versioned).trouble == ()
     assert git(site.repository, "rev-parse", "HEAD") == head
     assert git(site.repository, "status", "--porcelain", "--untracked-files=no") == ""
 
@@ -338,7 +339,7 @@ def test_any_text_survives_the_way_through_git(site: Site, versioned: House) -> 
         versioned.settle()
 
     assert committed(site) == journal_file(site).read_text(encoding="utf-8")
-    assert versioned.verify().trouble == ()
+    assert verify_journal(versioned).trouble == ()
 
 
 def test_a_long_journal_is_kept_in_several_files(site: Site, versioned: House) -> None:
@@ -352,7 +353,7 @@ def test_a_long_journal_is_kept_in_several_files(site: Site, versioned: House) -
 
     assert names == ["journal/000000001.jsonl", "journal/000001001.jsonl"]
     assert committed(site) == journal_file(site).read_text(encoding="utf-8")
-    assert versioned.verify().trouble == ()
+    assert verify_journal(versioned).trouble == ()
 
 
 def test_a_ref_that_differs_from_the_store_shows(site: Site, versioned: House) -> None:
@@ -392,5 +393,5 @@ def test_two_who_commit_the_journal_at_once_lose_nothing(live_site: Site) -> Non
         Agent(house.context, sessions.join(house.context, "dan")).take("last")
         house.settle(wait_seconds=10)
 
-        assert house.verify().trouble == ()
+        assert verify_journal(house).trouble == ()
         assert committed(live_site) == journal_file(live_site).read_text(encoding="utf-8")

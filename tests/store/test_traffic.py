@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING, Any
 import pytest
 
 from landlane.app.open import open_house
+from landlane.app.verify_journal import verify_journal
 from landlane.store.journal_chain import Entry, check_chain
 from landlane.store.mirror import read_journal
 from landlane.testing.postgres_server import PostgresServer
@@ -88,7 +89,7 @@ def examine(house: House, swarm: Swarm) -> Replay:
     assert [entry for entry in entries if entry.kind == "store.restored"] == []
     stored = house.store.view(lambda reading: reading.all("claims_all"))
     assert {row[2] for row in stored} == set(replay.standing)
-    assert house.verify().trouble == ()
+    assert verify_journal(house).trouble == ()
     house.settle(wait_seconds=10)  # verifying has ended what lapsed meanwhile
     assert list(read_journal(house.mirror.journal_path)) == all_entries(house.store)
     return replay
@@ -199,7 +200,7 @@ def test_a_follower_sees_every_acknowledged_entry_once_and_in_order_on_postgres(
     assert check_chain(seen).trouble == ()
     assert [report for report in swarm.reports if report["what"] in ("failed", "broke")] == []
     assert find_trouble(Replay().walk(seen), swarm.reports) == []
-    assert house.verify().trouble == ()
+    assert verify_journal(house).trouble == ()
     house.close()
 
 

@@ -16,7 +16,6 @@ from landlane.app.open import open_house
 from landlane.claims import take as claims
 from landlane.claims.model import EXCLUSIVE, Taken
 from landlane.claims.read import list_claims
-from landlane.landing.after_landing import is_shared
 from landlane.landing.queue import drain, start_running
 from landlane.landing.records import get_landing, get_queue, list_landings
 from landlane.landing.submit import submit_branch
@@ -192,7 +191,7 @@ def claim(house: House, session: Session, *paths: str) -> None:
 def hand_in(house: House, session: Session, branch: str, *, task: str = "") -> Landing:
     """Enter a branch into the queue."""
     site = house.site()
-    shared = is_shared(site)
+    shared = site.is_store_shared
     return submit_branch(site, session, house.witness(), branch, task, is_shared=shared).landing
 
 

@@ -14,6 +14,7 @@ from typing import TYPE_CHECKING
 import pytest
 
 from landlane.app.open import open_house
+from landlane.app.verify_journal import verify_journal
 from landlane.errors import LandlaneError, StoreError
 from landlane.patterns.pattern import overlap, parse
 from landlane.sessions import join as sessions
@@ -158,7 +159,7 @@ def test_every_task_ends_exactly_once_and_in_order_while_owners_are_killed(
     entries = all_entries(house.store)
     print(f"{crew.kills} kills, {sum(entry.kind == 'task.returned' for entry in entries)} tasks came back")
     assert find_trouble(entries) == []
-    assert house.verify().trouble == ()
+    assert verify_journal(house).trouble == ()
     house.close()
 
 

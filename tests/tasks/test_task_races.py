@@ -12,10 +12,11 @@ from pathlib import Path
 
 import pytest
 
+from landlane.app import session_extensions
 from landlane.errors import Malformed
 from landlane.tasks import add as task_adding
 from landlane.tasks import change as tasks
-from landlane.tasks import dependencies, finish, return_lapsed
+from landlane.tasks import dependencies, finish
 from landlane.tasks.model import NewTask
 from tests.support.pause import Pause
 from tests.support.sites import Background, Site
@@ -91,8 +92,8 @@ def test_what_is_dropped_while_its_owner_vanishes_stays_dropped(
     ann, bob = live_site.agent("ann"), live_site.agent("bob")
     add(ann, "a")
     take(ann)
-    pause = Pause(return_lapsed.return_tasks)
-    monkeypatch.setattr(return_lapsed, "return_tasks", pause)
+    pause = Pause(session_extensions.return_tasks)
+    monkeypatch.setattr(session_extensions, "return_tasks", pause)
     leaving = Background(ann.leave)
     assert pause.reached.wait(30)
     dropping = Background(lambda: tasks.drop_task(bob.context, bob.session, "T1", "no"))

@@ -4,9 +4,11 @@ from __future__ import annotations
 
 from landlane.handoffs import accept as handoffs
 from landlane.handoffs import decline, records
+from landlane.handoffs.hand_over import context_for, hand_over
 from landlane.handoffs.model import Draft, Handoff
 from landlane.state.steps import find_step, put_step_in
 from landlane.tasks.model import ANYBODY
+from landlane.tasks.read import get_task
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -79,8 +81,6 @@ class Handoffs:
 
         if not house.checkout.common_dir:
             return self._settled(handoffs.send_handoff(house.context, session, draft, also=also))
-        from landlane.handoffs.hand_over import hand_over
-
         return self._settled(hand_over(house.site(), session, draft, also=also))
 
     def accept(self, task: str, digest: str = "") -> handoffs.Accepted | Refused:
@@ -117,9 +117,6 @@ class Handoffs:
 
     def context(self, task: str) -> str:
         """What the owner of a task should read first: what was handed over, or what its last owner left."""
-        from landlane.handoffs.hand_over import context_for
-        from landlane.tasks.read import get_task
-
         house = self._house
         place = house.site() if house.checkout.common_dir else house.context
         return context_for(place, get_task(house.context, task))

@@ -2,6 +2,11 @@
 
 from __future__ import annotations
 
+from landlane.landing.model import OPEN
+from landlane.landing.records import list_landings
+from landlane.landing.submit import submit_branch
+from landlane.landing.wait import see_through
+
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -24,11 +29,8 @@ class Landings:
         Raises:
             NotAllowed: it is empty, its evidence is missing, or it changes what is not held.
         """
-        from landlane.landing.after_landing import is_shared
-        from landlane.landing.submit import submit_branch
-
         house, site = self._house, self._house.site()
-        shared = is_shared(site)
+        shared = site.is_store_shared
         submitted = submit_branch(site, self._session(), house.witness(), branch, task, is_shared=shared)
         house.settle()
         return submitted.landing
@@ -39,8 +41,6 @@ class Landings:
         Raises:
             LandlaneError: the queue stopped before the entry had ended.
         """
-        from landlane.landing.wait import see_through
-
         ended, stop = see_through(self._house.site(), self._session(), landing, on_stage)
         self._house.settle()
         if stop is not None and ended.state in ("queued", "testing"):
@@ -49,7 +49,4 @@ class Landings:
 
     def list(self, *, ended: bool = False) -> list[Landing]:
         """What is on its way, or with `ended` everything that ever was."""
-        from landlane.landing.model import OPEN
-        from landlane.landing.records import list_landings
-
         return list_landings(self._house.context, () if ended else OPEN)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from landlane.clock import parse_duration
+from landlane.landing.submit import bring_reviewed, bring_task_home
 from landlane.plans.add_tasks import Entered, enter_plan
 from landlane.plans.parse import read_plan
 from landlane.reviews.model import check_step
@@ -98,8 +99,6 @@ class Tasks:
     def _bring_reviewed(self, task: Task) -> None:
         """Have here what another machine made and this one is to review."""
         if task.kind == "review":
-            from landlane.landing.submit import bring_reviewed
-
             bring_reviewed(self._house.context, self._house.site, task)
 
     def take(self, task: str) -> picking.Picked | None:
@@ -136,8 +135,6 @@ class Tasks:
             Stale: the task is not this session's any more.
         """
         if self._house.checkout.common_dir:
-            from landlane.landing.submit import bring_task_home
-
             bring_task_home(self._house.context, self._house.site, task)
         concluded = evidence.conclude(
             self._house.context, self._house.witness(), self._session(), task, result=result

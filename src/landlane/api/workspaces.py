@@ -4,6 +4,14 @@ from __future__ import annotations
 
 import os
 
+from landlane.rescue.restore import restore
+from landlane.rescue.save import saved_work
+from landlane.workspaces.close import close_workspace
+from landlane.workspaces.commit import commit, make_wish
+from landlane.workspaces.locate import find_workspace, workspaces_folder
+from landlane.workspaces.open import open_workspace
+from landlane.workspaces.survey import survey
+
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
@@ -31,16 +39,12 @@ class Workspaces:
             RepositoryError: the remote cannot be reached, or git refuses.
             Held: another session is at work on the task.
         """
-        from landlane.workspaces.open import open_workspace
-
         opened = open_workspace(self._house.site(), self._session(), task, kind=kind, is_offline=offline)
         self._house.settle()
         return opened
 
     def list(self, *, closed: bool = False) -> list[Surveyed]:
         """All workspaces, with what is found of them on the disk."""
-        from landlane.workspaces.survey import survey
-
         return survey(self._house.site(), with_closed=closed)
 
     def close(self, workspace: str, *, force: bool = False) -> Closed:
@@ -49,9 +53,6 @@ class Workspaces:
         Raises:
             Held: another live session has it, or live processes are in it.
         """
-        from landlane.workspaces.close import close_workspace
-        from landlane.workspaces.locate import find_workspace
-
         site = self._house.site()
         closed = close_workspace(site, self._session(), find_workspace(site, workspace), force=force)
         self._house.settle()
@@ -65,8 +66,6 @@ class Workspaces:
             Held: another session holds one.
             Stale: a lease is over, or the commit would undo what landed meanwhile.
         """
-        from landlane.workspaces.commit import commit, make_wish
-
         site = self._house.site()
         made = commit(
             site, self._session(), make_wish(site, paths, site.here.root, message=message, task=task)
@@ -76,8 +75,6 @@ class Workspaces:
 
     def rescues(self) -> Sequence[Rescue]:
         """All that was saved before something was removed."""
-        from landlane.rescue.save import saved_work
-
         return saved_work(self._house.site())
 
     def restore(self, rescue: str, into: str | os.PathLike[str] = "") -> str:
@@ -86,9 +83,6 @@ class Workspaces:
         Raises:
             RepositoryError: there is no such rescue, or the checkout has work of its own.
         """
-        from landlane.rescue.restore import restore
-        from landlane.workspaces.locate import workspaces_folder
-
         site = self._house.site()
         place = os.path.abspath(into) if into else ""
         restored = restore(site, self._session(), rescue, place, workspaces_folder(site))

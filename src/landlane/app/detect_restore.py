@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 from landlane.app.mirror_owner import follows_this_store
-from landlane.store.mirror import read_tail
+from landlane.app.repository_record import begin_epoch, newest_epoch
+from landlane.store.mirror import read_journal, read_tail, set_aside
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -24,9 +25,6 @@ def notice_restore(store: AnyStore, folder: str, journal_path: str) -> None:
     found = store.entries(tail.position - 1, 1)
     if found and found[0].hash == tail.hash:
         return
-    from landlane.app.repository_record import begin_epoch, newest_epoch
-    from landlane.store.mirror import set_aside
-
     # The epoch first: whoever dies in between leaves a file that is noticed once more.
     try:
         begin_epoch(store, newest_epoch(_readable(journal_path)), "store.restored", {})
@@ -37,8 +35,6 @@ def notice_restore(store: AnyStore, folder: str, journal_path: str) -> None:
 
 def _readable(journal: str) -> Iterator[Entry]:
     """The entries of a journal file up to the first line that is none."""
-    from landlane.store.mirror import read_journal
-
     try:
         yield from read_journal(journal)
     except ValueError:

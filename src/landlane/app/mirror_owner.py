@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 
 from landlane.files import write_whole
+from landlane.store.mirror import set_aside
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -19,8 +20,6 @@ FOLLOWED = "journal.store"
 
 def follows_this_store(store: AnyStore, folder: str, journal_path: str) -> bool:
     """Whether the journal file here is the copy of this very store; one of another store is kept aside."""
-    from landlane.store.mirror import set_aside
-
     store_id = store_id_of(store)
     followed = read_followed(folder)
     if followed == store_id:

@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 import os
+import pwd
 
 from landlane.app.detect_restore import notice_restore
-from landlane.app.mirror_contents import mirror_contents
 from landlane.app.repository_id import ID_FILE, repository_id_of, unwritable, write_id
+from landlane.app.repository_record import begin_repository, change_case
 from landlane.app.store_location import open_store, store_place
 from landlane.app.wiring import make_context
+from landlane.context import Site
 from landlane.errors import RepositoryError, StoreError
 from landlane.git.discovery import Checkout, find_checkout
 from landlane.git.repository import GitRepository, is_case_insensitive
@@ -17,16 +19,17 @@ from landlane.sessions.secrets import SecretFiles
 from landlane.settings.load import read_settings
 from landlane.settings.model import FILE_NAME
 from landlane.store.mirror import Mirror
+from landlane.store.sqlite.schema import moved_away
 from landlane.values import replace
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Callable
+    from typing import Any
 
     from landlane.clock import Clock
-    from landlane.context import Context, Site
+    from landlane.context import Context
     from landlane.settings.model import Settings
-    from landlane.store.journal_chain import Verdict
     from landlane.store.postgres.store import PostgresStore
     from landlane.store.sqlite.store import SqliteStore
     from landlane.tasks.git_evidence import GitWitness
@@ -47,13 +50,23 @@ class House:
         self.store = store
         self.context = context
         self.folder = checkout.state_folder
-        self.mirror = Mirror(self.folder, store, mirror_contents(context))
+        self.mirror = Mirror(self.folder, store, {"claims": self._live_claims, "tasks": self._open_tasks})
+
+    def _live_claims(self) -> list[dict[str, Any]]:
+        from landlane.app.claims_file import live_claims  # noqa: PLC0415 - not every command writes it
+
+        return live_claims(self.context)
+
+    def _open_tasks(self) -> list[dict[str, Any]]:
+        from landlane.app.tasks_file import open_tasks  # noqa: PLC0415 - not every command writes it
+
+        return open_tasks(self.context)
 
     def settle(self, *, wait_seconds: float = 0.0) -> None:
         """Let the plain files, and the journal's ref if wanted, follow what was changed."""
         added = self.mirror.sync(wait_seconds=wait_seconds)
         if added and self.settings.journal_in_git and self.checkout.common_dir:
-            from landlane.journal.git_copy import commit_journal
+            from landlane.journal.git_copy import commit_journal  # noqa: PLC0415 - few repositories keep this copy
 
             commit_journal(self.checkout.home_checkout, self.mirror.journal_path)
 
@@ -63,65 +76,23 @@ class House:
         Raises:
             RepositoryError: there is no git here.
         """
-        from landlane.context import Site
-
         if not self.checkout.common_dir:
             raise RepositoryError(
                 "this needs a git repository, and there is none here",
                 code="NO_GIT_HERE",
                 hint="run `git init`; claims, tasks and state work without it",
             )
-        from landlane.git.shared_config import remember_config
+        from landlane.app.repair_config import remember_or_repair  # noqa: PLC0415 - many commands need no checkout
 
         site = Site(context=self.context, here=self.checkout, home=self.checkout.home_checkout, tell=tell)
-        if not remember_config(site.home):
-            from landlane.app.repair_config import repair_and_record
-
-            repair_and_record(site)
+        remember_or_repair(site)
         return site
 
     def witness(self) -> GitWitness:
         """Who looks for the evidence of a task."""
-        from landlane.git.run import LOCATION_VARIABLES
-        from landlane.ids import short_id
-        from landlane.processes.child import Child
-        from landlane.processes.orphans import CHECK_MARK, kill_marked
-        from landlane.tasks.evidence_model import Checked
-        from landlane.tasks.git_evidence import GitWitness
+        from landlane.app.task_evidence import make_witness  # noqa: PLC0415 - only tasks and landing need it
 
-        def run(command: str, folder: str, limit_seconds: float, on_tick: Callable[[], None]) -> Checked:
-            # A check acts for nobody, and on no repository but the one it stands in.
-            without = (*LOCATION_VARIABLES, "LANDLANE_SESSION", "LANDLANE_AGENT", "LANDLANE_STORE")
-            mark = {CHECK_MARK: short_id("check")}
-            child = Child(["/bin/sh", "-c", command], cwd=folder, without=without, environment=mark)
-            try:
-                ended = child.wait(limit_seconds, on_tick)
-            finally:
-                kill_marked(CHECK_MARK, mark[CHECK_MARK])  # also what left the process group
-            said = ended.stdout + ended.stderr
-            return Checked(exit_code=ended.exit_code, output=said, is_late=ended.has_timed_out)
-
-        def shares() -> bool:
-            from landlane.landing.after_landing import is_shared
-
-            return is_shared(self.site())
-
-        return GitWitness(self.checkout.home_checkout, run, self.settings, shares)
-
-    def verify(self) -> Verdict:
-        """Check the journal's chain, and every copy of it that is here."""
-        from landlane.journal.read import last_position
-        from landlane.journal.verify import verify
-        from landlane.store.mirror import read_journal
-
-        mirrored = last_position(self.context)
-        self.settle(wait_seconds=5.0)
-        copies = [("journal.jsonl", read_journal(self.mirror.journal_path))]
-        if self.settings.journal_in_git and self.checkout.common_dir:
-            from landlane.journal.git_copy import REF, read_journal_ref
-
-            copies.append((REF, read_journal_ref(self.checkout.home_checkout)))
-        return verify(self.context, copies, mirrored=mirrored)
+        return make_witness(self.checkout.home_checkout, self.settings, lambda: self.site().is_store_shared)
 
     def close(self) -> None:
         """Let go of everything."""
@@ -235,12 +206,8 @@ def _ignores_case(store: AnyStore, checkout: Checkout, settings: Settings, forme
         )
     )
     if moved is not None:  # even a look would tell what is no longer so
-        from landlane.store.sqlite.schema import moved_away
-
         raise moved_away(str(store.describe()["place"]), moved[0])
     if row is None:
-        from landlane.app.repository_record import begin_repository
-
         ignore_case = settings.claims_ignore_case
         if ignore_case is None:
             ignore_case = is_case_insensitive(checkout)
@@ -248,8 +215,6 @@ def _ignores_case(store: AnyStore, checkout: Checkout, settings: Settings, forme
         row = store.view(lambda reading: reading.one("repository_get"))
         assert row is not None
     if settings.claims_ignore_case is not None and settings.claims_ignore_case != bool(row[0]):
-        from landlane.app.repository_record import change_case
-
         change_case(store, ignore_case=settings.claims_ignore_case)
         return settings.claims_ignore_case
     return bool(row[0])
@@ -259,8 +224,6 @@ def person_name() -> str:
     """The name of the person at the terminal, as an agent's name."""
     name = os.environ.get("USER") or os.environ.get("LOGNAME") or ""
     if not name:
-        import pwd
-
         try:
             name = pwd.getpwuid(os.getuid()).pw_name
         except KeyError:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import os
 import time
 
-from landlane.git.shared_config import find_config_damage, repair_config
+from landlane.git.shared_config import find_config_damage, remember_config, repair_config
 from landlane.journal.read import last_position, read_entries
 from landlane.sessions.join import live_sessions
 
@@ -32,6 +32,12 @@ def describe_active(context: Context, at_ms: int) -> str:
     live = {one.agent for one in live_sessions(context) if context.store.wall_of(one.started_at) <= at_ms}
     named = ", ".join(sorted(live | since)) or "nobody"
     return f"live then: {named}" + (f"; the last to act before: {last}" if last else "")
+
+
+def remember_or_repair(site: Site) -> None:
+    """Remember git's shared settings, or repair them where they cannot be meant."""
+    if not remember_config(site.home):
+        repair_and_record(site)
 
 
 def repair_and_record(site: Site, *, is_thorough: bool = False) -> list[str]:

@@ -6,13 +6,13 @@ import os
 
 from landlane.errors import StoreError
 from landlane.git.discovery import Checkout
+from landlane.store.sqlite.store import SqliteStore
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from landlane.clock import Clock
     from landlane.settings.model import Settings
     from landlane.store.postgres.store import PostgresStore
-    from landlane.store.sqlite.store import SqliteStore
 
     AnyStore = SqliteStore | PostgresStore
 
@@ -69,7 +69,7 @@ def open_store(
 ) -> AnyStore:
     """Open the store at a path or URL; with `is_fresh`, to bring the state along that belongs into it."""
     if place.startswith(_URL):
-        from landlane.store.postgres.store import PostgresStore
+        from landlane.store.postgres.store import PostgresStore  # noqa: PLC0415 - an extra
 
         return PostgresStore(place, repository_id, folder=folder, clock=clock, wait_ms=settings.store_wait_ms)
     if "://" in place:
@@ -78,8 +78,6 @@ def open_store(
             code="STORE_UNKNOWN_KIND",
             hint="give a path for SQLite or a postgresql:// URL",
         )
-    from landlane.store.sqlite.store import SqliteStore
-
     return SqliteStore(
         sqlite_path(place),
         repository_id,

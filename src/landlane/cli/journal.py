@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from landlane.app.verify_journal import verify_journal
 from landlane.cli.parse_number import read_number
 from landlane.cli.terminal import in_one_line
 
@@ -51,7 +52,7 @@ def _follow(desk: Desk, after: int) -> int:
 
 
 def _verify(desk: Desk) -> int:
-    verdict = desk.open(notices_restore=False).verify()
+    verdict = verify_journal(desk.open(notices_restore=False))
     answer: dict[str, Any] = {
         "ok": not verdict.trouble,
         "entries": verdict.entries,

@@ -20,14 +20,13 @@ _MEANT = {"landed": 0, "bounced": 1, "ejected": 1, "held": 7}
 
 def land(desk: Desk, branch: str, task: str, wait: bool) -> int:
     """Submit a branch, and with --wait see it through."""
-    from landlane.landing.after_landing import is_shared
     from landlane.landing.submit import submit_branch
     from landlane.landing.to_json import landing_json
 
     house = desk.house
     site = house.site(desk.terminal.note)
     session = desk.session()
-    submitted = submit_branch(site, session, house.witness(), branch, task, is_shared=is_shared(site))
+    submitted = submit_branch(site, session, house.witness(), branch, task, is_shared=site.is_store_shared)
     landing, stop = submitted.landing, None
     if wait and landing.state != "held":
         landing, stop = _see_through(desk, site, session, landing)

@@ -47,13 +47,12 @@ def _work(order: dict[str, Any], tell: Tell) -> None:
 
 def _do(place: Workplace, order: dict[str, Any], tell: Tell) -> None:
     if order["kind"] == "land":
-        from landlane.landing.after_landing import is_shared
         from landlane.landing.wait import run_until
         from landlane.workers.submit_abandoned import land_approved, submit_proved
 
         signal.signal(signal.SIGTERM, _leave)
         for step in (land_approved, submit_proved):
-            for line in step(place.site, place.witness, is_shared=is_shared(place.site)):
+            for line in step(place.site, place.witness, is_shared=place.site.is_store_shared):
                 place.site.tell(line)
         run_until(place.site, "run", is_drained=True)
         return

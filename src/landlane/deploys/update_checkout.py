@@ -20,14 +20,17 @@ from landlane.deploys.sync import (
 )
 from landlane.errors import LandlaneError, Malformed, NotAllowed, RepositoryError, Stale
 from landlane.git import trial_merge as trials
+from landlane.git.create_checkout import base_ref
 from landlane.git.lock import git_lock
 from landlane.git.run import git_failed, run_in, try_git_output
 from landlane.git.target import find_target
 from landlane.git.untracked import find_untracked_in_the_way
 from landlane.landing.combine import hot_classes, merge_hot_files
+from landlane.processes.child import Child
 from landlane.store import records
 from landlane.tasks.evidence_model import Checked
 from landlane.tasks.model import branch_of
+from landlane.tasks.read import get_task
 from landlane.values import replace, value
 from landlane.workspaces.committed_settings import read_at
 
@@ -247,8 +250,6 @@ def _note_base(site: Site, session: Session, tip: str) -> None:
     found = site.context.change(work)
     if found is None or not found.get("base"):
         return
-    from landlane.git.create_checkout import base_ref
-
     # A clone borrows its objects: what keeps them at home moves along, unless that would let go of something.
     if not run_in(site.home, "merge-base", "--is-ancestor", found["base"], tip).exit_code:
         run_in(site.home, "update-ref", base_ref(str(found["id"])), tip)
@@ -287,8 +288,6 @@ def _task_check(site: Site, branch: str) -> str:
     task_id, _, attempt = branch.removeprefix("landlane/").removesuffix("/work").rpartition("-")
     if not task_id or not attempt.isdecimal() or branch != branch_of(task_id, int(attempt)):
         return ""
-    from landlane.tasks.read import get_task
-
     try:
         return get_task(site.context, task_id).check
     except Malformed:  # a branch that only looks like one of ours
@@ -303,8 +302,6 @@ def run_shell(
     environment: Mapping[str, str] | None = None,
 ) -> Checked:
     """Run a line of shell that acts for nobody, and on no repository but the one it stands in."""
-    from landlane.processes.child import Child
-
     without = [name for name in os.environ if name.startswith(("LANDLANE_", "GIT_"))]
     child = Child(["/bin/sh", "-c", command], cwd=folder, without=without, environment=environment)
     ended = child.wait(limit_seconds, on_tick)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from landlane.doctor.finding import Finding
+from landlane.processes.child import Child
 from landlane.processes.own_command import NAME, own_command
 
 _LIMIT_SECONDS = 10.0
@@ -10,8 +11,6 @@ _LIMIT_SECONDS = 10.0
 
 def look_at_reach() -> Finding:
     """Whether a login shell, as some clients use, finds our command. Agents are told its full path if not."""
-    from landlane.processes.child import Child
-
     try:
         ended = Child(["/bin/sh", "-lc", f"command -v {NAME}"], cwd="/").wait(_LIMIT_SECONDS)
     except OSError as error:

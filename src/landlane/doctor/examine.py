@@ -7,6 +7,7 @@ import os
 from landlane.app.open import House, open_house
 from landlane.app.repository_id import repository_id_of
 from landlane.app.store_location import POINTER, STORE_NAME, sqlite_path, store_place
+from landlane.app.verify_journal import verify_journal
 from landlane.context import Site
 from landlane.doctor.clients import look_at_clients
 from landlane.doctor.command_path import look_at_reach
@@ -189,7 +190,7 @@ def _look_at_store(house: House) -> Check:
 
 
 def _look_at_journal(house: House) -> Check:
-    verdict = house.verify()
+    verdict = verify_journal(house)
     if verdict.trouble:
         return Check(
             name="journal",

@@ -5,6 +5,9 @@ from __future__ import annotations
 import json
 import os
 import re
+import tomllib
+from configparser import Error, RawConfigParser
+from fnmatch import fnmatchcase
 
 from landlane.values import value
 
@@ -65,8 +68,6 @@ class Nest:
 
     def is_matched(self, patterns: Iterable[str]) -> bool:
         """Whether one of these globs fits the folder, a folder above it, or the name of one."""
-        from fnmatch import fnmatchcase
-
         parts = self.folder.split("/")
         above = ["/".join(parts[: length + 1]) for length in range(len(parts))]
         for pattern in patterns:
@@ -101,8 +102,6 @@ def _json(text: str | None) -> dict[str, Any]:
 
 
 def _toml(text: str | None) -> dict[str, Any]:
-    import tomllib
-
     try:
         return tomllib.loads(text or "")
     except ValueError:
@@ -120,8 +119,6 @@ def _section(document: dict[str, Any], *names: str) -> dict[str, Any] | None:
 
 
 def _ini(text: str | None, section: str) -> dict[str, str] | None:
-    from configparser import Error, RawConfigParser
-
     reader = RawConfigParser(strict=False)
     try:
         reader.read_string(text or "")

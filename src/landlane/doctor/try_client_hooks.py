@@ -6,6 +6,7 @@ throw-away ones and end with the trial; only the journal tells that they were th
 
 from __future__ import annotations
 
+import json
 import os
 import shlex
 import tempfile
@@ -169,8 +170,6 @@ class Stranger:
         return Trial(is_denied=is_no, said=_said(ended))
 
     def _run(self, command: str, canary: Canary) -> ChildResult:
-        import json
-
         event: HookEvent = self._adapter.read(canary.word, canary.payload, canary.environment)
         self._known.add(event.session)
         return self._start(command, json.dumps(canary.payload).encode(), canary.environment)
@@ -238,8 +237,6 @@ def _strings(item: Any) -> list[str]:
 
 
 def _lists_of_words(text: str) -> list[list[str]]:
-    import json
-
     found: list[list[str]] = []
     for line in text.splitlines():
         _, equals, rest = line.partition("= [")

@@ -11,6 +11,8 @@ import json
 import os
 import tempfile
 import threading
+from http.client import HTTPConnection, HTTPException, HTTPSConnection
+from urllib.parse import urlsplit
 
 from landlane.events.model import COMMAND, SENT, WEBHOOK, is_abandoned, is_due
 from landlane.events.records import claim_sending, due_events, end_sending, settle_abandoned
@@ -85,9 +87,6 @@ def _tell_command(site: Site, settings: Settings, event: Event, body: bytes) -> 
 
 def _tell_webhook(site: Site, settings: Settings, event: Event, body: bytes) -> str:
     """Post the event; only an answer of 2xx counts. Redirections are not followed."""
-    from http.client import HTTPConnection, HTTPException, HTTPSConnection
-    from urllib.parse import urlsplit
-
     seconds = settings.notify_limit_ms / 1000
     parts = urlsplit(settings.notify_webhook)
     kind = HTTPSConnection if parts.scheme == "https" else HTTPConnection

@@ -39,6 +39,7 @@ from landlane.sessions.model import AGENT, check_agent_name
 from landlane.sessions.sandbox_runs import ENDED, begin_run, change_run, tree_facts
 from landlane.tasks.model import OVER
 from landlane.tasks.read import get_task
+from landlane.workspaces.close import close_workspace
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -305,8 +306,6 @@ class _Execution:
 
     def _tidy(self) -> None:
         """Close a workspace in which nothing is left to do; a task made for this run alone ends with it."""
-        from landlane.workspaces.close import close_workspace
-
         site, ground = self._site, self._ground
         assert ground is not None
         assert ground.workspace is not None

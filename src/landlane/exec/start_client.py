@@ -11,6 +11,7 @@ import json
 import os
 import shlex
 import shutil
+import tomllib
 from typing import cast
 
 from landlane.clients.as_worker.registry import client_of_worker
@@ -269,8 +270,6 @@ def _joined(known: Mapping[str, Any], more: Mapping[str, Any]) -> Document:
 
 def _trust_for_codex(path: str, workspace: str) -> None:
     """Codex reads no settings and hooks of a project that its user does not trust."""
-    import tomllib
-
     try:
         with open(path, "rb") as file:
             text = file.read().decode()

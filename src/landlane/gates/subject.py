@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 import time
+from hashlib import sha256
 
 from landlane.errors import (
     LandlaneError,
@@ -22,6 +23,7 @@ from landlane.patterns.pattern import covers_alternative
 from landlane.sessions.leases import stay_alive
 from landlane.store import records
 from landlane.tasks.read import get_task
+from landlane.usage.totals import spent
 from landlane.values import replace
 from landlane.workspaces.model import OPEN
 
@@ -158,8 +160,6 @@ def about_of(site: Site, task: Task | None, text: str, *, is_guest: bool = False
 
 
 def _hash_of(path: str) -> str:
-    from hashlib import sha256
-
     try:
         if os.path.getsize(path) > _MOST_BYTES:
             raise Malformed(
@@ -235,8 +235,6 @@ def evidence_for(site: Site, task: Task | None, head: str) -> dict[str, Any]:
 
 def cost_of(site: Site, lineage: str) -> dict[str, Any] | None:
     """What a lineage has cost; nothing when nobody knows anything of it."""
-    from landlane.usage.totals import spent
-
     total = site.context.store.view(lambda reading: spent(reading, lineage=lineage))
     if not total.entries:
         return None

@@ -7,11 +7,17 @@ from __future__ import annotations
 
 from landlane.claims.read import live_claims
 from landlane.errors import LandlaneError, PatternError
+from landlane.git import create_checkout as checkouts
 from landlane.git.run import resolve_revision, run_git, try_git_output
+from landlane.git.snapshot import changes_between, take_snapshot
+from landlane.git.target import find_target, target_tip
+from landlane.git.untrusted_checkout import CLONE as FOREIGN
 from landlane.handoffs.text import cut
 from landlane.patterns.pattern import covers_alternative
+from landlane.rescue.save import drop_same_rescues, locate_checkout, save_checkout
 from landlane.sessions.client_sessions import children_of
 from landlane.sessions.command_history import commands_in
+from landlane.sessions.sandbox_runs import list_running
 from landlane.store import records
 from landlane.tasks.read import get_task, history_in, lessons_in
 from landlane.values import value
@@ -90,8 +96,6 @@ def _is_throw_away(site: Site, task: Task) -> bool:
 
     Its keeper saves that once nothing of the worker lives any more.
     """
-    from landlane.sessions.sandbox_runs import list_running
-
     return any(run.worker and run.session == task.session for run in list_running(site.context))
 
 
@@ -102,8 +106,6 @@ def _look_at_commits(
 
     The settings of a checkout that a sandboxed agent may write are not obeyed.
     """
-    from landlane.git import create_checkout as checkouts
-
     branch, head = ground.branch, ""
     if ground.workspace is not None:
         if ground.workspace.kind == CLONE:
@@ -118,8 +120,6 @@ def _look_at_commits(
 
 def base_of(site: Site, head: str) -> str:
     """Where a commit and the target parted."""
-    from landlane.git.target import find_target, target_tip
-
     return (
         try_git_output(
             site.home, "merge-base", target_tip(site.home, find_target(site.home, site.settings)), head
@@ -140,9 +140,6 @@ def changed_beyond(site: Site, head: str) -> list[str]:
 
 def _stand(site: Site, task: Task, root: str) -> tuple[str, str]:
     """Where a checkout that is no workspace stands: the branch of the task if it is there, else its own."""
-    from landlane.git.untrusted_checkout import CLONE as FOREIGN
-    from landlane.rescue.save import locate_checkout
-
     own = resolve_revision(site.home, f"refs/heads/{task.branch}^{{commit}}")
     if own:
         return task.branch, own
@@ -159,10 +156,6 @@ def _look_at_tree(
     site: Site, session: Session | None, task: Task, ground: _Ground, taken: dict[str, Any]
 ) -> dict[str, Any]:
     """What is in no commit, and a rescue of it. In a checkout that several share, only what is claimed."""
-    from landlane.git.snapshot import changes_between, take_snapshot
-    from landlane.git.untrusted_checkout import CLONE as FOREIGN
-    from landlane.rescue.save import drop_same_rescues, locate_checkout, save_checkout
-
     place = locate_checkout(site, ground.root)
     head = str(taken.get("head", ""))
     if ground.workspace is None:
@@ -192,9 +185,6 @@ def save_unfinished(site: Site, session: Session, task: Task, root: str, base: s
     Raises:
         RepositoryError: it cannot be saved.
     """
-    from landlane.git.snapshot import changes_between, take_snapshot
-    from landlane.rescue.save import locate_checkout, save_checkout
-
     place = locate_checkout(site, root)
     tree = resolve_revision(site.home, f"{base}^{{tree}}")
     after = take_snapshot(site.common_dir, place)

@@ -5,19 +5,22 @@ So nobody depends on what the former owner remembered to say, or whether it live
 
 from __future__ import annotations
 
+from landlane.claims.take import living
 from landlane.clock import rfc3339
 from landlane.context import Site
 from landlane.errors import LandlaneError
 from landlane.handoffs.accept import send_handoff
 from landlane.handoffs.collect_state import changed_beyond, failed_in, observe
-from landlane.handoffs.model import ACCEPTED, REFUSED, SENT
+from landlane.handoffs.model import ACCEPTED, REFUSED, SENT, check_draft
 from landlane.handoffs.records import handed_to, newest_in
 from landlane.handoffs.text import cut, plain, tell_commands, tell_failed, tell_handoff
+from landlane.rescue.save import saved_work
 from landlane.sessions.command_history import commands_in
 from landlane.sessions.notices import take_untold
 from landlane.store import records
 from landlane.tasks.attempts import attempts_of
 from landlane.tasks.model import ANYBODY, branch_of, returned_branch_of
+from landlane.tasks.owner import owned
 from landlane.tasks.read import history_in
 from landlane.values import replace
 from landlane.workspaces.model import OPEN
@@ -67,10 +70,6 @@ def hand_over(
 
 def _check_first(context: Context, session: Session, draft: Draft) -> None:
     """Refuse before anything is saved what would be refused anyway."""
-    from landlane.claims.take import living
-    from landlane.handoffs.model import check_draft
-    from landlane.tasks.owner import owned
-
     check_draft(draft, context.settings)
     context.change(lambda tx: owned(tx, living(tx, session), draft.task, by_hands=True))
 
@@ -228,8 +227,6 @@ def _workspaces(context: Context, task: Task) -> list[str]:
 def _rescues(place: Site | Context, task: Task, since: int = 0) -> list[str]:
     if not isinstance(place, Site):
         return []
-    from landlane.rescue.save import saved_work
-
     try:
         saved = [one for one in saved_work(place) if one.facts.get("task") == task.id and one.at >= since]
     except LandlaneError:

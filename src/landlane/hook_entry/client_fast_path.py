@@ -14,12 +14,13 @@ Nothing is imported at first but C modules: `json`, `re`, `os` and even `sqlite3
 
 import sys
 from _functools import _lru_cache_wrapper
+from _thread import start_new_thread
 from posix import O_NONBLOCK, O_RDONLY, _exit, environ, fstat, lstat, stat
 from posix import close as close_file
 from posix import open as open_file
 from posix import read as read_file
 from posix import write as write_file
-from time import CLOCK_BOOTTIME, clock_gettime_ns, monotonic
+from time import CLOCK_BOOTTIME, clock_gettime_ns, monotonic, sleep
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -112,7 +113,7 @@ class _Plain:
 
 
 def _read_json(payload: bytes) -> "Json":
-    from _json import make_scanner
+    from _json import make_scanner  # noqa: PLC0415 - git hooks seldom need it
 
     text = payload.decode().strip()
     found, end = make_scanner(_Plain)(text, 0)
@@ -124,7 +125,7 @@ def _read_json(payload: bytes) -> "Json":
 def _connect(path: str, mode: str) -> "Any":
     sys.modules["functools"] = _OnlyCache
     try:
-        from _sqlite3 import connect
+        from _sqlite3 import connect  # noqa: PLC0415 - needs the stand-in above
     finally:
         del sys.modules["functools"]
     quoted = path.replace("%", "%25").replace("?", "%3f").replace("#", "%23")
@@ -228,7 +229,7 @@ def _inside(path: str, root: str) -> str:
 
 def _seen(path: str) -> tuple[str, str]:
     """The digest and the stamp of a file, as files.py computes them."""
-    from _blake2 import blake2b
+    from _blake2 import blake2b  # noqa: PLC0415 - only edits and reads need it
 
     descriptor = open_file(path, O_RDONLY | O_NONBLOCK)
     try:
@@ -278,7 +279,7 @@ def _check_held(db: "Any", repository: str, session: str, inside: str, now: int)
 
 def _check_placed(db: "Any", repository: str, root: str, agent: str, parent: str) -> None:
     """This checkout is no workspace of another, and the session has none beside it."""
-    from _json import encode_basestring_ascii as quoted
+    from _json import encode_basestring_ascii as quoted  # noqa: PLC0415 - git hooks do not need it
 
     owner = agent.rpartition(".")[0] if parent else agent  # a subagent works where its parent does
     rows = db.execute(
@@ -366,7 +367,7 @@ def decide(client: str, word: str, document: "Json", facts: list[str]) -> None:
 def _resident_socket(folder: str) -> str:
     """Where the resident listens that answers for a store on another machine."""
     _find_package()
-    from landlane.resident.messages import find_socket
+    from landlane.resident.messages import find_socket  # noqa: PLC0415 - not on the fast path
 
     return find_socket(folder)
 
@@ -374,7 +375,7 @@ def _resident_socket(folder: str) -> str:
 def _ask_resident(path: str, client: str, word: str, cwd: str, payload: bytes) -> None:
     """Let the resident answer, if it is there."""
     _find_package()
-    from landlane.resident.messages import pack_request, send_request, shared_environment
+    from landlane.resident.messages import pack_request, send_request, shared_environment  # noqa: PLC0415 - not on the fast path
 
     request = pack_request(
         b"hook", cwd.encode(), [client.encode(), word.encode()], shared_environment(environ), payload
@@ -401,18 +402,15 @@ def _read_input() -> bytes:
 
 def _ordinary(client: str, word: str, payload: bytes, exit_code: int, began: float) -> None:
     """The whole package, in this process; an end of its own comes before the client's patience ends."""
-    from _thread import start_new_thread
 
     def watch() -> None:
-        from time import sleep
-
         sleep(max(_LIMIT_SECONDS - (monotonic() - began), 1.0))
         write_file(2, _LATE.encode())
         _exit(exit_code)
 
     start_new_thread(watch, ())
     _find_package()
-    from landlane.hook_entry.client_full_path import answer
+    from landlane.hook_entry.client_full_path import answer  # noqa: PLC0415 - not on the fast path
 
     variables = {
         name.decode("utf-8", "surrogateescape"): text.decode("utf-8", "surrogateescape")

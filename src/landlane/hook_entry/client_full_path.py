@@ -6,11 +6,16 @@ silence: a session whose start could not be told of must still be able to look a
 
 from __future__ import annotations
 
+import json
 import os
 
+from landlane.clients.exit_code import exit_code_of
+from landlane.clients.registry import NAMES
 from landlane.errors import LandlaneError, Malformed, RepositoryError
 from landlane.git.discovery import find_checkout
+from landlane.hook_entry.checkout_cache import note_facts
 from landlane.hook_entry.open_repository import open_usual
+from landlane.hooks.dispatch import handle
 from landlane.hooks.edit import real_path
 from landlane.protocol.hook_events import AFTER, DENY, NOTHING, SHELL, HookOutput, deny, is_guarded
 from landlane.settings.model import FILE_NAME
@@ -42,7 +47,7 @@ def answer(
 ) -> HookOutput:
     """Answer one call of a hook. `open_at` opens the repository of a folder, if not in the usual way."""
     if client == "git":
-        from landlane.hook_entry.git_full_path import answer_for_guest
+        from landlane.hook_entry.git_full_path import answer_for_guest  # noqa: PLC0415 - only for git hooks
 
         return answer_for_guest(word, payload, environment, open_at or open_usual)
     try:
@@ -53,8 +58,6 @@ def answer(
         document = _document(payload)
         event: HookEvent = adapter.read(word, document, environment)
         if event.kind == AFTER and event.tool == SHELL:
-            from landlane.clients.exit_code import exit_code_of
-
             event = replace(event, exit_code=exit_code_of(event, document))
     except Exception as error:  # noqa: BLE001 - an internal error is a refusal, whatever it was
         return adapter.refuse(word, f"{_REFUSED}its input cannot be read ({_said(error)})")
@@ -62,8 +65,6 @@ def answer(
 
 
 def _adapter(client: str) -> Any:
-    from landlane.clients.registry import NAMES
-
     if client not in NAMES:
         raise Malformed(
             f"{client[:40]!r} is no client that Landlane knows",
@@ -74,8 +75,6 @@ def _adapter(client: str) -> Any:
 
 
 def _document(payload: bytes) -> dict[str, Any]:
-    import json
-
     if len(payload) > _LARGEST:
         raise Malformed("the input is too large", code="HOOK_INPUT", hint="")
     found = json.loads(payload or b"{}")
@@ -95,8 +94,6 @@ def _judge(event: HookEvent, environment: Mapping[str, str], open_at: Callable[[
 
 
 def _ask(house: House, event: HookEvent, environment: Mapping[str, str]) -> HookAnswer:
-    from landlane.hooks.dispatch import handle
-
     try:
         return handle(house.context, house.site, event, environment)
     finally:
@@ -163,8 +160,6 @@ def _existing(folder: str) -> str:
 
 def _settle(house: House) -> None:
     """Let the plain files follow, and the next hook know what it needs; the next one catches up."""
-    from landlane.hook_entry.checkout_cache import note_facts
-
     try:
         house.settle()
         note_facts(house)

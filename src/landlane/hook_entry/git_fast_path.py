@@ -12,7 +12,20 @@ Exit codes: 0 goes on, 1 is refused with the reason on stderr. Any other is a fa
 # pyright: reportUnknownArgumentType=false, reportUnknownParameterType=false
 
 import sys
-from posix import _exit, environ, getcwd, getppid, readlink  # pyright: ignore[reportPrivateUsage]
+from _thread import start_new_thread
+from posix import (
+    O_CREAT,
+    O_TRUNC,
+    O_WRONLY,
+    _exit,  # pyright: ignore[reportPrivateUsage]
+    environ,
+    getcwd,
+    getppid,
+    readlink,
+)
+from posix import close as close_file
+from posix import open as open_file
+from time import sleep
 
 import client_fast_path as lean_road
 from client_fast_path import write_all
@@ -126,30 +139,25 @@ def _check_nothing_against(db: "Any", repository: str, mine: str) -> None:
 
 def note_judged(git_dir: str, pid: str, branch: str) -> None:
     """Let the hook that sees the branch move know that this commit was judged, and made by which git."""
-    from posix import O_CREAT, O_TRUNC, O_WRONLY, close, open
-
     started = lean_road._text_of(f"/proc/{pid}/stat").rpartition(") ")[2].split(" ")[19]  # pyright: ignore[reportPrivateUsage]
-    file = open(f"{git_dir}/{_JUDGED}", O_WRONLY | O_CREAT | O_TRUNC, 0o644)
+    file = open_file(f"{git_dir}/{_JUDGED}", O_WRONLY | O_CREAT | O_TRUNC, 0o644)
     try:
         write_all(file, f"{pid} {started} refs/heads/{branch}\n".encode())
     finally:
-        close(file)
+        close_file(file)
 
 
 def _ordinary(hook: str, pid: str, words: list[str], payload: bytes) -> None:
     """The whole package, in this process, with an end of its own: git waits for us."""
-    from _thread import start_new_thread
 
     def watch() -> None:
-        from time import sleep
-
         sleep(_LIMIT_SECONDS)
         write_all(2, _LATE.encode())
         _exit(1)
 
     start_new_thread(watch, ())
     lean_road._find_package()  # pyright: ignore[reportPrivateUsage]
-    from landlane.hook_entry.git_full_path import answer_here
+    from landlane.hook_entry.git_full_path import answer_here  # noqa: PLC0415 - not on the fast path
 
     code, said = answer_here(hook, pid, words, payload)
     write_all(2, said.encode("utf-8", "replace"))

@@ -7,21 +7,27 @@ from __future__ import annotations
 
 import os
 
+from landlane.app.open import person_name
+from landlane.context import Site
 from landlane.errors import LandlaneError, Malformed, RepositoryError
-from landlane.files import write_whole
+from landlane.files import stamp_of, write_whole
 from landlane.git.discovery import Checkout, find_checkout
 from landlane.git.hooks.scripts import CANARY, JUDGED
 from landlane.git.run import LOCATION_VARIABLES, run_git, try_git_output
+from landlane.hook_entry.open_repository import open_usual
+from landlane.hooks import commit_push
+from landlane.hooks.commit_push import Caller, Move, Pushed, head_of, judge_commit, judge_moves, judge_push
+from landlane.protocol.hook_events import STRICT, HookOutput
+from landlane.sessions import identify
+from landlane.settings.model import FILE_NAME
 from landlane.values import value
+from landlane.workspaces.target_guard import guarded_target, likely_target
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping
 
     from landlane.app.open import House
-    from landlane.context import Site
-    from landlane.hooks.commit_push import Caller
-    from landlane.protocol.hook_events import HookOutput
 
 
 _COMMIT, _PUSH, _MOVE = "pre-commit", "pre-push", "reference-transaction"
@@ -113,7 +119,7 @@ def _a_root_of(git_dir: str) -> str:
     """A checkout of the repository in a git directory."""
     if os.path.basename(git_dir) == ".git":
         return os.path.dirname(git_dir)
-    from landlane.git.remove_checkout import list_worktrees
+    from landlane.git.remove_checkout import list_worktrees  # noqa: PLC0415 - only in a bare repository
 
     linked = os.path.join(git_dir, "gitdir")
     if os.path.exists(linked):
@@ -156,8 +162,6 @@ def _own_paths(here: Checkout, index: str, paths: list[str]) -> tuple[str, ...]:
 
 
 def _branch_of(here: Checkout) -> str:
-    from landlane.hooks.commit_push import head_of
-
     branch = head_of(here.git_dir)
     if branch != ".invalid":
         return branch
@@ -177,8 +181,6 @@ def _kind(here: Checkout, old: str, new: str) -> str:
 
 
 def _judge_here(here: Checkout, asked: Asked, pid: str) -> tuple[int, str]:
-    from landlane.hook_entry.open_repository import open_usual
-
     house = open_usual(here.root)
     code, said = _judge(house, here, asked, os.environ, is_packing=_is_packing(pid))
     if asked.hook == _COMMIT:
@@ -191,9 +193,6 @@ def _judge_here(here: Checkout, asked: Asked, pid: str) -> tuple[int, str]:
 def _judge(
     house: House, here: Checkout, asked: Asked, environment: Mapping[str, str], *, is_packing: bool = False
 ) -> tuple[int, str]:
-    from landlane.context import Site
-    from landlane.hooks import commit_push
-
     # Not by `house.site`, which may start git on what this git holds locks of.
     site = Site(context=house.context, here=here, home=here.home_checkout)
     caller = _caller(house, environment)
@@ -215,8 +214,6 @@ def _judge(
 
 
 def _check_hook(site: Site, caller: Caller, asked: Asked, *, is_packing: bool) -> None:
-    from landlane.hooks.commit_push import Move, Pushed, judge_commit, judge_moves, judge_push
-
     if asked.hook == _COMMIT:
         judge_commit(site, caller, asked.paths, asked.branch)
     elif asked.hook == _PUSH:
@@ -233,10 +230,6 @@ def _check_hook(site: Site, caller: Caller, asked: Asked, *, is_packing: bool) -
 
 def _caller(house: House, environment: Mapping[str, str]) -> Caller:
     """Who runs git. An agent whose session is over is an agent all the same, who holds nothing."""
-    from landlane.app.open import person_name
-    from landlane.hooks.commit_push import Caller
-    from landlane.sessions import identify
-
     shown = environment.get("LANDLANE_SESSION", "")
     named = environment.get("LANDLANE_AGENT", "")
     person = person_name()
@@ -288,11 +281,6 @@ def _note_judged(here: Checkout, pid: str, branch: str) -> None:
 
 def _note_facts(house: House, here: Checkout) -> None:
     """What the quick road must know, as it holds for these settings; it only knows the simple cases."""
-    from landlane.context import Site
-    from landlane.files import stamp_of
-    from landlane.protocol.hook_events import STRICT
-    from landlane.settings.model import FILE_NAME
-    from landlane.workspaces.target_guard import guarded_target, likely_target
 
     def stamp(path: str) -> str:
         try:
@@ -331,15 +319,14 @@ def _note_facts(house: House, here: Checkout) -> None:
 
 def _ask_resident(here: Checkout, asked: Asked) -> tuple[int, str]:
     """Let the resident judge; without it nothing can be judged in a sandbox."""
-    from landlane.resident.messages import pack_request, shared_environment
-    from landlane.resident.messages import send_request as ask_at
+    from landlane.resident.messages import pack_request, send_request, shared_environment  # noqa: PLC0415 - only in a sandbox
 
     environment = {os.fsencode(name): os.fsencode(text) for name, text in os.environ.items()}
     words = [b"git", asked.hook.encode()]
     request = pack_request(
         b"hook", os.fsencode(here.root), words, shared_environment(environment), _with_root(here, asked)
     )
-    heard = ask_at(os.environ["LANDLANE_RESIDENT"], request, _RESIDENT_SECONDS)
+    heard = send_request(os.environ["LANDLANE_RESIDENT"], request, _RESIDENT_SECONDS)
     if heard is None:
         raise RepositoryError(
             "the resident does not answer, and in the sandbox nobody else can judge",
@@ -357,8 +344,6 @@ def answer_for_guest(
     hook: str, payload: bytes, environment: Mapping[str, str], open_at: Callable[[str], House]
 ) -> HookOutput:
     """Judge for a caller in a sandbox, as the resident does: what its git says is believed of its clone."""
-    from landlane.protocol.hook_events import HookOutput
-
     try:
         root, _, rest = payload.partition(b"\0")
         house = open_at(os.fsdecode(root))

@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 import sys
 
+from landlane.app.open import open_house
 from landlane.errors import StoreError
 from landlane.git.discovery import find_checkout
 
@@ -18,17 +19,15 @@ _WAIT_MS = 8_000  # for a busy store: the client, too, waits for us
 
 def open_usual(folder: str) -> House:
     """Open the repository that a folder lies in; a hook starts without the installed packages."""
-    from landlane.app.open import open_house
-
     try:
         return open_house(folder, is_short_lived=True, most_wait_ms=_WAIT_MS)
     except StoreError as error:
         if error.code != "POSTGRES_MISSING" or not sys.flags.no_site:
             raise
     # A hook starts without the installed packages. The next one is answered by a resident that has them.
-    import site
+    import site  # noqa: PLC0415 - only with a store on a server
 
-    from landlane.resident.start import start_server
+    from landlane.resident.start import start_server  # noqa: PLC0415 - only with a store on a server
 
     site.main()
     house = open_house(folder, is_short_lived=True, most_wait_ms=_WAIT_MS)

@@ -92,18 +92,23 @@ def judge_commit(site: Site, caller: Caller, paths: Sequence[str], branch: str) 
         NotAllowed: a claim is missing, the role forbids it, or the branch moves through the queue alone.
     """
     session = caller.session
-    if session is not None and session.role:
-        from landlane.roles.enforce import check_paths, check_verb  # every import here slows a commit
-
-        check_verb(site.context, session, "commit", guard=GUARD)
-        check_paths(site.context, session, paths, guard=GUARD)
+    _check_role(site, session, paths)
     if session is not None and list_breaches(site.context):
-        from landlane.workspaces.fix_unauthorized_writes import refuse_breached
+        from landlane.workspaces.fix_unauthorized_writes import refuse_breached  # noqa: PLC0415 - rarely needed
 
         refuse_breached(site, session, paths, site.here.root)
     if caller.why_no_person or others_anywhere(site, session):  # a person without company is free
         _judge_paths(site, caller, paths)
     check_branch(site, branch)
+
+
+def _check_role(site: Site, session: Session | None, paths: Sequence[str] = ()) -> None:
+    if session is None or not session.role:
+        return
+    from landlane.roles.enforce import check_paths, check_verb  # noqa: PLC0415 - few sessions have a role
+
+    check_verb(site.context, session, "commit", guard=GUARD)
+    check_paths(site.context, session, paths, guard=GUARD)
 
 
 def _judge_paths(site: Site, caller: Caller, paths: Sequence[str]) -> None:
@@ -149,7 +154,7 @@ def _children(context: Context, session: Session | None) -> set[str]:
     """The sessions of the caller's own subagents, for whom it runs git."""
     if session is None:
         return set()
-    from landlane.sessions.client_sessions import children_of
+    from landlane.sessions.client_sessions import children_of  # noqa: PLC0415 - only agents have subagents
 
     return {one.id for one in context.store.view(lambda reading: children_of(reading, session.id))}
 
@@ -232,7 +237,7 @@ def _check_nobody_on(site: Site, caller: Caller, branch: str, verb: str) -> None
             raise _in_use(
                 f"{branch} is the branch of {one['agent']}'s workspace for task {one['task']}", branch, verb
             )
-    from landlane.git.remove_checkout import list_worktrees
+    from landlane.git.remove_checkout import list_worktrees  # noqa: PLC0415 - rarely needed
 
     for git_dir, root in [(site.common_dir, site.home.root), *list_worktrees(site.home)]:
         if os.path.realpath(root) != os.path.realpath(site.here.root) and head_of(git_dir) == branch:
@@ -269,10 +274,7 @@ def judge_push(site: Site, caller: Caller, remote: str, pushed: Sequence[Pushed]
     Raises:
         NotAllowed: a push is not the caller's to make.
     """
-    if caller.session is not None and caller.session.role:
-        from landlane.roles.enforce import check_verb
-
-        check_verb(site.context, caller.session, "commit", guard=GUARD)
+    _check_role(site, caller.session)
     target = guarded_target(site)
     for one in pushed:
         if one.is_new:

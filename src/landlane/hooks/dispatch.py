@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+import os
+
+from landlane.clients.registry import setup_of
 from landlane.errors import LandlaneError, RepositoryError, Stale
 from landlane.hooks.edit import check_edit, note_edit, note_named
 from landlane.hooks.event_session import caller_of, known_caller, was_given
@@ -9,9 +12,11 @@ from landlane.hooks.shell.late_effects import hold_for, settle_child, settle_ear
 from landlane.protocol import hook_events as hooking
 from landlane.protocol.hook_events import HOLD, NOTHING, HookAnswer, deny, inform, is_own_tool
 from landlane.sessions.client_sessions import children_of, end_child
+from landlane.sessions.command_history import note_command
 from landlane.sessions.file_versions import forget
 from landlane.sessions.join import leave
 from landlane.sessions.notices import add_notice, take_untold
+from landlane.sessions.tool_calls import announce_call
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -80,15 +85,13 @@ def _before(
         note_edit(context, session, event)  # before it is read: what comes in between is noticed, not missed
         return NOTHING
     if event.tool == hooking.SHELL:
-        from landlane.hooks.shell.effects import before_shell
+        from landlane.hooks.shell.effects import before_shell  # noqa: PLC0415 - only shell calls need it
 
         answer = before_shell(find_site(), session, event)
         if answer.verdict != hooking.DENY:
             note_named(context, session, event)
         return answer
     if is_own_tool(event.tool_name):
-        from landlane.sessions.tool_calls import announce_call
-
         # The server sees one process for a client and all its subagents: this tells it who is calling.
         announce_call(context, session.id, event.call, event.tool_name)
     return NOTHING
@@ -97,12 +100,10 @@ def _before(
 def _start(
     context: Context, find_site: Callable[[], Site], caller: CallerOfHook, event: HookEvent
 ) -> HookAnswer:
-    from landlane.hooks.briefing.compose import brief
-
     site = find_site()
     if not _note_briefed(site.context, caller.session) and event.source not in _AGAIN:
         return NOTHING  # a client that calls several hooks at once told it with another
-    return inform(brief(site, caller.session, event))
+    return inform(_brief(site, caller.session, event))
 
 
 def _after(
@@ -112,22 +113,25 @@ def _after(
         if not event.source:  # an edit that failed has shown nobody what the file holds
             note_edit(context, caller.session, event)
     elif event.tool == hooking.SHELL:
-        from landlane.hooks.shell.effects import after_shell
-        from landlane.sessions.command_history import note_command
-
         note_command(context, caller.session.id, event.command, event.exit_code)
+        from landlane.hooks.shell.effects import after_shell  # noqa: PLC0415 - only shell calls need it
+
         return after_shell(find_site(), caller.session, event)
     return NOTHING
 
 
 def _brief_once(find_site: Callable[[], Site], caller: CallerOfHook, event: HookEvent) -> str:
     """The briefing, for a session that has not had it: its client tells of no start, or began earlier."""
-    from landlane.hooks.briefing.compose import brief
-
     site = find_site()
     if not _note_briefed(site.context, caller.session):
         return ""
-    return brief(site, caller.session, event)
+    return _brief(site, caller.session, event)
+
+
+def _brief(site: Site, session: Session, event: HookEvent) -> str:
+    from landlane.hooks.briefing.compose import brief  # noqa: PLC0415 - once per session
+
+    return brief(site, session, event)
 
 
 def _note_briefed(context: Context, session: Session) -> bool:
@@ -141,7 +145,7 @@ def _stop(
     """At the end of a turn: point out what is left, once. Holding again and again would never end."""
     if event.is_again or event.is_background or not context.settings.hooks_end_reminder:
         return NOTHING
-    from landlane.hooks.session_end import leftovers, should_point_out
+    from landlane.hooks.session_end import leftovers, should_point_out  # noqa: PLC0415 - only the end of a turn needs it
 
     text = leftovers(find_site(), caller.session)
     if text and should_point_out(context, caller.session, text):
@@ -158,7 +162,7 @@ _AT: dict[str, Callable[[Context, Callable[[], Site], CallerOfHook, HookEvent], 
 
 
 def _messages(find_site: Callable[[], Site], session: Session) -> list[str]:
-    from landlane.hooks.messages import due_messages
+    from landlane.hooks.messages import due_messages  # noqa: PLC0415 - not before a tool call
 
     return due_messages(find_site(), session)
 
@@ -198,15 +202,12 @@ def _end_child(context: Context, find_site: Callable[[], Site], event: HookEvent
 
 def _judge_settings(find_site: Callable[[], Site], event: HookEvent) -> HookAnswer:
     """Refuse settings under which the client would not ask us any more."""
-    import os
-
-    from landlane.clients.registry import setup_of
-    from landlane.clients.setup_model import ClientEnvironment
-
     try:
         root = find_site().here.root
     except LandlaneError:
         return NOTHING
+    from landlane.clients.setup_model import ClientEnvironment  # noqa: PLC0415 - few events need it
+
     place = ClientEnvironment(
         root=root,
         home=os.path.expanduser("~"),

@@ -17,6 +17,7 @@ from landlane.patterns.pattern import covers_alternative
 from landlane.protocol.hook_events import NOTHING, STRICT, WATCH, deny, inform
 from landlane.rules.violations import CLAIM_FIRST, STAY_IN_ROLE, record_violation
 from landlane.sessions.file_versions import all_seen, last_seen, remember
+from landlane.store import records
 from landlane.values import replace, value
 
 TYPE_CHECKING = False
@@ -94,7 +95,7 @@ def note_named(context: Context, session: Session, event: HookEvent) -> None:
 
 def _named_files(context: Context, event: HookEvent) -> list[str]:
     """The files of this repository that stand in a line of shell, in whichever folder it goes to."""
-    from landlane.hooks.shell_syntax.command_line import read_line
+    from landlane.hooks.shell_syntax.command_line import read_line  # noqa: PLC0415 - only shell calls need it
 
     line = read_line(event.command)
     words = [word for word in dict.fromkeys(line.words) if word and not word.startswith("-")]
@@ -136,7 +137,7 @@ def in_own_scratch(context: Context, session: Session, path: str) -> bool:
     """Whether a path lies in the scratch of the session's own run: what is there is thrown away with it."""
     if _SCRATCH not in path:
         return False
-    from landlane.sessions.sandbox_runs import list_running
+    from landlane.sessions.sandbox_runs import list_running  # noqa: PLC0415 - few paths are in a scratch folder
 
     kin = {session.id, *context.store.view(lambda reading: ancestors_of(reading, session.id))}
     runs = [run for run in list_running(context) if not kin.isdisjoint((run.session, run.worker))]
@@ -148,7 +149,7 @@ def _outside_of_role(context: Context, session: Session, targets: Sequence[Targe
     """Why the role of this session does not let it change one of these files."""
     if not session.role:
         return ""
-    from landlane.roles.enforce import may_write
+    from landlane.roles.enforce import may_write  # noqa: PLC0415 - few sessions have a role
 
     for target in targets:
         reason = may_write(context, session, target.name.removeprefix("./"))
@@ -164,8 +165,6 @@ def _outside_of_role(context: Context, session: Session, targets: Sequence[Targe
 
 def _misplaced(context: Context, session: Session, targets: Sequence[Target]) -> str:
     """Why a file lies in the wrong checkout for this session: in another's workspace, or beside its own."""
-    from landlane.store import records
-
     machine = context.processes.machine
     found = context.store.view(lambda reading: records.all_of(reading, "workspace", ("open",)))
     workspaces = {one["path"]: one for one in found if one["machine"] == machine}

@@ -8,12 +8,15 @@ where its calls are further apart than the lease is long, and that is what it ha
 
 from __future__ import annotations
 
+import shlex
+
 from landlane.claims.read import list_claims, live_claims
 from landlane.clock import duration_text, rfc3339
 from landlane.errors import LandlaneError
 from landlane.handoffs.transfer import waiting_in
 from landlane.journal.read import parse_leniently
 from landlane.rules.file import load_rules, load_version
+from landlane.rules.show_to_session import tell_change
 from landlane.rules.versions import acknowledgement_in, current_in, is_about_change, see_version
 from landlane.sessions.model import ends_at
 from landlane.sessions.notices import has_notices, take_notices, take_untold
@@ -53,7 +56,7 @@ def due_messages(site: Site, session: Session) -> list[str]:
     messages += _about_leases(site, session, sight)
     messages += _about_rules(site, session, sight)
     if sight.has_handoffs:
-        from landlane.handoffs.hand_over import tell_waiting
+        from landlane.handoffs.hand_over import tell_waiting  # noqa: PLC0415 - few sessions are handed anything
 
         messages += tell_waiting(site.context, session)
     return messages
@@ -100,8 +103,6 @@ def _about_rules(site: Site, session: Session, sight: _Sight) -> list[str]:
         version = load_version(site.here, site.home, file)
         if not version or version == sight.told_version == sight.current_version:
             return []
-        from landlane.rules.show_to_session import tell_change
-
         text = tell_change(site, session)
         rules = load_rules(site.here, site.home, file)
         if rules is not None:  # the others must hear of it, even if this session need not
@@ -160,8 +161,6 @@ def _held_now(site: Site, session: Session, text: str, kind: str) -> str:
 
 def _lapsing_text(claims: list[Claim]) -> str:
     named = _some([f"{one.pattern} ({duration_text(one.ttl_ms)})" for one in claims])
-    import shlex
-
     again = shlex.join(["landlane", "claim", claims[0].pattern, "--ttl", "2h"])
     return (
         f"Your lease on {named} was about to lapse; this call renewed it. If your next step takes "

@@ -20,7 +20,7 @@ from landlane.landing.forward_checkouts import follow_locally, forward_checkouts
 from landlane.landing.model import BOUNCED, EJECTED, LANDED
 from landlane.platform.file_users import processes_in
 from landlane.tasks.attempts import attempts_of
-from landlane.tasks.model import LANDING, REPORTED, REVIEW, WAITING, branch_of
+from landlane.tasks.model import LANDING, REPORTED, REVIEW, WAITING, NewTask, branch_of
 from landlane.tasks.read import list_tasks
 from landlane.workspaces import records as workspace_operations
 from landlane.workspaces.close import close_workspace, is_checked_out
@@ -43,13 +43,6 @@ _LONGEST_NAME = 300
 _CLOSING_SECONDS = 15.0  # that another process may need to close a workspace
 _LOOK_SECONDS = 0.05
 _SHARED_STATES = (REPORTED, REVIEW, LANDING, WAITING)  # of tasks whose work another machine may go on with
-
-
-def is_shared(site: Site) -> bool:
-    """Whether several clones may work on one store: it is a server's, or does not lie in this clone."""
-    store = site.context.store
-    path = os.path.realpath(getattr(store, "path", ""))
-    return bool(getattr(store, "url", "")) or not path.startswith(os.path.realpath(site.common_dir) + "/")
 
 
 def is_from_here(site: Site, landing: Landing) -> bool:
@@ -85,7 +78,7 @@ def settle_landed(site: Site, target: TargetBranch) -> None:
     if settled:
         in_use = {one.head for one in operations.list_landings(site.context)}
         heads = [one.head for one in settled if one.head not in in_use]
-        pins.unpin_submitted(site.home, target, *heads, is_shared=is_shared(site), is_over=True)
+        pins.unpin_submitted(site.home, target, *heads, is_shared=site.is_store_shared, is_over=True)
         operations.settle(site.context, [(one.id, notes[one.id]) for one in settled])
 
 
@@ -169,7 +162,7 @@ def let_go(site: Site, target: TargetBranch, landing: Landing) -> None:
     is_here = is_from_here(site, landing)
     if is_here and landing.state != LANDED:
         keep_branch(site, landing)
-    is_remote_ours = is_shared(site) and (is_here or landing.state == LANDED)
+    is_remote_ours = site.is_store_shared and (is_here or landing.state == LANDED)
     pins.unpin_submitted(site.home, target, landing.head, is_shared=is_remote_ours, is_over=True)
 
 
@@ -193,21 +186,21 @@ def tidy_pins(site: Site, target: TargetBranch) -> None:
         if head in ended:
             let_go(site, target, ended[head])
         else:  # whoever submitted it was killed before it was entered
-            pins.unpin_submitted(site.home, target, head, is_shared=is_shared(site))
+            pins.unpin_submitted(site.home, target, head, is_shared=site.is_store_shared)
     for one in entries:
         if one.head not in kept and is_from_here(site, one):
             try:
-                pins.pin_submitted(site.home, target, one.head, is_shared=is_shared(site))
+                pins.pin_submitted(site.home, target, one.head, is_shared=site.is_store_shared)
             except LandlaneError as error:
                 site.tell(error.message)
     _unshare_over(site)
-    if is_shared(site) and target.remote:
+    if site.is_store_shared and target.remote:
         _share_again(site, target, {one.head for one in entries})
 
 
 def _unshare_over(site: Site) -> None:
     """Let go of what was proved here and shared, and has landed since or gone back."""
-    shared = pins.list_shared(site.home) if is_shared(site) else []
+    shared = pins.list_shared(site.home) if site.is_store_shared else []
     if not shared:
         return
     tasks = list_tasks(site.context, _SHARED_STATES)
@@ -239,9 +232,6 @@ def _share_again(site: Site, target: TargetBranch, entered: Collection[str]) -> 
 
 def integrate(site: Site, target: TargetBranch, settings: Settings) -> None:
     """Open a task for what only shows when everything is together; the settings are the target's."""
-    from landlane.tasks.add import add_task
-    from landlane.tasks.model import NewTask
-
     wanted = settings.landing_integrate
     if wanted is None:
         return
@@ -267,5 +257,7 @@ def integrate(site: Site, target: TargetBranch, settings: Settings) -> None:
         labels=("integration",),
     )
     # The task first: found again by its key, it is not opened twice if we die in between.
+    from landlane.tasks.add import add_task  # noqa: PLC0415 - few settings ask for such tasks
+
     add_task(context, None, new, force=True)
     operations.mark_integrated(context, [one.id for one in landed])

@@ -17,6 +17,7 @@ from landlane.git import create_checkout as checkouts
 from landlane.git.remove_checkout import find_git_dir, list_worktrees, remove_checkout
 from landlane.git.run import LOCATION_VARIABLES, run_git
 from landlane.git.submodules import fill_submodules
+from landlane.git.trial_merge import create_commit
 from landlane.ids import digest
 from landlane.landing.model import MOST_OUTPUT
 from landlane.landing.records import known_verdict, remember_verdict
@@ -202,8 +203,6 @@ class Bench:
 
     def regenerate(self, tree: str, path: str, command: str) -> bytes | str:
         """What a command makes of a file on a tree; or what went wrong, as text."""
-        from landlane.git.trial_merge import create_commit
-
         commit = create_commit(self._site.home, tree, [], "to generate from")
         limit_ms = self._settings.landing_check_limit_ms
         ended = self._start(command, commit, limit_ms)

@@ -7,6 +7,7 @@ no conflict. All of it is computed anew each time, so nothing can be out of date
 from __future__ import annotations
 
 import re
+from concurrent.futures import ThreadPoolExecutor
 from itertools import combinations
 
 from landlane.git import trial_merge as trials
@@ -141,8 +142,6 @@ def _in_parallel(items: Sequence[Any], work: Callable[[Any], Any]) -> list[Any]:
     """The same for every item, a few at a time: nearly all of it is waiting for git."""
     if len(items) < _AT_ONCE:
         return [work(item) for item in items]
-    from concurrent.futures import ThreadPoolExecutor
-
     with ThreadPoolExecutor(_AT_ONCE) as pool:
         return list(pool.map(work, items))
 

@@ -26,6 +26,8 @@ from landlane.tasks.model import DONE, LANDING, REPORTED, REVIEW
 from landlane.tasks.read import get_task
 from landlane.values import as_dict, replace, value
 from landlane.workspaces.fix_unauthorized_writes import refuse_breached
+from landlane.workspaces.model import CLONE
+from landlane.workspaces.records import is_here, list_workspaces
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -143,9 +145,6 @@ def _task_of(branch: str) -> str:
 
 def _bring_home(site: Site, branch: str) -> None:
     """What was committed in a clone must be here before it can land."""
-    from landlane.workspaces.model import CLONE
-    from landlane.workspaces.records import is_here, list_workspaces
-
     if site.here.home:
         checkouts.fetch_clone_branch(site.home, site.here.root, branch)
         return
@@ -202,9 +201,6 @@ def bring_task_home(context: Context, find_site: Callable[[], Site], task_id: st
     Raises:
         RepositoryError: what is there does not hash to what it says.
     """
-    from landlane.workspaces.model import CLONE
-    from landlane.workspaces.records import is_here, list_workspaces
-
     clones = [one for one in list_workspaces(context) if one.task == task_id and one.kind == CLONE]
     site = find_site() if clones else None
     for one in clones:

@@ -2,6 +2,15 @@
 
 from __future__ import annotations
 
+import time
+
+from landlane.landing.model import OPEN
+from landlane.landing.records import get_landing
+from landlane.landing.submit import submit_branch
+from landlane.landing.to_json import landing_json
+from landlane.resident.start import start_queue_runner
+from landlane.tasks.read import get_task
+
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from typing import Any
@@ -16,15 +25,11 @@ _LOOK_SECONDS = 0.5
 
 def land(call: Call, branch: str, task: str) -> dict[str, Any]:
     """Submit a branch, or find it in the queue, and tell how far it is after the wait."""
-    from landlane.landing.after_landing import is_shared
-    from landlane.landing.submit import submit_branch
-    from landlane.tasks.read import get_task
-
     house = call.house
     site, session = house.site(call.tell), call.session
     if task and not branch:  # the server may stand in another checkout than the work was done in
         branch = get_task(house.context, task).branch
-    submitted = submit_branch(site, session, house.witness(), branch, task, is_shared=is_shared(site))
+    submitted = submit_branch(site, session, house.witness(), branch, task, is_shared=site.is_store_shared)
     landing = submitted.landing
     if landing.state in ("queued", "testing"):
         _have_it_run(call, site)
@@ -35,8 +40,6 @@ def land(call: Call, branch: str, task: str) -> dict[str, Any]:
 
 def _have_it_run(call: Call, site: Site) -> None:
     """Leave it to the resident; the work goes on when this call, or the whole client, has ended."""
-    from landlane.resident.start import start_queue_runner
-
     off = "" if site.settings.landing_resident else "the settings let nothing run the queue in the background"
     trouble = off or start_queue_runner(site)
     if trouble:
@@ -44,11 +47,6 @@ def _have_it_run(call: Call, site: Site) -> None:
 
 
 def _watch(call: Call, site: Site, landing_id: str) -> Landing:
-    import time
-
-    from landlane.landing.model import OPEN
-    from landlane.landing.records import get_landing
-
     give_up_at = time.monotonic() + call.wait_seconds
     listener = site.context.store.listen()
     shown = ""
@@ -68,8 +66,6 @@ def _watch(call: Call, site: Site, landing_id: str) -> Landing:
 
 
 def _told(landing: Landing, is_new: bool) -> dict[str, Any]:
-    from landlane.landing.to_json import landing_json
-
     row = {key: item for key, item in landing_json(landing).items() if item not in (None, [], {})}
     found: dict[str, Any] = {"ok": True, "landing": row, "new": is_new}
     if landing.state in ("queued", "testing"):

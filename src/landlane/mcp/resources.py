@@ -4,7 +4,15 @@ from __future__ import annotations
 
 import json
 
+from landlane.claims.read import list_claims
+from landlane.claims.to_json import claim_json
 from landlane.errors import Malformed
+from landlane.journal.read import last_position, read_entries
+from landlane.journal.to_json import entry_json
+from landlane.rules.file import load_text, no_rules
+from landlane.tasks.model import OPEN
+from landlane.tasks.read import list_tasks
+from landlane.tasks.to_json import task_json
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -47,8 +55,6 @@ def changed_by(kind: str) -> list[str]:
 
 
 def _rules(house: House) -> str:
-    from landlane.rules.file import load_text, no_rules
-
     file = house.settings.rules_file
     text = load_text(house.checkout, house.checkout.home_checkout, file)
     if text is None:  # it is listed, so it can be read: nobody is surprised by a repository without rules
@@ -58,24 +64,14 @@ def _rules(house: House) -> str:
 
 
 def _tasks(house: House) -> dict[str, Any]:
-    from landlane.tasks.model import OPEN
-    from landlane.tasks.read import list_tasks
-    from landlane.tasks.to_json import task_json
-
     return {"tasks": [task_json(task, house.store) for task in list_tasks(house.context, tuple(OPEN))]}
 
 
 def _claims(house: House) -> dict[str, Any]:
-    from landlane.claims.read import list_claims
-    from landlane.claims.to_json import claim_json
-
     return {"claims": [claim_json(claim, house.store) for claim in list_claims(house.context)]}
 
 
 def _journal(house: House) -> dict[str, Any]:
-    from landlane.journal.read import last_position, read_entries
-    from landlane.journal.to_json import entry_json
-
     after = max(0, last_position(house.context) - _NEWEST)
     return {"entries": [entry_json(entry) for entry in read_entries(house.context, after)]}
 

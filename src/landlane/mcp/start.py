@@ -19,7 +19,7 @@ def serve_client(folder: str, name: str, session: str) -> None:
         LandlaneError: the SDK is not installed, or there is no repository.
     """
     _check_sdk()
-    from landlane.mcp.stdio import serve_stdio
+    from landlane.mcp.stdio import serve_stdio  # noqa: PLC0415 - loads the SDK, an extra
 
     serve_stdio(Houses(folder), Starter(name=name, session_text=session))
 
@@ -31,7 +31,7 @@ def serve_network(folder: str, host: str, port: int, tell: Callable[[str], None]
         LandlaneError: the SDK is not installed, there is no repository, or the address cannot be had.
     """
     _check_sdk()
-    from landlane.mcp.http import serve_http
+    from landlane.mcp.http import serve_http  # noqa: PLC0415 - loads the SDK, an extra
 
     serve_http(Houses(folder, caller=0), host, port, tell)
 

@@ -141,11 +141,11 @@ def serve_stdio(houses: Houses, starter: Starter) -> None:
 
 
 def _serve(wire: Wire, houses: Houses, starter: Starter) -> None:
-    import anyio
-    from mcp.server.stdio import stdio_server
+    import anyio  # noqa: PLC0415 - loads while the client already gets answers
+    from mcp.server.stdio import stdio_server  # noqa: PLC0415 - loads while the client already gets answers
 
-    from landlane.mcp.server import LandlaneServer, quiet_logging, starter_for
-    from landlane.mcp.tool_caller import end_own_session
+    from landlane.mcp.server import LandlaneServer, quiet_logging, starter_for  # noqa: PLC0415 - as above
+    from landlane.mcp.tool_caller import end_own_session  # noqa: PLC0415 - as above
 
     quiet_logging()
     known: dict[str, Starter] = {"starter": starter}

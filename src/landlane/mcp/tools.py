@@ -2,11 +2,40 @@
 
 from __future__ import annotations
 
+from landlane.claims.model import EXCLUSIVE, SHARED
+from landlane.claims.read import list_claims
+from landlane.claims.refusal_model import Refused
+from landlane.claims.release import release
+from landlane.claims.take import make_request
+from landlane.claims.takeover import save_former_work
+from landlane.claims.to_json import claim_json, outcome_json, waiter_json
+from landlane.claims.wait import describe_line, take_or_wait
+from landlane.clock import rfc3339
 from landlane.error_json import failed, failure
 from landlane.errors import LandlaneError, Malformed, TimedOut
+from landlane.gates.subject import ask_person, ask_plainly
+from landlane.gates.to_json import gate_json
+from landlane.journal.read import last_position, read_entries
+from landlane.journal.to_json import entry_json
+from landlane.landing.records import list_landings
+from landlane.landing.submit import bring_reviewed
 from landlane.mcp.arguments import read_arguments
+from landlane.mcp.handoff_tool import hand_over, left_before, waiting_for
+from landlane.mcp.land_tool import land
 from landlane.mcp.tool_caller import looking_session
 from landlane.mcp.tool_schemas import LONGEST_WAIT_SECONDS
+from landlane.sessions.join import live_sessions
+from landlane.sessions.notices import has_notices
+from landlane.state.key_rules import StateStale
+from landlane.state.keys import append_state, get_state, list_state, set_state
+from landlane.state.to_json import stale_json, state_json
+from landlane.tasks.evidence import conclude
+from landlane.tasks.hand_back import hand_back
+from landlane.tasks.pick import NothingReady, resume_task
+from landlane.tasks.read import count_tasks, get_task, list_tasks
+from landlane.tasks.to_json import lesson_json, proof_json, task_json
+from landlane.tasks.wait_for_task import wait_for_task
+from landlane.values import replace
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -42,8 +71,6 @@ def answer(call: Call) -> dict[str, Any]:
 
 
 def _with(call: Call, given: dict[str, Any]) -> Call:
-    from landlane.values import replace
-
     return replace(call, given=given)
 
 
@@ -51,14 +78,6 @@ def _with(call: Call, given: dict[str, Any]) -> Call:
 
 
 def _status(call: Call) -> dict[str, Any]:
-    from landlane.claims.read import list_claims
-    from landlane.claims.to_json import claim_json, waiter_json
-    from landlane.claims.wait import describe_line
-    from landlane.landing.records import list_landings
-    from landlane.sessions.join import live_sessions
-    from landlane.tasks.read import count_tasks, list_tasks
-    from landlane.tasks.to_json import task_json
-
     house, context = call.house, call.house.context
     me = looking_session(context, call.starter)
     claims = [claim_json(one, house.store) for one in list_claims(context)]
@@ -96,18 +115,12 @@ def _needs(call: Call, me: Session | None) -> list[str]:
     """What waits for the caller: notices it was not told of, and its tasks that were bounced or doubted."""
     if me is None:
         return ["you have no session yet; claiming begins one"]
-    from landlane.mcp.handoff_tool import waiting_for
-    from landlane.sessions.notices import has_notices
-
     session = me.id
     notices = call.house.store.view(lambda reading: has_notices(reading, session))
     return [*(str(one["text"]) for one in notices), *waiting_for(call, me)]
 
 
 def _journal(call: Call, last: int = 20, since: int | None = None) -> dict[str, Any]:
-    from landlane.journal.read import last_position, read_entries
-    from landlane.journal.to_json import entry_json
-
     context = call.house.context
     looking_session(context, call.starter)
     most = min(last if since is None else _MOST_ENTRIES, _MOST_ENTRIES)
@@ -130,12 +143,6 @@ def _claim(
     shared: bool = False,
     literal: bool = False,
 ) -> dict[str, Any]:
-    from landlane.claims.model import EXCLUSIVE, SHARED
-    from landlane.claims.refusal_model import Refused
-    from landlane.claims.take import make_request
-    from landlane.claims.to_json import outcome_json
-    from landlane.claims.wait import take_or_wait
-
     context = call.house.context
     patterns = tuple(context.repository.pattern(text, is_literal=literal) for text in paths)
     request = make_request(
@@ -156,8 +163,6 @@ def _claim(
     outcome = take_or_wait(context, session, request, call.wait_seconds * 1000, on_wait)
     if not isinstance(outcome, Refused) and call.is_given_up():
         # The client has stopped waiting: nobody would know that this is held.
-        from landlane.claims.release import release
-
         release(context, session, patterns)
     found, _ = outcome_json(outcome, call.house.store)
     if isinstance(outcome, Refused):
@@ -178,15 +183,11 @@ def _former_work(call: Call, session: Session, granted: tuple[Claim, ...]) -> di
 
     if not granted or not house.checkout.common_dir or not house.store.view(has_lapsed):
         return {}
-    from landlane.claims.takeover import save_former_work
-
     taken = save_former_work(house.site(), session, granted)
     return {} if taken is None else {"rescued": taken.rescue or None, "rescue_note": taken.note}
 
 
 def _release(call: Call, paths: tuple[str, ...] | None = None, commit: str = "") -> dict[str, Any]:
-    from landlane.claims.release import release
-
     context = call.house.context
     wanted = tuple(context.repository.pattern(text) for text in paths) if paths is not None else None
     commit_id = context.repository.commit_id(commit) if commit else ""
@@ -197,12 +198,6 @@ def _release(call: Call, paths: tuple[str, ...] | None = None, commit: str = "")
 
 
 def _next(call: Call, role: str = "") -> dict[str, Any]:
-    from landlane.claims.to_json import claim_json
-    from landlane.mcp.handoff_tool import left_before
-    from landlane.tasks.pick import NothingReady, resume_task
-    from landlane.tasks.to_json import lesson_json, task_json
-    from landlane.tasks.wait_for_task import wait_for_task
-
     house, session = call.house, call.session
     outcome: Any = resume_task(house.context, session)
     if outcome is None:
@@ -214,12 +209,8 @@ def _next(call: Call, role: str = "") -> dict[str, Any]:
         return _nothing(outcome, call.wait_seconds)
     missing = ""
     if outcome.task.kind == "review":
-        from landlane.landing.submit import bring_reviewed
-
         missing = bring_reviewed(house.context, house.site, outcome.task)
     if call.is_given_up() and not outcome.is_resumed:
-        from landlane.tasks.hand_back import hand_back
-
         hand_back(house.context, session, outcome.task.id, "the client had stopped waiting when it was taken")
     return {
         "ok": True,
@@ -234,8 +225,6 @@ def _next(call: Call, role: str = "") -> dict[str, Any]:
 
 
 def _nothing(nothing: Any, waited: int) -> dict[str, Any]:
-    from landlane.clock import rfc3339
-
     names = ", ".join(nothing.held_up)
     message = "no task is ready" + (f"; {names} wait for paths that others hold" if names else "")
     later = ", ".join(f"{task} until {rfc3339(until)}" for task, until in nothing.held_back)
@@ -251,9 +240,6 @@ def _nothing(nothing: Any, waited: int) -> dict[str, Any]:
 
 def _done(call: Call, task: str, result: str = "") -> dict[str, Any]:
     """Look for the evidence. A check may take longer than the client waits: then it goes on by itself."""
-    from landlane.tasks.evidence import conclude
-    from landlane.tasks.to_json import proof_json, task_json
-
     session = call.session
 
     def look() -> dict[str, Any]:
@@ -279,17 +265,10 @@ def _done(call: Call, task: str, result: str = "") -> dict[str, Any]:
 
 
 def _handoff(call: Call, **given: Any) -> dict[str, Any]:
-    from landlane.mcp.handoff_tool import hand_over
-
     return hand_over(call, **given)
 
 
 def _ask(call: Call, task: str, question: str, kind: str = "approval") -> dict[str, Any]:
-    from landlane.gates.subject import ask_person, ask_plainly
-    from landlane.gates.to_json import gate_json
-    from landlane.tasks.read import get_task
-    from landlane.tasks.to_json import task_json
-
     house = call.house
     if house.checkout.common_dir:
         gate = ask_person(house.site(), call.session, task, kind, question)
@@ -308,10 +287,6 @@ def _ask(call: Call, task: str, question: str, kind: str = "approval") -> dict[s
 def _state(
     call: Call, do: str, key: str = "", value: Any = None, expect: int | None = None
 ) -> dict[str, Any]:
-    from landlane.state.key_rules import StateStale
-    from landlane.state.keys import append_state, get_state, list_state, set_state
-    from landlane.state.to_json import stale_json, state_json
-
     context = call.house.context
     if do == "list":
         return {"ok": True, "states": [state_json(one) for one in list_state(context, key)[:_MOST_SHOWN]]}
@@ -336,8 +311,6 @@ def _state(
 
 
 def _land(call: Call, branch: str = "", task: str = "") -> dict[str, Any]:
-    from landlane.mcp.land_tool import land
-
     return land(call, branch, task)
 
 

@@ -12,6 +12,7 @@ from landlane.git.discovery import HOME_POINTER
 from landlane.git.remove_checkout import find_git_dir, is_folder, remove_checkout
 from landlane.git.run import run_git, try_git_output
 from landlane.git.untrusted_checkout import CLONE, UntrustedCheckout, home_git_output
+from landlane.platform.file_users import processes_in
 from landlane.rescue.at_risk import find_unsaved_work
 from landlane.rescue.git_state import KEPT_REFS
 from landlane.rescue.refs import FORM, RESCUE_REFS, Rescue, get_rescue
@@ -22,6 +23,7 @@ from landlane.rescue.restore_checkout import (
     restore_index,
     restore_section,
 )
+from landlane.rescue.restore_submodules import restore_submodules
 from landlane.rescue.save import locate_checkout
 from landlane.values import value
 
@@ -82,8 +84,6 @@ def restore_rescue(
             branch = restore_section(target, outer, blobs)
         if inner and not only_changes:
             # Few checkouts have submodules.
-            from landlane.rescue.restore_submodules import restore_submodules
-
             restore_submodules(target, inner, blobs)
     return RestoredFiles(
         id=rescue_id,
@@ -172,10 +172,6 @@ def _take_path(site: Site, path: str) -> bool:
 
 def _clear_leftover(site: Site, rescue: Rescue, path: str) -> None:
     """Remove what an earlier restoring left at its own place, if nobody is there and nothing is at stake."""
-    from landlane.platform.file_users import processes_in
-    from landlane.rescue.at_risk import find_unsaved_work
-    from landlane.rescue.git_state import KEPT_REFS
-
     if os.path.islink(path) or not os.path.isdir(path) or processes_in(path):
         return
     git_dir = find_git_dir(site.home, path)
@@ -213,8 +209,6 @@ def _head_of(path: str) -> str:
 
 def _go_to(site: Site, path: str, head: str) -> None:
     """Stand a clean checkout on the commit that the saved work was based on."""
-    from landlane.rescue.at_risk import find_unsaved_work
-
     place = locate_checkout(site, path)
     if find_unsaved_work(site.common_dir, place):
         raise RepositoryError(

@@ -9,7 +9,15 @@ from landlane.git.lock import git_lock
 from landlane.git.remove_checkout import find_git_dir, is_folder
 from landlane.git.run import try_git_output
 from landlane.git.untrusted_checkout import CLONE, MAIN, WORKTREE, UntrustedCheckout
-from landlane.rescue.refs import Rescue, drop_rescue, find_rescue, get_rescue, list_rescues, rescue_ref
+from landlane.rescue.refs import (
+    Rescue,
+    drop_rescue,
+    find_rescue,
+    get_rescue,
+    list_rescues,
+    pack_rescues,
+    rescue_ref,
+)
 from landlane.rescue.write_rescue import take_rescue
 
 TYPE_CHECKING = False
@@ -195,7 +203,5 @@ def discard_rescue(site: Site, session: Actor, rescue_id: str) -> Rescue:
 
 def pack_old_rescues(site: Site) -> int:
     """Put rescues of more than a week ago into a pack, where they take little room; tells how many."""
-    from landlane.rescue.refs import pack_rescues
-
     with git_lock(site.common_dir, "pack rescues"):
         return pack_rescues(site.common_dir, site.wall_ms() - _OLD_MS)

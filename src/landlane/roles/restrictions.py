@@ -9,8 +9,14 @@ from __future__ import annotations
 import os
 
 from landlane.clients.permissions import AGENTS, EDIT, NETWORK, PATHS, SHELL, permissions_for
+from landlane.clients.registry import setup_of
+from landlane.clients.setup_model import ClientEnvironment
+from landlane.git.hook_pass import hooks_folder
+from landlane.git.hooks.scripts import GUARDS
 from landlane.roles.model import PROTECTED, VERBS, protected_of, spelled, words_of
+from landlane.sandbox.guarantees import list_guarantees
 from landlane.sandbox.model import FILES, HELD, NONE, SOCKETS, TCP, UDP, Sandbox
+from landlane.sandbox.start import choose_backend
 from landlane.values import value
 
 TYPE_CHECKING = False
@@ -64,11 +70,6 @@ def denied_paths(role: Role, settings: Settings) -> tuple[str, ...]:
 
 def look_around(checkout: Checkout, home: Checkout, role: Role, client: str) -> Standing:
     """Find out which guards stand here for a client in a role."""
-    from landlane.git.hook_pass import hooks_folder
-    from landlane.git.hooks.scripts import GUARDS
-    from landlane.sandbox.guarantees import list_guarantees
-    from landlane.sandbox.start import choose_backend
-
     backend = choose_backend()
     scratch = os.path.join(checkout.root, ".scratch")  # only to be asked about, and never made
     sandbox = Sandbox(
@@ -91,9 +92,6 @@ def look_around(checkout: Checkout, home: Checkout, role: Role, client: str) -> 
 
 def _hook_trouble(root: str, client: str) -> str:
     """Why the hook of a client does not stand; empty when it does."""
-    from landlane.clients.registry import setup_of
-    from landlane.clients.setup_model import ClientEnvironment
-
     place = ClientEnvironment(
         root=root,
         home=os.path.expanduser("~"),

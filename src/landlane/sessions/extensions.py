@@ -1,13 +1,14 @@
 """What other packages add to sessions: role names, when a lease may run out, what follows the end.
 
-Sessions are below roles and tasks, so they do not import them. `app/wiring.py` installs one object with the
-functions of those packages; tests of sessions may install another.
+Sessions are below roles and tasks, so they do not import them. `app/wiring.py` installs a function that
+loads an object with the functions of those packages; tests of sessions may install another.
 """
 
 from __future__ import annotations
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
+    from collections.abc import Callable
     from typing import Protocol
 
     from landlane.sessions.model import Session
@@ -37,15 +38,15 @@ class SessionExtensions(Protocol):
         ...
 
 
-_installed: list[SessionExtensions] = []
+_installed: list[Callable[[], SessionExtensions]] = []
 
 
-def install(extensions: SessionExtensions) -> None:
-    """Use these extensions in this process from now on."""
-    _installed[:] = [extensions]
+def install(load: Callable[[], SessionExtensions]) -> None:
+    """Use the extensions that `load` returns in this process from now on; most commands need none."""
+    _installed[:] = [load]
 
 
 def installed() -> SessionExtensions:
     """Return the extensions that `app/wiring.py` has installed."""
     assert _installed, "no extensions: make the context with landlane.app.wiring.make_context"
-    return _installed[0]
+    return _installed[0]()

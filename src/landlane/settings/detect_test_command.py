@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import os
 
 TYPE_CHECKING = False
@@ -48,8 +49,6 @@ def _by_target(command: str) -> Callable[[str, str], str]:
 
 
 def _by_scripts(root: str, file: str) -> str:
-    import json
-
     try:
         document = json.loads(_read(root, file))
     except ValueError:

@@ -15,6 +15,7 @@ from landlane.errors import Malformed, StoreError
 from landlane.files import write_whole
 from landlane.setup.rebuild_store import set_database_aside
 from landlane.store.journal_chain import check_chain
+from landlane.store.postgres.errors import without_password
 from landlane.values import value
 
 TYPE_CHECKING = False
@@ -193,8 +194,6 @@ def _shifted(row: Row, shift: int) -> dict[str, Any]:
 def _shown(place: str) -> str:
     if "://" not in place:
         return place
-    from landlane.store.postgres.errors import without_password
-
     return without_password(place)
 
 

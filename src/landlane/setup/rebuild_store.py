@@ -26,6 +26,8 @@ from landlane.store.journal_chain import START, as_line, check_chain
 from landlane.store.mirror import read_journal, set_aside
 from landlane.store.records import KEYS as RECORDED
 from landlane.store.records import follow_record
+from landlane.store.sqlite import errors as sqlite_errors
+from landlane.store.sqlite.store import SqliteStore, file_at
 from landlane.tasks.replay import TaskAccount
 from landlane.values import replace, value
 
@@ -36,7 +38,6 @@ if TYPE_CHECKING:
 
     from landlane.store.interface import Change
     from landlane.store.journal_chain import Entry
-    from landlane.store.sqlite.store import SqliteStore
 
     Told = dict[str, Any]
 
@@ -93,9 +94,6 @@ def repair_store(
 @contextmanager
 def _alone(path: str, repository_id: str, wait_ms: int) -> Generator[SqliteStore | None]:
     """The sole right to replace the file, and the store that is in it now, if that can be read."""
-    from landlane.store.sqlite import errors as sqlite_errors
-    from landlane.store.sqlite.store import file_at
-
     lock = FairLock(path + ".lock")
     old = None
     try:
@@ -115,8 +113,6 @@ def _alone(path: str, repository_id: str, wait_ms: int) -> Generator[SqliteStore
 
 
 def _open_old(path: str, repository_id: str, wait_ms: int) -> SqliteStore | None:
-    from landlane.store.sqlite.store import SqliteStore
-
     try:
         return SqliteStore(path, repository_id, wait_ms=wait_ms) if os.path.exists(path) else None
     except StoreCorrupt:
@@ -128,8 +124,6 @@ def _open_old(path: str, repository_id: str, wait_ms: int) -> SqliteStore | None
 
 
 def _rebuild(path: str, repository_id: str, old: SqliteStore | None, *, ignore_case: bool) -> Rebuilt:
-    from landlane.store.sqlite.store import SqliteStore
-
     folder = os.path.dirname(path)
     journal = os.path.join(folder, "journal.jsonl")
     entries, unreadable = _all_entries(journal, folder, old)

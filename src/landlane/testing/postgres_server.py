@@ -14,6 +14,7 @@ import contextlib
 import hashlib
 import importlib.util
 import os
+import pwd
 import shutil
 import signal
 import stat
@@ -29,7 +30,6 @@ from urllib.parse import quote
 from landlane.values import value
 
 if TYPE_CHECKING:
-    import pwd
     from collections.abc import Iterable, Iterator, Mapping, Sequence
     from typing import IO
 
@@ -163,8 +163,8 @@ class PostgresServer:
     def create_database(self, name: str | None = None, *, template: str = "template0") -> str:
         """Create a database, as a copy of `template`, and return its URL."""
         # Here and not above: a machine without psycopg must be able to import this module and skip.
-        import psycopg
-        from psycopg.sql import SQL, Identifier
+        import psycopg  # noqa: PLC0415 - an extra
+        from psycopg.sql import SQL, Identifier  # noqa: PLC0415 - an extra
 
         name = name or f"test_{uuid.uuid4().hex}"
         with psycopg.connect(self.url, autocommit=True) as connection:
@@ -296,8 +296,6 @@ def _choose_account() -> Account | None:
 def _look_up_user(user: str | int) -> pwd.struct_passwd:
     """Find a user by name or id; initdb refuses to run for one without an entry."""
     # Here and not above: Windows has no such module, and must be able to import this one.
-    import pwd
-
     try:
         return pwd.getpwnam(user) if isinstance(user, str) else pwd.getpwuid(user)
     except KeyError as missing:

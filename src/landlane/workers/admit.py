@@ -8,6 +8,7 @@ import tempfile
 
 from landlane.claims.model import EXCLUSIVE
 from landlane.claims.read import list_claims
+from landlane.clients.as_worker.registry import find_program
 from landlane.clock import duration_text
 from landlane.errors import LandlaneError
 from landlane.exec.sandbox_rules import search_path
@@ -224,8 +225,6 @@ def _why_missing(agent: Agent) -> str:
     """Why an agent cannot be started here at all; empty when it can."""
     if agent.client == COMMAND:
         return _why_no_command(agent)
-    from landlane.clients.as_worker.registry import find_program
-
     try:
         find_program(agent.client)
     except LandlaneError as error:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 
+from landlane.clients.as_worker.registry import worker_command
 from landlane.exec.start_client import Start, prepare_start
 from landlane.handoffs.hand_over import context_for
 from landlane.protocol.worker.messages import WorkAssignment
@@ -27,8 +28,6 @@ def start_of(site: Site, agent: Agent, role: Role, scratch: str, folder: str) ->
         ours = os.path.join(site.home.root, first)
         is_ours = os.sep in first and not os.path.isabs(first) and os.path.isfile(ours)
         return Start(command=(ours if is_ours else first, *agent.command[1:]))
-    from landlane.clients.as_worker.registry import worker_command
-
     words = worker_command(agent.client, model=agent.model, extra=agent.words)
     return prepare_start(words, role, site.settings, scratch, folder, is_throwaway=not may_commit(role))
 

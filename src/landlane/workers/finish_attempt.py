@@ -10,13 +10,13 @@ from landlane.git.remove_checkout import is_folder
 from landlane.git.run import resolve_revision, try_git_output
 from landlane.handoffs.collect_state import save_unfinished
 from landlane.ids import digest
-from landlane.landing.after_landing import is_shared
 from landlane.landing.failed_submission import send_back
 from landlane.landing.records import list_landings
 from landlane.landing.submit import submit_branch
 from landlane.protocol.worker.messages import WorkComplete, WorkFailed
+from landlane.reviews.give_verdict import take_verdict
 from landlane.sessions.leases import touch
-from landlane.tasks.attempts import change_attempt
+from landlane.tasks.attempts import change_attempt, running_attempts
 from landlane.tasks.evidence import conclude
 from landlane.tasks.evidence_model import COMMIT, PATHS, kind_of, needed
 from landlane.tasks.model import AT_WORK, DONE, LANDING, REVIEW, WAITING, returned_branch_of
@@ -210,8 +210,6 @@ def _failed(case: _Case, said: WorkFailed) -> Outcome:
     notes = f"\nnotes: {said.notes}" if said.notes else ""
     context, kind = case.site.context, case.agent.name
     if said.code == "rate_limited":
-        from landlane.tasks.attempts import running_attempts
-
         others = case.outlast(lambda: running_attempts(context))
         running = sum(one.agent.startswith(f"{kind[:40]}-{one.task}-") for one in others)
         pause_ms = round((said.retry_after_seconds or 0) * 1000)
@@ -348,7 +346,6 @@ def _wants_commit(case: _Case) -> bool:
 
 def _judged(case: _Case, said: WorkComplete) -> Outcome:
     """A reviewer's answer, which is no work of its own; one that is no verdict is tried again."""
-    from landlane.reviews.give_verdict import take_verdict
 
     def judge() -> None:
         if get_task(case.site.context, case.task.id).state != DONE:  # by a verdict of which we were not told
@@ -373,7 +370,7 @@ def _submit(case: _Case, head: str) -> Outcome:
         queued = any((one.task, one.head) == (task.id, head) for one in list_landings(site.context))
         if not queued and get_task(site.context, task.id).state != DONE:
             witness = case.place.witness
-            submit_branch(site, case.session, witness, task.branch, task.id, is_shared=is_shared(site))
+            submit_branch(site, case.session, witness, task.branch, task.id, is_shared=site.is_store_shared)
 
     try:
         case.outlast(submit)

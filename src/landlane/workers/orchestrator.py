@@ -14,14 +14,17 @@ import time
 
 from landlane.errors import LandlaneError, StoreError, StoreTransient
 from landlane.exec.cleanup import clear_forsaken
+from landlane.fanout.join import settle_fans
 from landlane.git.target import find_target
 from landlane.landing.after_landing import settle_here
 from landlane.landing.model import HELD, QUEUED, TESTING
-from landlane.landing.records import list_landings
+from landlane.landing.records import get_queue, list_landings
+from landlane.platform.process_identity import Process
 from landlane.reviews.give_verdict import approved_waiting
 from landlane.tasks.attempts import running_attempts
 from landlane.tasks.model import AT_WORK, BLOCKED, DEAD, DONE, DROPPED, FAILED, READY, WAITING
 from landlane.tasks.read import list_tasks
+from landlane.tasks.worker_pool import pool_of
 from landlane.workers.admit import Admission, Refusal
 from landlane.workers.agents import role_for
 from landlane.workers.model import ALL_TAKEN, Glance, RunSummary, RunWish
@@ -158,9 +161,6 @@ class Orchestrator(Crew):
         self._try(self._land)
 
     def _clear_up(self) -> None:
-        from landlane.fanout.join import settle_fans
-        from landlane.tasks.worker_pool import pool_of
-
         def tell(step: Callable[[Site], list[str]]) -> None:
             for line in step(self._site):
                 self._site.tell(line)
@@ -264,8 +264,6 @@ class Orchestrator(Crew):
         return count
 
     def _lives(self, orchestrator: str) -> bool:
-        from landlane.platform.process_identity import Process
-
         here = self._context.processes.current()
         _, _, rest = orchestrator.partition(":")
         pid, _, started = rest.partition(":")
@@ -318,8 +316,6 @@ class Orchestrator(Crew):
 
     def _is_stuck(self) -> bool:
         """Whether the landing queue stands still: it was paused, or has been run in vain again and again."""
-        from landlane.landing.records import get_queue
-
         branch = find_target(self._site.home, self._site.settings).branch
         return self._idle_landers >= _MOST_IDLE or get_queue(self._context, branch).state == "paused"
 

@@ -42,6 +42,7 @@ from landlane.tasks.pick import take_task
 from landlane.tasks.read import get_task
 from landlane.tasks.retry_rules import TASK_OVER_BUDGET
 from landlane.tasks.rows import pattern_pairs
+from landlane.usage.add import note_so_far, over_budget
 from landlane.values import as_dict, replace
 from landlane.workers.agents import needs_of
 from landlane.workers.assignment import assignment_for, start_of
@@ -330,8 +331,6 @@ class Keeper(Attendance):
 
     def _over_budget(self) -> Budget | None:
         """Note what was used so far, and look whether it is too much."""
-        from landlane.usage.add import note_so_far, over_budget
-
         assert self._task is not None
         if self._used is not None and self._used != self._noted and self._attempt is not None:
             note_so_far(self._context, self._attempt, self._used, model=self._order.agent.model)

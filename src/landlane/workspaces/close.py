@@ -23,7 +23,10 @@ from landlane.git.remove_checkout import (
 )
 from landlane.git.run import run_git
 from landlane.git.target import commit_at, find_target, target_tip
+from landlane.git.untrusted_checkout import CLONE as CLONE_PLACE
+from landlane.git.untrusted_checkout import WORKTREE, UntrustedCheckout
 from landlane.platform.file_users import processes_in
+from landlane.rescue.save import drop_if_same
 from landlane.values import as_dict, replace, value
 from landlane.workspaces import records as operations
 from landlane.workspaces.environment import free_slots
@@ -36,7 +39,6 @@ if TYPE_CHECKING:
 
     from landlane.context import Site
     from landlane.git.discovery import Checkout
-    from landlane.git.untrusted_checkout import UntrustedCheckout
     from landlane.sessions.model import Session
     from landlane.workspaces.recent_changes import Instant
 
@@ -185,7 +187,7 @@ def _save(
     site: Site, session: Session | None, going: Workspace, on_step: Step
 ) -> tuple[Workspace, list[str]]:
     """Bring home what exists only in the workspace; tells also the rescues that it does not name."""
-    from landlane.rescue.save import drop_same_rescues, save_checkout, save_located
+    from landlane.rescue.save import drop_same_rescues, save_checkout, save_located  # noqa: PLC0415 - lists load this module, too
 
     if not is_folder(going.path):
         return going, []
@@ -232,9 +234,6 @@ def _mend_git_dir(home: Checkout, going: Workspace, root: str) -> None:
 
 def _places(home: Checkout, going: Workspace, root: str) -> list[UntrustedCheckout]:
     """A workspace in a folder, by each git directory that is its own and no one else's."""
-    from landlane.git.untrusted_checkout import CLONE as CLONE_PLACE
-    from landlane.git.untrusted_checkout import WORKTREE, UntrustedCheckout
-
     found: list[UntrustedCheckout] = []
     own = os.path.join(root, ".git")
     if is_folder(root) and is_folder(own):
@@ -265,8 +264,6 @@ def _save_late(site: Site, session: Session | None, going: Workspace, since: Ins
     That this is done shows in the folder itself: git does not know it any more, before the first file goes.
     So whoever goes on after a crash never takes a half-deleted folder for somebody's deletions.
     """
-    from landlane.rescue.save import drop_if_same, save_located
-
     root = removal_path(going.path, going.id)
     known = _places(site.home, going, root)
     found: list[str] = []

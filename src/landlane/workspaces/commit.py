@@ -20,6 +20,7 @@ from landlane.errors import (
     StoreError,
 )
 from landlane.git import commit_paths as git
+from landlane.git.create_checkout import fetch_clone_branch
 from landlane.git.hooks.former_hooks import load_installed_hooks
 from landlane.git.lock import git_lock, lock_environment
 from landlane.git.stale_locks import wait_for_index, wait_for_locks
@@ -382,8 +383,6 @@ def _bring_home(site: Site, made: Made) -> None:
     """Let the repository have what a clone committed on a branch of ours, so that it outlives the clone."""
     if not site.here.home or not _WORK_BRANCH.fullmatch(made.branch):
         return
-    from landlane.git.create_checkout import fetch_clone_branch
-
     try:
         fetch_clone_branch(site.home, site.here.root, made.branch)
     except LandlaneError as error:

@@ -2,7 +2,12 @@
 
 from __future__ import annotations
 
+import shlex
+
 from landlane.errors import Held, LandlaneError
+from landlane.sessions.leases import session_from
+from landlane.state.slot_kinds import SlotRefused, known_kinds, make_wish, workspace_id
+from landlane.state.slots import free, take_slot
 from landlane.values import replace
 from landlane.workspaces import records as operations
 from landlane.workspaces.model import Workspace
@@ -37,9 +42,6 @@ def lease_slots(site: Site, session: Session, begun: Workspace) -> tuple[dict[st
     environment = {"LANDLANE_WORKSPACE": begun.id, "LANDLANE_TASK": begun.task}
     if not site.settings.workspace_slots:
         return leased, environment
-    from landlane.state.slot_kinds import SlotRefused, known_kinds, make_wish, workspace_id
-    from landlane.state.slots import take_slot
-
     place = workspace_id(context.processes.machine, begun.path)
     for variable, kind in site.settings.workspace_slots:
         wish = make_wish(known_kinds(site.settings.slots), kind, name="", amount=1, workspace=place)
@@ -60,10 +62,6 @@ def lease_slots(site: Site, session: Session, begun: Workspace) -> tuple[dict[st
 
 def free_slots(site: Site, workspace: Workspace) -> None:
     """Give back what was leased with a workspace, also what was leased just before a crash."""
-    from landlane.sessions.leases import session_from
-    from landlane.state.slot_kinds import workspace_id
-    from landlane.state.slots import free
-
     named = {variable for variable, _ in site.settings.workspace_slots} | set(workspace.slots)
     if not named:
         return
@@ -82,8 +80,6 @@ def free_slots(site: Site, workspace: Workspace) -> None:
 
 def shell_environment(workspace: Workspace) -> str:
     """The environment of a workspace as lines for a shell."""
-    import shlex
-
     # Whoever takes it in acts as the one whose workspace it is, not as the user at the terminal.
     variables = {"LANDLANE_AGENT": workspace.agent, **workspace.environment}
     return "\n".join(f"export {name}={shlex.quote(text)}" for name, text in variables.items())

@@ -14,12 +14,25 @@ from landlane.errors import Held, LandlaneError, Malformed, NotAllowed
 from landlane.git import create_checkout as checkouts
 from landlane.git.refs import refs_below
 from landlane.git.run import run_git, try_git_output
+from landlane.git.shared_config import set_git_limits
+from landlane.git.submodules import fill_submodules
 from landlane.git.target import find_base, find_target
+from landlane.managed_files.client_files import equip
+from landlane.platform.file_users import processes_in
+from landlane.rescue.save import drop_same_rescues, save_checkout
+from landlane.sessions.leases import touch
+from landlane.tasks.model import READY
+from landlane.tasks.pick import take_task
+from landlane.tasks.read import get_task
 from landlane.values import replace, value
 from landlane.workspaces import records as operations
+from landlane.workspaces.close import close_workspace, give_up
+from landlane.workspaces.disk_space import evict_caches, free_bytes
 from landlane.workspaces.environment import lease_slots, renew_slots
 from landlane.workspaces.locate import forbidden, free_place, main_root, make_folder, workspaces_folder
 from landlane.workspaces.model import CLONE, KINDS, OPEN, OPENING, Workspace
+from landlane.workspaces.prepare import prepare
+from landlane.workspaces.recover import mend
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -134,10 +147,6 @@ def _take_if_ready(site: Site, session: Session, task_id: str, base: str) -> Non
     Raises:
         Held: what it will change is held by another.
     """
-    from landlane.tasks.model import READY
-    from landlane.tasks.pick import take_task
-    from landlane.tasks.read import get_task
-
     task = get_task(site.context, task_id)
     if task.state != READY:
         return
@@ -167,8 +176,6 @@ def _save_left(site: Site, session: Session, begun: Workspace) -> tuple[str, ...
     """Save what an ended session left in its workspace, before another one changes anything there."""
     if begun.session == session.id:
         return ()
-    from landlane.rescue.save import drop_same_rescues, save_checkout
-
     saved = save_checkout(
         site, session, begun.path, f"{session.agent} takes {begun.id} over", workspace=begun
     )
@@ -187,8 +194,6 @@ def _fill(site: Site, session: Session, begun: Workspace, ground: _Ground, on_st
         begun = _take_place(site, session, begun)
         opened, notes = _make(site, session, begun, ground, on_step)
     except BaseException as error:
-        from landlane.workspaces.close import give_up
-
         give_up(site, session, begun, error)
         raise
     base = ground.base
@@ -201,16 +206,12 @@ def _fill(site: Site, session: Session, begun: Workspace, ground: _Ground, on_st
 def _mend(site: Site, session: Session) -> None:
     """Take up what was left half way; loading what that needs is worth it only if there is anything."""
     if operations.list_half_way(site.context):
-        from landlane.workspaces.recover import mend
-
         for told in mend(site, session):
             site.tell(told)
 
 
 def _close_missing(site: Site, session: Session, begun: Workspace) -> None:
     """Somebody removed the folder by hand: what git still knows of it is saved, then a new one is made."""
-    from landlane.workspaces.close import close_workspace
-
     site.tell(f"{begun.path} is gone: {begun.id} is closed, and opened anew")
     close_workspace(site, session, begun, force=True)
 
@@ -236,9 +237,6 @@ def _await_other(site: Site, begun: Workspace) -> None:
 
 def _check_mended(site: Site, left: Workspace) -> None:
     """Take back what another process has just left half way; a child of it may still be in the way."""
-    from landlane.platform.file_users import processes_in
-    from landlane.workspaces.recover import mend
-
     mend(site)
     inside = processes_in(left.path)
     if inside:
@@ -270,8 +268,6 @@ def _make_room(site: Site, folder: str) -> None:
     settings = site.settings
     if not settings.workspace_floor_bytes or not settings.workspace_caches:
         return
-    from landlane.workspaces.disk_space import evict_caches, free_bytes
-
     if free_bytes(folder) >= settings.workspace_floor_bytes:
         return
     try:
@@ -284,8 +280,6 @@ def _make_room(site: Site, folder: str) -> None:
 def _make(
     site: Site, session: Session, begun: Workspace, ground: _Ground, on_step: Step
 ) -> tuple[Workspace, tuple[str, ...]]:
-    from landlane.git.shared_config import set_git_limits
-
     home = site.home
     set_git_limits(home)
     site.tell(f"{begun.kind} of {begun.target} at {begun.base[:12]}")
@@ -313,8 +307,6 @@ def _make(
 
 def _fill_submodules(site: Site, begun: Workspace) -> None:
     if os.path.exists(os.path.join(begun.path, ".gitmodules")):
-        from landlane.git.submodules import fill_submodules
-
         fill_submodules(site.home, begun.path, is_clone=begun.kind == CLONE)
 
 
@@ -325,14 +317,9 @@ def _make_runnable(site: Site, session: Session, begun: Workspace, on_step: Step
     settings = site.settings
     steps = (settings.workspace_copy, settings.workspace_link, settings.workspace_install)
     if any(steps) or settings.workspace_generate or settings.workspace_check:
-        from landlane.sessions.leases import touch
-        from landlane.workspaces.prepare import prepare
-
         tick = lambda: touch(site.context.store, session)  # noqa: E731 - a sign of life, however long it takes
         prepare(settings, main_root(site.home), begun.path, environment, site.tell, tick)
     if os.path.exists(os.path.join(site.home.state_folder, INIT_RECORD)):
-        from landlane.managed_files.client_files import equip
-
         equip(site, begun.path)
     on_step("prepared")
     opened = operations.change_state(

@@ -5,6 +5,7 @@ from __future__ import annotations
 from landlane.errors import LandlaneError, RepositoryError
 from landlane.git.target import fetch_target, find_target
 from landlane.tasks.model import OVER
+from landlane.tasks.read import get_task
 from landlane.workspaces import records as operations
 from landlane.workspaces.close import close_workspace
 from landlane.workspaces.model import OPEN, Workspace
@@ -53,8 +54,6 @@ def _look_at_remote(site: Site) -> None:
 
 
 def _reason_to_stay(site: Site, session: Session, one: Workspace) -> str:
-    from landlane.tasks.read import get_task
-
     if not operations.is_here(site.context, one, site.common_dir):
         return "it belongs to another clone or machine"
     if one.state != OPEN:

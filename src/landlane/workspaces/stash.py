@@ -19,6 +19,7 @@ from landlane.rescue.refs import Rescue, drop_rescue, get_rescue
 from landlane.rescue.restore import restore_rescue
 from landlane.rescue.save import locate_checkout, save_checkout, saved_work
 from landlane.workspaces.records import is_held, list_workspaces
+from landlane.workspaces.stash_merge import merge_back
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -136,8 +137,6 @@ def restore(site: Site, stash_id: str) -> tuple[Rescue, tuple[str, ...]]:
         if head == stash.head:
             notes = tuple(restore_rescue(site.common_dir, stash.id, place, only_changes=True).notes)
         else:
-            from landlane.workspaces.stash_merge import merge_back
-
             notes = (merge_back(site, stash, head),)
         drop_rescue(site.common_dir, stash.id)
     return stash, notes

@@ -43,7 +43,7 @@ def guarded_target(site: Site) -> TargetBranch | None:
     tip = known.get(target.remote_ref, "") or known.get(target.ref, "")
     if not tip or "checks" not in try_git_output(site.home, "cat-file", "blob", f"{tip}:{FILE_NAME}"):
         return None  # without reading it as TOML, which costs more than all the rest
-    from landlane.workspaces.committed_settings import committed_at
+    from landlane.workspaces.committed_settings import committed_at  # noqa: PLC0415 - it reads TOML
 
     found = committed_at(site.home, tip)
     return target if found is not None and found.landing_checks is not None else None

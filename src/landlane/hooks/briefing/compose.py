@@ -7,6 +7,7 @@ Nothing here asks a remote, and every git has a short time limit.
 from __future__ import annotations
 
 import os
+import shlex
 
 from landlane.claims.read import held_by, list_claims
 from landlane.errors import LandlaneError
@@ -21,6 +22,7 @@ from landlane.sessions.join import live_sessions
 from landlane.sessions.model import HOLDERS
 from landlane.tasks.read import lessons_of
 from landlane.tasks.rows import pattern_pairs, task_from
+from landlane.workspaces.other_sessions import open_workspaces
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -106,8 +108,6 @@ def _who(site: Site, session: Session, event: HookEvent) -> str:
 
 def _reach() -> str:
     """How to call us in a shell that does not search where we are installed."""
-    import shlex
-
     path = command_off_path()
     return f" If `landlane` is not found, call it as {shlex.quote(path)}." if path else ""
 
@@ -186,8 +186,6 @@ def _others(site: Site, session: Session) -> str:
 
 
 def _shared(site: Site) -> str:
-    from landlane.workspaces.other_sessions import open_workspaces
-
     here = os.path.realpath(site.here.root)
     is_own = any(os.path.realpath(one["path"]) == here for one in open_workspaces(site))
     return "" if is_own else _SHARED

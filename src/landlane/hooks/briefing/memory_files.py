@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 
 from landlane.errors import LandlaneError
+from landlane.patterns.pattern import covers_alternative, parse
 from landlane.settings.named_files import read_text
 
 TYPE_CHECKING = False
@@ -69,8 +70,6 @@ def _find(root: str, wanted: tuple[str, ...]) -> tuple[list[str], list[str]]:
 
 def _matching(root: str, pattern: str) -> Iterator[str]:
     """The plain files below `root` that a glob matches, without following links out of it."""
-    from landlane.patterns.pattern import covers_alternative, parse
-
     branches = parse(pattern).alternatives
     looked_at = 0
     # Only where the glob can match: below the folders that come before its first special character.

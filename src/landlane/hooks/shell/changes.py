@@ -147,16 +147,16 @@ def _worktrees(site: Site, workspaces: Sequence[Document]) -> list[str]:
     """The linked worktrees that somebody made by hand: no workspaces, and none of Landlane's own."""
     if not os.path.isdir(os.path.join(site.common_dir, "worktrees")):
         return []
-    from landlane.git.remove_checkout import list_worktrees
+    from landlane.git.remove_checkout import list_worktrees  # noqa: PLC0415 - few repositories have worktrees
 
     known = {str(one["path"]) for one in workspaces}
     roots = [root for _, root in list_worktrees(site.home) if root not in known]
     roots = [root for root in roots if os.path.lexists(os.path.join(root, ".git"))]
     if not roots:
         return []
-    from landlane.workspaces.locate import workspaces_folder  # dear, and seldom needed
-
     # There the queue checks what it lands, and workspaces are made and taken away: nobody's shell does that.
+    from landlane.workspaces.locate import workspaces_folder  # noqa: PLC0415 - few repositories have such worktrees
+
     ours = (f"{site.common_dir}/",)
     with contextlib.suppress(Malformed):  # settings that are to be mended elsewhere
         ours = (*ours, f"{workspaces_folder(site)}/")
@@ -167,7 +167,7 @@ def place_at(site: Site, root: str) -> UntrustedCheckout:
     """The checkout at a folder, as those know it who look at it."""
     here = site.here
     if root != here.root:
-        from landlane.rescue.save import locate_checkout  # dear, and seldom needed
+        from landlane.rescue.save import locate_checkout  # noqa: PLC0415 - few calls reach another checkout
 
         return locate_checkout(site, root)
     kind = CLONE if here.home else MAIN if here.git_dir == here.common_dir else WORKTREE

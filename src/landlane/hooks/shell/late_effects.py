@@ -30,7 +30,7 @@ def settle_earlier(
     is_looked_for = event.kind in (PROMPT, STOP) or event.tool == SHELL
     if not is_looked_for and not open_calls(context, session.id):
         return ""
-    from landlane.hooks.shell.effects import settle_open
+    from landlane.hooks.shell.effects import settle_open  # noqa: PLC0415 - only after shell calls
 
     try:
         text = settle_open(find_site(), session, event)

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import shlex
+
 from landlane.clock import duration_text, rfc3339
 from landlane.git.snapshot import keep_changes, path_text
 from landlane.hooks.shell.changes import place_at
@@ -178,6 +180,4 @@ def names_of(effects: Sequence[Effect]) -> str:
 
 def first_of(effects: Sequence[Effect]) -> str:
     """The first path as it is typed in a shell."""
-    import shlex
-
     return shlex.quote(path_text(effects[0].path))

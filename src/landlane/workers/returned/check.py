@@ -5,6 +5,8 @@ What counts is what the change makes of the tree, each path at both ends of a re
 
 from __future__ import annotations
 
+import unicodedata
+
 from landlane.claims.coverage import cover
 from landlane.claims.model import MOST_PATTERNS
 from landlane.claims.read import held_by
@@ -134,8 +136,6 @@ def _with_folders(paths: Sequence[str]) -> dict[str, None]:
 def _folded(path: str) -> str:
     if path.isascii():
         return path.lower()
-    import unicodedata  # most names are plain
-
     return unicodedata.normalize("NFC", path.casefold())
 
 

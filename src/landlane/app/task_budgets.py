@@ -1,0 +1,36 @@
+"""What a task may cost."""
+
+from __future__ import annotations
+
+from landlane.usage.add import BOOKING, settle_in
+from landlane.usage.budget import TASK, over_in
+from landlane.values import value
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+
+    from landlane.context import Context
+    from landlane.store.interface import Change, Reading
+    from landlane.tasks.attempt_model import Attempt
+    from landlane.tasks.model import Task
+
+
+@value
+class TaskBudgets:
+    """Implements `tasks.extensions.Budgets` with usage."""
+
+    @property
+    def booking_areas(self) -> Mapping[str, bool]:
+        return BOOKING
+
+    def book(self, tx: Change, context: Context, attempt: Attempt) -> None:
+        settle_in(tx, context, attempt)
+
+    def why_over(self, reading: Reading, context: Context, task: Task) -> str:
+        over = over_in(reading, context, task)
+        return over.why if over is not None else ""
+
+    def is_task_spent(self, reading: Reading, context: Context, task: Task) -> bool:
+        over = over_in(reading, context, task)
+        return over is not None and over.kind == TASK

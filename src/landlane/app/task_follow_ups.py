@@ -1,0 +1,56 @@
+"""What follows when a task changes."""
+
+from __future__ import annotations
+
+from landlane.fanout.join import settle_fan_in, settle_fans
+from landlane.gates import decide as gates
+from landlane.gates.ask import open_gate_in
+from landlane.handoffs import transfer as handoffs
+from landlane.reviews import close as reviews
+from landlane.tasks.rows import FAN_LABEL, REVIEW_LABEL
+from landlane.values import value
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from collections.abc import Collection, Mapping
+    from typing import Any
+
+    from landlane.context import Context
+    from landlane.store.interface import Change
+    from landlane.tasks.model import Task
+
+
+@value
+class TaskFollowUps:
+    """Implements `tasks.extensions.FollowUps` with fan-out, gates, handoffs and reviews."""
+
+    def settle(self, tx: Change, context: Context, label: str) -> None:
+        if label.startswith(FAN_LABEL):
+            settle_fan_in(tx, context, label.removeprefix(FAN_LABEL))
+        elif label.startswith(REVIEW_LABEL):
+            reviews.settle_in(tx, context, label.removeprefix(REVIEW_LABEL))
+
+    def settle_due(self, context: Context, nouns: Collection[str]) -> None:
+        if "fan" in nouns:
+            settle_fans(context)
+        if "review" in nouns:
+            reviews.settle_reviews(context)
+
+    def leave_waiting(self, tx: Change, task: Task) -> None:
+        gates.withdraw_in(tx, task)
+
+    def drop(self, tx: Change, task: Task, why: str) -> None:
+        handoffs.withdraw_in(tx, task.id, why)
+
+    def ask_person(
+        self,
+        tx: Change,
+        context: Context,
+        task: Task,
+        why: str,
+        *,
+        about: Mapping[str, Any],
+        evidence: Mapping[str, Any],
+    ) -> None:
+        # No session waits for the answer: the task is in the queue again when it comes.
+        open_gate_in(tx, context, None, task=task, kind="approval", why=why, about=about, evidence=evidence)

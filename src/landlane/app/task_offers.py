@@ -1,0 +1,50 @@
+"""Who may be offered a task that was handed over or is under review."""
+
+from __future__ import annotations
+
+from landlane.handoffs import transfer
+from landlane.tasks.model import ANYBODY
+from landlane.values import value
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from landlane.claims.model import Claim
+    from landlane.context import Context
+    from landlane.sessions.model import Session
+    from landlane.store.interface import Change
+    from landlane.tasks.model import Task
+
+
+@value
+class TaskOffers:
+    """Implements `tasks.extensions.Offers` with handoffs and reviews."""
+
+    def reserved(self, tx: Change, context: Context, session: Session) -> tuple[set[str], set[str]]:
+        others: set[str] = set()
+        if tx.all("records_in", noun="review", states=["open", "deciding"]):
+            from landlane.reviews.give_verdict import not_to_take  # noqa: PLC0415 - few tasks are reviewed
+
+            others = not_to_take(tx, session)
+        holders: set[str] = set()
+        for one in transfer.waiting_in(tx):
+            if transfer.may_have(context, one, session, tx.now):
+                holders.add(one.holder)
+            else:
+                others.add(one.task)
+        return others, holders
+
+    def addressed_to(self, tx: Change, context: Context, session: Session) -> list[str]:
+        return [one.task for one in transfer.addressed_to(context, tx, session) if one.to != ANYBODY]
+
+    def may_review(self, tx: Change, session: Session, task: Task) -> bool:
+        from landlane.reviews.give_verdict import may_take  # noqa: PLC0415 - few tasks are reviewed
+
+        return may_take(tx, session, task)
+
+    def is_handed_over(self, tx: Change, task_id: str) -> bool:
+        return transfer.open_handoff(tx, task_id) is not None
+
+    def accept(
+        self, tx: Change, context: Context, session: Session, task: Task
+    ) -> tuple[Task, tuple[Claim, ...]] | None:
+        return transfer.accept_if_offered(tx, context, session, task)
