@@ -26,7 +26,6 @@ from landlane.git.target import commit_at, find_target, target_tip
 from landlane.git.untrusted_checkout import CLONE as CLONE_PLACE
 from landlane.git.untrusted_checkout import WORKTREE, UntrustedCheckout
 from landlane.platform.file_users import processes_in
-from landlane.rescue.save import drop_if_same
 from landlane.values import as_dict, replace, value
 from landlane.workspaces import records as operations
 from landlane.workspaces.environment import free_slots
@@ -264,6 +263,8 @@ def _save_late(site: Site, session: Session | None, going: Workspace, since: Ins
     That this is done shows in the folder itself: git does not know it any more, before the first file goes.
     So whoever goes on after a crash never takes a half-deleted folder for somebody's deletions.
     """
+    from landlane.rescue.save import drop_if_same, save_located  # noqa: PLC0415 - as above
+
     root = removal_path(going.path, going.id)
     known = _places(site.home, going, root)
     found: list[str] = []
