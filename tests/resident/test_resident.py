@@ -297,7 +297,7 @@ def test_it_ends_when_its_folder_goes_away(served: Served) -> None:
 def test_it_ends_when_the_package_is_upgraded(
     repository: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    package = copy_package(tmp_path / "own", {"resident/server.py:_LOOK_SECONDS": 0.2})
+    package = copy_package(tmp_path / "own", {"resident/server.py:_CODE_CHECK_SECONDS": 0.2})
     monkeypatch.setenv("PYTHONPATH", str(package))
     served = Served(repository, package)
     served.begin()

@@ -36,7 +36,7 @@ _NO_NEW_PRIVILEGES = 38  # PR_SET_NO_NEW_PRIVS in <sys/prctl.h>
 def copy_package(into: Path, seconds: Mapping[str, float] | None = None) -> Path:
     """A copy of the package: what changes in the checkout meanwhile does not end its residents.
 
-    `seconds` gives intervals other lengths, by file and name: `{"resident/server.py:_LOOK_SECONDS": 0.2}`.
+    `seconds` gives intervals other lengths, such as `{"resident/server.py:_CODE_CHECK_SECONDS": 0.2}`.
     """
     source = Path(landlane.__file__).parent
     # With what is compiled already: the times of the files are kept, so that it counts.

@@ -20,7 +20,7 @@ from landlane.app.open import open_house
 from landlane.cli.run_progress import LiveView, RunView
 from landlane.cli.terminal import Terminal
 from landlane.errors import NotAllowed, StoreTransient
-from landlane.processes.fork_server import ForkedChild, ForkServer, _teller  # pyright: ignore[reportPrivateUsage]
+from landlane.processes.fork_server import ForkedChild, ForkServer, pipe_reporter
 from landlane.processes.tree import read_process
 from landlane.protocol.worker.messages import Heartbeat, Progress
 from landlane.settings.model import Settings
@@ -275,7 +275,7 @@ def test_what_others_set_free_between_two_looks_is_begun(
 
 def test_a_keeper_never_waits_for_whoever_should_listen() -> None:
     ours, theirs = os.pipe()
-    tell = _teller(theirs)
+    tell = pipe_reporter(theirs)
     for number in range(20_000):
         tell({"event": "says", "doing": f"{number} {'x' * 80}"})
     os.set_blocking(ours, False)
@@ -313,12 +313,12 @@ def test_a_keeper_has_ended_when_its_process_has_and_not_when_it_falls_silent() 
         assert child.stderr.readline() == b"closed\n"
 
         assert not fork.has_ended()
-        assert fork.signs
+        assert fork.readable_files
         assert not fork.wait(0.05)
         child.kill()
         assert fork.wait(30)
         assert fork.has_ended()
-        assert not fork.signs
+        assert not fork.readable_files
 
 
 def test_a_keeper_that_was_not_heard_before_it_fell_silent_is_waited_for_and_a_stranger_is_not() -> None:

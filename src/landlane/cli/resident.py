@@ -46,24 +46,24 @@ def resident(desk: Desk, state: str, idle: str) -> int:
     folder = os.path.realpath(state or find_checkout(desk.cwd).state_folder)
     if not os.path.isdir(folder):
         desk.open().close()  # the repository's first command, it seems
-    post = ResidentLock.take(folder)
-    if post is None:
+    lock = ResidentLock.take(folder)
+    if lock is None:
         desk.terminal.answer({"ok": True, "served": False}, "somebody serves it already")
         return 0
     os.chdir(folder)
     signal.signal(signal.SIGHUP, signal.SIG_IGN)
-    broker = ResidentServer(post, _doors(folder), parse_duration(idle, what="--idle") / 1000)
+    server = ResidentServer(lock, _handlers(folder), parse_duration(idle, what="--idle") / 1000)
 
     def end(_: int, __: object) -> None:
-        broker.end("it was asked to")
+        server.end("it was asked to")
 
     signal.signal(signal.SIGTERM, end)
-    why = broker.serve()
+    why = server.serve()
     desk.terminal.answer({"ok": True, "served": True, "why": why}, f"ended: {why}")
     return 0
 
 
-def _doors(folder: str) -> Handlers:
+def _handlers(folder: str) -> Handlers:
     houses = Houses(folder)
 
     return Handlers(

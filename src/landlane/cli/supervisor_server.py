@@ -9,7 +9,7 @@ import signal
 import sys
 
 from landlane.errors import LandlaneError
-from landlane.processes.fork_server import serve_orders
+from landlane.processes.fork_server import serve_reporting
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -32,7 +32,7 @@ def main() -> None:
     for name in _LOADED:
         __import__(name)  # here, so that no child has to
     gc.freeze()  # what is loaded stays: no child looks through it again, and its pages stay shared
-    serve_orders(_work)
+    serve_reporting(_work)
 
 
 def _work(order: dict[str, Any], tell: Tell) -> None:

@@ -1,11 +1,11 @@
-"""What the resident and its callers say to each other: requests and answers, as bytes with lengths.
+"""The messages between the resident and its callers: requests and answers, as bytes with lengths.
 
-A request is `ILK1`, the length of the rest, and fields: a verb, the folder one stands in, words, variables of
-the environment, and what came on standard input. An answer is a row of frames, each a letter and a length:
-`b` it was begun, `o` and `e` text for stdout and stderr, `x` the exit code, `!` why the request was refused.
-The last one is `x` or `!`.
+A request is `ILK1`, the length of the rest, and fields: a verb, the working folder, words, variables of the
+environment, and standard input. An answer is a row of frames, each a letter and a length: `b` it was begun,
+`o` and `e` text for stdout and stderr, `x` the exit code, `!` why the request was refused. The last one is
+`x` or `!`.
 
-A hook's caller has a few milliseconds for everything, so nothing is imported but C modules.
+A hook has a few milliseconds for everything, so only C modules are imported.
 """
 
 from _socket import AF_UNIX, SOCK_STREAM
@@ -22,41 +22,41 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Mapping
 
     Request = tuple[bytes, bytes, list[bytes], dict[bytes, bytes], bytes]
-    Heard = Callable[[bytes, bytes], None]
+    OnOutput = Callable[[bytes, bytes], None]
 
 MAGIC = b"ILK1"
 HEAD = 8
 MOST_BYTES = 64 * 1024 * 1024
 MOST_FIELDS = 10_000
 BEGUN, OUT, ERR, EXIT, REFUSED = b"b", b"o", b"e", b"x", b"!"
-# In a folder of its own, which can be shown to a guest: the socket in it may be replaced by another.
+# In a folder of its own, which can be mounted into a sandbox: the socket in it may be replaced.
 SOCKET = "door/resident.sock"
 POINTER = "resident"  # where the socket is when its path in the state folder would be too long
 LONGEST_PATH = 107  # the kernel's 108 bytes, with the zero at the end
 
-# What a caller's environment may tell: who it is, and how it wants to be answered.
-_TOLD = (b"LANDLANE_", b"CLAUDE", b"GEMINI_", b"COPILOT_", b"CODEX_", b"QWEN_", b"OPENCODE", b"CURSOR_")
-_TOLD_NAMES = (b"TERM", b"NO_COLOR", b"COLUMNS")
+# The variables of a caller that are sent: who it is, and how it wants to be answered.
+_SENT = (b"LANDLANE_", b"CLAUDE", b"GEMINI_", b"COPILOT_", b"CODEX_", b"QWEN_", b"OPENCODE", b"CURSOR_")
+_SENT_NAMES = (b"TERM", b"NO_COLOR", b"COLUMNS")
 _SECRET = (b"KEY", b"TOKEN", b"PASSWORD", b"CREDENTIAL")
-# The resident's own affair, whatever its callers have set.
-_KEPT_BACK = (b"LANDLANE_RESIDENT", b"LANDLANE_STORE", b"LANDLANE_GIT_LOCK")
+# The resident's own settings, whatever its callers have set.
+_NOT_SENT = (b"LANDLANE_RESIDENT", b"LANDLANE_STORE", b"LANDLANE_GIT_LOCK")
 
 
 class AnswerLost(Exception):
-    """The request was taken, and no whole answer came: nobody knows how far it got."""
+    """The request was taken and no full answer came, so it may have been carried out or not."""
 
 
 class BadMessage(Exception):
-    """These bytes are no request, or no answer."""
+    """These bytes are not a valid request or answer."""
 
 
 def pack_request(
     verb: bytes, cwd: bytes, words: "Iterable[bytes]", environment: "Mapping[bytes, bytes]", stdin: bytes
 ) -> bytes:
-    """A request as bytes."""
-    told = list(words)
+    """Return a request as bytes."""
+    words = list(words)
     pairs = [part for pair in environment.items() for part in pair]
-    fields = [verb, cwd, b"%d" % len(told), *told, b"%d" % (len(pairs) // 2), *pairs, stdin]
+    fields = [verb, cwd, b"%d" % len(words), *words, b"%d" % (len(pairs) // 2), *pairs, stdin]
     body = b"".join([len(field).to_bytes(4, "big") + field for field in fields])
     if len(body) > MOST_BYTES:
         raise BadMessage("more than can be sent at once")
@@ -64,7 +64,7 @@ def pack_request(
 
 
 def body_length(head: bytes) -> int:
-    """How many bytes follow the head of a request."""
+    """Return how many bytes follow the head of a request."""
     length = int.from_bytes(head[4:HEAD], "big")
     if head[:4] != MAGIC or length > MOST_BYTES:
         raise BadMessage("this is not a request of this version")
@@ -72,7 +72,7 @@ def body_length(head: bytes) -> int:
 
 
 def unpack_request(body: bytes) -> "Request":
-    """The parts of a request, from what follows its head."""
+    """Return the parts of a request, from the bytes after its head."""
     fields: list[bytes] = []
     at = 0
     while at < len(body) and len(fields) < MOST_FIELDS:
@@ -91,7 +91,7 @@ def unpack_request(body: bytes) -> "Request":
 
 
 def _counted(fields: list[bytes], each: int) -> tuple[list[bytes], list[bytes]]:
-    """So many fields as the first one says, and what follows them."""
+    """Return as many fields as the first one says, and those after them."""
     if not fields or not fields[0].isdigit() or len(fields[0]) > 5:
         raise BadMessage("a count is missing")
     end = 1 + each * int(fields[0])
@@ -101,23 +101,23 @@ def _counted(fields: list[bytes], each: int) -> tuple[list[bytes], list[bytes]]:
 
 
 def shared_environment(environment: "Mapping[bytes, bytes]") -> dict[bytes, bytes]:
-    """What of an environment the resident may know: no keys, no passwords, nothing of other programs."""
+    """Return the variables that are sent to the resident: no keys, no passwords, none of other programs."""
     return {
         name: text
         for name, text in environment.items()
-        if (name.startswith(_TOLD) or name in _TOLD_NAMES)
-        and name not in _KEPT_BACK
+        if (name.startswith(_SENT) or name in _SENT_NAMES)
+        and name not in _NOT_SENT
         and (name.startswith(b"LANDLANE_") or not any(word in name for word in _SECRET))
     }
 
 
 def frame(kind: bytes, content: bytes) -> bytes:
-    """One frame of an answer."""
+    """Return one frame of an answer."""
     return kind + len(content).to_bytes(4, "big") + content
 
 
 def find_socket(folder: str) -> str:
-    """Where the resident of a state folder listens, whether it is there or not; empty when nobody knows."""
+    """Return where the resident of a state folder listens, running or not; empty when that is unknown."""
     path = f"{folder}/{SOCKET}"
     if len(path.encode("utf-8", "surrogateescape")) <= LONGEST_PATH:
         return path
@@ -135,7 +135,7 @@ def find_socket(folder: str) -> str:
 
 
 def is_private(folder: str) -> bool:
-    """Whether nobody but this user can have put something into a folder."""
+    """Return whether only this user can write into a folder."""
     try:
         found = stat_of(folder, follow_symlinks=False)
     except OSError:
@@ -144,32 +144,32 @@ def is_private(folder: str) -> bool:
 
 
 def send_request(path: str, request: bytes, timeout_seconds: float) -> tuple[int, bytes, bytes] | None:
-    """The exit code and both texts with which the resident answers; nothing when nobody took the request.
+    """Return the exit code, stdout and stderr of a request; None when no resident took it.
 
     Raises:
-        AnswerLost: it was taken, and the answer did not come whole or not in time.
+        AnswerLost: it was taken, and no full answer came in time.
         BadMessage: the request was refused, or the answer cannot be understood.
     """
-    told: dict[bytes, list[bytes]] = {OUT: [], ERR: []}
-    heard = 0
+    texts: dict[bytes, list[bytes]] = {OUT: [], ERR: []}
+    size = 0
 
     def keep(kind: bytes, content: bytes) -> None:
-        nonlocal heard
-        heard += len(content)
-        if heard > MOST_BYTES:
+        nonlocal size
+        size += len(content)
+        if size > MOST_BYTES:
             raise BadMessage("the answer is too long")
-        told[kind].append(content)
+        texts[kind].append(content)
 
     code = stream_request(path, request, timeout_seconds, keep, is_strict=True)
-    return None if code is None else (code, b"".join(told[OUT]), b"".join(told[ERR]))
+    return None if code is None else (code, b"".join(texts[OUT]), b"".join(texts[ERR]))
 
 
 def stream_request(
-    path: str, request: bytes, timeout_seconds: float, hear: "Heard", *, is_strict: bool = False
+    path: str, request: bytes, timeout_seconds: float, on_output: "OnOutput", *, is_strict: bool = False
 ) -> int | None:
-    """The exit code; what is said meanwhile is heard as it comes. Otherwise as `ask`.
+    """Return the exit code, and pass output to `on_output` as it comes. Otherwise like `send_request`.
 
-    `timeout_seconds` counts until the request was begun; how long the work takes is for the caller to bear.
+    `timeout_seconds` counts until the request was begun; the work itself may take any time.
     """
     connection = make_socket(AF_UNIX, SOCK_STREAM)
     try:
@@ -178,15 +178,15 @@ def stream_request(
             connection.settimeout(timeout_seconds)
             _connect(connection, path, deadline)
             connection.sendall(request)
-        except OSError:  # nobody is there, or ended before it had heard all of it
+        except OSError:  # there is no resident, or it ended before it had the full request
             return None
-        return _hear_out(connection, deadline, hear, is_strict)
+        return _read_answer(connection, deadline, on_output, is_strict)
     finally:
         connection.close()
 
 
 def _connect(connection: make_socket, path: str, deadline: float) -> None:
-    """Connect. So many may be before us that the kernel takes no more at the moment: it says so at once."""
+    """Connect; while the kernel's queue of connections is full, try again."""
     while True:
         try:
             connection.connect(path)
@@ -197,42 +197,44 @@ def _connect(connection: make_socket, path: str, deadline: float) -> None:
             sleep(0.01)
 
 
-def _hear_out(connection: make_socket, deadline: float, hear: "Heard", is_strict: bool) -> int | None:
-    kept = bytearray()
+def _read_answer(
+    connection: make_socket, deadline: float, on_output: "OnOutput", is_strict: bool
+) -> int | None:
+    received = bytearray()
     is_begun = False
     while True:
-        while len(kept) >= 5:
-            end = 5 + int.from_bytes(kept[1:5], "big")
+        while len(received) >= 5:
+            end = 5 + int.from_bytes(received[1:5], "big")
             if end > MOST_BYTES:
                 raise BadMessage("a frame is too long")
-            if len(kept) < end:
+            if len(received) < end:
                 break
-            kind, content = bytes(kept[:1]), bytes(kept[5:end])
-            del kept[:end]
+            kind, content = bytes(received[:1]), bytes(received[5:end])
+            del received[:end]
             if kind == EXIT and len(content) == 1:
                 return content[0]
             if kind in (OUT, ERR):
-                hear(kind, content)
+                on_output(kind, content)
             elif kind != BEGUN:
                 raise BadMessage(content.decode("utf-8", "replace") or "refused")
             is_begun = True
         try:
             is_limited = is_strict or not is_begun
             connection.settimeout(max(deadline - monotonic(), 0.001) if is_limited else None)
-            more = connection.recv(65_536)
+            data = connection.recv(65_536)
         except TimeoutError as late:
             raise AnswerLost("no answer in time") from late
         except OSError:
-            more = b""
-        if not more:
-            if is_begun or kept:
+            data = b""
+        if not data:
+            if is_begun or received:
                 raise AnswerLost("the answer was cut off")
             return None
-        kept += more
+        received += data
 
 
 def hold_resident(path: str) -> make_socket | None:
-    """A connection that keeps the resident from ending while it is open, for who starts sandboxed workers."""
+    """Return a connection that keeps the resident running while it is open, for sandboxed workers."""
     connection = make_socket(AF_UNIX, SOCK_STREAM)
     try:
         connection.settimeout(5.0)

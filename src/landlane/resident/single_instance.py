@@ -1,4 +1,4 @@
-"""Where a resident lives: the lock that makes it the only one, the socket it listens at, its code."""
+"""One resident for each state folder: its lock, its socket, and the version of its code."""
 
 from __future__ import annotations
 
@@ -17,15 +17,15 @@ if TYPE_CHECKING:
     from typing import Self
 
 _LOCK = "resident.lock"
-_STARTING = "resident.start"  # there while one begins
-_STARTING_SECONDS = 2.0  # after that it may have been killed on the way
+_STARTING = "resident.start"  # exists while a resident starts
+_STARTING_SECONDS = 2.0  # after that it may have been killed
 _BACKLOG = 256
 _TRIES = 10
 _PAUSE_SECONDS = 0.02
 
 
 class ResidentLock:
-    """The right to be the resident of a state folder: a lock that ends with the process, however it ends."""
+    """The lock that makes a process the resident of a state folder; it ends with the process."""
 
     def __init__(self, folder: str, file: int) -> None:
         self.folder = folder
@@ -35,52 +35,54 @@ class ResidentLock:
 
     @classmethod
     def take(cls, folder: str) -> Self | None:
-        """Become the resident; nothing when there is one."""
+        """Take the lock; return None when there is a resident."""
         path = os.path.join(folder, _LOCK)
         file = os.open(path, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o600)
-        if not _locks(file):
-            os.close(file)
-            return None
-        post = cls(folder, file)
-        _remove(os.path.join(folder, _STARTING))
-        if not post._is_locked_here():  # somebody removed the file meanwhile: ours means nothing
-            os.close(file)
-            return None
-        return post
+        lock = cls(folder, file)
+        if _try_lock(file):
+            _remove(os.path.join(folder, _STARTING))
+            if lock._is_in_place():  # else the file was removed meanwhile, and the lock means nothing
+                return lock
+        os.close(file)
+        return None
 
     def listen(self) -> socket.socket:
-        """Bind the socket. Only the holder of the lock does, so what lies there is nobody's."""
-        self.path = _socket_path(self.folder)
+        """Bind the socket. Only the holder of the lock does, so an existing one can be replaced."""
+        self.path = _make_socket_path(self.folder)
         listener = socket.socket(socket.AF_UNIX, socket.SOCK_STREAM)
-        scratch = f"{os.path.dirname(self.path)}/.{os.getpid() % 10**7}"
-        _remove(scratch)
+        temporary = f"{os.path.dirname(self.path)}/.{os.getpid() % 10**7}"
+        _remove(temporary)
         before = os.umask(0o177)
         try:
-            listener.bind(scratch)
+            listener.bind(temporary)
         finally:
             os.umask(before)
         listener.listen(_BACKLOG)
-        os.rename(scratch, self.path)  # whoever connects finds the old one or the new one
+        os.rename(temporary, self.path)  # callers find the old socket or the new one
         self._bound = _identity(self.path)
-        _point_to(self.folder, self.path)
+        pointer = os.path.join(self.folder, POINTER)
+        if self.path == os.path.join(self.folder, SOCKET):
+            _remove(pointer)
+        else:
+            write_whole(pointer, self.path + "\n")
         return listener
 
-    def holds(self) -> bool:
-        """Whether lock and socket are still where callers look for them."""
-        return self._is_locked_here() and _identity(self.path) == self._bound
+    def is_valid(self) -> bool:
+        """Return whether lock and socket are still where callers look for them."""
+        return self._is_in_place() and _identity(self.path) == self._bound
 
-    def _is_locked_here(self) -> bool:
+    def _is_in_place(self) -> bool:
         found = os.fstat(self.file)
         return _identity(os.path.join(self.folder, _LOCK)) == (found.st_dev, found.st_ino)
 
-    def leave(self) -> None:
-        """Take the socket away, if it is still ours; who comes now finds nobody."""
-        if self._is_locked_here() and _identity(self.path) == self._bound:
+    def remove_socket(self) -> None:
+        """Remove the socket, if it is still ours."""
+        if self.is_valid():
             _remove(self.path)
 
 
-def _locks(file: int) -> bool:
-    """Lock a file, unless somebody keeps it. Whoever only looks, in `is_taken`, has it for a moment."""
+def _try_lock(file: int) -> bool:
+    """Lock a file; `is_running` may hold the lock for a moment, so try several times."""
     for tries in range(_TRIES):
         if tries:
             time.sleep(_PAUSE_SECONDS)
@@ -93,7 +95,7 @@ def _locks(file: int) -> bool:
 
 
 def is_running(folder: str) -> bool:
-    """Whether a resident lives there, or begins to."""
+    """Return whether a resident serves a state folder, or starts to."""
     try:
         file = os.open(os.path.join(folder, _LOCK), os.O_RDONLY | os.O_CLOEXEC)
     except OSError:
@@ -108,7 +110,7 @@ def is_running(folder: str) -> bool:
 
 
 def may_start(folder: str) -> bool:
-    """Whether the caller is the one to start a resident: of many that miss one at once, one is enough."""
+    """Return whether the caller should start a resident; of many callers at once, one gets True."""
     path = os.path.join(folder, _STARTING)
     try:
         if time.time() - os.stat(path).st_mtime < _STARTING_SECONDS:
@@ -123,7 +125,7 @@ def may_start(folder: str) -> bool:
 
 
 def code_stamp() -> int:
-    """What changes when the package on the disk does."""
+    """Return a number that changes when a file of the package changes."""
     found: list[tuple[str, int, int]] = []
     folders = [os.path.dirname(os.path.dirname(__file__))]
     while folders:
@@ -136,8 +138,8 @@ def code_stamp() -> int:
     return hash(tuple(sorted(found)))
 
 
-def _socket_path(folder: str) -> str:
-    """In the state folder; where that is too long for the kernel, in a folder of this user's alone."""
+def _make_socket_path(folder: str) -> str:
+    """Return a path in the state folder or, where that is too long for the kernel, in a private folder."""
     path = os.path.join(folder, SOCKET)
     if len(os.fsencode(path)) <= LONGEST_PATH:
         os.makedirs(os.path.dirname(path), mode=0o700, exist_ok=True)
@@ -159,15 +161,6 @@ def _socket_path(folder: str) -> str:
             hint="remove it, or set XDG_RUNTIME_DIR to a private folder",
         )
     return f"{private}/{name}"
-
-
-def _point_to(folder: str, path: str) -> None:
-    """Leave word where the socket is, if it is not where one would look."""
-    pointer = os.path.join(folder, POINTER)
-    if path == os.path.join(folder, SOCKET):
-        _remove(pointer)
-        return
-    write_whole(pointer, path + "\n")
 
 
 def _identity(path: str) -> tuple[int, int]:

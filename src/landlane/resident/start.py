@@ -1,4 +1,4 @@
-"""The resident: a process that starts by itself where nobody waits, does what is left, and ends itself."""
+"""Start the resident and the queue runner in the background."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ _LOG = "resident.log"
 _MOST_LOG = 1_000_000
 _OURS = "LANDLANE_"
 _STORE = "LANDLANE_STORE"
-# What a coding client told its children: the resident serves all of them, and belongs to none.
+# Variables that coding clients set for their children: the resident serves all clients and belongs to none.
 _CLIENTS = (
     "CLAUDE",
     "CODEX_",
@@ -33,16 +33,16 @@ _CLIENTS = (
     "ANTHROPIC_",
     "OPENAI_",
 )
-_LOOK_SECONDS = 0.01
-_START_SECONDS = 0.3  # between two looks whether one has to be started
+_POLL_SECONDS = 0.01
+_START_SECONDS = 0.3  # between two attempts to start one
 _PING = pack_request(b"ping", b"", (), {}, b"")
 
 
 def start_queue_runner(site: Site) -> str:
-    """Let the queue be run in the background; tells why not, or nothing.
+    """Run the landing queue in the background; return why that failed, or an empty text.
 
-    Several at once do no harm, one of them gets the lease. It acts for nobody: what it needs to know of a
-    session it reads in the store.
+    Several may start at once; one of them gets the lease. It acts for no session: what it needs is in the
+    store.
     """
     words = ("queue", "run", "--drain", "--as", "resident", "--json")
     acts_for = [name for name in os.environ if name.startswith(_OURS) and name != _STORE]
@@ -51,9 +51,9 @@ def start_queue_runner(site: Site) -> str:
 
 
 def start_server(folder: str, *more: str) -> str:
-    """Start what serves a state folder at its socket, unless it is there; tells why not, or nothing.
+    """Start the resident of a state folder unless it runs; return why that failed, or an empty text.
 
-    It knows the store by the folder alone, whatever the environment of its first caller says.
+    It finds the store by the folder alone, whatever the environment of its first caller says.
     """
     try:
         if is_running(folder) or not may_start(folder):
@@ -65,7 +65,7 @@ def start_server(folder: str, *more: str) -> str:
 
 
 def ensure_resident(folder: str, wait_seconds: float, *more: str) -> str | None:
-    """The socket of the resident that serves a state folder, started if there is none; else nothing.
+    """Return the socket of the resident of a state folder, started if need be; None when that fails.
 
     `more` are options of `landlane resident`, for one that has to be started.
     """
@@ -76,17 +76,17 @@ def ensure_resident(folder: str, wait_seconds: float, *more: str) -> str | None:
         if path and is_answering(path):
             return path
         now = time.monotonic()
-        if now >= start_at:  # again and again: the one that was started may have been killed, too
+        if now >= start_at:  # repeatedly: the one that was started may have been killed, too
             start_at = now + _START_SECONDS
             if start_server(folder, *more):
                 return None
         if now >= give_up_at:
             return None
-        time.sleep(_LOOK_SECONDS)
+        time.sleep(_POLL_SECONDS)
 
 
 def is_answering(path: str) -> bool:
-    """Whether somebody answers at a socket."""
+    """Return whether a resident answers at a socket."""
     try:
         return send_request(path, _PING, 5.0) is not None
     except (AnswerLost, BadMessage):
@@ -94,20 +94,20 @@ def is_answering(path: str) -> bool:
 
 
 def _start(folder: str, cwd: str, words: Sequence[str], without: Sequence[str]) -> str:
-    """Start a command of ours that goes on without us; tells why not, or nothing."""
+    """Start a command of ours that continues without us; return why that failed, or an empty text."""
     log = os.path.join(folder, _LOG)
-    # -P: what lies in the repository's root must not be taken for a module of Python's.
+    # -P: files in the repository's root must not be imported as modules.
     command = [sys.executable, "-P", "-m", "landlane", *words]
     try:
-        _keep_short(log)
+        _limit_log(log)
         start_detached(command, cwd=cwd, log=log, without=(*LOCATION_VARIABLES, *without))
     except (OSError, ValueError) as error:
         return str(error)
     return ""
 
 
-def _keep_short(log: str) -> None:
-    """Begin the log anew when it is long; whoever writes to it now goes on at its new end."""
+def _limit_log(log: str) -> None:
+    """Truncate a long log; running writers continue at its new end."""
     try:
         if os.path.getsize(log) > _MOST_LOG:
             os.truncate(log, 0)

@@ -76,7 +76,7 @@ class Crew:
 
     def _rest(self) -> None:
         """Until a keeper says something, or for a moment."""
-        files = [file for one in self._kept for file in one.fork.signs]
+        files = [file for one in self._kept for file in one.fork.readable_files]
         try:
             select.select(files, [], [], TICK_SECONDS)
         except InterruptedError:
