@@ -59,7 +59,7 @@ class _World:
             house.context,
             session,
             make_request(
-                house.context, (pattern,), ttl_ms=min(_HOLDER_LEASE_MS, house.settings.claim_max_ttl_ms)
+                house.context, (pattern,), ttl_ms=min(_HOLDER_LEASE_MS, house.settings.claims.max_ttl_ms)
             ),
         )
         house.close()

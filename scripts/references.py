@@ -23,11 +23,13 @@ from landlane import api, errors
 from landlane.claims.check import Standing
 from landlane.cli.specs.table import COMMANDS, COMMON, Command, Option
 from landlane.clock import duration_text
-from landlane.settings import keys as settings_keys
-from landlane.settings import model as config
+from landlane.settings.model import Settings
+from landlane.settings.section import LISTED, NAMED, keys_of
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Iterator
+
+    from landlane.settings.section import Key
 
 ROOT = Path(__file__).resolve().parent.parent
 PACKAGE = ROOT / "src" / "landlane"
@@ -46,8 +48,8 @@ ABOVE_SETTINGS = """# Settings
 `landlane init` writes a first one. Every key may be left out, and so may the file. An unknown key is an
 error, so that a slip of the pen is found.
 
-A length of time is a number and a unit, such as `45s`, `30m`, `1h30m` or `2d`. Patterns count from the
-root of the repository."""
+A duration is a number and a unit, such as `45s`, `30m`, `1h30m` or `2d`; a lease is one of at least `1s`. A
+size is a number of bytes, or one such as `500M` or `2G`. Patterns count from the root of the repository."""
 
 ABOVE_LIBRARY = """# The library
 
@@ -137,28 +139,6 @@ def _shown(option: Option) -> str:
 
 # ---------------------------------------------------------------------------------------------- settings
 
-_KINDS = {
-    "_text": "text",
-    "_uuid": "UUID",
-    "_boolean": "true or false",
-    "_texts": "list of patterns",
-    "_length": "length of time",
-    "_lease": "length of time, at least `1s`",
-    "_evidence": "table of lists",
-    "_size": "whole number",
-    "_owners": "table: glob of keys = agent or role:NAME",
-    "_reducers": "table: glob of keys = reducer",
-    "_orders": "table: glob of keys = list of steps",
-    "_number_kind": "table for each kind",
-    "_slot_kind": "table for each kind",
-}
-_DEFAULTS = {
-    "repository_id": "made on first use",
-    "store_url": "`store.db` in the state folder",
-    "claims_hot": "anything may be shared",
-    "claims_ignore_case": "as git's `core.ignorecase` says",
-}
-_NOT_YET: dict[str, str] = {}
 _VARIABLES = {
     "LANDLANE_AGENT": "the agent to act as, where `--as` is not given",
     "LANDLANE_SESSION": "the session to act for, as `id:secret`; what `join` shows for its children",
@@ -180,36 +160,41 @@ _VARIABLES = {
 def settings_page() -> str:
     """Every key of landlane.toml, and every variable of the environment."""
     parts = [ABOVE_SETTINGS]
-    for section, keys in settings_keys.KNOWN.items():
-        names = {config.ANY_NAME: f"[{section}.KIND]"}
-        rows = [(f"`{names.get(key, key)}`", *_setting_row(*known)) for key, known in keys.items()]
-        parts += [f"## [{section}]", table(("key", "kind", "without it", "means"), rows)]
+    for name, described in keys_of(Settings).items():
+        parts += _section_parts(name, described)
     return "\n\n".join([*parts, "## Environment", table(("variable", "means"), _variable_rows())])
 
 
-def _setting_row(field: str, reader: Callable[..., Any], purpose: str) -> tuple[str, str, str]:
-    purpose += f"; {_NOT_YET[field]}" if field in _NOT_YET else ""
-    kind = _KINDS.get(reader.__name__, reader.__name__.strip("_"))
-    return kind, _default_text(field), purpose
+def _section_parts(name: str, found: Key) -> list[str]:
+    """A heading, a sentence and a table for a section, then the same for the sections inside it."""
+    assert found.nested is not None
+    path = f"{name}.NAME" if found.shape == NAMED else name
+    keys = keys_of(found.nested)
+    text = inspect.cleandoc(found.nested.__doc__ or "")
+    if found.nested.short:
+        text += f" A plain text stands for `{found.nested.short}`."
+    rows = [(f"`{key.name}`", *_setting_row(key)) for key in keys.values() if key.text]
+    head = f"## [[{path}]]" if found.shape == LISTED else f"## [{path}]"
+    parts = [head, text, table(("key", "kind", "default", "means"), rows)] if rows else []
+    for inner in keys.values():
+        if inner.nested is not None:
+            parts += _section_parts(f"{path}.{inner.name}", inner)
+    return parts
 
 
-def _default_text(field: str) -> str:
-    default = getattr(config.Settings(), field)
-    if field in _DEFAULTS:
-        return _DEFAULTS[field]
-    if field.endswith("_ms"):
-        return f"`{duration_text(default)}`"
-    return _toml(default) if default or default is False else "none"
+def _setting_row(key: Key) -> tuple[str, str, str]:
+    kind = f"{key.reader}: {', '.join(f'`{word}`' for word in key.choices)}" if key.choices else key.reader
+    return kind, _default_text(key), key.text
 
 
-def _toml(default: Any) -> str:
-    if isinstance(default, dict):
-        lists: dict[str, tuple[str, ...]] = default  # pyright: ignore[reportUnknownVariableType]
-        return ", ".join(f"{kind}: {_toml(names)}" for kind, names in lists.items())
-    if isinstance(default, tuple):
-        names: tuple[str, ...] = default  # pyright: ignore[reportUnknownVariableType]
-        return " ".join(f"`{name}`" for name in names) or "none"
-    return f"`{str(default).lower() if isinstance(default, bool) else default}`"
+def _default_text(key: Key) -> str:
+    if key.is_required:
+        return "required"
+    if not key.default and key.default is not False:
+        return ""
+    if key.field.endswith("_ms"):
+        return f"`{duration_text(key.default)}`"
+    return f"`{str(key.default).lower() if isinstance(key.default, bool) else key.default}`"
 
 
 def _variable_rows() -> list[tuple[str, str]]:

@@ -11,7 +11,7 @@ from landlane.claims import read as held
 from landlane.claims.model import Taken
 from landlane.claims.refusal_model import Refused
 from landlane.errors import Held, LandlaneError, Malformed, NotAllowed, Stale
-from landlane.settings.model import Settings
+from landlane.settings.model import ClaimSettings, Settings
 from landlane.store.fencing_tokens import epoch_of
 from tests.support.sites import MINUTE, SECOND, granted, refused
 
@@ -158,13 +158,14 @@ def test_what_is_held_alone_cannot_be_shared(site: Site) -> None:
     assert site.agent("bob").is_refused("CHANGELOG.md", is_shared=True).mode == "exclusive"
 
 
-def test_only_hot_files_can_be_shared_where_the_settings_name_them(site: Site) -> None:
-    ann = site.agent("ann", settings=Settings(claims_hot=("CHANGELOG.md", "registry/**")))
+def test_only_mergeable_files_can_be_shared_where_the_settings_name_them(site: Site) -> None:
+    shareable = ("CHANGELOG.md", "registry/**")
+    ann = site.agent("ann", settings=Settings(claims=ClaimSettings(shareable=shareable)))
     ann.take("CHANGELOG.md", "registry/a.json", is_shared=True)
 
     with pytest.raises(NotAllowed) as caught:
         ann.claim("src/a.py", is_shared=True)
-    assert (caught.value.code, caught.value.exit_code) == ("NOT_HOT", 6)
+    assert (caught.value.code, caught.value.exit_code) == ("NOT_MERGEABLE", 6)
 
 
 def test_a_session_may_turn_its_share_into_the_whole_when_nobody_else_shares(site: Site) -> None:
@@ -430,7 +431,7 @@ def test_release_with_the_token_of_an_older_grant_is_stale(site: Site) -> None:
 
 
 def test_check_tells_who_may_change_a_path(site: Site) -> None:
-    rules = Settings(claims_required=("src/**",), claims_free=("src/generated/**",))
+    rules = Settings(claims=ClaimSettings(required=("src/**",), free=("src/generated/**",)))
     ann = site.agent("ann", settings=rules)
     site.agent("bob").take("docs")
     claim = ann.take("src/api/*.py")

@@ -34,7 +34,7 @@ from landlane.journal import verify
 from landlane.patterns.pattern import Pattern, covers, overlap, parse
 from landlane.sessions import identify
 from landlane.sessions import join as sessions
-from landlane.settings.model import Settings
+from landlane.settings.model import SessionSettings, Settings
 from landlane.testing.fake_clock import FakeClock
 from landlane.testing.repositories import make_repository, open_context
 from landlane.values import replace, value
@@ -120,7 +120,7 @@ class ClaimsMachine(RuleBasedStateMachine):
             self.place or str(self.folder / "store.db"),
             clock=self.clock,
             repository_id=self.repository_id,
-            settings=Settings(session_lease_ms=SESSION_LEASE),
+            settings=Settings(sessions=SessionSettings(lease_ms=SESSION_LEASE)),
         )
         return replace(context, secrets=self.secrets)
 

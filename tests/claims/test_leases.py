@@ -15,7 +15,7 @@ from landlane.claims import renew
 from landlane.claims import take as claims
 from landlane.errors import Held, LandlaneError, Stale
 from landlane.sessions import join as sessions
-from landlane.settings.model import Settings
+from landlane.settings.model import SessionSettings, Settings
 from landlane.store.fencing_tokens import epoch_of
 from landlane.values import replace
 from tests.support.sites import MINUTE, SECOND, Background, granted, refused
@@ -107,7 +107,7 @@ def test_a_lapse_and_the_next_grant_are_one_change(site: Site) -> None:
 
 
 def test_a_hundred_lapsed_sessions_do_not_stand_in_the_way(site: Site) -> None:
-    brief = Settings(session_lease_ms=10 * SECOND)
+    brief = Settings(sessions=SessionSettings(lease_ms=10 * SECOND))
     context = site.context(settings=brief)
     for number in range(100):
         sessions.join(context, f"a{number}")
@@ -123,7 +123,7 @@ def test_a_hundred_lapsed_sessions_do_not_stand_in_the_way(site: Site) -> None:
 
 
 def test_a_session_knows_of_its_own_lapse_before_the_sweep_comes_to_it(site: Site) -> None:
-    crowd = site.context(settings=Settings(session_lease_ms=10 * SECOND))
+    crowd = site.context(settings=Settings(sessions=SessionSettings(lease_ms=10 * SECOND)))
     for number in range(60):  # more than one sweep looks at
         sessions.join(crowd, f"a{number}")
     ann = site.agent("ann")
@@ -458,7 +458,7 @@ def test_a_lapsed_claim_gives_way_even_if_its_session_knows_nothing_of_it(site: 
 
 
 def test_a_silent_session_ends_with_its_lease(site: Site) -> None:
-    ann = site.agent("ann", settings=Settings(session_lease_ms=MINUTE))
+    ann = site.agent("ann", settings=Settings(sessions=SessionSettings(lease_ms=MINUTE)))
     site.clock.advance(MINUTE)
     site.agent("bob").take("docs")
 
@@ -469,7 +469,7 @@ def test_a_silent_session_ends_with_its_lease(site: Site) -> None:
 
 
 def test_a_session_that_nobody_swept_away_knows_by_itself_that_it_is_over(site: Site) -> None:
-    ann = site.agent("ann", settings=Settings(session_lease_ms=MINUTE))
+    ann = site.agent("ann", settings=Settings(sessions=SessionSettings(lease_ms=MINUTE)))
     site.clock.advance(MINUTE)
 
     for act in (lambda: ann.claim("src"), ann.shows_life):
@@ -480,7 +480,7 @@ def test_a_session_that_nobody_swept_away_knows_by_itself_that_it_is_over(site: 
 
 
 def test_a_session_that_is_over_is_not_among_the_living(site: Site) -> None:
-    ann = site.agent("ann", settings=Settings(session_lease_ms=MINUTE))
+    ann = site.agent("ann", settings=Settings(sessions=SessionSettings(lease_ms=MINUTE)))
     bob = site.agent("bob")
     site.clock.advance(MINUTE)
 
@@ -493,8 +493,8 @@ def test_a_session_that_is_over_is_not_among_the_living(site: Site) -> None:
     "A session lives at least as long as its longest claim.",
 )
 def test_a_session_with_a_long_claim_lives_as_long_as_the_claim(site: Site) -> None:
-    ann = site.agent("ann", settings=Settings(session_lease_ms=MINUTE))
-    bob = site.agent("bob", settings=Settings(session_lease_ms=24 * HOUR))
+    ann = site.agent("ann", settings=Settings(sessions=SessionSettings(lease_ms=MINUTE)))
+    bob = site.agent("bob", settings=Settings(sessions=SessionSettings(lease_ms=24 * HOUR)))
     ann.take("src", ttl_ms=2 * HOUR)
     site.clock.advance(2 * HOUR - 1)
 
@@ -507,7 +507,7 @@ def test_a_session_with_a_long_claim_lives_as_long_as_the_claim(site: Site) -> N
 
 
 def test_a_session_with_a_long_claim_can_still_act_after_its_own_lease(site: Site) -> None:
-    ann = site.agent("ann", settings=Settings(session_lease_ms=MINUTE))
+    ann = site.agent("ann", settings=Settings(sessions=SessionSettings(lease_ms=MINUTE)))
     ann.take("src", ttl_ms=2 * HOUR)
     site.clock.advance(HOUR)
 

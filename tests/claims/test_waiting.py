@@ -18,7 +18,7 @@ from landlane.claims import wait as waiting
 from landlane.claims.refusal_model import Refused
 from landlane.errors import Malformed, Stale, StoreError
 from landlane.sessions import leases
-from landlane.settings.model import Settings
+from landlane.settings.model import SessionSettings, Settings
 from landlane.store.wake import Wakes
 from tests.support.killing import stop_outside_the_store
 from tests.support.sites import MINUTE, SECOND, SQLITE_ONLY, Background, granted, let_time_pass, refused
@@ -560,7 +560,7 @@ class HeldUp:
 def test_a_waiter_that_was_forgotten_stands_in_line_again_and_pushes_nobody_out(
     site: Site, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    lasting = Settings(session_lease_ms=60 * MINUTE)
+    lasting = Settings(sessions=SessionSettings(lease_ms=60 * MINUTE))
     ann, bob, cid = (site.agent(name, settings=lasting) for name in ("ann", "bob", "cid"))
     ann.take("src", ttl_ms=60 * MINUTE)
     sleeper = HeldUp()
@@ -585,7 +585,7 @@ def test_a_waiter_that_was_forgotten_stands_in_line_again_and_pushes_nobody_out(
 )
 def test_waiting_is_a_sign_of_life(site: Site, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(waiting, "_BEAT_MS", 20)
-    ann = site.agent("ann", settings=Settings(session_lease_ms=24 * 60 * MINUTE))
+    ann = site.agent("ann", settings=Settings(sessions=SessionSettings(lease_ms=24 * 60 * MINUTE)))
     bob = site.agent("bob")
     ann.take("src", ttl_ms=24 * 60 * MINUTE)
     bob.take("docs", ttl_ms=10 * MINUTE)

@@ -15,6 +15,7 @@ from landlane.errors import Held, LandlaneError, Malformed, PatternError, Stale
 from landlane.git.discovery import find_checkout
 from landlane.sessions import leases
 from landlane.sessions.runner_lease import RunnerLease, take_runner
+from landlane.settings.model import DeploySettings
 from landlane.setup.rebuild_store import rebuild_store
 from landlane.store import records
 from landlane.tasks.add import add_task
@@ -277,8 +278,8 @@ def test_paths_belong_to_a_target_by_its_patterns(site: Site) -> None:
 
 
 def test_a_target_is_what_its_section_says() -> None:
-    section = {"paths": ("src",), "verify": "true", "limit": 5, "branch": "release", "gate": True}
-    sections = [("prod", section)]
+    section = DeploySettings(paths=("src",), verify="true", limit_ms=5, branch="release", gate=True)
+    sections = {"prod": section}
 
     found = deploy_target("prod", sections)
 

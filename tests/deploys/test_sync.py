@@ -15,7 +15,7 @@ from landlane.errors import LandlaneError
 from landlane.git.discovery import HOME_POINTER
 from landlane.git.lock import git_lock
 from landlane.sessions import join as sessions
-from landlane.settings.model import Settings
+from landlane.settings.model import LandingCheck, LandingSettings, Settings
 from landlane.store import records
 from landlane.tasks.add import Added, add_task
 from landlane.tasks.model import NewTask
@@ -85,9 +85,9 @@ def branch_off(repository: Path, name: str = "work") -> None:
     git(repository, "switch", "--quiet", "-c", name)
 
 
-def with_settings(site: Site, **settings: Any) -> Site:
-    context = replace(site.context, settings=replace(Settings(target="main"), **settings))
-    return replace(site, context=context)
+def with_settings(site: Site, checks: tuple[LandingCheck, ...] | None = None) -> Site:
+    settings = Settings(landing=LandingSettings(target="main", checks=checks))
+    return replace(site, context=replace(site.context, settings=settings))
 
 
 def update(site: Site, how: str, **more: Any) -> updating.Update:
@@ -375,13 +375,13 @@ def test_the_checks_run_again_after_an_update(
     push(tmp_path, "theirs\n", "theirs.txt")
     monkeypatch.setenv("LANDLANE_SESSION", "s-1234567890:secret")
     checks = (
-        {"run": "cat theirs.txt", "name": "there"},
-        {"run": "env | grep -c -e ^LANDLANE_ -e ^GIT_", "name": "free"},
-        {"run": "echo again >> tries; test $(wc -l < tries) = 3", "name": "flaky", "retries": 5},
-        {"run": "sleep 60", "name": "slow", "limit": 100},
+        LandingCheck(run="cat theirs.txt", name="there"),
+        LandingCheck(run="env | grep -c -e ^LANDLANE_ -e ^GIT_", name="free"),
+        LandingCheck(run="echo again >> tries; test $(wc -l < tries) = 3", name="flaky", retries=5),
+        LandingCheck(run="sleep 60", name="slow", limit_ms=100),
     )
 
-    done = update(with_settings(stand(repository), landing_checks=checks), "merge")
+    done = update(with_settings(stand(repository), checks), "merge")
 
     told = [(check["name"], check["passed"], check["exit"], check["runs"]) for check in done.checks]
     assert told == [
@@ -393,7 +393,7 @@ def test_the_checks_run_again_after_an_update(
     assert done.checks[0]["output"] == "theirs\n"
     assert done.checks[1]["output"] == "0\n"
     assert done.checks[3]["late"]
-    assert update(with_settings(stand(repository), landing_checks=checks), "merge").checks == ()
+    assert update(with_settings(stand(repository), checks), "merge").checks == ()
 
 
 def test_the_check_of_the_task_is_the_one_that_counts(
@@ -406,7 +406,7 @@ def test_the_check_of_the_task_is_the_one_that_counts(
     task = added.task
     branch_off(repository, f"landlane/{task.id}-1/work")
     push(tmp_path, "theirs\n", "theirs.txt")
-    site = with_settings(site, landing_checks=({"run": "exit 1", "name": "of the queue"},))
+    site = with_settings(site, (LandingCheck(run="exit 1", name="of the queue"),))
 
     done = update(site, "merge")
 

@@ -16,7 +16,7 @@ if TYPE_CHECKING:
 
 pytestmark = pytest.mark.integration
 
-HOT = '[hot]\n"VERSION" = "counter"\n"CHANGELOG.md" = "union"\n'
+HOT = '[landing.merge.files]\n"VERSION" = "counter"\n"CHANGELOG.md" = "union"\n'
 
 
 @pytest.fixture

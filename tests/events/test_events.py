@@ -13,7 +13,7 @@ from landlane.landing.model import Landing, Queue
 from landlane.platform.process_identity import MachineProcesses
 from landlane.sessions import join as sessions
 from landlane.sessions.model import PERSON
-from landlane.settings.model import Settings
+from landlane.settings.model import NotifySettings, Settings
 from landlane.setup.rebuild_store import rebuild_store
 from landlane.store import records
 from landlane.tasks import change as tasks
@@ -32,7 +32,7 @@ if TYPE_CHECKING:
 pytestmark = pytest.mark.contract
 
 PLAIN = Settings()
-LOUD = Settings(notify_webhook="http://127.0.0.1:9/", notify_tries=3)
+LOUD = Settings(notify=NotifySettings(webhook="http://127.0.0.1:9/", tries=3))
 DEAD = replace(MachineProcesses().current(), pid=2**22 - 3)
 
 
@@ -212,7 +212,7 @@ def test_what_got_there_is_never_sent_again_nor_what_nobody_knows_of(site: Site)
 def test_only_the_kinds_somebody_wants_are_sent(site: Site) -> None:
     ann = site.agent("ann")
     at_gate(ann)
-    (event,) = observe(ann.context, replace(LOUD, notify_kinds=("red",)))
+    (event,) = observe(ann.context, replace(LOUD, notify=replace(LOUD.notify, kinds=("red",))))
     assert (event.state, event.channels) == ("settled", {})
 
 

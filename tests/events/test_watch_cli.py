@@ -97,7 +97,7 @@ def test_commits_and_dependencies_are_seen_once_and_nothing_is_fetched(shell: Sh
     assert shell.ask("watch", "--once")["events"] == []
     shell.git("reset", "--quiet", "--hard", "HEAD~1")
     assert "main was rewound" in shell.tell("watch", "--once")
-    configure(shell, '[watch]\ndependencies = ["deps/**"]\n')
+    configure(shell, '[notify]\ndependencies = ["deps/**"]\n')
     commit(shell, go__mod="module y\n")
     assert kinds(shell.ask("watch", "--once")) == ["commits"]
 

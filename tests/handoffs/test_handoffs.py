@@ -16,7 +16,7 @@ from landlane.handoffs import records as handoffs_records
 from landlane.handoffs.accept import Accepted
 from landlane.handoffs.model import Draft, Handoff, is_whole
 from landlane.sessions.notices import take_notices
-from landlane.settings.model import Settings
+from landlane.settings.model import HandoffSettings, Settings
 from landlane.store import records
 from landlane.tasks import change as tasks
 from landlane.tasks import finish, read
@@ -236,7 +236,7 @@ def test_a_role_that_may_not_have_it_is_refused(site: Site) -> None:
     "A handoff over the maximum is refused, its content is kept, and a person decides.",
 )
 def test_over_the_maximum_a_person_decides_and_what_was_said_is_kept(site: Site) -> None:
-    settings = Settings(handoffs_max=2)
+    settings = Settings(handoffs=HandoffSettings(max=2))
     ann, bob = site.agent("ann", settings=settings), site.agent("bob", settings=settings)
     add(ann, "Parse dates", paths=["src/**"])
     take(ann)
@@ -256,7 +256,7 @@ def test_over_the_maximum_a_person_decides_and_what_was_said_is_kept(site: Site)
 
 
 def test_children_count_with_their_parent(site: Site) -> None:
-    settings = Settings(handoffs_max=1)
+    settings = Settings(handoffs=HandoffSettings(max=1))
     ann, bob = site.agent("ann", settings=settings), site.agent("bob", settings=settings)
     add(ann, "Parent")
     hand(ann, take(ann).task.id)

@@ -21,20 +21,22 @@ from landlane.handoffs.model import (
     summary_of,
 )
 from landlane.handoffs.text import plain, tell_handoff, tell_standing
-from landlane.settings.check import check_settings
-from landlane.settings.model import Settings
+from landlane.settings.model import HandoffField, HandoffSettings, Settings
+from landlane.settings.readers import parse_settings
 from landlane.values import as_dict, replace
 
 pytestmark = pytest.mark.unit
 
 OWN = Settings(
-    handoffs_required=("product",),
-    handoffs_fields=(
-        ("risk", {"type": "text", "required": True, "longest": 10}),
-        ("tickets", {"type": "list"}),
-        ("points", {"type": "number"}),
-        ("urgent", {"type": "flag"}),
-    ),
+    handoffs=HandoffSettings(
+        required=("product",),
+        fields={
+            "risk": HandoffField(type="text", required=True, longest=10),
+            "tickets": HandoffField(type="list"),
+            "points": HandoffField(type="number"),
+            "urgent": HandoffField(type="flag"),
+        },
+    )
 )
 
 
@@ -123,9 +125,9 @@ def test_settings_are_checked_key_by_key() -> None:
         "required": ["next"],
         "fields": {"risk": "text", "n": {"type": "list"}},
     }
-    read = check_settings({"handoffs": section})
-    assert (read["handoffs_max"], read["handoffs_wait_ms"]) == (2, 3_600_000)
-    assert read["handoffs_fields"] == (("risk", {"type": "text"}), ("n", {"type": "list"}))
+    read = parse_settings({"handoffs": section}).handoffs
+    assert (read.max, read.wait_ms) == (2, 3_600_000)
+    assert read.fields == {"risk": HandoffField(), "n": HandoffField(type="list")}
     for wrong in (
         {"max": 0},
         {"required": ["nothing"]},
@@ -135,7 +137,7 @@ def test_settings_are_checked_key_by_key() -> None:
         {"fields": {"a": {"kind": "text"}}},
     ):
         with pytest.raises(SettingsError):
-            check_settings({"handoffs": wrong})
+            parse_settings({"handoffs": wrong})
 
 
 def test_the_hash_is_over_all_that_was_handed_over_and_nothing_that_came_later() -> None:

@@ -118,7 +118,7 @@ def test_what_was_committed_in_a_clone_lands(yard: Yard) -> None:
 
 
 def test_others_are_told_once_that_their_paths_were_changed_under_them(yard: Yard) -> None:
-    yard.configure("[]", "[hot]\n'LOG' = 'union'\n", {"LOG": "", "a": "", "src/b": ""})
+    yard.configure("[]", "[landing.merge.files]\n'LOG' = 'union'\n", {"LOG": "", "a": "", "src/b": ""})
     yard.branch("one", {"LOG": "x\n", "a": "x"})
     yard.claim("ann", "LOG", is_shared=True)
     yard.claim("ann", "a")

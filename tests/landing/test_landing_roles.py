@@ -114,7 +114,7 @@ def force_into_queue(yard: Yard, branch: str, role: str) -> Landing:
         head=git(yard.folder, "rev-parse", branch).strip(),
         target="main",
         paths=paths,
-        hot=frozenset(),
+        mergeable=frozenset(),
         subject="past the guards",
         machine=context.processes.machine,
         home=yard.site.common_dir,

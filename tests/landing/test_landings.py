@@ -37,7 +37,7 @@ def wish(agent: Agent, *paths: str, branch: str = "one", **more: object) -> Subm
         head=HEAD,
         target="main",
         paths=paths,
-        hot=frozenset(),
+        mergeable=frozenset(),
         subject="Do it",
         machine=agent.context.processes.machine,
         home="/home",
@@ -89,7 +89,7 @@ def test_landing_ends_claims_and_tells_who_shares_them(site: Site) -> None:
     ann, bob, carl = site.agent("ann"), site.agent("bob"), site.agent("carl")
     ann.take("LOG", is_shared=True)
     bob.take("LOG", is_shared=True)
-    enter(ann, "LOG", hot=frozenset(["LOG"]))
+    enter(ann, "LOG", mergeable=frozenset(["LOG"]))
 
     (landed,) = land(carl, run_by(carl), "L1")
 
@@ -250,7 +250,7 @@ def test_whose_own_work_landed_with_it_need_not_hear_of_it(site: Site) -> None:
     ann, bob, carl = site.agent("ann"), site.agent("bob"), site.agent("carl")
     for agent in (ann, bob):
         agent.take("LOG", is_shared=True)
-        enter(agent, "LOG", branch=agent.name, hot=frozenset(["LOG"]))
+        enter(agent, "LOG", branch=agent.name, mergeable=frozenset(["LOG"]))
 
     assert len(land(carl, run_by(carl), "L1", "L2")) == 2
 

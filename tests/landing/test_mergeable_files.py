@@ -14,13 +14,13 @@ pytestmark = pytest.mark.integration
 
 
 HOT = """batch = 8
-[hot]
+[landing.merge.files]
 "CHANGELOG.md" = "union"
 "COUNT" = "counter"
-"version.py" = { class = "counter", pattern = 'BUILD = (\\d+)' }
+"version.py" = { kind = "counter", pattern = 'BUILD = (\\d+)' }
 "names.txt" = "sorted-set"
 "package.json" = "keyed-map"
-"listing" = { class = "generated", command = "ls src > listing" }
+"listing" = { kind = "generated", command = "ls src > listing" }
 """
 FILES = {
     "CHANGELOG.md": "# Changes\n\n- Begin\n",
@@ -119,7 +119,7 @@ def test_a_generated_file_is_made_anew_from_the_merged_tree(yard: Yard) -> None:
 
 
 def test_a_generator_that_fails_sends_back_the_branch_with_what_it_said(yard: Yard) -> None:
-    hot = '[hot]\n"listing" = { class = "generated", command = "echo no luck; exit 3" }\n'
+    hot = '[landing.merge.files]\n"listing" = { kind = "generated", command = "echo no luck; exit 3" }\n'
     yard.configure("[]", hot, FILES)
     yard.branch("one", {"listing": "b\n"})
 
@@ -131,7 +131,7 @@ def test_a_generator_that_fails_sends_back_the_branch_with_what_it_said(yard: Ya
 
 @pytest.mark.slow
 def test_a_validator_is_asked_about_its_file(yard: Yard) -> None:
-    hot = "[hot]\n'*.json' = { class = 'keyed-map', validate = 'python3 -m json.tool' }\n"
+    hot = "[landing.merge.files]\n'*.json' = { kind = 'keyed-map', validate = 'python3 -m json.tool' }\n"
     yard.configure("[]", hot, {"a b.json": "{}\n", "c.json": "{}\n"})
     yard.branch("good", {"a b.json": '{"x": 1}\n'})
     yard.branch("bad", {"c.json": "{\n"})
@@ -145,17 +145,17 @@ def test_a_validator_is_asked_about_its_file(yard: Yard) -> None:
 
 
 def test_classes_may_be_shared_by_claim_whatever_else_may(yard: Yard) -> None:
-    yard.configure("[]", f"{HOT}[claims]\nhot = ['docs/**']\n", FILES)
+    yard.configure("[]", f"{HOT}[claims]\nshareable = ['docs/**']\n", FILES)
 
     assert not isinstance(yard.claim("ann", "COUNT", is_shared=True), Refused)
     assert not isinstance(yard.claim("ann", "docs/a", is_shared=True), Refused)
-    with pytest.raises(NotAllowed, match="src/a is not of a hot class"):
+    with pytest.raises(NotAllowed, match="src/a is not mergeable"):
         yard.claim("ann", "src/a", is_shared=True)
 
 
 def test_the_classes_of_the_target_count_not_those_of_the_branch(yard: Yard) -> None:
     yard.configure("[]", "", {"LOG": "a\n"})
-    more = SETTINGS.format(checks="[]", more="[hot]\n'LOG' = 'union'\n")
+    more = SETTINGS.format(checks="[]", more="[landing.merge.files]\n'LOG' = 'union'\n")
     yard.branch("one", {"LOG": "a\none\n"})
     yard.branch("two", {"LOG": "a\ntwo\n", "landlane.toml": more})
     yard.submit("one")

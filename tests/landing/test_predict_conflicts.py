@@ -19,7 +19,9 @@ pytestmark = pytest.mark.integration
 
 def start(yard: Yard, **files: str) -> None:
     yard.configure(
-        "[]", "[hot]\n'LOG' = 'union'\n'COUNT' = 'counter'\n", {"LOG": "- a\n", "COUNT": "1\n", **files}
+        "[]",
+        "[landing.merge.files]\n'LOG' = 'union'\n'COUNT' = 'counter'\n",
+        {"LOG": "- a\n", "COUNT": "1\n", **files},
     )
 
 
@@ -121,7 +123,7 @@ def test_fifty_branches_on_ten_thousand_files_take_seconds(yard: Yard) -> None:
     lines = ["blob", "mark :1", "data 5", "text", "", "commit refs/heads/main", "mark :2"]
     lines += ["committer x <x@x> 1 +0000", "data 5", "first", "from refs/heads/main^0"]
     lines += [f"M 100644 :1 src/{number % 100}/f{number}" for number in range(10_000)]
-    toml = "[landing]\nchecks = []\n[hot]\n'LOG' = 'union'\n"
+    toml = "[landing]\nchecks = []\n[landing.merge.files]\n'LOG' = 'union'\n"
     lines += [f"M 100644 inline landlane.toml\ndata {len(toml)}\n{toml}"]
     for number in range(50):
         lines += [

@@ -101,7 +101,7 @@ def test_a_squash_of_one_commit_keeps_its_message(yard: Yard) -> None:
 
 
 def test_a_rebase_that_needs_the_whole_lands_as_one_and_says_so(yard: Yard) -> None:
-    yard.configure("[]", 'style = "rebase"\n[hot]\n"LOG" = "union"\n', files={"LOG": ""})
+    yard.configure("[]", 'style = "rebase"\n[landing.merge.files]\n"LOG" = "union"\n', files={"LOG": ""})
     yard.branch("one", {"LOG": "one\n"})
     yard.branch("two", {"LOG": "two\n"}, "Log two")
     yard.submit("one", is_shared=True)

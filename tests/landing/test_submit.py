@@ -87,7 +87,7 @@ def test_both_ends_of_a_rename_must_be_held(yard: Yard) -> None:
 
 
 def test_a_share_is_enough_for_a_hot_class_only(yard: Yard) -> None:
-    yard.configure(more="[hot]\n'LOG' = 'union'\n", files={"LOG": "", "a.txt": ""})
+    yard.configure(more="[landing.merge.files]\n'LOG' = 'union'\n", files={"LOG": "", "a.txt": ""})
     yard.branch("hot", {"LOG": "x\n"})
     yard.branch("cold", {"a.txt": "x\n"})
     yard.claim("ann", "LOG", "a.txt", is_shared=True)
@@ -347,7 +347,7 @@ def test_what_is_in_no_commit_stays_out_and_is_told(yard: Yard) -> None:
 
 
 def test_a_branch_of_hundreds_of_files_is_held_by_the_claim_of_its_author(yard: Yard) -> None:
-    yard.configure("[]", "[hot]\n'LOG' = 'union'\n[claims]\nfree = ['docs/**']\n")
+    yard.configure("[]", "[landing.merge.files]\n'LOG' = 'union'\n[claims]\nfree = ['docs/**']\n")
     yard.branch("one", {f"src/{number % 40}/f{number}": "x" for number in range(500)})
     context = yard.house.context
     wide = claims.make_request(context, (context.repository.pattern_of("src/**", "glob"),))

@@ -9,7 +9,7 @@ import pytest
 from landlane.errors import Malformed
 from landlane.plans import add_tasks as plans
 from landlane.plans.parse import read_plan
-from landlane.settings.model import Settings
+from landlane.settings.model import NumberSettings, Settings
 from landlane.tasks import change as tasks
 from tests.support.work_queue import add, end, take
 
@@ -27,7 +27,7 @@ PLAN = """# Dates
 - [ ] Column of places (path: migrations/2_place.sql) (kind: chore)
 - [x] Look around (path: docs) (kind: chore)
 """
-SETTINGS = Settings(numbers=(("migration", {"path": "migrations/{n}_*.sql"}),))
+SETTINGS = Settings(numbers={"migration": NumberSettings(path="migrations/{n}_*.sql")})
 
 
 def enter(agent: Agent, text: str = PLAN, *, force: bool = False) -> Entered:

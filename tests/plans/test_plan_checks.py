@@ -13,13 +13,13 @@ from landlane.plans.check import Around, PlanCheck, check_plan
 from landlane.plans.graph import find_rings, longest_way, waves_of
 from landlane.plans.model import PlanTask, make_plan
 from landlane.plans.parse import read_plan
-from landlane.settings.model import Settings
+from landlane.settings.model import LandingSettings, MergeFile, MergeSettings, NumberSettings, Settings
 
 pytestmark = pytest.mark.unit
 
 SETTINGS = Settings(
-    numbers=(("migration", {"path": "migrations/{n}_*.sql"}),),
-    hot=(("CHANGELOG.md", {"class": "union"}),),
+    numbers={"migration": NumberSettings(path="migrations/{n}_*.sql")},
+    landing=LandingSettings(merge=MergeSettings(files={"CHANGELOG.md": MergeFile(kind="union")})),
 )
 
 

@@ -15,7 +15,7 @@ SETTINGS = """
 [numbers.migration]
 path = "migrations/{n}_*.sql"
 
-[hot]
+[landing.merge.files]
 "CHANGELOG.md" = "union"
 """
 PLAN = """

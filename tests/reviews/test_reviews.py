@@ -16,7 +16,7 @@ from landlane.reviews import give_verdict as reviews
 from landlane.reviews.model import Review, make_step
 from landlane.sessions import join as sessions
 from landlane.sessions.model import PERSON
-from landlane.settings.model import Settings
+from landlane.settings.model import ReviewSettings, Settings
 from landlane.setup.rebuild_store import rebuild_store
 from landlane.tasks import change as tasks
 from landlane.tasks import evidence, finish, read
@@ -379,7 +379,7 @@ def test_what_is_done_goes_to_review_and_only_the_approved_commit_may_land(live_
 def test_settings_ask_for_a_review_by_paths_and_kinds_and_a_result_without_a_commit_ends_with_it(
     live_site: Site,
 ) -> None:
-    settings = Settings(review_paths=("src/pay/**",), review_kinds=("chore",), review_reviewers=("bob",))
+    settings = Settings(review=ReviewSettings(paths=("src/pay/**",), kinds=("chore",), reviewers=("bob",)))
     with opened(live_site) as house:
         ann, bob = live_site.agent("ann", settings=settings), live_site.agent("bob", settings=settings)
         add(ann, "Tidy")

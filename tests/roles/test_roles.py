@@ -14,7 +14,7 @@ from landlane.roles.enforce import check_paths, check_verb, may_write, role_of
 from landlane.rules.violations import STAY_IN_ROLE
 from landlane.sessions import join as sessions
 from landlane.sessions.model import PERSON
-from landlane.settings.model import Settings
+from landlane.settings.model import RoleSettings, Settings
 from landlane.tasks import import_checklist as checklists
 from landlane.tasks import pick as picking
 from landlane.tasks.add import add_task
@@ -83,7 +83,7 @@ def test_an_orchestrator_claims_names_alone(site: Site) -> None:
 
 
 def test_a_role_that_is_defined_no_longer_may_nothing(site: Site) -> None:
-    there = Settings(roles=(("gardener", {"like": "code"}),))
+    there = Settings(roles={"gardener": RoleSettings(like="code")})
     gil = site.agent("gil", settings=there, role="gardener")
     gil.take("src/a.py")
 

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from landlane.settings.choices import BUILT_IN_ROLES
+from landlane.settings.model import BUILT_IN_ROLES
 from tests.landing.test_landing_cli import at_terminal
 from tests.support.shell import LANDLANE
 

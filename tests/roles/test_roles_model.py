@@ -8,21 +8,16 @@ from landlane.errors import Malformed, SettingsError
 from landlane.patterns.pattern import parse
 from landlane.roles.built_in import BUILT_IN, bound_by, find_role
 from landlane.roles.model import TESTS, VERBS, WORKER_ROLE, Scope, why_not_verb
-from landlane.settings.check import check_settings
 from landlane.settings.model import Settings
+from landlane.settings.readers import parse_settings
 
 pytestmark = pytest.mark.unit
 
 READERS = ("orchestrator", "debug", "review", "verify", "explore", "security", "research")
 
 
-def scope(role: str, **settings: object) -> Scope:
-    chosen = Settings(**settings)  # type: ignore[arg-type]
-    return Scope(find_role(chosen, role), chosen)
-
-
-def settings_of(document: dict[str, object]) -> Settings:
-    return Settings(**check_settings(document))
+def scope(role: str) -> Scope:
+    return Scope(find_role(Settings(), role), Settings())
 
 
 # -------------------------------------------------------------------------------------------- built in
@@ -130,7 +125,7 @@ def test_a_glob_is_refused_where_nothing_of_it_could_be_written(role: str, patte
 
 
 def test_settings_define_a_role_like_another() -> None:
-    settings = settings_of(
+    settings = parse_settings(
         {
             "roles": {
                 "frontend": {"like": "code", "writes": ["web/**"], "connects": [443], "summary": "the web"},
@@ -151,7 +146,7 @@ def test_settings_define_a_role_like_another() -> None:
 
 
 def test_settings_change_a_built_in_role() -> None:
-    settings = settings_of({"roles": {"review": {"writes": ["reviews/**"], "verbs": ["claim", "commit"]}}})
+    settings = parse_settings({"roles": {"review": {"writes": ["reviews/**"], "verbs": ["claim", "commit"]}}})
     review = find_role(settings, "review")
 
     assert (review.tools, review.writes) == (BUILT_IN["review"].tools, ("reviews/**",))
@@ -159,13 +154,13 @@ def test_settings_change_a_built_in_role() -> None:
 
 
 def test_a_role_of_ones_own_may_nothing_that_it_is_not_given() -> None:
-    found = find_role(settings_of({"roles": {"guest": {"summary": "looks"}}}), "guest")
+    found = find_role(parse_settings({"roles": {"guest": {"summary": "looks"}}}), "guest")
 
     assert (found.tools, found.verbs, found.writes) == (("read",), (), ())
 
 
 def test_words_and_protected_files_are_the_settings_to_say() -> None:
-    settings = settings_of(
+    settings = parse_settings(
         {"paths": {"tests": ["checks/**"], "protected": ["Makefile"]}, "rules": {"file": "docs/LAW.md"}}
     )
     code = Scope(find_role(settings, "code"), settings)
@@ -193,7 +188,7 @@ def test_a_mistake_in_the_settings_is_named_with_what_is_nearest(
     roles: dict[str, object], nearest: str
 ) -> None:
     with pytest.raises(SettingsError) as caught:
-        check_settings({"roles": roles})
+        parse_settings({"roles": roles})
 
     assert caught.value.code == "SETTINGS_UNKNOWN_KEY"
     assert caught.value.facts["nearest"] == nearest
@@ -202,7 +197,7 @@ def test_a_mistake_in_the_settings_is_named_with_what_is_nearest(
 @pytest.mark.parametrize("verb", ["approve", "gate"])
 def test_no_role_can_be_given_the_right_to_approve(verb: str) -> None:
     with pytest.raises(SettingsError, match="no role can be given the right to approve"):
-        check_settings({"roles": {"boss": {"verbs": ["claim", verb]}}})
+        parse_settings({"roles": {"boss": {"verbs": ["claim", verb]}}})
 
 
 @pytest.mark.parametrize(
@@ -211,15 +206,15 @@ def test_no_role_can_be_given_the_right_to_approve(verb: str) -> None:
 )
 def test_a_value_that_makes_no_sense_is_refused(role: dict[str, object]) -> None:
     with pytest.raises(SettingsError) as caught:
-        check_settings({"roles": {"x": role}})
+        parse_settings({"roles": {"x": role}})
     assert caught.value.code == "SETTINGS_WRONG_TYPE"
 
 
 def test_the_task_for_the_whole_is_for_a_role_that_is_there() -> None:
     whole = {"landing": {"checks": [], "integrate": {"role": "gardener"}}}
     with pytest.raises(SettingsError, match="gardener"):
-        check_settings(whole)
-    check_settings({**whole, "roles": {"gardener": {"like": "verify"}}})
+        parse_settings(whole)
+    parse_settings({**whole, "roles": {"gardener": {"like": "verify"}}})
 
 
 def test_an_unknown_role_is_refused_with_the_nearest() -> None:

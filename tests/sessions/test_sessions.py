@@ -15,7 +15,7 @@ from landlane.ids import Credentials, new_uuid
 from landlane.sessions import identify as sessions_identify
 from landlane.sessions import join as sessions
 from landlane.sessions.identify import Caller
-from landlane.settings.model import Settings
+from landlane.settings.model import SessionSettings, Settings
 from landlane.values import replace
 from tests.support.sites import MINUTE, Agent, granted
 
@@ -54,7 +54,7 @@ def test_joining_again_attaches_to_the_live_session(site: Site) -> None:
     "Each new session of an agent gets a higher generation number.",
 )
 def test_each_new_beginning_raises_the_generation(site: Site) -> None:
-    brief = Settings(session_lease_ms=MINUTE)
+    brief = Settings(sessions=SessionSettings(lease_ms=MINUTE))
     first = site.agent("ann", settings=brief)
     first.leave()
     second = site.agent("ann", settings=brief)
@@ -171,7 +171,7 @@ def test_a_name_in_use_on_another_machine_says_where(site: Site, tmp_path: Path)
 
 
 def test_a_name_is_free_again_when_its_session_has_lapsed(site: Site, tmp_path: Path) -> None:
-    site.agent("ann", settings=Settings(session_lease_ms=MINUTE))
+    site.agent("ann", settings=Settings(sessions=SessionSettings(lease_ms=MINUTE)))
     site.clock.advance(MINUTE)
 
     assert site.agent("ann", secrets=tmp_path / "another-user").session.generation == 2

@@ -3,20 +3,37 @@
 from __future__ import annotations
 
 import tomllib
+from typing import TYPE_CHECKING
 
 import pytest
 
 from landlane.errors import Malformed, SettingsError
-from landlane.settings.check import check_settings
-from landlane.settings.keys import KNOWN
-from landlane.settings.model import Settings
-from landlane.values import as_dict
+from landlane.settings.model import (
+    AgentSettings,
+    ClaimSettings,
+    JournalSettings,
+    LandingCheck,
+    MergeFile,
+    Price,
+    RepositorySettings,
+    RuleSettings,
+    SessionSettings,
+    Settings,
+    StoreSettings,
+)
+from landlane.settings.readers import READERS, parse_settings
+from landlane.settings.section import keys_of
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+    from landlane.settings.section import Section
 
 pytestmark = pytest.mark.unit
 
 
 def read(text: str) -> Settings:
-    return Settings(**check_settings(tomllib.loads(text)))
+    return parse_settings(tomllib.loads(text))
 
 
 def test_without_settings_the_defaults_hold() -> None:
@@ -37,7 +54,7 @@ def test_every_known_key_is_read() -> None:
         max_ttl = 7200
         required = ["src/**"]
         free = []
-        hot = ["CHANGELOG.md"]
+        shareable = ["CHANGELOG.md"]
         ignore_case = true
         [journal]
         git = true
@@ -47,26 +64,79 @@ def test_every_known_key_is_read() -> None:
     settings = read(document)
 
     assert settings == Settings(
-        repository_id="0b9d2d9c-7d3b-4e7b-9a55-0d0d3c0f6a11",
-        store_url="postgresql://db/agents",
-        store_wait_ms=5_000,
-        session_lease_ms=600_000,
-        claim_ttl_ms=900_000,
-        claim_max_ttl_ms=7_200_000,
-        claims_required=("src/**",),
-        claims_free=(),
-        claims_hot=("CHANGELOG.md",),
-        claims_ignore_case=True,
-        journal_in_git=True,
-        rules_file="docs/RULES.md",
+        repository=RepositorySettings(id="0b9d2d9c-7d3b-4e7b-9a55-0d0d3c0f6a11"),
+        store=StoreSettings(url="postgresql://db/agents", wait_ms=5_000),
+        sessions=SessionSettings(lease_ms=600_000),
+        claims=ClaimSettings(
+            ttl_ms=900_000,
+            max_ttl_ms=7_200_000,
+            required=("src/**",),
+            free=(),
+            shareable=("CHANGELOG.md",),
+            ignore_case=True,
+        ),
+        journal=JournalSettings(git=True),
+        rules=RuleSettings(file="docs/RULES.md"),
     )
 
 
-def test_the_table_of_keys_names_only_fields_that_exist_each_once() -> None:
-    fields = [field for keys in KNOWN.values() for field, _, _ in keys.values()]
+def sections_of(described: type[Section]) -> Iterator[type[Section]]:
+    yield described
+    for key in keys_of(described).values():
+        if key.nested is not None:
+            yield from sections_of(key.nested)
 
-    assert len(fields) == len(set(fields))
-    assert set(fields) <= set(as_dict(Settings()))
+
+@pytest.mark.parametrize("described", list(sections_of(Settings)), ids=lambda described: described.__name__)
+def test_every_field_of_a_section_is_a_described_key_with_a_reader(described: type[Section]) -> None:
+    keys = keys_of(described)
+
+    assert [key.field for key in keys.values()] == list(described.__annotations__)
+    for key in keys.values():
+        assert key.nested is not None or (key.text and key.reader in READERS)
+
+
+def test_a_section_is_frozen_and_refuses_unknown_fields() -> None:
+    with pytest.raises(AttributeError, match="ttl_ms cannot be changed"):
+        Settings().claims.ttl_ms = 1  # type: ignore[misc]
+    with pytest.raises(TypeError, match="no field 'tll_ms'"):
+        ClaimSettings(tll_ms=1)  # type: ignore[call-arg]
+    with pytest.raises(AttributeError):
+        _ = LandingCheck().run  # type: ignore[call-arg]
+
+
+def test_sections_are_equal_when_all_values_are() -> None:
+    assert ClaimSettings(ttl_ms=ClaimSettings().ttl_ms) == ClaimSettings()
+    assert ClaimSettings(ttl_ms=1) != ClaimSettings()
+    assert repr(ClaimSettings(ttl_ms=1)) == "ClaimSettings(ttl_ms=1)"
+
+
+def test_named_and_listed_tables_become_values() -> None:
+    settings = read("""
+        [landing]
+        checks = ["make test", { run = "make lint", name = "lint", limit = "5s", retries = 2 }]
+        [landing.merge.files]
+        "CHANGELOG.md" = "union"
+        "build.txt" = { kind = "generated", command = "make build.txt" }
+        [agents.ann]
+        client = "claude"
+        needs = { gpu = 2 }
+        [prices."gpt-*"]
+        input = 1.25
+        output = "$10"
+    """)
+
+    assert settings.landing.checks == (
+        LandingCheck(run="make test", name="make test"),
+        LandingCheck(run="make lint", name="lint", limit_ms=5_000, retries=2),
+    )
+    assert settings.landing.merge.files == {
+        "CHANGELOG.md": MergeFile(kind="union"),
+        "build.txt": MergeFile(kind="generated", command="make build.txt"),
+    }
+    assert settings.agents == {"ann": AgentSettings(client="claude", needs={"gpu": 2})}
+    assert settings.prices == {"gpt-*": Price(input_micros=1_250_000, output_micros=10_000_000)}
+    assert settings.mergeable_patterns == ("CHANGELOG.md", "build.txt")
 
 
 @pytest.mark.promise(
@@ -80,6 +150,11 @@ def test_the_table_of_keys_names_only_fields_that_exist_each_once() -> None:
         ("[claims]\ntll = 1", "claims.tll", "ttl"),
         ("[claims]\nignorecase = true", "claims.ignorecase", "ignore_case"),
         ("[journal]\nxyzzy = 1", "journal.xyzzy", ""),
+        ("[claims]\nhot = ['LOG']", "claims.hot", "shareable"),
+        ("[hot]\nLOG = 'union'", "[hot]", "landing.merge.files"),
+        ("[watch]\ninterval = '1m'", "[watch]", "notify"),
+        ("[fences]\nrequired = []", "[fences]", "sandbox"),
+        ("[landing.merge.files]\nLOG = { class = 'union' }", "landing.merge.files.LOG.class", "kind"),
     ],
 )
 def test_an_unknown_key_is_refused_with_the_nearest_known_one(text: str, key: str, nearest: str) -> None:
@@ -107,6 +182,18 @@ def test_an_unknown_key_is_refused_with_the_nearest_known_one(text: str, key: st
         ("[repository]\nid = 'mine'", "repository.id"),
         ("[claims]\nttl = '2h'\nmax_ttl = '1h'", "claims.ttl"),
         ("[claims]\nttl = '8d'", "claims.ttl"),
+        ("[landing]\nchecks = 'make'", "landing.checks"),
+        ("[landing]\nchecks = [{ name = 'x' }]", "landing.checks must be given run"),
+        (
+            "[landing]\nchecks = ['make', 'make']",
+            "checks with different names",
+        ),
+        ("[landing.merge.files]\nLOG = 'magic'", "landing.merge.files.LOG.kind"),
+        ("[landing.merge.files]\nLOG = 'generated'", "landing.merge.files.LOG"),
+        ("[prices.gpt-4.1]\ninput = 1", "a name in quotes if it holds a dot"),
+        ("[prices.m]\ninput = 1", "prices.m must be given output"),
+        ("[slots.gpu]\ncapacity = 1\nnames = ['a']", "slots.gpu"),
+        ("[state.reducers]\n'a/*' = 'product'", "state.reducers.a/*"),
     ],
 )
 def test_a_value_of_the_wrong_kind_is_refused_by_name(text: str, where: str) -> None:
@@ -120,4 +207,4 @@ def test_a_value_of_the_wrong_kind_is_refused_by_name(text: str, where: str) -> 
 def test_a_longest_lease_below_the_default_shortens_the_default() -> None:
     settings = read("[claims]\nmax_ttl = '10m'")
 
-    assert settings.claim_ttl_ms <= settings.claim_max_ttl_ms == 600_000
+    assert settings.claims.ttl_ms <= settings.claims.max_ttl_ms == 600_000

@@ -52,7 +52,7 @@ BROKEN = {
     "lease of nothing": (write('[sessions]\nlease = "1ms"\n'), "SETTINGS_WRONG_TYPE", "sessions.lease"),
     "ttl above the highest": (write('[claims]\nttl = "8d"\n'), "SETTINGS_WRONG_TYPE", "max_ttl"),
     "no id": (write('[repository]\nid = "mine"\n'), "SETTINGS_WRONG_TYPE", "repository.id"),
-    "no list": (write('[claims]\nhot = "x"\n'), "SETTINGS_WRONG_TYPE", "claims.hot"),
+    "no list": (write('[claims]\nshareable = "x"\n'), "SETTINGS_WRONG_TYPE", "claims.shareable"),
     "a folder": (make_folder, "SETTINGS_UNREADABLE", "landlane.toml"),
     "a ring of links": (make_ring, "SETTINGS_UNREADABLE", "landlane.toml"),
     "a pipe": (make_pipe, "SETTINGS_UNREADABLE", "landlane.toml"),
@@ -115,8 +115,8 @@ def test_required_and_free_paths_are_told_apart_by_check(shell: Shell) -> None:
     assert [row["state"] for row in held["paths"]] == ["held"]
 
 
-def test_only_hot_files_can_be_shared_where_hot_files_are_named(shell: Shell) -> None:
-    (shell.folder / "landlane.toml").write_text('[claims]\nhot = ["CHANGELOG.md"]\n', encoding="utf-8")
+def test_only_shareable_files_can_be_shared_where_some_are_named(shell: Shell) -> None:
+    (shell.folder / "landlane.toml").write_text('[claims]\nshareable = ["CHANGELOG.md"]\n', encoding="utf-8")
 
     shell.ask("claim", "CHANGELOG.md", "--shared", "--as", "ann")
-    shell.refuse("NOT_HOT", "claim", "src/api.py", "--shared", "--as", "ann", exit=6)
+    shell.refuse("NOT_MERGEABLE", "claim", "src/api.py", "--shared", "--as", "ann", exit=6)

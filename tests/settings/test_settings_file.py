@@ -30,12 +30,12 @@ def test_without_a_file_the_defaults_hold(tmp_path: Path, memory: str) -> None:
 
 
 def test_what_was_read_once_is_remembered(file: Path, memory: str, monkeypatch: pytest.MonkeyPatch) -> None:
-    file.write_text("[claims]\nttl = '5m'\nhot = ['CHANGELOG.md']\n")
+    file.write_text("[claims]\nttl = '5m'\nshareable = ['CHANGELOG.md']\n")
     first = read_settings(str(file.parent), memory)
     monkeypatch.setattr("landlane.settings.load._parse", lambda _: pytest.fail("parsed again"))
 
     assert read_settings(str(file.parent), memory) == first
-    assert (first.claim_ttl_ms, first.claims_hot) == (300_000, ("CHANGELOG.md",))
+    assert (first.claims.ttl_ms, first.claims.shareable) == (300_000, ("CHANGELOG.md",))
 
 
 def test_a_changed_file_is_read_anew_though_its_size_and_time_are_the_same(file: Path, memory: str) -> None:
@@ -46,7 +46,7 @@ def test_a_changed_file_is_read_anew_though_its_size_and_time_are_the_same(file:
     file.write_text("[claims]\nttl = '6m'\n")
     os.utime(file, ns=(before.st_atime_ns, before.st_mtime_ns))
 
-    assert read_settings(str(file.parent), memory).claim_ttl_ms == 360_000
+    assert read_settings(str(file.parent), memory).claims.ttl_ms == 360_000
 
 
 def test_a_removed_file_is_forgotten(file: Path, memory: str) -> None:
@@ -62,13 +62,13 @@ def test_a_spoilt_memory_is_passed_over(file: Path, memory: str, rubbish: bytes)
     file.write_text("[claims]\nttl = '5m'\n")
     Path(memory).write_bytes(rubbish)
 
-    assert read_settings(str(file.parent), memory).claim_ttl_ms == 300_000
+    assert read_settings(str(file.parent), memory).claims.ttl_ms == 300_000
 
 
 def test_a_memory_that_cannot_be_written_is_only_slower(file: Path, tmp_path: Path) -> None:
     file.write_text("[claims]\nttl = '5m'\n")
 
-    assert read_settings(str(file.parent), str(tmp_path / "no" / "folder")).claim_ttl_ms == 300_000
+    assert read_settings(str(file.parent), str(tmp_path / "no" / "folder")).claims.ttl_ms == 300_000
 
 
 @pytest.mark.parametrize("content", [b"[claims\n", b"ttl =", b"\xff\xfe"])

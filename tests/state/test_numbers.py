@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 import pytest
 
 from landlane.errors import Malformed, Stale
-from landlane.settings.model import Settings
+from landlane.settings.model import NumberSettings, Settings
 from landlane.setup.rebuild_store import rebuild_store
 from landlane.state import numbers
 from landlane.testing.repositories import git
@@ -23,7 +23,7 @@ if TYPE_CHECKING:
 pytestmark = pytest.mark.contract
 
 PATH = "migrations/{n}_*.sql"
-COUNTED = Settings(numbers=(("migration", {"path": PATH, "width": 4}),))
+COUNTED = Settings(numbers={"migration": NumberSettings(path=PATH, width=4)})
 
 
 def give(agent: Agent, kind: str = "migration", purpose: str = "") -> Number:
@@ -90,7 +90,7 @@ def test_other_files_do_not_count(site: Site) -> None:
 
 def test_a_path_may_have_its_number_in_a_folder(site: Site) -> None:
     commit(site.repository, "db/v7/up.sql")
-    settings = Settings(numbers=(("migration", {"path": "db/v{n}/**/*.sql"}),))
+    settings = Settings(numbers={"migration": NumberSettings(path="db/v{n}/**/*.sql")})
 
     given = give(site.agent("ann", settings=settings))
 

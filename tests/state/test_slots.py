@@ -15,7 +15,7 @@ from landlane.errors import Held, LandlaneError, Malformed, Stale
 from landlane.platform.free_port import is_port_free
 from landlane.sessions import leases
 from landlane.sessions import wait_queue as lines
-from landlane.settings.model import Settings
+from landlane.settings.model import Settings, SlotSettings
 from landlane.setup.rebuild_store import rebuild_store
 from landlane.state import slots
 from landlane.state.slot_kinds import Slot, SlotRefused, SlotTaken
@@ -33,20 +33,21 @@ pytestmark = pytest.mark.contract
 
 LONG_MS = 60 * SECOND
 KINDS = Settings(
-    slots=(
-        ("gpu", {"capacity": 24}),
-        ("database", {"names": ("a", "b")}),
-        ("api", {"capacity": 60, "per": MINUTE}),
-    )
+    slots={
+        "gpu": SlotSettings(capacity=24),
+        "database": SlotSettings(names=("a", "b")),
+        "api": SlotSettings(capacity=60, per_ms=MINUTE),
+    }
 )
 WAITER = """
 import sys
 from pathlib import Path
-from landlane.settings.model import Settings
+from landlane.settings.model import Settings, SlotSettings
 from landlane.sessions import join as sessions
 from landlane.state import slots
 from landlane.testing.repositories import open_context
-context = open_context(Path(sys.argv[1]), sys.argv[2], settings=Settings(slots=(("gpu", {"capacity": 24}),)))
+settings = Settings(slots={"gpu": SlotSettings(capacity=24)})
+context = open_context(Path(sys.argv[1]), sys.argv[2], settings=settings)
 bob = sessions.join(context, "bob").session
 slots.take_slot(context, bob, slots.wish_for(context, "gpu"), 60_000)
 """
@@ -170,7 +171,7 @@ def test_two_workspaces_have_ports_of_their_own(site: Site, tmp_path: Path) -> N
 
 def test_a_port_that_another_program_uses_is_not_given_out(site: Site) -> None:
     first = four_free_ports()
-    ann = site.agent("ann", settings=Settings(slots=(("port", {"range": (first, first + 3)}),)))
+    ann = site.agent("ann", settings=Settings(slots={"port": SlotSettings(range=(first, first + 3))}))
     with closing(socket.socket()) as server:
         server.bind(("127.0.0.1", first + 1))
         server.listen()
@@ -478,7 +479,7 @@ def test_waiting_ends_when_the_time_is_up(live_site: Site) -> None:
 
 @pytest.mark.slow
 def test_a_waiter_gets_what_comes_back_with_time(live_site: Site) -> None:
-    quick = Settings(slots=(("api", {"capacity": 2, "per": SECOND}),))
+    quick = Settings(slots={"api": SlotSettings(capacity=2, per_ms=SECOND)})
     ann, bob = live_site.agent("ann", settings=quick), live_site.agent("bob", settings=quick)
     take(ann, "api", amount=2)
 

@@ -5,12 +5,17 @@ from __future__ import annotations
 import pytest
 
 from landlane.errors import Malformed
+from landlane.settings.model import SlotSettings
 from landlane.state import slot_kinds as slots
 
 pytestmark = pytest.mark.unit
 
 KINDS = slots.known_kinds(
-    (("gpu", {"capacity": 24}), ("database", {"names": ("a", "b", "c")}), ("port", {"range": (100, 103)}))
+    {
+        "gpu": SlotSettings(capacity=24),
+        "database": SlotSettings(names=("a", "b", "c")),
+        "port": SlotSettings(range=(100, 103)),
+    }
 )
 
 
@@ -27,7 +32,7 @@ def choose(
 
 
 def test_ports_are_there_without_settings() -> None:
-    assert slots.known_kinds(())["port"].ports == (20_000, 29_999)
+    assert slots.known_kinds({})["port"].ports == (20_000, 29_999)
 
 
 def test_a_port_and_a_name_belong_to_the_workspace_and_an_amount_to_the_call() -> None:
@@ -65,7 +70,7 @@ def test_every_port_of_the_range_is_tried() -> None:
 
 
 def test_where_a_workspace_begins_to_look_is_its_own() -> None:
-    wide = slots.known_kinds(())
+    wide = slots.known_kinds({})
     starts = {
         slots.choose_place(
             slots.make_wish(wide, "port", name="", amount=1, workspace=f"w{number}"),

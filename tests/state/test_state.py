@@ -9,7 +9,7 @@ import pytest
 
 from landlane.errors import Malformed, NotAllowed, Stale
 from landlane.processes.child import ChildResult
-from landlane.settings.model import Settings
+from landlane.settings.model import Settings, SlotSettings, StateSettings
 from landlane.setup.move_store import move_store
 from landlane.setup.rebuild_store import rebuild_store
 from landlane.state import keys as state
@@ -155,7 +155,7 @@ def test_a_value_that_cannot_be_kept_changes_nothing(site: Site, content: Any) -
 
 
 def test_an_update_that_grows_too_large_is_refused_and_the_value_stays(site: Site) -> None:
-    ann = site.agent("ann", settings=Settings(state_max_bytes=20))
+    ann = site.agent("ann", settings=Settings(state=StateSettings(max_bytes=20)))
     add(ann, "l", "123456789")
 
     with pytest.raises(Malformed) as told:
@@ -275,9 +275,11 @@ def test_one_of_a_crowd_creates_a_key(live_site: Site) -> None:
 # ------------------------------------------------------------------------------------------------- rules
 
 RULES = Settings(
-    state_owned=(("release/**", "ann"), ("build/*", "role:release")),
-    state_reducers=(("count/*", "sum"), ("found", "union")),
-    state_monotonic=(("phase", ("plan", "build", "ship")),),
+    state=StateSettings(
+        owned={"release/**": "ann", "build/*": "role:release"},
+        reducers={"count/*": "sum", "found": "union"},
+        monotonic={"phase": ("plan", "build", "ship")},
+    )
 )
 
 
@@ -427,7 +429,9 @@ def test_everything_moves_to_the_other_kind_of_store(
 
 
 THREE = ChildResult(exit_code=3, stdout="o", stderr="")
-EVERYTHING = Settings(slots=(("gpu", {"capacity": 24}), ("api", {"capacity": 6, "per": MINUTE})))
+EVERYTHING = Settings(
+    slots={"gpu": SlotSettings(capacity=24), "api": SlotSettings(capacity=6, per_ms=MINUTE)}
+)
 
 
 def _everything(context: Context) -> tuple[Any, ...]:

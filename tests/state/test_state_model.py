@@ -119,11 +119,11 @@ def test_merging_goes_deep_and_changes_neither_side() -> None:
     ],
 )
 def test_a_rule_fits_by_the_globs_of_claims(glob: str, key: str, fits: bool) -> None:
-    assert (state.rule_for(key, ((glob, "yes"),)) == "yes") is fits
+    assert (state.rule_for(key, {glob: "yes"}) == "yes") is fits
 
 
 def test_the_first_rule_that_fits_counts() -> None:
-    rules = (("a/b", "first"), ("a/*", "second"))
+    rules = {"a/b": "first", "a/*": "second"}
     assert [state.rule_for(key, rules) for key in ("a/b", "a/c", "b")] == ["first", "second", None]
 
 

@@ -19,7 +19,7 @@ import pytest
 from landlane.errors import StoreCorrupt, StoreError, StoreTransient
 from landlane.journal import verify
 from landlane.sessions import join as sessions
-from landlane.settings.model import Settings
+from landlane.settings.model import Settings, StoreSettings
 from landlane.store import schema_version
 from landlane.store.file_lock import FairLock
 from landlane.store.lock_areas import areas_of
@@ -236,7 +236,7 @@ def test_a_server_that_cannot_be_reached_is_named_without_its_password(site: Sit
         open_context(
             site.repository,
             "postgresql://ann:hunter2@/agents?host=/no/such/folder&password=hunter3",
-            settings=Settings(store_wait_ms=100),
+            settings=Settings(store=StoreSettings(wait_ms=100)),
         )
 
     assert caught.value.code == "STORE_UNREACHABLE"
@@ -290,7 +290,7 @@ def locked_by_another_program(site: Site) -> Iterator[None]:
 )
 @pytest.mark.own_database
 def test_a_store_that_stays_locked_is_given_up_after_the_wait_of_the_settings(site: Site) -> None:
-    ann = site.agent("ann", settings=Settings(store_wait_ms=300))
+    ann = site.agent("ann", settings=Settings(store=StoreSettings(wait_ms=300)))
 
     with locked_by_another_program(site):
         before = time.monotonic()

@@ -384,7 +384,9 @@ def test_a_kind_that_nobody_described_is_an_error_and_changes_nothing(bench: Ben
 
 def test_a_kind_that_is_described_no_more_is_an_error_and_changes_nothing(bench: Bench) -> None:
     context = bench.agent.context
-    settings = replace(context.settings, tasks_evidence={"video": ("check",)})
+    settings = replace(
+        context.settings, tasks=replace(context.settings.tasks, evidence={"video": ("check",)})
+    )
     described = replace(context, settings=settings)
     task_adding.add_task(described, bench.agent.session, NewTask(title="Cut the film", kind="video"))
     picking.next_task(described, bench.agent.session)

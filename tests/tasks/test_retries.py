@@ -11,7 +11,7 @@ from landlane.gates import ask as gates
 from landlane.gates import decide
 from landlane.landing import outcomes as landing_ends
 from landlane.sessions import join as sessions
-from landlane.settings.model import Settings
+from landlane.settings.model import RetrySettings, SessionSettings, Settings
 from landlane.setup.rebuild_store import rebuild_store
 from landlane.tasks import change as tasks
 from landlane.tasks import finish, read
@@ -29,7 +29,7 @@ from tests.support.work_queue import add, end, state, take, take_nothing, try_to
 pytestmark = [pytest.mark.contract, pytest.mark.on_disk]
 
 HOUR = 60 * MINUTE
-LONG = Settings(session_lease_ms=6 * 24 * HOUR)
+LONG = Settings(sessions=SessionSettings(lease_ms=6 * 24 * HOUR))
 
 
 def ends(agent: Agent, task_id: str, feedback: str, code: str = "failed", **more: object) -> Decision:
@@ -71,7 +71,7 @@ def test_t24_what_always_fails_to_start_is_started_a_few_times_in_70_hours(site:
                 ann, "T1", f"spawn failed: pid {starts} has no socket", "not_started", is_infrastructure=True
             )
         site.clock.advance(10 * MINUTE)
-    assert starts == Settings().retries_max_starts
+    assert starts == Settings().retries.max_starts
     parked = read.get_task(ann.context, "T1")
     assert (parked.state, parked.failures) == ("waiting_for_person", 0)
     assert "could not be started 5 times in a row" in parked.why
@@ -86,7 +86,7 @@ def test_t24_what_always_fails_to_start_is_started_a_few_times_in_70_hours(site:
     "Attempts that succeed without changing anything are stopped after a few.",
 )
 def test_t25_what_ends_well_and_changes_nothing_is_parked_after_k_runs(site: Site) -> None:
-    settings = Settings(retries_max_idle=3, session_lease_ms=LONG.session_lease_ms)
+    settings = replace(LONG, retries=RetrySettings(max_idle=3))
     ann = site.agent("ann", settings=settings)
     add(ann, "a", max_attempts=100)
     runs = 0
@@ -123,13 +123,13 @@ def test_t26_five_steps_never_become_97_records(site: Site, same: bool) -> None:
             refused.append(error.code)
     found = read.list_tasks(ann.context)
     assert refused == ["LINEAGE_STOPPED"] * 5
-    assert len(found) <= 5 * Settings().retries_max_attempts
+    assert len(found) <= 5 * Settings().retries.max_attempts
     assert {task.lineage for task in found} == {"T1", "T2", "T3", "T4", "T5"}
     assert {task.state for task in found} == {"dead"}
 
 
 def test_t26_children_that_only_ever_succeed_are_bounded_too(site: Site) -> None:
-    ann = site.agent("ann", settings=Settings(retries_max_tasks=8))
+    ann = site.agent("ann", settings=Settings(retries=RetrySettings(max_tasks=8)))
     add(ann, "first")
     for _ in range(8):
         task_id = take(ann).task.id
@@ -169,7 +169,7 @@ def test_t27_one_broken_environment_pauses_the_pool_and_charges_nobody(site: Sit
 
 
 def test_those_that_were_put_aside_before_the_third_one_failed_are_taken_up_again(site: Site) -> None:
-    ann = site.agent("ann", settings=replace(LONG, retries_max_starts=2))
+    ann = site.agent("ann", settings=replace(LONG, retries=replace(LONG.retries, max_starts=2)))
     for name in ("one", "two", "three"):
         add(ann, name)
     for _ in range(5):
@@ -273,17 +273,17 @@ def test_two_changes_in_turn_are_stopped(site: Site) -> None:
 
 
 @pytest.mark.parametrize(
-    ("settings", "words"),
+    ("retries", "words"),
     [
-        ({"retries_max_time_ms": 3 * HOUR}, "180 minutes, of 180"),
-        ({"retries_max_cost": 2_500_000}, "cost $3.00, of $2.50"),
-        ({"retries_max_attempts": 3}, "all 3 attempts of its lineage"),
+        (RetrySettings(max_time_ms=3 * HOUR), "180 minutes, of 180"),
+        (RetrySettings(max_cost_micros=2_500_000), "cost $3.00, of $2.50"),
+        (RetrySettings(max_attempts=3), "all 3 attempts of its lineage"),
     ],
 )
 def test_time_money_and_attempts_are_counted_over_the_lineage(
-    site: Site, settings: dict[str, int], words: str
+    site: Site, retries: RetrySettings, words: str
 ) -> None:
-    ann = site.agent("ann", settings=replace(LONG, **settings))
+    ann = site.agent("ann", settings=replace(LONG, retries=retries))
     add(ann, "parent")
     for title in ("child", "other child"):
         add(ann, title, parent="T1")
@@ -301,7 +301,7 @@ def test_time_money_and_attempts_are_counted_over_the_lineage(
 
 
 def test_a_planned_split_has_room_but_splitting_again_gives_no_more(site: Site) -> None:
-    ann = site.agent("ann", settings=Settings(retries_max_tasks=2))
+    ann = site.agent("ann", settings=Settings(retries=RetrySettings(max_tasks=2)))
     add(ann, "parent")
     for width in (5, 3, 5):
         ann.context.change(lambda tx, width=width: retries.widen_in(tx, "T1", width))
@@ -415,7 +415,7 @@ def test_a_branch_without_a_task_that_bounces_again_and_again_is_one_lineage_and
 
 
 def test_what_failed_is_offered_again_only_in_time_and_next_says_so(site: Site) -> None:
-    settings = Settings(retries_backoff_ms=10 * SECOND, retries_backoff_cap_ms=15 * SECOND)
+    settings = Settings(retries=RetrySettings(backoff_ms=10 * SECOND, backoff_cap_ms=15 * SECOND))
     ann = site.agent("ann", settings=settings)
     add(ann, "a", max_attempts=9)
     for seconds, words in ((10, "x"), (15, "y"), (15, "z")):
@@ -516,7 +516,7 @@ def test_the_question_in_the_inbox_can_be_answered_instead(site: Site, approve: 
 
 
 def test_an_agent_may_try_a_dead_letter_again_but_not_beyond_the_lineages_budget(site: Site) -> None:
-    ann = site.agent("ann", settings=Settings(retries_max_attempts=3))
+    ann = site.agent("ann", settings=Settings(retries=RetrySettings(max_attempts=3)))
     add(ann, "a", max_attempts=1)
     for word in ("x", "y", "z"):
         take(ann)
@@ -619,7 +619,7 @@ def test_lineages_and_what_waits_are_rebuilt_from_the_journal(site: Site) -> Non
 
 
 def test_siblings_that_fail_at_once_are_all_counted(live_site: Site) -> None:
-    ann = live_site.agent("ann", settings=Settings(retries_max_attempts=50))
+    ann = live_site.agent("ann", settings=Settings(retries=RetrySettings(max_attempts=50)))
     add(ann, "parent")
     workers = [live_site.agent(f"w{number}") for number in range(8)]
     for number in range(8):

@@ -6,7 +6,7 @@ import pytest
 
 from landlane.errors import Malformed, NotAllowed, Stale
 from landlane.sessions import join as sessions
-from landlane.settings.model import Settings
+from landlane.settings.model import SessionSettings, Settings
 from landlane.tasks import add as task_adding
 from landlane.tasks import change as tasks
 from landlane.tasks import dependencies as tasks_dependencies
@@ -315,7 +315,7 @@ def test_roles_get_their_own_tasks_and_those_for_everybody(site: Site) -> None:
 
 
 def test_priority_comes_first_age_makes_up_for_it(site: Site) -> None:
-    ann = site.agent("ann", settings=Settings(session_lease_ms=48 * HOUR))
+    ann = site.agent("ann", settings=Settings(sessions=SessionSettings(lease_ms=48 * HOUR)))
     add(ann, "old and unimportant", priority=-2)
     add(ann, "ordinary")
     site.clock.advance(90 * MINUTE)
@@ -408,7 +408,7 @@ def test_the_task_of_a_dead_owner_returns_with_its_history(site: Site) -> None:
 
 
 def test_short_leases_return_tasks_with_paths_as_quickly_as_those_without(site: Site) -> None:
-    settings = Settings(session_lease_ms=2 * SECOND)
+    settings = Settings(sessions=SessionSettings(lease_ms=2 * SECOND))
     ann = site.agent("ann", settings=settings)
     add(ann, "a", paths=["src/a.py"])
     take(ann)
@@ -525,7 +525,7 @@ def test_a_waiter_wakes_when_a_path_is_released(live_site: Site) -> None:
 
 
 def test_a_waiter_wakes_when_an_owner_vanishes(live_site: Site) -> None:
-    ann = live_site.agent("ann", settings=Settings(session_lease_ms=60_000))
+    ann = live_site.agent("ann", settings=Settings(sessions=SessionSettings(lease_ms=60_000)))
     bob = live_site.agent("bob")
     add(ann, "a", paths=["src/a.py"])
     take(ann)
@@ -538,7 +538,7 @@ def test_waiting_keeps_the_waiter_alive_and_has_an_end(
     live_site: Site, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(wait_for_task, "_LOOK_MS", 100)
-    bob = live_site.agent("bob", settings=Settings(session_lease_ms=60_000))
+    bob = live_site.agent("bob", settings=Settings(sessions=SessionSettings(lease_ms=60_000)))
     # As it was after a third of the lease, from when on every look is a sign of life.
     waiter = replace(bob.session, seen_at=bob.session.seen_at - 60_000)
     waiting_call = Background(lambda: wait_for_task.wait_for_task(bob.context, waiter, "", HOUR))

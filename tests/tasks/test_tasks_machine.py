@@ -18,7 +18,7 @@ from landlane.errors import NotAllowed, Stale
 from landlane.ids import new_uuid
 from landlane.patterns.pattern import overlap, parse
 from landlane.sessions import join as sessions
-from landlane.settings.model import Settings
+from landlane.settings.model import SessionSettings, Settings
 from landlane.tasks import add as task_adding
 from landlane.tasks import change as tasks
 from landlane.tasks import finish, read
@@ -70,7 +70,7 @@ class Queue(RuleBasedStateMachine):
             self.folder,
             self.place,
             clock=self.clock,
-            settings=Settings(session_lease_ms=LEASE),
+            settings=Settings(sessions=SessionSettings(lease_ms=LEASE)),
             repository_id=new_uuid(),
         )
 

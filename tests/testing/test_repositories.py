@@ -44,7 +44,7 @@ def test_a_repository_may_be_empty_and_have_settings_and_a_store_elsewhere(tmp_p
     house = open_house(str(folder))
     house.close()
 
-    assert house.settings.claim_ttl_ms == 300_000
+    assert house.settings.claims.ttl_ms == 300_000
     assert store.exists()
 
 

@@ -11,7 +11,7 @@ import pytest
 from landlane.errors import Malformed
 from landlane.gates import ask as gates
 from landlane.protocol.worker.messages import Usage
-from landlane.settings.model import Settings
+from landlane.settings.model import BudgetSettings, Price, Settings
 from landlane.setup.rebuild_store import rebuild_store
 from landlane.stats import calculate as stats
 from landlane.store import records
@@ -173,7 +173,7 @@ def test_children_belong_to_the_lineage_and_an_unknown_task_is_refused(site: Sit
 
 
 def test_the_clients_word_counts_before_the_price_of_its_tokens(site: Site) -> None:
-    prices = (("gpt-5", {"input": 1_000_000, "output": 10_000_000}),)
+    prices = {"gpt-5": Price(input_micros=1_000_000, output_micros=10_000_000)}
     ann = site.agent("ann", settings=Settings(prices=prices))
 
     def priced(key: str, model: str, used: Usage) -> tuple[int | None, str]:
@@ -266,7 +266,7 @@ def test_the_word_of_an_attempt_that_another_ended_counts_once(
 
 
 def test_a_lineage_stops_at_its_budget(site: Site) -> None:
-    ann = site.agent("ann", settings=Settings(budgets_task=1_000_000))
+    ann = site.agent("ann", settings=Settings(budgets=BudgetSettings(task_micros=1_000_000)))
     add(ann, "Parse dates")
     child, other = add(ann, "Write the parser", parent="T1"), add(ann, "Other thing")
     book(ann, "a", 0.6, "T1")
@@ -298,7 +298,7 @@ def test_a_label_limits_each_attempt_and_all_of_them(site: Site) -> None:
 
 
 def test_a_day_stops_at_its_budget_and_the_next_day_goes_on(site: Site) -> None:
-    ann = site.agent("ann", settings=Settings(budgets_day=1_000_000))
+    ann = site.agent("ann", settings=Settings(budgets=BudgetSettings(day_micros=1_000_000)))
     task = add(ann, "Parse dates")
     book(ann, "a", 1.5)  # what belongs to no task counts, too
     assert "today, by UTC" in usage.why_over_budget(ann.context, task)
@@ -309,7 +309,7 @@ def test_a_day_stops_at_its_budget_and_the_next_day_goes_on(site: Site) -> None:
 
 
 def test_next_passes_over_what_has_used_up_its_money(site: Site) -> None:
-    ann = site.agent("ann", settings=Settings(budgets_task=1_000_000))
+    ann = site.agent("ann", settings=Settings(budgets=BudgetSettings(task_micros=1_000_000)))
     add(ann, "Parse dates")
     add(ann, "Other thing")
     add(ann, "Part of it", parent="T1")
@@ -325,7 +325,7 @@ def test_next_passes_over_what_has_used_up_its_money(site: Site) -> None:
 
 
 def test_what_failed_with_the_last_of_its_money_is_put_before_a_person(site: Site) -> None:
-    ann = site.agent("ann", settings=Settings(budgets_task=1_000_000))
+    ann = site.agent("ann", settings=Settings(budgets=BudgetSettings(task_micros=1_000_000)))
     add(ann, "Parse dates")
     take(ann)
     book(ann, "a", 1.2, "T1")
@@ -335,7 +335,7 @@ def test_what_failed_with_the_last_of_its_money_is_put_before_a_person(site: Sit
 
 
 def test_a_person_who_lets_a_lineage_go_on_gives_it_another_budget(site: Site) -> None:
-    ann = site.agent("ann", settings=Settings(budgets_task=1_000_000))
+    ann = site.agent("ann", settings=Settings(budgets=BudgetSettings(task_micros=1_000_000)))
     task = add(ann, "Parse dates")
     book(ann, "a", 1.5, "T1")
     assert usage.why_over_budget(ann.context, task)
@@ -347,7 +347,7 @@ def test_a_person_who_lets_a_lineage_go_on_gives_it_another_budget(site: Site) -
 
 
 def test_a_run_stops_at_its_budget(site: Site) -> None:
-    ann = site.agent("ann", settings=Settings(budgets_run=1_000_000))
+    ann = site.agent("ann", settings=Settings(budgets=BudgetSettings(run_micros=1_000_000)))
     add(ann, "Parse dates")
     begin(ann, orchestrator="s-run")
     task = get_task(ann.context, "T1")
@@ -359,7 +359,7 @@ def test_a_run_stops_at_its_budget(site: Site) -> None:
 
 
 def test_an_unknown_cost_counts_in_budgets_what_the_settings_say(site: Site) -> None:
-    settings = Settings(budgets_task=1_000_000, budgets_unknown=600_000)
+    settings = Settings(budgets=BudgetSettings(task_micros=1_000_000, unknown_micros=600_000))
     ann = site.agent("ann", settings=settings)
     task = add(ann, "Parse dates")
     book(ann, "a", None, "T1")

@@ -9,7 +9,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from landlane.errors import Malformed
-from landlane.settings.value_readers import micros_from
+from landlane.settings.model import Price
+from landlane.settings.money import micros_from
 from landlane.usage.add import totals_of
 from landlane.usage.model import (
     Total,
@@ -31,11 +32,11 @@ pytestmark = pytest.mark.unit
 
 COSTS = st.one_of(st.none(), st.integers(0, 10**12))
 TASKS = st.sampled_from(["", "T1", "T2", "T3"])
-PRICES = (
-    ("gpt-5", {"input": 1_250_000, "output": 10_000_000}),
-    ("claude-*", {"input": 3_000_000, "output": 15_000_000}),
-    ("claude-haiku-*", {"input": 1_000_000, "output": 5_000_000}),
-)
+PRICES = {
+    "gpt-5": Price(input_micros=1_250_000, output_micros=10_000_000),
+    "claude-*": Price(input_micros=3_000_000, output_micros=15_000_000),
+    "claude-haiku-*": Price(input_micros=1_000_000, output_micros=5_000_000),
+}
 
 
 def entry(task: str, cost: int | None, number: int = 0) -> UsageEntry:
@@ -109,7 +110,7 @@ def test_tokens_cost_what_the_price_of_their_model_says(
 
 
 def test_a_price_is_rounded_once() -> None:
-    cheap = (("m", {"input": 1, "output": 1}),)
+    cheap = {"m": Price(input_micros=1, output_micros=1)}
     assert price_of(cheap, "m", 499_999, 0) == 0
     assert price_of(cheap, "m", 250_000, 250_000) == 1
 

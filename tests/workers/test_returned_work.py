@@ -20,7 +20,7 @@ from landlane.handoffs.hand_over import context_for
 from landlane.handoffs.model import Draft
 from landlane.protocol.worker.messages import WorkComplete
 from landlane.roles.built_in import find_role
-from landlane.settings.model import Settings
+from landlane.settings.model import RoleSettings, Settings
 from landlane.tasks import change as tasks
 from landlane.tasks import pick as picking
 from landlane.tasks import read as tasks_read
@@ -306,7 +306,7 @@ def test_a_role_that_only_reads_hands_in_no_protected_file(work: Returning, path
 
 def test_a_role_that_writes_hands_in_only_what_it_may_write(work: Returning) -> None:
     settings = Settings(
-        roles=(("notes", {"tools": ["read"], "writes": ("src/**",), "denies": ("src/a.*",)}),)
+        roles={"notes": RoleSettings(tools=("read",), writes=("src/**",), denies=("src/a.*",))}
     )
     work.keeper.context = replace(work.keeper.context, settings=settings)
 

@@ -23,7 +23,7 @@ from landlane.errors import NotAllowed, StoreTransient
 from landlane.processes.fork_server import ForkedChild, ForkServer, pipe_reporter
 from landlane.processes.tree import read_process
 from landlane.protocol.worker.messages import Heartbeat, Progress
-from landlane.settings.model import Settings
+from landlane.settings.model import RunSettings, Settings
 from landlane.store.sqlite.store import SqliteStore
 from landlane.tasks.read import list_tasks
 from landlane.workers import finish_attempt, store_outage, supervisor
@@ -386,14 +386,14 @@ def test_nothing_begins_below_the_floor(
 ) -> None:
     (tmp_path / "meminfo").write_text(f"MemTotal: {total} kB\nMemAvailable: 500000 kB\nHugePages_Total: 0\n")
     monkeypatch.setattr(admitting, "_MEMORY", str(tmp_path / "meminfo"))
-    settings = Settings(run_memory_floor_bytes=2_000_000 * 1024)
+    settings = Settings(run=RunSettings(memory_floor_bytes=2_000_000 * 1024))
     context = cast("Any", SimpleNamespace(settings=settings, repository=SimpleNamespace(root=str(tmp_path))))
 
     refusal = admitting._why_full(context)  # pyright: ignore[reportPrivateUsage]
 
     assert refusal is not None
     assert refusal.is_for_good is is_for_good
-    settings = Settings(run_memory_floor_bytes=1024, run_disk_floor_bytes=1024)
+    settings = Settings(run=RunSettings(memory_floor_bytes=1024, disk_floor_bytes=1024))
     context = cast("Any", SimpleNamespace(settings=settings, repository=SimpleNamespace(root=str(tmp_path))))
     assert admitting._why_full(context) is None  # pyright: ignore[reportPrivateUsage]
 

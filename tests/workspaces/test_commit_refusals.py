@@ -16,7 +16,7 @@ from landlane.errors import (
     RepositoryError,
     Stale,
 )
-from landlane.settings.model import Settings
+from landlane.settings.model import ClaimSettings, Settings
 from tests.support.committing import Crew, refuse
 from tests.support.sites import MINUTE
 
@@ -112,7 +112,7 @@ def test_what_another_holds_is_not_ours_to_commit(crew: Crew) -> None:
 
 
 def test_free_paths_need_no_claim_and_shared_claims_are_enough(crew: Crew) -> None:
-    settings = Settings(claims_free=("*.md",))
+    settings = Settings(claims=ClaimSettings(free=("*.md",)))
     ann = crew.agent("ann", settings=settings)
     token = ann.take("CHANGES", is_shared=True).token
     crew.write("README.md", "changed\n")

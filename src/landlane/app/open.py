@@ -65,7 +65,7 @@ class House:
     def settle(self, *, wait_seconds: float = 0.0) -> None:
         """Let the plain files, and the journal's ref if wanted, follow what was changed."""
         added = self.mirror.sync(wait_seconds=wait_seconds)
-        if added and self.settings.journal_in_git and self.checkout.common_dir:
+        if added and self.settings.journal.git and self.checkout.common_dir:
             from landlane.journal.git_copy import commit_journal  # noqa: PLC0415 - few repositories keep this copy
 
             commit_journal(self.checkout.home_checkout, self.mirror.journal_path)
@@ -131,8 +131,8 @@ def open_house(
     _make_folder(folder, checkout)
     of_settings = checkout.home_checkout if is_guest else checkout
     settings = _read_settings(of_settings, os.path.join(folder, "settings.cache"))
-    if most_wait_ms is not None and most_wait_ms < settings.store_wait_ms:
-        settings = replace(settings, store_wait_ms=most_wait_ms)
+    if most_wait_ms is not None and most_wait_ms < settings.store.wait_ms:
+        settings = replace(settings, store=replace(settings.store, wait_ms=most_wait_ms))
     repository_id, former_id = repository_id_of(folder, settings)
     place = store_place(checkout, settings)
 
@@ -208,15 +208,15 @@ def _ignores_case(store: AnyStore, checkout: Checkout, settings: Settings, forme
     if moved is not None:  # even a look would tell what is no longer so
         raise moved_away(str(store.describe()["place"]), moved[0])
     if row is None:
-        ignore_case = settings.claims_ignore_case
+        ignore_case = settings.claims.ignore_case
         if ignore_case is None:
             ignore_case = is_case_insensitive(checkout)
         begin_repository(store, former_id, ignore_case=ignore_case)
         row = store.view(lambda reading: reading.one("repository_get"))
         assert row is not None
-    if settings.claims_ignore_case is not None and settings.claims_ignore_case != bool(row[0]):
-        change_case(store, ignore_case=settings.claims_ignore_case)
-        return settings.claims_ignore_case
+    if settings.claims.ignore_case is not None and settings.claims.ignore_case != bool(row[0]):
+        change_case(store, ignore_case=settings.claims.ignore_case)
+        return settings.claims.ignore_case
     return bool(row[0])
 
 

@@ -37,10 +37,10 @@ def repository_id_of(folder: str, settings: Settings) -> tuple[str, str]:
     """
     path = os.path.join(folder, ID_FILE)
     known = _read_id(path)
-    if settings.repository_id:
+    if settings.repository.id:
         if not known:
-            write_id(path, settings.repository_id)
-        return settings.repository_id, known if known != settings.repository_id else ""
+            write_id(path, settings.repository.id)
+        return settings.repository.id, known if known != settings.repository.id else ""
     if known:
         return known, ""
     # Two first commands at once: whoever links its file first has named the repository.

@@ -26,7 +26,7 @@ _URL = ("postgresql://", "postgres://")
 
 def store_place(checkout: Checkout, settings: Settings) -> str:
     """Where the store is: the environment says, else the last `store move`, else the settings, else here."""
-    place = os.environ.get("LANDLANE_STORE", "") or _pointed_to(checkout.state_folder) or settings.store_url
+    place = os.environ.get("LANDLANE_STORE", "") or _pointed_to(checkout.state_folder) or settings.store.url
     if "://" in place:
         return place
     # A path means the same from every folder and in every worktree: it counts from where the git folder is.
@@ -71,7 +71,7 @@ def open_store(
     if place.startswith(_URL):
         from landlane.store.postgres.store import PostgresStore  # noqa: PLC0415 - an extra
 
-        return PostgresStore(place, repository_id, folder=folder, clock=clock, wait_ms=settings.store_wait_ms)
+        return PostgresStore(place, repository_id, folder=folder, clock=clock, wait_ms=settings.store.wait_ms)
     if "://" in place:
         raise StoreError(
             f"{place.split('://', maxsplit=1)[0]}:// is no kind of store",
@@ -82,7 +82,7 @@ def open_store(
         sqlite_path(place),
         repository_id,
         clock=clock,
-        wait_ms=settings.store_wait_ms,
+        wait_ms=settings.store.wait_ms,
         # A command ends without closing, so that it need not empty the log; the next one has to read what is
         # left of it, so it is kept short.
         checkpoint_pages=200 if is_short_lived else 1000,

@@ -18,6 +18,6 @@ def verify_journal(house: House) -> Verdict:
     mirrored = last_position(house.context)
     house.settle(wait_seconds=5.0)
     copies = [("journal.jsonl", read_journal(house.mirror.journal_path))]
-    if house.settings.journal_in_git and house.checkout.common_dir:
+    if house.settings.journal.git and house.checkout.common_dir:
         copies.append((REF, read_journal_ref(house.checkout.home_checkout)))
     return verify(house.context, copies, mirrored=mirrored)

@@ -50,9 +50,9 @@ def check(context: Context, session: Session | None, pattern: Pattern, token: in
         others = [claim for claim in others if claim.session not in kin]
     if others:
         return Standing(path=pattern.text, state="other", claim=others[0])
-    if _is_listed(context, context.settings.claims_free, pattern):
+    if _is_listed(context, context.settings.claims.free, pattern):
         return Standing(path=pattern.text, state="free")
-    if _is_listed(context, context.settings.claims_required, pattern):
+    if _is_listed(context, context.settings.claims.required, pattern):
         return Standing(path=pattern.text, state="required")
     return Standing(path=pattern.text, state="unclaimed")
 

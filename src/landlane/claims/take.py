@@ -61,7 +61,7 @@ def make_request(
 
     Raises:
         Malformed: the lease, the task or the note cannot be used, or there is nothing to claim.
-        NotAllowed: a path that is not of a hot class cannot be shared.
+        NotAllowed: a path that is not mergeable cannot be shared.
     """
     settings = context.settings
     if task:
@@ -69,26 +69,28 @@ def make_request(
     request = Request(
         patterns=tuple({identity(pattern): pattern for pattern in patterns}.values()),
         mode=mode,
-        ttl_ms=settings.claim_ttl_ms if ttl_ms is None else ttl_ms,
+        ttl_ms=settings.claims.ttl_ms if ttl_ms is None else ttl_ms,
         task=task,
         note=check_text(note, "note", LONGEST_NOTE),
         is_partial=is_partial,
     )
-    if mode == SHARED and settings.claims_hot is not None:
-        _check_hot(context, (*settings.claims_hot, *(pattern for pattern, _ in settings.hot)), request)
-    return check_request(request, max_ttl_ms=settings.claim_max_ttl_ms)
+    if mode == SHARED and settings.claims.shareable is not None:
+        _check_mergeable(context, request)
+    return check_request(request, max_ttl_ms=settings.claims.max_ttl_ms)
 
 
-def _check_hot(context: Context, hot: tuple[str, ...], request: Request) -> None:
-    classes = [branch for text in hot for branch in context.repository.pattern_of(text, "glob").alternatives]
+def _check_mergeable(context: Context, request: Request) -> None:
+    pattern_of = context.repository.pattern_of
+    patterns = context.settings.mergeable_patterns
+    mergeable = [known for text in patterns for known in pattern_of(text, "glob").alternatives]
     for pattern in request.patterns:
         if not all(
-            any(covers_alternative(one, branch) for one in classes) for branch in pattern.alternatives
+            any(covers_alternative(known, wanted) for known in mergeable) for wanted in pattern.alternatives
         ):
             raise NotAllowed(
-                f"{pattern.text} is not of a hot class and cannot be shared",
-                code="NOT_HOT",
-                hint="claim it exclusively, or give it a class under [hot] if its changes can be combined",
+                f"{pattern.text} is not mergeable and cannot be shared",
+                code="NOT_MERGEABLE",
+                hint="claim it exclusively, or list it in [landing.merge.files] if its changes can be merged",
             )
 
 
@@ -99,7 +101,7 @@ def take(context: Context, session: Session, request: Request) -> Taken | Refuse
         Stale: the session is over.
         NotAllowed: its role may not claim this.
     """
-    check_request(request, max_ttl_ms=context.settings.claim_max_ttl_ms)
+    check_request(request, max_ttl_ms=context.settings.claims.max_ttl_ms)
     if session.role:
         from landlane.roles.enforce import check_claim  # noqa: PLC0415 - most have no role
 

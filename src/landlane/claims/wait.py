@@ -54,7 +54,7 @@ def take_or_wait(
         from landlane.roles.enforce import check_claim  # noqa: PLC0415 - most have no role
 
         check_claim(context, session, request.patterns)
-    check_request(request, max_ttl_ms=context.settings.claim_max_ttl_ms)
+    check_request(request, max_ttl_ms=context.settings.claims.max_ttl_ms)
     listener = context.store.listen()  # before looking, so that nothing freed in between is missed
     try:
         return _Place(context, session, request, listener, wait_ms, on_wait).stand()

@@ -26,7 +26,7 @@ def list_all(desk: Desk, all: bool = False) -> int:
     now = _now(desk)
     rows = [gate_json(gate, now) for gate in list_gates(house.context, () if all else ("waiting",))]
     rows += _held_landings(desk, now)
-    overdue = house.settings.gates_overdue_ms // 1000
+    overdue = house.settings.gates.overdue_ms // 1000
     rows = [
         {**row, "is_overdue": row["state"] == "waiting" and row["waited_seconds"] >= overdue} for row in rows
     ]
@@ -236,7 +236,7 @@ def _decide(desk: Desk, person: Any, id: str, *, approve: bool, head: str, why: 
         from landlane.landing.after_landing import let_go
 
         let_go(site, find_target(site.home, site.settings), landing)
-    elif site.settings.landing_resident:
+    elif site.settings.landing.resident:
         from landlane.resident.start import start_queue_runner
 
         start_queue_runner(site)

@@ -90,7 +90,7 @@ def _see_through(
 
 
 def _leave_to_resident(desk: Desk, site: Any) -> None:
-    if site.settings.landing_resident:
+    if site.settings.landing.resident:
         from landlane.resident.start import start_queue_runner
 
         trouble = start_queue_runner(site)

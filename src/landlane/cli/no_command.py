@@ -73,15 +73,15 @@ def _equipment(desk: Desk) -> Equipment:
     record = load_record(checkout.state_folder)
     has_git = bool(checkout.common_dir)
     has_git_hooks = has_git and load_installed_hooks(checkout.home_checkout.common_dir) is not None
-    has_checks = settings.landing_checks is not None
+    has_checks = settings.landing.checks is not None
     return Equipment(
         is_set_up=bool(record.entries) or has_git_hooks,
         has_git=has_git,
         has_checks=has_checks,
         checks="" if has_checks else find_test_command(checkout.root)[0],
-        agent=settings.run_agent,
+        agent=settings.run.agent,
         clients=record.clients,
-        workers=tuple(name for name, _ in settings.agents),
+        workers=tuple(settings.agents),
     )
 
 

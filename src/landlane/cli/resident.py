@@ -227,7 +227,7 @@ class Houses:
 
         house = open_house(_home_of(self._folder), notices_restore=False)
         try:
-            if not house.checkout.common_dir or not house.settings.landing_resident:
+            if not house.checkout.common_dir or not house.settings.landing.resident:
                 return
             site = house.site()
             if has_more(site, self._drained):

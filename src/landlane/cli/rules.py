@@ -106,7 +106,7 @@ def _load(desk: Desk) -> tuple[Rules, str]:
     from landlane.rules.file import load_rules, no_rules
 
     house = desk.house
-    file = house.settings.rules_file
+    file = house.settings.rules.file
     rules = load_rules(house.checkout, house.checkout.home_checkout, file)
     if rules is None:
         raise no_rules(file)

@@ -46,7 +46,7 @@ def work(desk: Desk, workers: str, agent: str, until_empty: bool, offline: bool)
 
 def _count(desk: Desk, workers: str) -> int:
     if not workers:
-        return desk.house.settings.run_workers
+        return desk.house.settings.run.workers
     is_number = workers.isascii() and workers.isdigit() and len(workers) < 6
     if not is_number or not 1 <= int(workers) <= _MOST_WORKERS:
         raise Malformed(

@@ -123,7 +123,7 @@ class _UnderWay:
         self._pool = pool_of(context)
         counts = count_tasks(context)
         self._dead = counts.get("dead", 0) + counts.get("failed", 0)
-        self._limit: int | None = context.settings.budgets_day
+        self._limit: int | None = context.settings.budgets.day_micros
 
     def document(self) -> dict[str, Any]:
         """As programs read it."""

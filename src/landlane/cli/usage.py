@@ -212,9 +212,9 @@ def _budgets_json(desk: Desk) -> dict[str, Any]:
 
     settings = desk.house.context.settings
     return {
-        "task_usd": dollars(settings.budgets_task),
-        "run_usd": dollars(settings.budgets_run),
-        "day_usd": dollars(settings.budgets_day),
+        "task_usd": dollars(settings.budgets.task_micros),
+        "run_usd": dollars(settings.budgets.run_micros),
+        "day_usd": dollars(settings.budgets.day_micros),
     }
 
 
@@ -223,7 +223,7 @@ def _budget_lines(desk: Desk) -> list[str]:
     from landlane.usage.add import spent_today
     from landlane.usage.model import money_words, total_words
 
-    limit = desk.house.context.settings.budgets_day
+    limit = desk.house.context.settings.budgets.day_micros
     if limit is None:
         return []
     today = spent_today(desk.house.context)

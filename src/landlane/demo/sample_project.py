@@ -170,7 +170,7 @@ heartbeat = "3s"
 command = ["sh", "tools/notes.sh"]
 heartbeat = "30s"
 
-[hot]
+[landing.merge.files]
 "shop/registry.txt" = "sorted-set"
 "CHANGELOG.md" = "union"
 

@@ -69,7 +69,7 @@ def deploy(
         LandlaneError: the checkout cannot be compared, or holds what is in no commit.
     """
     check_verb(site.context, session, "deploy", guard="deploy", settings=of_main_checkout(site))
-    target = deploy_target(name, site.settings.deploys)
+    target = deploy_target(name, site.settings.deploy)
     check_command(command, site.here.root)
     if os.environ.get(TARGET_VARIABLE) == name:
         raise Held(
@@ -219,7 +219,9 @@ def _signal_group(pid: int, number: int) -> None:
 
 def _judge(site: Site, settings: Settings, target: DeployTarget) -> str:
     """The commit that may be deployed now."""
-    branch = find_target(site.home, replace(settings, target=target.branch) if target.branch else settings)
+    if target.branch:
+        settings = replace(settings, landing=replace(settings.landing, target=target.branch))
+    branch = find_target(site.home, settings)
     position = find_position(site, branch, is_remote_only=True)
     if position.trouble:
         raise offline(position, "nothing is deployed that cannot be compared: mend the connection first")
@@ -264,7 +266,7 @@ def _check_not_older(site: Site, target: DeployTarget, head: str) -> None:
 def _has_gate_elsewhere(site: Site, name: str, commit: str) -> bool:
     """Whether the main checkout or the commit itself asks for a person: editing a copy opens no gate."""
     known = (of_main_checkout(site), committed_at(site.here, commit))
-    return any(deploy_target(name, one.deploys).has_gate for one in known if one is not None)
+    return any(deploy_target(name, one.deploy).has_gate for one in known if one is not None)
 
 
 # ------------------------------------------------------------------------------------------ carrying out
@@ -273,7 +275,7 @@ def _has_gate_elsewhere(site: Site, name: str, commit: str) -> bool:
 def _deploy_alone(site: Site, hold: _Hold, command: Sequence[str], out: int, err: int) -> Deploy:
     # Read again: what was waited for may have changed what the settings say.
     settings = read_settings(site.here.root)
-    hold.target = deploy_target(hold.target.name, settings.deploys)
+    hold.target = deploy_target(hold.target.name, settings.deploy)
     with Watched(
         context=site.context, session=hold.session, rule=SYNC_FIRST, guard="deploy", codes=SYNC_CODES
     ):

@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 from landlane.errors import Malformed
+from landlane.settings.model import DeploySettings
 from landlane.text import check_label
 from landlane.values import value
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from collections.abc import Mapping, Sequence
-    from typing import Any
+    from collections.abc import Mapping
 
 
 RUNNING = "running"
@@ -23,7 +23,6 @@ UNDER_WAY = (RUNNING, VERIFYING)
 
 LONGEST_COMMAND = 1000
 LONGEST_OUTPUT = 2000
-_USUAL_LIMIT_MS = 10 * 60_000
 
 
 @value
@@ -33,7 +32,7 @@ class DeployTarget:
     name: str
     paths: tuple[str, ...] = ()
     verify: str = ""
-    limit_ms: int = _USUAL_LIMIT_MS
+    limit_ms: int = DeploySettings().limit_ms
     branch: str = ""
     has_gate: bool = False  # a person must have approved the very commit and command
 
@@ -64,7 +63,7 @@ class Deploy:
     verified: bool = False
 
 
-def deploy_target(name: str, sections: Sequence[tuple[str, Mapping[str, Any]]]) -> DeployTarget:
+def deploy_target(name: str, sections: Mapping[str, DeploySettings]) -> DeployTarget:
     """The target of this name, with what its section of the settings says.
 
     Raises:
@@ -77,12 +76,12 @@ def deploy_target(name: str, sections: Sequence[tuple[str, Mapping[str, Any]]]) 
             code="BAD_TARGET",
             hint="use a plain word such as prod or staging-2",
         )
-    section = dict(sections).get(name, {})
+    section = sections.get(name, DeploySettings())
     return DeployTarget(
         name=name,
-        paths=tuple(section.get("paths", ())),
-        verify=section.get("verify", ""),
-        limit_ms=section.get("limit", _USUAL_LIMIT_MS),
-        branch=section.get("branch", ""),
-        has_gate=bool(section.get("gate", False)),
+        paths=section.paths,
+        verify=section.verify,
+        limit_ms=section.limit_ms,
+        branch=section.branch,
+        has_gate=section.gate,
     )

@@ -65,7 +65,7 @@ def take_claim(
     context: Context, session: Session, target: DeployTarget, wait_ms: int, on_wait: Callable[[Refused], None]
 ) -> Taken | Refused:
     """Take the claim that shows who deploys to a target; somebody may hold it to keep all others off."""
-    patterns, ttl_ms = (_pattern(context, target),), context.settings.claim_ttl_ms
+    patterns, ttl_ms = (_pattern(context, target),), context.settings.claims.ttl_ms
     request = Request(patterns=patterns, mode=EXCLUSIVE, ttl_ms=ttl_ms, note=_NOTE)
     return take_or_wait(context, session, request, wait_ms, on_wait)
 

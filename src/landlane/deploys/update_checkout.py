@@ -25,8 +25,9 @@ from landlane.git.lock import git_lock
 from landlane.git.run import git_failed, run_in, try_git_output
 from landlane.git.target import find_target
 from landlane.git.untracked import find_untracked_in_the_way
-from landlane.landing.combine import hot_classes, merge_hot_files
+from landlane.landing.combine import merge_files_by_kind, merge_rules
 from landlane.processes.child import Child
+from landlane.settings.model import LandingCheck
 from landlane.store import records
 from landlane.tasks.evidence_model import Checked
 from landlane.tasks.model import branch_of
@@ -144,7 +145,7 @@ def _bring_in(site: Site, before: Position, how: str) -> None:
     """Merge or rebase; whatever stops it half way, the tree is as it was."""
     here = site.here
     _check_not_in_the_way(here, before)
-    joined = _join_hot_files(site, before) if how == MERGE and before.branch != before.target else ""
+    joined = _merge_files_by_kind(site, before) if how == MERGE and before.branch != before.target else ""
     if before.branch == before.target or joined:
         words = ("merge", "--quiet", "--ff-only", joined or before.tip)
     elif how == MERGE:
@@ -164,18 +165,18 @@ def _bring_in(site: Site, before: Position, how: str) -> None:
         raise _refused(here, before, how, [path for path in conflicts if path], words, found)
 
 
-def _join_hot_files(site: Site, before: Position) -> str:
+def _merge_files_by_kind(site: Site, before: Position) -> str:
     """A merge in which hot files are joined by class, as the queue does it; nothing where git's will do.
 
     A counter that both sides raised would else count once, and a changelog would be a conflict.
     """
     here = site.here
-    classes = hot_classes(read_at(site, before.tip))
+    classes = merge_rules(read_at(site, before.tip))
     if not classes or not before.base:
         return ""
     there = replace(site, home=here)  # what is merged lies in this checkout, which may be a clone
     paths = trials.list_changed_paths(here, before.base, before.head)
-    contents, generated, _, clash = merge_hot_files(there, classes, before.tip, before.head, paths)
+    contents, generated, _, clash = merge_files_by_kind(there, classes, before.tip, before.head, paths)
     tried = trials.try_merge(here, before.head, before.tip)
     left = (
         [path for path in tried.paths if path not in contents]
@@ -259,29 +260,29 @@ def run_checks(site: Site, branch: str, on_tick: Tick = lambda: None) -> tuple[d
     """Run what must hold for this branch, in this checkout: the check of its task, or those of the queue."""
     results: list[dict[str, Any]] = []
     for check in _checks_for(site, branch):
-        site.tell(f"checking: {check['name']}")
+        site.tell(f"checking: {check.name}")
         results.append(_run_check(site, check, on_tick))
     return tuple(results)
 
 
-def _run_check(site: Site, check: dict[str, Any], on_tick: Tick) -> dict[str, Any]:
+def _run_check(site: Site, check: LandingCheck, on_tick: Tick) -> dict[str, Any]:
     runs = 0
     while True:
         runs += 1
-        checked = run_shell(check["run"], site.here.root, check["limit"] / 1000, on_tick)
+        limit_ms = check.limit_ms or site.settings.landing.check_limit_ms
+        checked = run_shell(check.run, site.here.root, limit_ms / 1000, on_tick)
         has_passed = not checked.exit_code and not checked.is_late
-        if has_passed or runs > check.get("retries", 0):
+        if has_passed or runs > check.retries:
             output = checked.output[-_TAIL:]
-            told_of = {"name": check["name"], "passed": has_passed, "exit": checked.exit_code}
+            told_of = {"name": check.name, "passed": has_passed, "exit": checked.exit_code}
             return {**told_of, "late": checked.is_late, "runs": runs, "output": output}
 
 
-def _checks_for(site: Site, branch: str) -> list[dict[str, Any]]:
-    settings = site.settings
-    own = _task_check(site, branch)
-    if own:
-        return [{"name": own, "run": own, "limit": settings.tasks_check_limit_ms}]
-    return [{"limit": settings.landing_check_limit_ms, **check} for check in settings.landing_checks or ()]
+def _checks_for(site: Site, branch: str) -> tuple[LandingCheck, ...]:
+    command = _task_check(site, branch)
+    if command:
+        return (LandingCheck(run=command, name=command, limit_ms=site.settings.tasks.check_limit_ms),)
+    return site.settings.landing.checks or ()
 
 
 def _task_check(site: Site, branch: str) -> str:

@@ -177,7 +177,7 @@ def _trials(context: Context, client: _Client, one: Stranger, *, is_shared: bool
         rows = [(name, _unenforced(client, worst.what, worst.hint)) for name in _WAYS]
         return [*rows, ("fails closed", _fails_closed(client, one))] if client.commands else rows
     guard = _command(client, one.guard_word)
-    watched = context.settings.hooks_policy == WATCH
+    watched = context.settings.hooks.policy == WATCH
     return [
         ("edits", _judged(client, one.edit(guard), "an edit of a held file", watched)),
         ("subagents", _judged(client, one.edit(guard, _CHILD), "a subagent's edit of a held file", watched)),

@@ -83,9 +83,9 @@ def examine(cwd: str, *, fix: bool = False) -> list[Check]:
 
 def _check_patterns(settings: Settings) -> None:
     """Read the patterns of the settings now, or some claim would be refused for them later."""
-    for text in (*settings.claims_required, *settings.claims_free, *(settings.claims_hot or ())):
+    for text in (*settings.claims.required, *settings.claims.free, *(settings.claims.shareable or ())):
         parse(text)
-    check_promises(settings.sandbox_required)
+    check_promises(settings.sandbox.required)
 
 
 def _open_writable(cwd: str) -> House:
@@ -157,10 +157,10 @@ def _with_place(cwd: str, build: Callable[..., T]) -> T:
             hint="restore a backup of the database there",
         )
     repository_id, _ = repository_id_of(folder, settings)
-    ignore_case = settings.claims_ignore_case
+    ignore_case = settings.claims.ignore_case
     if ignore_case is None:
         ignore_case = is_case_insensitive(checkout)
-    return build(folder, repository_id, ignore_case=ignore_case, wait_ms=settings.store_wait_ms)
+    return build(folder, repository_id, ignore_case=ignore_case, wait_ms=settings.store.wait_ms)
 
 
 def _good(name: str, found: str, *, is_enforced: bool = True) -> Check:

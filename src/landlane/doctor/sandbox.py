@@ -34,7 +34,7 @@ def look_at_kernel(site: Site, is_fixing: bool) -> Finding:
     )
     held = list_guarantees(backend, sandbox)
     try:
-        require_guarantees(held, site.settings.sandbox_required, backend)
+        require_guarantees(held, site.settings.sandbox.required, backend)
     except LandlaneError as error:
         return Finding(is_ok=False, found=error.message, hint=error.hint)
     missing = [one.promise for one in held if one.state == OPEN]

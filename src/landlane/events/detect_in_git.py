@@ -124,11 +124,11 @@ def _dependencies(
 
 
 def _depending(site: Site, settings: Settings, paths: Sequence[str]) -> list[str]:
-    if settings.watch_dependencies is None:
+    if settings.notify.dependencies is None:
         return changed_manifests(paths)
     pattern_of = site.context.repository.pattern_of
     known = [
-        branch for text in settings.watch_dependencies for branch in pattern_of(text, "glob").alternatives
+        branch for text in settings.notify.dependencies for branch in pattern_of(text, "glob").alternatives
     ]
 
     def is_meant(path: str) -> bool:

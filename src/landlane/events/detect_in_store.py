@@ -203,7 +203,7 @@ def _queues(reading: Reading, settings: Settings, now: int) -> Iterator[Fact]:
         waiting.setdefault(landing["target"], landing)
     for target, first in waiting.items():
         since = max(first["submitted_at"], moved_at)
-        if target not in paused and now - since >= settings.watch_stalled_ms:
+        if target not in paused and now - since >= settings.notify.stalled_ms:
             yield Fact(
                 kind=STALLED,
                 about=f"{STALLED}:{first['id']}:{since}",
@@ -217,7 +217,7 @@ def _tasks(reading: Reading, settings: Settings, now: int) -> Iterator[Fact]:
     """Work is there, and nobody does anything about it."""
     counts: dict[str, int] = dict(reading.all("tasks_count"))  # type: ignore[arg-type]
     since = int(marks_in(reading, _JOURNAL).get("tasks_moved_at", 0))
-    if counts.get(READY) and not counts.get(ACTIVE) and since and now - since >= settings.watch_stalled_ms:
+    if counts.get(READY) and not counts.get(ACTIVE) and since and now - since >= settings.notify.stalled_ms:
         text = f"{counts[READY]} tasks are ready, and nobody has touched any for {duration_text(now - since)}"
         facts = {"ready": counts[READY], "since": since}
         yield Fact(kind=STALLED, about=f"{STALLED}:tasks:{since}", text=text, facts=facts)
@@ -272,8 +272,8 @@ def _waits(settings: Settings, id: str, text: str, facts: dict[str, Any], waited
     yield Fact(
         kind=GATE_WAITING, about=f"{GATE_WAITING}:{id}", text=f"{text} — waits for a person", facts=facts
     )
-    times = waited // settings.gates_remind_ms if settings.gates_remind_ms else 0
-    if waited >= settings.gates_overdue_ms:
+    times = waited // settings.gates.remind_ms if settings.gates.remind_ms else 0
+    if waited >= settings.gates.overdue_ms:
         told = f"{text} — overdue: it has waited for {duration_text(waited)}"
         yield Fact(kind=GATE_OVERDUE, about=f"{GATE_OVERDUE}:{id}", text=told, facts=facts)
     elif times:

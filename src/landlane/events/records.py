@@ -52,9 +52,9 @@ def marks_in(reading: Reading, name: str) -> dict[str, Any]:
 
 def channels_of(settings: Settings, kind: str) -> list[str]:
     """Who is told of an event of this kind."""
-    if settings.notify_kinds and kind not in settings.notify_kinds:
+    if settings.notify.kinds and kind not in settings.notify.kinds:
         return []
-    known = {"command": settings.notify_command, "webhook": settings.notify_webhook}
+    known = {"command": settings.notify.command, "webhook": settings.notify.webhook}
     return [name for name, text in known.items() if text]
 
 

@@ -54,18 +54,18 @@ def send_due(
 def _send(
     site: Site, settings: Settings, event: Event, channel: str, body_of: Callable[[Event], dict[str, object]]
 ) -> Event | None:
-    claimed = claim_sending(site.context, event.id, channel, settings.notify_limit_ms)
+    claimed = claim_sending(site.context, event.id, channel, settings.notify.limit_ms)
     if claimed is None:
         return None
     body = json.dumps(body_of(claimed), ensure_ascii=False, separators=(",", ":")) + "\n"
     trouble = _TELL[channel](site, settings, claimed, body.encode("utf-8", "replace"))
-    return end_sending(site.context, event.id, channel, trouble, settings.notify_tries)
+    return end_sending(site.context, event.id, channel, trouble, settings.notify.tries)
 
 
 def _tell_command(site: Site, settings: Settings, event: Event, body: bytes) -> str:
     """Run the command with the event on its input; tells what went wrong."""
     without = [name for name in os.environ if name.startswith(("LANDLANE_", "GIT_"))]
-    words = ["/bin/sh", "-c", settings.notify_command]
+    words = ["/bin/sh", "-c", settings.notify.command]
     with tempfile.TemporaryFile() as said, tempfile.TemporaryFile() as given:
         given.write(body)
         given.seek(0)
@@ -74,9 +74,9 @@ def _tell_command(site: Site, settings: Settings, event: Event, body: bytes) -> 
             child = Child(words, cwd=site.home.root, without=without, streams=streams)
         except OSError as error:
             return f"it could not be started: {error.strerror}"
-        ended = child.wait(settings.notify_limit_ms / 1000)
+        ended = child.wait(settings.notify.limit_ms / 1000)
         if ended.has_timed_out:
-            return f"it took longer than {settings.notify_limit_ms / 1000:g} s"
+            return f"it took longer than {settings.notify.limit_ms / 1000:g} s"
         if not ended.exit_code:
             return ""
         said.seek(0, os.SEEK_END)
@@ -87,14 +87,14 @@ def _tell_command(site: Site, settings: Settings, event: Event, body: bytes) -> 
 
 def _tell_webhook(site: Site, settings: Settings, event: Event, body: bytes) -> str:
     """Post the event; only an answer of 2xx counts. Redirections are not followed."""
-    seconds = settings.notify_limit_ms / 1000
-    parts = urlsplit(settings.notify_webhook)
+    seconds = settings.notify.limit_ms / 1000
+    parts = urlsplit(settings.notify.webhook)
     kind = HTTPSConnection if parts.scheme == "https" else HTTPConnection
     is_late = threading.Event()
     try:
         connection = kind(parts.hostname or "", parts.port, timeout=seconds)
     except (ValueError, HTTPException) as error:
-        return f"{settings.notify_webhook} cannot be used: {error}"
+        return f"{settings.notify.webhook} cannot be used: {error}"
 
     def cut_off() -> None:
         is_late.set()

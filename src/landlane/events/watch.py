@@ -79,7 +79,7 @@ def watch(
             due = next_instant(due_events(site.context))
         except LandlaneError as error:
             on_trouble(error)
-        rest_ms = interval_ms or settings.watch_interval_ms
+        rest_ms = interval_ms or settings.notify.interval_ms
         if due:  # a try that is due before the next look would be
             rest_ms = min(rest_ms, max(due - site.wall_ms(), 0))
         time.sleep(max(rest_ms / 1000, _SHORTEST_SECONDS))

@@ -85,7 +85,7 @@ def execute(
     _check_may_start(site, caller, role)
     backend = choose_backend()
     require_guarantees(
-        list_guarantees(backend, requested_sandbox(role)), context.settings.sandbox_required, backend
+        list_guarantees(backend, requested_sandbox(role)), context.settings.sandbox.required, backend
     )
     for line in clear_forsaken(site):
         site.tell(line)
@@ -251,7 +251,7 @@ class _Execution:
                 sandbox,
                 cwd=ground.path,
                 backend=self._backend,
-                required=site.settings.sandbox_required,
+                required=site.settings.sandbox.required,
                 streams=(0, order.out, 2),
                 has_terminal=order.has_terminal,
                 tree_id=self._run.tree["id"],

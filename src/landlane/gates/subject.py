@@ -292,7 +292,7 @@ def _protected(site: Site, paths: Sequence[str]) -> int:
     settings, pattern_of = site.settings, site.context.repository.pattern_of
     guarded = [
         branch
-        for text in (*settings.landing_gate, *settings.paths_protected, *settings.claims_required)
+        for text in (*settings.landing.gate, *settings.paths.protected, *settings.claims.required)
         for branch in pattern_of(text, "glob").alternatives
     ]
     return sum(_is_inside(site, path, guarded) for path in paths) if guarded else 0

@@ -72,7 +72,7 @@ def find_target(home: Checkout, settings: Settings) -> TargetBranch:
         RepositoryError: there is no commit to work on, or no such branch.
     """
     known = git_settings(home)
-    branch = settings.target or _usual_branch(home, known)
+    branch = settings.landing.target or _usual_branch(home, known)
     if not branch:
         raise RepositoryError(
             "there is no branch to work on yet",
@@ -80,7 +80,7 @@ def find_target(home: Checkout, settings: Settings) -> TargetBranch:
             hint="make a first commit, or name the branch: [landing] target in landlane.toml",
         )
     target = TargetBranch(branch=branch, remote=_find_remote(known, settings, branch))
-    if settings.target and not target.remote and not commits_at(home, [target.ref]):
+    if settings.landing.target and not target.remote and not commits_at(home, [target.ref]):
         raise RepositoryError(
             f"there is no branch {branch}, which work should land on",
             code="NO_TARGET",
@@ -186,11 +186,11 @@ def _head_branch(home: Checkout) -> str:
 
 
 def _find_remote(known: dict[str, str], settings: Settings, branch: str) -> str:
-    if settings.remote == "none":
+    if settings.landing.remote == "none":
         return ""
     remotes = {key[len("remote.") :].rpartition(".")[0] for key in known if key.startswith("remote.")}
-    wanted = settings.remote or known.get(f"branch.{branch}.remote") or "origin"
-    if settings.remote and wanted not in remotes:
+    wanted = settings.landing.remote or known.get(f"branch.{branch}.remote") or "origin"
+    if settings.landing.remote and wanted not in remotes:
         raise RepositoryError(
             f"there is no remote {wanted!r}, which [landing] remote names",
             code="NO_REMOTE",

@@ -49,7 +49,7 @@ def decline_handoff(context: Context, session: Session, task_id: str, why: str) 
         declined = replace(
             handoff,
             until=min(handoff.until, now),
-            declined={**handoff.declined, me.agent: now + context.settings.handoffs_wait_ms},
+            declined={**handoff.declined, me.agent: now + context.settings.handoffs.wait_ms},
             holder="",
             why=told,
         )

@@ -19,7 +19,7 @@ if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
     from typing import Any
 
-    from landlane.settings.model import Settings
+    from landlane.settings.model import HandoffField, Settings
 
 
 SENT = "sent"  # it stands: the task waits in the queue for whom it is for
@@ -120,15 +120,15 @@ def check_draft(draft: Draft, settings: Settings) -> Draft:
     """
     check_label(draft.task, "task")
     check_receiver(draft.to)
-    own = dict(settings.handoffs_fields)
+    own = settings.handoffs.fields
     said: dict[str, Any] = {name: getattr(draft, name) for name in SAID}
     for name, (kind, longest) in SAID.items():
         said[name] = _check_item(name, said[name], kind, longest)
     fields = _check_fields(draft.fields, own)
-    _check_required(said, fields, settings.handoffs_required, own)
-    if draft.maximum < 0 or draft.maximum > settings.handoffs_max:
+    _check_required(said, fields, settings.handoffs.required, own)
+    if draft.maximum < 0 or draft.maximum > settings.handoffs.max:
         raise Malformed(
-            f"at most {settings.handoffs_max} handoffs are allowed here, not {draft.maximum}",
+            f"at most {settings.handoffs.max} handoffs are allowed here, not {draft.maximum}",
             code="OUT_OF_RANGE",
             hint="leave --max out, or give a lower number; [handoffs] max in landlane.toml is the project's",
         )
@@ -192,7 +192,7 @@ def _wrong_type(name: str, kind: str, found: object) -> Malformed:
     )
 
 
-def _check_fields(given: Mapping[str, Any], own: Mapping[str, Mapping[str, Any]]) -> dict[str, Any]:
+def _check_fields(given: Mapping[str, Any], own: Mapping[str, HandoffField]) -> dict[str, Any]:
     fields: dict[str, Any] = {}
     if not isinstance(given, dict):  # pyright: ignore[reportUnnecessaryIsInstance]
         raise Malformed(
@@ -209,7 +209,7 @@ def _check_fields(given: Mapping[str, Any], own: Mapping[str, Mapping[str, Any]]
                 hint=f"known: {known}; [handoffs.fields] in landlane.toml defines them",
             )
         rule = own[name]
-        fields[name] = _check_item(name, found, rule["type"], int(rule.get("longest", LONGEST_LINE)))
+        fields[name] = _check_item(name, found, rule.type, rule.longest or LONGEST_LINE)
         if isinstance(fields[name], tuple):
             fields[name] = list(fields[name])
     return dict(sorted(fields.items()))
@@ -219,9 +219,9 @@ def _check_required(
     said: Mapping[str, Any],
     fields: Mapping[str, Any],
     required: Sequence[str],
-    own: Mapping[str, Mapping[str, Any]],
+    own: Mapping[str, HandoffField],
 ) -> None:
-    wanted = [*required, *(name for name, rule in own.items() if rule.get("required"))]
+    wanted = [*required, *(name for name, rule in own.items() if rule.required)]
     have = {**fields, **said}
     missing = [name for name in dict.fromkeys(wanted) if have.get(name) in (None, "", (), [])]
     if not missing and not any(said[name] for name in _ONE_OF):
@@ -256,7 +256,8 @@ def read_field(text: str, settings: Settings) -> tuple[str, Any]:
     name, equals, rest = text.partition("=")
     if not equals or not name:
         raise Malformed(f"--field {text[:40]!r} is not NAME=VALUE", code="BAD_FIELD", hint="--field risk=low")
-    kind = dict(settings.handoffs_fields).get(name, {}).get("type", TEXT)
+    field = settings.handoffs.fields.get(name)
+    kind = field.type if field else TEXT
     if kind == LIST:
         return name, [item.strip() for item in rest.split(";")]
     if kind == FLAG and rest in ("true", "false", "yes", "no"):

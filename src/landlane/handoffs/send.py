@@ -74,7 +74,7 @@ def send_handoff(
 def _seal(tx: Change, context: Context, me: Session, task: Task, draft: Draft) -> Handoff:
     settings = context.settings
     now = context.store.wall_of(tx.now)
-    wait_ms = 0 if draft.to == ANYBODY else settings.handoffs_wait_ms
+    wait_ms = 0 if draft.to == ANYBODY else settings.handoffs.wait_ms
     made = Handoff(
         id=records.next_id(tx, NOUN),
         task=task.id,
@@ -83,7 +83,7 @@ def _seal(tx: Change, context: Context, me: Session, task: Task, draft: Draft) -
         session=task.session,  # its owner's, if a subagent speaks for it
         to=draft.to,
         attempt=_sent_before(tx, task.lineage) + 1,
-        maximum=draft.maximum or settings.handoffs_max,
+        maximum=draft.maximum or settings.handoffs.max,
         product=draft.product,
         context=draft.context,
         constraints=list(draft.constraints),

@@ -43,7 +43,7 @@ def _facts(house: House) -> list[str]:
     settings = house.settings
     # The rules are those of the main checkout, unless it has none.
     homes = (house.checkout.home_checkout.root, root)
-    named = [os.path.join(folder, settings.rules_file) for folder in homes]
+    named = [os.path.join(folder, settings.rules.file) for folder in homes]
     rules = next((path for path in named if os.path.lexists(path)), named[0])
     place = str(getattr(house.store, "path", ""))
     # A checkout without settings of its own has those of the main one.

@@ -296,7 +296,7 @@ def _note_facts(house: House, here: Checkout) -> None:
     site = Site(context=house.context, here=here, home=here.home_checkout)
     facts = ["1", here.root, own, stamp(own), at_home, stamp(at_home), house.store.repository, store, ""]
     known = "\n".join(facts)
-    is_simple = store and not (ignores_case or settings.claims_required or settings.hooks_policy == STRICT)
+    is_simple = store and not (ignores_case or settings.claims.required or settings.hooks.policy == STRICT)
     try:
         if os.path.exists(path):
             with open(path, encoding="utf-8", errors="surrogateescape") as file:
@@ -307,7 +307,7 @@ def _note_facts(house: House, here: Checkout) -> None:
                 os.unlink(path)
             return
         # Settings that wait to be committed may guard the target the moment they are.
-        waits = settings.landing_checks is not None
+        waits = settings.landing.checks is not None
         target = likely_target(site) if waits else guarded_target(site)
         write_whole(path, known + (target.branch if target else "-"))
     except OSError:

@@ -125,7 +125,7 @@ def _judge_paths(site: Site, caller: Caller, paths: Sequence[str]) -> None:
                 foreign.append(path)
                 first = first or claim
         elif standing.state == "required" or (
-            standing.state == "unclaimed" and context.settings.hooks_policy == STRICT
+            standing.state == "unclaimed" and context.settings.hooks.policy == STRICT
         ):
             missing.append(path)
     if first is not None:

@@ -143,7 +143,7 @@ def _stop(
     context: Context, find_site: Callable[[], Site], caller: CallerOfHook, event: HookEvent
 ) -> HookAnswer:
     """At the end of a turn: point out what is left, once. Holding again and again would never end."""
-    if event.is_again or event.is_background or not context.settings.hooks_end_reminder:
+    if event.is_again or event.is_background or not context.settings.hooks.remind:
         return NOTHING
     from landlane.hooks.session_end import leftovers, should_point_out  # noqa: PLC0415 - only the end of a turn needs it
 

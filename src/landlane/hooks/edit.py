@@ -65,7 +65,7 @@ def check_edit(context: Context, session: Session, event: HookEvent) -> HookAnsw
     paths = tuple(target.name for target in targets)
     rule = STAY_IN_ROLE if problem == outside else CLAIM_FIRST
     record_violation(context, session, rule=rule, guard=_GUARD, what=problem.partition("\n")[0], paths=paths)
-    if context.settings.hooks_policy == WATCH:
+    if context.settings.hooks.policy == WATCH:
         return inform(
             "Landlane let this edit pass, because its policy here is only to watch. Anywhere else it would "
             f"say: {problem}"
@@ -233,13 +233,13 @@ def _outdated(context: Context, session: Session, targets: Sequence[Target]) -> 
 
 def _judge(context: Context, session: Session, targets: Sequence[Target]) -> str:
     """Take what is free, or say why not; nothing is said when all of it is the session's now."""
-    policy = context.settings.hooks_policy
+    policy = context.settings.hooks.policy
     wanted: dict[str, list[Pattern]] = {EXCLUSIVE: [], SHARED: []}
     for target in targets:
         standing = check(context, session, target.pattern)
         if standing.state in ("held", "free"):
             continue
-        mode = SHARED if _is_hot(context, target.pattern) else EXCLUSIVE
+        mode = SHARED if _is_mergeable(context, target.pattern) else EXCLUSIVE
         is_in_the_way = standing.claim is not None and EXCLUSIVE in (mode, standing.claim.mode)
         if standing.claim is not None and is_in_the_way and policy != "auto":
             return _held_text(
@@ -284,11 +284,13 @@ def task_of(context: Context, session: Session) -> str:
     return rows[0][0] if len(rows) == 1 else ""
 
 
-def _is_hot(context: Context, pattern: Pattern) -> bool:
-    settings = context.settings
-    hot = (*(settings.claims_hot or ()), *(text for text, _ in settings.hot))
-    classes = [branch for text in hot for branch in context.repository.pattern_of(text, "glob").alternatives]
-    return all(any(covers_alternative(one, branch) for one in classes) for branch in pattern.alternatives)
+def _is_mergeable(context: Context, pattern: Pattern) -> bool:
+    pattern_of = context.repository.pattern_of
+    patterns = context.settings.mergeable_patterns
+    mergeable = [known for text in patterns for known in pattern_of(text, "glob").alternatives]
+    return all(
+        any(covers_alternative(known, wanted) for known in mergeable) for wanted in pattern.alternatives
+    )
 
 
 def _refused_text(context: Context, refusal: Refusal) -> str:

@@ -98,7 +98,7 @@ def _going(reading: Reading, session: Session) -> list[str]:
 
 
 def _about_rules(site: Site, session: Session, sight: _Sight) -> list[str]:
-    file = site.settings.rules_file
+    file = site.settings.rules.file
     try:
         version = load_version(site.here, site.home, file)
         if not version or version == sight.told_version == sight.current_version:

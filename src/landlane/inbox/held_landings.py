@@ -23,5 +23,5 @@ def landing_evidence(site: Site, landing: Landing) -> tuple[int, dict[str, Any]]
     task = get_task(site.context, landing.task) if landing.task else None
     if task is not None:
         found |= {"title": task.title, "attempt": landing.attempt, "cost": cost_of(site, task.lineage)}
-    checks = site.settings.landing_checks
+    checks = site.settings.landing.checks
     return estimate_risk(site, APPROVAL, found, has_checks=None if checks is None else bool(checks)), found

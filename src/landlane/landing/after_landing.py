@@ -232,11 +232,11 @@ def _share_again(site: Site, target: TargetBranch, entered: Collection[str]) -> 
 
 def integrate(site: Site, target: TargetBranch, settings: Settings) -> None:
     """Open a task for what only shows when everything is together; the settings are the target's."""
-    wanted = settings.landing_integrate
+    wanted = settings.landing.integrate
     if wanted is None:
         return
     context = site.context
-    if wanted["after"] == "wave" and any(
+    if wanted.after == "wave" and any(
         one.target == target.branch for one in operations.list_landings(context)
     ):
         return
@@ -249,10 +249,10 @@ def integrate(site: Site, target: TargetBranch, settings: Settings) -> None:
     named = "\n".join(f"- {one.id} {one.branch}: {one.subject}"[:_LONGEST_NAME] for one in latest)
     more = f"\nand {len(landed) - len(latest)} more before them" if len(landed) > len(latest) else ""
     new = NewTask(
-        title=f"{wanted['title']} ({tip[:12]})",
+        title=f"{wanted.title} ({tip[:12]})",
         body=f"What landed on {target.branch}:\n{named}{more}\n",
-        role=str(wanted.get("role", "")),
-        check=str(wanted.get("check", "")),
+        role=wanted.role,
+        check=wanted.check,
         key=f"integrate/{tip}",
         labels=("integration",),
     )

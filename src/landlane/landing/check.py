@@ -23,6 +23,7 @@ from landlane.landing.model import MOST_OUTPUT
 from landlane.landing.records import known_verdict, remember_verdict
 from landlane.processes.child import Child
 from landlane.processes.orphans import CHECK_MARK, kill_marked
+from landlane.settings.model import LandingCheck
 from landlane.values import as_dict, value
 from landlane.workspaces.locate import workspaces_folder
 from landlane.workspaces.prepare import prepare
@@ -89,7 +90,7 @@ class Bench:
         *,
         anew: bool = False,
     ) -> Verdict:
-        """Ask all checks about a tree, and remember what they say; `paths` are hot files with a validator.
+        """Ask all checks about a tree, and remember what they say; `paths` are files with a validator.
 
         With `anew`, a check that was red before this bench was set up is run once more: what was to blame,
         such as an outage, may be over.
@@ -97,7 +98,7 @@ class Bench:
         Raises:
             RepositoryError: the tree cannot be checked out.
         """
-        checks = [*self._validators(paths), *(self._settings.landing_checks or ())]
+        checks = [*self._validators(paths), *(self._settings.landing.checks or ())]
         flaky: list[str] = []
         for check in checks:
             verdict = self._ask(check, commit, tree, on_check, anew=anew)
@@ -106,22 +107,22 @@ class Bench:
                 return verdict
         return Verdict(is_green=True, flaky=tuple(flaky))
 
-    def _validators(self, paths: Mapping[str, str]) -> list[dict[str, Any]]:
+    def _validators(self, paths: Mapping[str, str]) -> list[LandingCheck]:
         return [
-            {"name": f"validate {path}", "run": f"{command} {shlex.quote(path)}"}
+            LandingCheck(name=f"validate {path}", run=f"{command} {shlex.quote(path)}")
             for path, command in paths.items()
         ]
 
     def _ask(
         self,
-        check: Mapping[str, Any],
+        check: LandingCheck,
         commit: str,
         tree: str,
         on_check: Callable[[str], None],
         *,
         anew: bool,
     ) -> Verdict:
-        key = digest(f"{check['run']}\0{check.get('retries', 0)}")[:32]
+        key = digest(f"{check.run}\0{check.retries}")[:32]
         said = self._said.get((tree, key)) if anew else None
         if said is not None:
             return said
@@ -129,7 +130,7 @@ class Bench:
         is_old = self._site.wall_ms() - at > _RED_MS
         if known is not None and (known.is_green or not (anew or is_old)):
             return known
-        on_check(check["name"])
+        on_check(check.name)
         verdict, is_lasting = self._run_with_retries(check, commit)
         self._said[tree, key] = verdict
         told = {**as_dict(verdict), "flaky": list(verdict.flaky), "at": self._site.wall_ms()}
@@ -137,23 +138,21 @@ class Bench:
         remember_verdict(self._site.context, self._target, tree, key, data)
         return verdict
 
-    def _run_with_retries(self, check: Mapping[str, Any], commit: str) -> tuple[Verdict, bool]:
-        retries = int(check.get("retries", 0))
+    def _run_with_retries(self, check: LandingCheck, commit: str) -> tuple[Verdict, bool]:
         first, is_lasting = self._run(check, commit)
         verdict = first
-        for _ in range(retries):
+        for _ in range(check.retries):
             if verdict.is_green:
                 break
             verdict, is_lasting = self._run(check, commit)
         if verdict.is_green and not first.is_green:
-            return Verdict(is_green=True, flaky=(str(check["name"]),), output=first.output), True
+            return Verdict(is_green=True, flaky=(check.name,), output=first.output), True
         return verdict, is_lasting
 
-    def _run(self, check: Mapping[str, Any], commit: str) -> tuple[Verdict, bool]:
+    def _run(self, check: LandingCheck, commit: str) -> tuple[Verdict, bool]:
         """Run one check; and whether what it says is worth remembering, or came from a broken machine."""
-        limit_ms = int(check.get("limit", self._settings.landing_check_limit_ms))
-        name = str(check["name"])
-        ended = self._start(str(check["run"]), commit, limit_ms)
+        name, limit_ms = check.name, check.limit_ms or self._settings.landing.check_limit_ms
+        ended = self._start(check.run, commit, limit_ms)
         self.runs += 1
         output = (ended.stdout + ended.stderr)[-MOST_OUTPUT:]
 
@@ -204,7 +203,7 @@ class Bench:
     def regenerate(self, tree: str, path: str, command: str) -> bytes | str:
         """What a command makes of a file on a tree; or what went wrong, as text."""
         commit = create_commit(self._site.home, tree, [], "to generate from")
-        limit_ms = self._settings.landing_check_limit_ms
+        limit_ms = self._settings.landing.check_limit_ms
         ended = self._start(command, commit, limit_ms)
         if ended.has_timed_out or ended.exit_code:
             said = (ended.stdout + ended.stderr)[-1000:].strip()

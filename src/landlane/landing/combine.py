@@ -10,7 +10,7 @@ from landlane.merge.file_kinds import MergeRule, rule_for
 from landlane.merge.merge_file import merge_file
 from landlane.merge.result import Merged, Regenerate
 from landlane.patterns.pattern import covers_alternative
-from landlane.values import value
+from landlane.values import as_dict, value
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -54,24 +54,26 @@ def recipe_for(site: Site, settings: Settings, regenerate: Regenerator) -> Recip
     """What a round combines by: the target's settings, and who commits here."""
     return Recipe(
         settings=settings,
-        classes=hot_classes(settings),
+        classes=merge_rules(settings),
         committer=trials.find_committer(site.home),
         regenerate=regenerate,
     )
 
 
-def hot_classes(settings: Settings) -> list[MergeRule]:
-    """The classes of hot files that the settings name, in their order."""
+def merge_rules(settings: Settings) -> list[MergeRule]:
+    """Return how the settings say that files are merged, in their order."""
     return [
         MergeRule(
-            pattern=pattern, kind=options["class"], options={k: v for k, v in options.items() if k != "class"}
+            pattern=pattern,
+            kind=file.kind,
+            options={name: text for name, text in as_dict(file).items() if text and name != "kind"},
         )
-        for pattern, options in settings.hot
+        for pattern, file in settings.landing.merge.files.items()
     ]
 
 
-def class_for(site: Site, classes: list[MergeRule], path: str) -> MergeRule | None:
-    """The class of a path, if it is hot."""
+def merge_rule_for(site: Site, classes: list[MergeRule], path: str) -> MergeRule | None:
+    """Return how a path is merged; None if it is not mergeable."""
     pattern_of = site.context.repository.pattern_of
 
     def is_match(pattern: str, wanted: str) -> bool:
@@ -89,7 +91,7 @@ def combine(site: Site, recipe: Recipe, tip: str, landing: Landing) -> Candidate
     """
     home = site.home
     tried = trials.try_merge(home, tip, landing.head)
-    contents, generated, notes, clash = merge_hot_files(
+    contents, generated, notes, clash = merge_files_by_kind(
         site, recipe.classes, tip, landing.head, landing.paths
     )
     if isinstance(tried, MergeConflict):
@@ -111,7 +113,7 @@ def combine(site: Site, recipe: Recipe, tip: str, landing: Landing) -> Candidate
     return _commit(site, recipe, tip, landing, tree, tuple(notes))
 
 
-def merge_hot_files(
+def merge_files_by_kind(
     site: Site, classes: list[MergeRule], tip: str, head: str, paths: Sequence[str]
 ) -> tuple[dict[str, bytes | None], dict[str, str], list[str], MergeConflict | None]:
     """What becomes of hot files that both sides changed; git alone would lose one of two equal changes.
@@ -121,7 +123,7 @@ def merge_hot_files(
     contents: dict[str, bytes | None] = {}
     generated: dict[str, str] = {}
     notes: list[str] = []
-    hot = [(path, one) for path in paths if (one := class_for(site, classes, path))]
+    hot = [(path, one) for path in paths if (one := merge_rule_for(site, classes, path))]
     base = merge_base(site.home, tip, head) if hot else ""
     for path, one in hot:
         before, ours, theirs = (trials.read_blob(site.home, commit, path) for commit in (base, tip, head))
@@ -147,7 +149,7 @@ def merge_hot_files(
 def _commit(
     site: Site, recipe: Recipe, tip: str, landing: Landing, tree: str, notes: tuple[str, ...]
 ) -> Candidate:
-    home, style, committer = site.home, recipe.settings.landing_style, recipe.committer
+    home, style, committer = site.home, recipe.settings.landing.style, recipe.committer
     if style not in (SQUASH, REBASE):
         message = _with_trailers(f"Land {landing.branch}: {landing.subject}", _own_trailers(landing))
         author = Author(**landing.author) if landing.author else trials.read_author(home, landing.head)
@@ -206,7 +208,7 @@ def _with_trailers(message: str, trailers: list[str]) -> str:
 def validators(site: Site, classes: list[MergeRule], paths: Sequence[str]) -> Mapping[str, str]:
     """The commands that the settings name for hot files among these paths."""
     wanted = [one for one in classes if "validate" in one.options]
-    found = {path: class_for(site, classes, path) for path in dict.fromkeys(paths)} if wanted else {}
+    found = {path: merge_rule_for(site, classes, path) for path in dict.fromkeys(paths)} if wanted else {}
     return {
         path: str(one.options["validate"]) for path, one in found.items() if one and "validate" in one.options
     }

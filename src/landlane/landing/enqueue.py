@@ -40,7 +40,7 @@ class Submission:
     head: str
     target: str
     paths: tuple[str, ...]
-    hot: frozenset[str]  # those of the paths that may be held shared
+    mergeable: frozenset[str]  # those of the paths that may be held shared
     subject: str
     machine: str
     home: str
@@ -73,7 +73,8 @@ def submit(context: Context, session: Session, wish: Submission, wall_ms: int) -
         uncovered = [
             pattern
             for path, pattern in zip(wish.paths, patterns, strict=True)
-            if not is_covered(rows, pattern, is_hot=path in wish.hot) and not _is_free(free, pattern)
+            if not is_covered(rows, pattern, is_mergeable=path in wish.mergeable)
+            and not _is_free(free, pattern)
         ]
         if uncovered:
             raise _outside(tx, me, uncovered, rows)
@@ -194,11 +195,11 @@ def _outside(
             is_another = row[6] != me.id and not is_over(row, tx.now)
             if is_another and covers_alternative(Alternative(key=row[0], rest=row[1]), path):
                 return _held_by(pattern, row, named)
-    if any(is_covered(rows, pattern, is_hot=True) for pattern in uncovered):
+    if any(is_covered(rows, pattern, is_mergeable=True) for pattern in uncovered):
         return NotAllowed(
-            f"{me.agent} holds only a share of {shown}, which is of no hot class",
+            f"{me.agent} holds only a share of {shown}, which is not mergeable",
             code="OUTSIDE_CLAIMS",
-            hint="claim it exclusively, or give it a class under [hot] in the target branch's landlane.toml",
+            hint="claim it exclusively, or list it in [landing.merge.files] in the target's landlane.toml",
             paths=named[:_MOST_NAMED],
         )
     return NotAllowed(

@@ -30,11 +30,12 @@ _MOST_NAMED = 5
 _MOST_PATHS = 100
 
 
-def is_covered(rows: Sequence[Row], pattern: Pattern, *, is_hot: bool) -> bool:
-    """Whether one of these claims lets its holder change a path; a shared one only if the path is hot."""
+def is_covered(rows: Sequence[Row], pattern: Pattern, *, is_mergeable: bool) -> bool:
+    """Return whether one of these claims allows to change a path; a shared one only if it is mergeable."""
     (path,) = pattern.alternatives
     return any(
-        covers_alternative(Alternative(key=row[0], rest=row[1]), path) and (row[5] == EXCLUSIVE or is_hot)
+        covers_alternative(Alternative(key=row[0], rest=row[1]), path)
+        and (row[5] == EXCLUSIVE or is_mergeable)
         for row in rows
     )
 
@@ -65,21 +66,21 @@ def hand_over(
             tx.record("claim.released", me.agent, me.id, {"pattern": row[3], "token": row[2]})
         pattern = context.repository.pattern_of(row[3], row[4])
         _give(tx, holder, pattern, row[5], FOR_EVER_MS, landing, note)
-    left = [pattern for pattern in patterns if not is_covered(moved, pattern, is_hot=True)]
+    left = [pattern for pattern in patterns if not is_covered(moved, pattern, is_mergeable=True)]
     if len(left) > _MOST_PATHS:  # the author's own claims say the same in fewer words
         for row in {row[2]: row for row in rows if row not in moved and _is_needed(row, left)}.values():
             pattern = context.repository.pattern_of(row[3], row[4])
             _give(tx, holder, pattern, row[5], FOR_EVER_MS, landing, note)
         return
     for pattern in left:
-        covering = [row for row in rows if is_covered([row], pattern, is_hot=True)]
+        covering = [row for row in rows if is_covered([row], pattern, is_mergeable=True)]
         if covering:
             is_shared = all(row[5] == SHARED for row in covering)
             _give(tx, holder, pattern, SHARED if is_shared else EXCLUSIVE, FOR_EVER_MS, landing, note)
 
 
 def _is_needed(row: Row, patterns: Sequence[Pattern]) -> bool:
-    return any(is_covered([row], pattern, is_hot=True) for pattern in patterns)
+    return any(is_covered([row], pattern, is_mergeable=True) for pattern in patterns)
 
 
 def _give(
@@ -121,7 +122,7 @@ def _used(context: Context, rows: Sequence[Row], landings: Sequence[Landing]) ->
         if not left:
             break
         pattern = context.repository.pattern_of(path, "literal")
-        used |= {row[2] for row in left if is_covered([row], pattern, is_hot=True)}
+        used |= {row[2] for row in left if is_covered([row], pattern, is_mergeable=True)}
     return used
 
 

@@ -14,7 +14,7 @@ from landlane.git import trial_merge as trials
 from landlane.git.ancestry import merge_base
 from landlane.git.run import try_git_output
 from landlane.git.target import commit_at, find_target
-from landlane.landing.combine import class_for, hot_classes
+from landlane.landing.combine import merge_rule_for, merge_rules
 from landlane.landing.records import list_landings
 from landlane.landing.suggest_order import best_order
 from landlane.merge.file_kinds import MergeRule
@@ -57,9 +57,9 @@ def foresee(site: Site) -> dict[str, Any]:
     home, target = site.home, find_target(site.home, site.settings)
     tip = commit_at(home, target.remote_ref or target.ref)
     branches = _open_branches(site, target, tip)
-    classes = hot_classes(read_at(site, tip))
-    hot = {path: class_for(site, classes, path) for one in branches for path in one.paths} if classes else {}
-    look = _Look(home, {path: found for path, found in hot.items() if found})
+    rules = merge_rules(read_at(site, tip))
+    mergeable = {path: merge_rule_for(site, rules, path) for one in branches for path in one.paths}
+    look = _Look(home, {path: rule for path, rule in mergeable.items() if rule})
     with_target = _in_parallel(branches, lambda one: look.against_tip(one, tip))
     alive = [one for one, found in zip(branches, with_target, strict=True) if found is not None]
     late = {one.branch: found for one, found in zip(branches, with_target, strict=True) if found}

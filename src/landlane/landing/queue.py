@@ -160,7 +160,7 @@ class QueueRunner:
         )
         left = [one for one in waiting if not self._is_gated(one)]
         while left:
-            size = batch_size(left, self._settings.landing_batch * self._growth)
+            size = batch_size(left, self._settings.landing.batch * self._growth)
             batch = operations.begin_testing(self._context, self._lease, [one.id for one in left[:size]])
             self._on_step("testing")
             ended = halving.work_off(tip, batch)
@@ -177,7 +177,7 @@ class QueueRunner:
 
         Two greens are asked for: with one culprit in ten, the next batch after one is mostly red.
         """
-        is_wanted = self._settings.landing_batch > 1  # else one at a time was asked for
+        is_wanted = self._settings.landing.batch > 1  # else one at a time was asked for
         self._greens = self._greens + 1 if is_green and is_wanted else 0
         if not self._greens:
             self._growth = 1

@@ -12,7 +12,7 @@ from landlane.git.ancestry import merge_base
 from landlane.git.run import run_in, try_git_output
 from landlane.git.target import commit_at, fetch_target, find_target
 from landlane.landing import move_target as advancing
-from landlane.landing.combine import class_for, hot_classes
+from landlane.landing.combine import merge_rule_for, merge_rules
 from landlane.landing.enqueue import Submission, submit
 from landlane.landing.model import LANDED
 from landlane.landing.records import list_landings
@@ -105,7 +105,7 @@ def submit_branch(
 
 def _target_itself(site: Site, branch: str) -> NotAllowed:
     hint = "commit on a branch of your own: landlane workspace open TASK, or git switch -c BRANCH"
-    if not site.settings.target:
+    if not site.settings.landing.target:
         hint += "; if work should land elsewhere, say so under [landing] target in landlane.toml"
     return NotAllowed(f"{branch} is the target branch itself", code="TARGET_ITSELF", hint=hint)
 
@@ -275,20 +275,20 @@ def _describe(
     check_author(site, session, settings, base, head)
     if not task:
         _check_reviewed(site, settings, paths)
-    classes = hot_classes(settings)
+    classes = merge_rules(settings)
     return Submission(
         branch=branch,
         head=head,
         target=target.branch,
         paths=tuple(paths),
-        hot=frozenset(path for path in paths if class_for(site, classes, path)),
+        mergeable=frozenset(path for path in paths if merge_rule_for(site, classes, path)),
         subject=as_text(try_git_output(home, "show", "-s", "--format=%s", head))[:200],
         author=as_dict(trials.read_author(home, head)),
         machine=site.context.processes.machine,
         home=site.common_dir,
         task=task,
         gate=gate_for(site, settings, paths),
-        free=settings.claims_free,
+        free=settings.claims.free,
         unidentified=tuple(unidentified_commits(site, tip, head)),
     )
 
@@ -296,7 +296,7 @@ def _describe(
 def _check_reviewed(site: Site, settings: Settings, paths: Sequence[str]) -> None:
     """Refuse what changes paths that need a review, without a task that could be reviewed."""
     pattern_of = site.context.repository.pattern_of
-    asked = [(text, one) for text in settings.review_paths for one in pattern_of(text, "glob").alternatives]
+    asked = [(text, one) for text in settings.review.paths for one in pattern_of(text, "glob").alternatives]
     for path in paths if asked else ():
         (branch,) = pattern_of(path, "literal").alternatives
         rule = next((text for text, one in asked if covers_alternative(one, branch)), "")

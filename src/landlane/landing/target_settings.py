@@ -34,7 +34,7 @@ def settings_at(site: Site, target: TargetBranch, tip: str) -> Settings:
             hint=f"mend it there: commit a {FILE_NAME} that `landlane doctor` likes on {target.branch}",
         ) from error
     settings = found or of_main_checkout(site)
-    if settings.landing_checks is None:
+    if settings.landing.checks is None:
         command, _ = find_test_command(site.home.root)
         raise no_checks(target.branch if found is not None else "", command)
     return settings
@@ -46,7 +46,7 @@ def broken_settings(home: Checkout, commit: str) -> str:
         found = read_commit(home, commit)
     except SettingsError as error:
         return f"its {FILE_NAME} cannot be used: {error.message}"
-    if found is not None and found.landing_checks is None:
+    if found is not None and found.landing.checks is None:
         return f"its {FILE_NAME} does not say [landing] checks: after it nothing could land any more"
     return ""
 
@@ -54,7 +54,7 @@ def broken_settings(home: Checkout, commit: str) -> str:
 def gate_for(site: Site, settings: Settings, paths: Sequence[str]) -> str:
     """Why a person must decide: the first path that the settings say so of."""
     pattern_of = site.context.repository.pattern_of
-    for text in settings.landing_gate:
+    for text in settings.landing.gate:
         gated = pattern_of(text, "glob").alternatives
         for path in paths:
             (branch,) = pattern_of(path, "literal").alternatives

@@ -40,7 +40,7 @@ def land(call: Call, branch: str, task: str) -> dict[str, Any]:
 
 def _have_it_run(call: Call, site: Site) -> None:
     """Leave it to the resident; the work goes on when this call, or the whole client, has ended."""
-    off = "" if site.settings.landing_resident else "the settings let nothing run the queue in the background"
+    off = "" if site.settings.landing.resident else "the settings let nothing run the queue in the background"
     trouble = off or start_queue_runner(site)
     if trouble:
         call.tell(f"{trouble}; `landlane queue run --drain` lands it")

@@ -55,7 +55,7 @@ def changed_by(kind: str) -> list[str]:
 
 
 def _rules(house: House) -> str:
-    file = house.settings.rules_file
+    file = house.settings.rules.file
     text = load_text(house.checkout, house.checkout.home_checkout, file)
     if text is None:  # it is listed, so it can be read: nobody is surprised by a repository without rules
         missing = no_rules(file)

@@ -45,7 +45,7 @@ class Entered:
 
 def around_here(context: Context, tasks: Sequence[Task] | None = None) -> Around:
     """What a plan is judged against in this repository; paths count from its root."""
-    own = tuple(name for name, _ in context.settings.agents)
+    own = tuple(context.settings.agents)
     return Around(
         settings=context.settings,
         parse=_parser(context),

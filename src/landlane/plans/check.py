@@ -129,11 +129,12 @@ def _sequence(
     contracts = [name for name, task in tasks.items() if task.is_contract]
     first = without_detours(after, contracts_first(after, contracts)) if contracts else []
     kinds = [
-        (kind, around.parse(str(said.get("path", "")).replace("{n}", "*")))
-        for kind, said in around.settings.numbers
-        if said.get("path")
+        (kind, around.parse(known.path.replace("{n}", "*")))
+        for kind, known in around.settings.numbers.items()
+        if known.path
     ]
-    hot = [(around.parse(text), str(said["class"])) for text, said in around.settings.hot]
+    files = around.settings.landing.merge.files
+    mergeable = [(around.parse(text), file.kind) for text, file in files.items()]
     draws = {
         name: frozenset(kind for kind, place in kinds if any(overlap(one, place) for one in mine))
         for name, mine in patterns.items()
@@ -151,7 +152,7 @@ def _sequence(
             for other in patterns[task]:
                 path = common_path(one, other)
                 if path is not None:
-                    return _fought_over(path or ".", hot, around)
+                    return _fought_over(path or ".", mergeable, around)
         return None
 
     return without_detours(after, [*first, *put_in_sequence(join(after, first), meets)])
@@ -179,12 +180,12 @@ def _near(patterns: Mapping[str, tuple[Pattern, ...]]) -> dict[str, set[str]]:
     }
 
 
-def _fought_over(path: str, hot: Sequence[tuple[Pattern, str]], around: Around) -> tuple[str, str]:
+def _fought_over(path: str, mergeable: Sequence[tuple[Pattern, str]], around: Around) -> tuple[str, str]:
     try:
         place = around.parse(path)
     except Malformed:
         return PATH, f"both change {path}"
-    kind = next((kind for pattern, kind in reversed(hot) if overlap(pattern, place)), "")
+    kind = next((kind for pattern, kind in reversed(mergeable) if overlap(pattern, place)), "")
     return (HOT, f"both change {path}, which is hot ({kind})") if kind else (PATH, f"both change {path}")
 
 

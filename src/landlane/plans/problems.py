@@ -106,7 +106,7 @@ def unknown_names(plan: Plan, tasks: Iterable[PlanTask], around: Around) -> list
             if task.role:
                 find_role(around.settings, task.role)
             if task.kind:
-                needed(task.kind, around.settings.tasks_evidence)
+                needed(task.kind, around.settings.tasks.evidence)
         except Malformed as error:
             problems.append(_of(task, error))
     return problems

@@ -49,17 +49,17 @@ def step_for(context: Context, task: Task, kind: str, changed: Sequence[str] = (
         has_decider = any(label.startswith("decider:") for label in task.labels)
         return (
             named
-            if has_decider or not settings.review_decider
-            else replace(named, decider=settings.review_decider)
+            if has_decider or not settings.review.decider
+            else replace(named, decider=settings.review.decider)
         )
-    if kind in settings.review_kinds or _touches(context, task, changed):
-        return make_step(settings.review_count, settings.review_reviewers, settings.review_decider)
+    if kind in settings.review.kinds or _touches(context, task, changed):
+        return make_step(settings.review.count, settings.review.reviewers, settings.review.decider)
     return None
 
 
 def _touches(context: Context, task: Task, changed: Sequence[str]) -> bool:
     pattern_of = context.repository.pattern_of
-    asked = [one for text in context.settings.review_paths for one in pattern_of(text, "glob").alternatives]
+    asked = [one for text in context.settings.review.paths for one in pattern_of(text, "glob").alternatives]
     if not asked:
         return False
     declared = [

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from landlane.errors import Malformed
 from landlane.roles.model import DOCS_WORD, RELEASE_WORD, TESTS_WORD, Role
-from landlane.settings.choices import BUILT_IN_ROLES
-from landlane.values import replace
+from landlane.settings.model import BUILT_IN_ROLES
+from landlane.values import as_dict, replace
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -70,14 +70,14 @@ assert tuple(BUILT_IN) == BUILT_IN_ROLES  # the settings are checked against the
 def roles_of(settings: Settings) -> dict[str, Role]:
     """The built-in roles, changed and joined by those that the settings define."""
     roles = dict(BUILT_IN)
-    for name, given in settings.roles:
-        base = roles.get(str(given.get("like", name))) or Role(name=name, summary="", tools=("read",))
-        changes = {_FIELDS.get(key, key): found for key, found in given.items() if key != "like"}
+    for name, given in settings.roles.items():
+        base = roles.get(given.like or name) or Role(name=name, summary="", tools=("read",))
+        changes = {field: item for field, item in as_dict(given).items() if item is not None}
+        del changes["like"]
+        if "protected" in changes:
+            changes["may_change_protected"] = changes.pop("protected")
         roles[name] = replace(base, name=name, **changes)
     return roles
-
-
-_FIELDS = {"protected": "may_change_protected"}
 
 
 def find_role(settings: Settings, name: str) -> Role:

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from landlane.errors import NotAllowed, PatternError
 from landlane.patterns.pattern import alternatives_overlap, covers_alternative, parse
-from landlane.settings.choices import PATH_WORDS, ROLE_TOOLS, ROLE_VERBS
+from landlane.settings.model import PATH_WORDS, ROLE_TOOLS, ROLE_VERBS
 from landlane.values import value
 
 TYPE_CHECKING = False
@@ -173,17 +173,17 @@ def spelled(patterns: Sequence[str], words: Mapping[str, Sequence[str]]) -> list
 def words_of(settings: Settings) -> dict[str, Sequence[str]]:
     """What the words in roles stand for, as the settings say or by default."""
     return {
-        TESTS_WORD: TESTS if settings.paths_tests is None else settings.paths_tests,
-        DOCS_WORD: DOCUMENTS if settings.paths_documents is None else settings.paths_documents,
-        RELEASE_WORD: RELEASES if settings.paths_releases is None else settings.paths_releases,
+        TESTS_WORD: TESTS if settings.paths.tests is None else settings.paths.tests,
+        DOCS_WORD: DOCUMENTS if settings.paths.documents is None else settings.paths.documents,
+        RELEASE_WORD: RELEASES if settings.paths.releases is None else settings.paths.releases,
     }
 
 
 def protected_of(settings: Settings) -> list[str]:
     """What no role may change unless it says so: also the file of rules, whatever it is called."""
-    rules = settings.rules_file
+    rules = settings.rules.file
     is_here = not rules.startswith("/") and ".." not in rules.split("/")
-    return [*PROTECTED, *([rules] if is_here else []), *settings.paths_protected]
+    return [*PROTECTED, *([rules] if is_here else []), *settings.paths.protected]
 
 
 def may_commit(role: Role) -> bool:

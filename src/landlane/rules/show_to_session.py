@@ -26,7 +26,7 @@ def tell_rules(site: Site, session: Session, *, is_reminder: bool = False) -> st
     Raises:
         LandlaneError: they cannot be read.
     """
-    file = site.settings.rules_file
+    file = site.settings.rules.file
     rules = load_rules(site.here, site.home, file)
     if rules is None:
         return f"Rules: there is no {file} here."
@@ -65,7 +65,7 @@ def tell_change(site: Site, session: Session) -> str:
     Raises:
         LandlaneError: they cannot be read.
     """
-    file = site.settings.rules_file
+    file = site.settings.rules.file
     rules = load_rules(site.here, site.home, file)
     known = find_acknowledgement(site.context, session.id)
     if rules is None or (known is not None and known.told == rules.version):

@@ -190,7 +190,7 @@ def _begin(
         raise _in_use(context, name, session_from(row))
     session_id = short_id("s")
     generation = (row[2] if row else 0) + 1
-    lease_ms = context.settings.session_lease_ms
+    lease_ms = context.settings.sessions.lease_ms
     facts = {
         "generation": generation,
         "kind": kind,

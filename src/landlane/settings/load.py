@@ -7,21 +7,20 @@ import os
 
 from landlane.errors import SettingsError
 from landlane.files import write_whole
-from landlane.settings.choices import FILE_NAME
-from landlane.settings.model import Settings
+from landlane.settings.model import FILE_NAME, Settings
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from typing import Any
 
 
-_CACHE_FORM = 8  # raise it when what is remembered changes its form
+_CACHE_FORM = 9  # raise it when a field changes its name or form
 
 _FILE_KIND, _REGULAR = 0o170000, 0o100000  # what `stat` would call S_IFMT and S_IFREG, without its import
 
 
-def read_settings(root: str, memory: str = "") -> Settings:
-    """The settings of the checkout at `root`; `memory` is a file that remembers the last reading.
+def read_settings(root: str, cache: str = "") -> Settings:
+    """Return the settings of the checkout at `root`; `cache` is a file that keeps their plain form.
 
     Raises:
         SettingsError: the file is not TOML, or holds an unknown or unusable key.
@@ -35,43 +34,43 @@ def read_settings(root: str, memory: str = "") -> Settings:
         raise _unreadable(error.strerror) from error
     if found.st_mode & _FILE_KIND != _REGULAR:
         raise _unreadable("it is no regular file")
-    # A change within the clock's resolution keeps the size and the time: ctime and inode tell more.
+    # A second change within the clock's resolution may keep size and mtime; ctime and inode show it.
     stamp = (_CACHE_FORM, path, found.st_mtime_ns, found.st_ctime_ns, found.st_size, found.st_ino)
-    fields = _recall(memory, stamp)
-    if fields is None:
-        from landlane.settings.check import check_settings  # noqa: PLC0415 - not with a warm cache
+    plain = _load(cache, stamp)
+    if plain is None:
+        from landlane.settings.readers import read_plain  # noqa: PLC0415 - start-up: not with a warm cache
 
-        fields = check_settings(_parse(path))
-        _remember(memory, stamp, fields)
-    return Settings(**fields)
+        plain = read_plain(_parse(path))
+        _save(cache, stamp, plain)
+    return Settings.from_plain(plain)
 
 
-def _recall(memory: str, stamp: tuple[object, ...]) -> dict[str, Any] | None:
+def _load(cache: str, stamp: tuple[object, ...]) -> dict[str, Any] | None:
     try:
-        with open(memory, "rb") as file:
-            old_stamp, fields = marshal.loads(file.read())  # noqa: S302 - our own file, in git's own folder
+        with open(cache, "rb") as file:
+            old_stamp, plain = marshal.loads(file.read())  # noqa: S302 - our own file, in git's own folder
     except (OSError, ValueError, EOFError, TypeError):
         return None
-    return fields if old_stamp == stamp else None
+    return plain if old_stamp == stamp else None
 
 
-def _remember(memory: str, stamp: tuple[object, ...], fields: dict[str, Any]) -> None:
-    """Keep the reading for the next process; failing to is only slower."""
-    if not memory:
+def _save(cache: str, stamp: tuple[object, ...], plain: dict[str, Any]) -> None:
+    """Keep the plain form for the next process; without it that one is only slower."""
+    if not cache:
         return
     try:
-        write_whole(memory, marshal.dumps((stamp, fields)))  # pyright: ignore[reportArgumentType]
+        write_whole(cache, marshal.dumps((stamp, plain)))  # pyright: ignore[reportArgumentType]
     except OSError:
         return
 
 
 def _parse(path: str) -> dict[str, Any]:
-    import tomllib  # noqa: PLC0415 - dear to import, and only needed when the file changed
+    import tomllib  # noqa: PLC0415 - start-up: not with a warm cache
 
     try:
         with open(path, "rb") as file:
             return tomllib.load(file)
-    except (ValueError, RecursionError) as error:  # also for what is no UTF-8, or nested beyond all reason
+    except (ValueError, RecursionError) as error:  # also not UTF-8, or nested too deeply
         raise SettingsError(
             f"{FILE_NAME} is not valid TOML: {error}",
             code="SETTINGS_NOT_TOML",

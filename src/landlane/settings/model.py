@@ -1,114 +1,374 @@
-"""All settings as one value, with their defaults."""
+"""All settings: one class for each section of landlane.toml, one line for each key.
+
+A field is named like its key, with the unit of its value: `ttl` is `ttl_ms`. `Settings()` holds the defaults.
+Amounts of money are millionths of a US dollar. The reader of a key is in `readers.py`, under the same name.
+"""
 
 from __future__ import annotations
 
-from landlane.settings.choices import ANY_NAME, FILE_NAME, REDUCERS
-from landlane.values import value
+from landlane.settings.section import LISTED, NAMED, OPTIONAL, Section, key, nested, required
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Mapping
-    from typing import Any
+
+    Texts = tuple[str, ...]
+
+FILE_NAME = "landlane.toml"
+
+EVENT_KINDS = (
+    *("commits", "dependencies", "red", "stalled", "paused", "pool", "stale-claim", "dead-session"),
+    *("gate-waiting", "gate-reminder", "gate-overdue", "handoff-overdue", "dead-letter", "notify-failed"),
+)
+EVIDENCE = ("commit", "paths", "check", "output")
+HANDOFF_KEYS = ("product", "context", "constraints", "next", "blockers", "assumptions")
+MERGE_KINDS = ("union", "sorted-set", "keyed-map", "counter", "generated")
+REDUCERS = ("append", "union", "max", "min", "sum", "merge")
+# The tools and verbs of a role. The permissions of each client are derived from them.
+ROLE_TOOLS = ("read", "edit", "shell", "network", "agents")
+ROLE_VERBS = ("claim", "commit", "land", "deploy")
+PATH_WORDS = ("@tests", "@documents", "@releases")
+BUILT_IN_ROLES = (
+    *("orchestrator", "code", "test", "debug", "review", "verify"),
+    *("explore", "document", "refactor", "security", "research", "release"),
+)
+
+_SECOND, _MINUTE, _HOUR, _DAY = 1_000, 60_000, 3_600_000, 86_400_000
 
 
-__all__ = ["ANY_NAME", "FILE_NAME", "REDUCERS", "Settings"]
+class RepositorySettings(Section):
+    """Identity of the repository."""
 
-_NO_EVIDENCE: Mapping[str, tuple[str, ...]] = {}
+    id: str = key("", "UUID", "identifies all clones of this repository; created on first use")
 
 
-@value
-class Settings:
-    """Everything `landlane.toml` can say; the defaults hold where it is silent."""
+class StoreSettings(Section):
+    """Where shared state is stored."""
 
-    repository_id: str = ""
-    store_url: str = ""
-    store_wait_ms: int = 30_000
-    session_lease_ms: int = 30 * 60_000
-    claim_ttl_ms: int = 30 * 60_000
-    claim_max_ttl_ms: int = 7 * 86_400_000
-    claims_required: tuple[str, ...] = ()
-    claims_free: tuple[str, ...] = ()
-    claims_hot: tuple[str, ...] | None = None
-    claims_ignore_case: bool | None = None
-    journal_in_git: bool = False
-    rules_file: str = "RULES.md"
-    hooks_policy: str = "auto"
-    hooks_end_reminder: bool = True
-    memory_files: tuple[str, ...] = ()
-    memory_max_bytes: int = 4_000
-    state_max_bytes: int = 65_536
-    state_owned: tuple[tuple[str, str], ...] = ()
-    state_reducers: tuple[tuple[str, str], ...] = ()
-    state_monotonic: tuple[tuple[str, tuple[Any, ...]], ...] = ()
-    numbers: tuple[tuple[str, dict[str, Any]], ...] = ()
-    slots: tuple[tuple[str, dict[str, Any]], ...] = ()
-    tasks_check_limit_ms: int = 10 * 60_000
-    tasks_evidence: Mapping[str, tuple[str, ...]] = _NO_EVIDENCE
-    workspace_folder: str = ""
-    workspace_kind: str = "worktree"
-    workspace_copy: tuple[str, ...] = ()
-    workspace_link: tuple[str, ...] = ()
-    workspace_install: tuple[str, ...] = ()
-    workspace_generate: tuple[str, ...] = ()
-    workspace_check: str = ""
-    workspace_slots: tuple[tuple[str, str], ...] = ()
-    workspace_caches: tuple[str, ...] = ()
-    workspace_floor_bytes: int = 0
-    workspace_limit_ms: int = 15 * 60_000
-    target: str = ""
-    remote: str = ""
-    landing_checks: tuple[dict[str, Any], ...] | None = None
-    landing_check_limit_ms: int = 30 * 60_000
-    landing_style: str = "merge"
-    landing_batch: int = 8
-    landing_gate: tuple[str, ...] = ()
-    landing_resident: bool = True
-    landing_integrate: Mapping[str, Any] | None = None
-    hot: tuple[tuple[str, dict[str, Any]], ...] = ()
-    deploys: tuple[tuple[str, dict[str, Any]], ...] = ()
-    roles: tuple[tuple[str, dict[str, Any]], ...] = ()
-    paths_tests: tuple[str, ...] | None = None
-    paths_documents: tuple[str, ...] | None = None
-    paths_releases: tuple[str, ...] | None = None
-    paths_protected: tuple[str, ...] = ()
-    sandbox_required: tuple[str, ...] = ()
-    gates_remind_ms: int = 60 * 60_000
-    gates_overdue_ms: int = 24 * 3_600_000
-    watch_interval_ms: int = 30_000
-    watch_stalled_ms: int = 30 * 60_000
-    watch_dependencies: tuple[str, ...] | None = None
-    notify_command: str = ""
-    notify_webhook: str = ""
-    notify_kinds: tuple[str, ...] = ()
-    notify_limit_ms: int = 10_000
-    notify_tries: int = 8
-    run_workers: int = 4
-    run_agent: str = ""
-    run_role: str = ""
-    run_heartbeat_ms: int = 60_000
-    run_limit_ms: int = 2 * 3_600_000
-    run_memory_floor_bytes: int = 0
-    run_disk_floor_bytes: int = 0
-    agents: tuple[tuple[str, dict[str, Any]], ...] = ()
-    review_count: int = 1
-    review_reviewers: tuple[str, ...] = ()
-    review_decider: str = ""
-    review_paths: tuple[str, ...] = ()
-    review_kinds: tuple[str, ...] = ()
-    retries_max_attempts: int = 10
-    retries_max_tasks: int = 60
-    retries_max_time_ms: int = 24 * 3_600_000
-    retries_max_cost: int | None = None  # millionths of a US dollar
-    retries_max_idle: int = 2
-    retries_max_starts: int = 5
-    retries_backoff_ms: int = 5_000
-    retries_backoff_cap_ms: int = 10 * 60_000
-    handoffs_max: int = 5
-    handoffs_wait_ms: int = 30 * 60_000
-    handoffs_required: tuple[str, ...] = ()
-    handoffs_fields: tuple[tuple[str, dict[str, Any]], ...] = ()
-    budgets_task: int | None = None  # millionths of a US dollar; without one there is no limit
-    budgets_run: int | None = None
-    budgets_day: int | None = None
-    budgets_unknown: int | None = None
-    prices: tuple[tuple[str, dict[str, int]], ...] = ()
+    url: str = key("", "text", "a path, or a postgresql:// URL without a password; default: in git's folder")
+    wait_ms: int = key(30 * _SECOND, "duration", "how long to wait for a busy store")
+
+
+class SessionSettings(Section):
+    """Sessions of agents."""
+
+    lease_ms: int = key(30 * _MINUTE, "lease", "how long a session lives without activity")
+
+
+class ClaimSettings(Section):
+    """Claims on paths."""
+
+    ttl_ms: int = key(30 * _MINUTE, "lease", "the lease of a claim without `--ttl`")
+    max_ttl_ms: int = key(7 * _DAY, "lease", "the longest lease that may be requested")
+    required: Texts = key((), "texts", "patterns whose changes need a claim")
+    free: Texts = key((), "texts", "patterns that never need a claim")
+    shareable: Texts | None = key(None, "texts", "patterns that may be claimed `--shared`; default: all")
+    ignore_case: bool | None = key(None, "boolean", "whether case is ignored in paths; default: as in git")
+
+
+class JournalSettings(Section):
+    """The journal."""
+
+    git: bool = key(False, "boolean", "also commit the journal to refs/landlane/journal")
+
+
+class TaskSettings(Section):
+    """Tasks and their evidence."""
+
+    check_limit_ms: int = key(10 * _MINUTE, "duration", "how long the check of a task may run")
+    evidence: Mapping[str, Texts] = key({}, "table of lists", "kind of task = evidence it needs", EVIDENCE)
+
+
+class WorkspaceSettings(Section):
+    """Workspaces: how they are made, and what they share."""
+
+    folder: str = key("", "text", "where workspaces are, relative to the repository's root")
+    kind: str = key("worktree", "one of", "how a workspace is made", ("worktree", "clone"))
+    copy: Texts = key((), "texts", "ignored files to copy into a workspace, such as .env")
+    link: Texts = key((), "texts", "ignored folders that workspaces share by a link")
+    install: Texts = key((), "texts", "commands that install the project's dependencies")
+    generate: Texts = key((), "texts", "commands that generate files that are not in git")
+    check: str = key("", "text", "a command that must pass in a new workspace")
+    slots: Mapping[str, str] = key({}, "variables", "environment variable = kind of slot leased for it")
+    caches: Texts = key((), "texts", "files that can be rebuilt and may be deleted to free disk")
+    disk_floor_bytes: int = key(0, "size", "free disk space below which caches are deleted")
+    limit_ms: int = key(15 * _MINUTE, "duration", "how long each command of this section may run")
+
+
+class LandingCheck(Section, short="run"):
+    """A command that must pass on the merged tree before it lands; `checks = []` for none."""
+
+    run: str = required("text", "the command")
+    name: str = key("", "text", "its name in reports; default: the command")
+    limit_ms: int | None = key(None, "duration", "how long it may run; default: `landing.check_limit`")
+    retries: int = key(0, "retries", "how often it may be repeated when it fails")
+
+
+class IntegrationTask(Section):
+    """A task that is opened after landings to look at them together."""
+
+    title: str = key("Look at what landed as a whole", "text", "its title")
+    after: str = key("wave", "one of", "when it is opened", ("batch", "wave"))
+    role: str = key("", "text", "its role")
+    check: str = key("", "text", "its check")
+
+
+class MergeFile(Section, short="kind"):
+    """How concurrent changes of files are merged, by pattern; the last pattern that matches counts."""
+
+    kind: str = required("one of", "the kind of merge", MERGE_KINDS)
+    command: str = key("", "text", "for `generated`: the command that generates the file")
+    validate: str = key("", "text", "a command that checks the result; the path is appended")
+    pattern: str = key("", "text", "for `counter`: a regular expression that finds the number")
+    begin: str = key("", "text", "for `sorted-set`: the line above the set")
+    end: str = key("", "text", "for `sorted-set`: the line below the set")
+
+
+class MergeSettings(Section):
+    """Merging of files that many tasks change."""
+
+    files: Mapping[str, MergeFile] = nested(MergeFile, NAMED)
+
+
+class LandingSettings(Section):
+    """The landing queue."""
+
+    target: str = key("", "text", "the branch that work lands on; default: the repository's main branch")
+    remote: str = key("", "text", "the remote of the target branch; `none` to land in this repository only")
+    checks: tuple[LandingCheck, ...] | None = nested(LandingCheck, LISTED, "what a merged tree must pass")
+    check_limit_ms: int = key(30 * _MINUTE, "duration", "how long a check without a limit may run")
+    style: str = key("merge", "one of", "how a branch lands", ("merge", "rebase", "squash"))
+    batch: int = key(8, "number", "how many entries are tested together; up to four times that after success")
+    gate: Texts = key((), "texts", "patterns whose changes a person must approve")
+    resident: bool = key(True, "boolean", "whether a background process runs the queue when no command does")
+    integrate: IntegrationTask | None = nested(IntegrationTask, OPTIONAL, "a task opened after landings")
+    merge: MergeSettings = nested(MergeSettings)
+
+
+class DeploySettings(Section):
+    """A deploy target."""
+
+    paths: Texts = key((), "texts", "patterns of what is deployed; default: everything")
+    verify: str = key("", "text", "a command that checks the deploy")
+    limit_ms: int = key(10 * _MINUTE, "duration", "how long the deploy and its check may run")
+    branch: str = key("", "text", "the branch it must be deployed from; default: the target branch")
+    gate: bool = key(False, "boolean", "whether a person must approve each deploy")
+
+
+class RoleSettings(Section):
+    """A role: a new one, or a change of a built-in one."""
+
+    like: str = key("", "text", "the role it starts from: a built-in one, or one defined above")
+    summary: str | None = key(None, "text", "one line about it")
+    tools: Texts | None = key(None, "some of", "tools it may use", ROLE_TOOLS)
+    writes: Texts | None = key(None, "paths", "patterns it may change; also `@tests` and the like")
+    denies: Texts | None = key(None, "paths", "patterns taken away from `writes`")
+    verbs: Texts | None = key(None, "verbs", "commands it may use", ROLE_VERBS)
+    protected: bool | None = key(None, "boolean", "whether it may change protected files")
+    connects: tuple[int, ...] | None = key(None, "ports", "TCP ports it may connect to; default: all")
+    unix_sockets: bool | None = key(None, "boolean", "whether it may connect to Unix sockets")
+    udp: bool | None = key(None, "boolean", "whether it may use UDP")
+
+
+class PathSettings(Section):
+    """What the words `@tests`, `@documents` and `@releases` mean in roles, and which files are protected."""
+
+    tests: Texts | None = key(None, "texts", "patterns for `@tests`; default: common names")
+    documents: Texts | None = key(None, "texts", "patterns for `@documents`; default: common names")
+    releases: Texts | None = key(None, "texts", "patterns for `@releases`; default: common names")
+    protected: Texts = key((), "texts", "what no role may change, besides files that configure tools")
+
+
+class SandboxSettings(Section):
+    """The sandbox of `exec` and of workers."""
+
+    required: Texts = key((), "texts", "sandbox guarantees without which nothing is started")
+
+
+class GateSettings(Section):
+    """Decisions that wait for a person."""
+
+    remind_ms: int = key(1 * _HOUR, "duration", "when a person is reminded of a waiting gate")
+    overdue_ms: int = key(24 * _HOUR, "duration", "when a waiting gate is overdue")
+
+
+class NotifySettings(Section):
+    """Events: when they are noticed, and where they are sent."""
+
+    interval_ms: int = key(30 * _SECOND, "duration", "how long `watch` waits between two looks")
+    stalled_ms: int = key(30 * _MINUTE, "duration", "how long nothing may move before work is stalled")
+    dependencies: Texts | None = key(None, "texts", "files that name dependencies; default: common names")
+    command: str = key("", "text", "a shell command that gets each event as JSON on standard input")
+    webhook: str = key("", "URL", "an http:// or https:// address that events are sent to")
+    kinds: Texts = key((), "some of", "the kinds of events to send; default: all", EVENT_KINDS)
+    limit_ms: int = key(10 * _SECOND, "duration", "how long the command or the receiver may take")
+    tries: int = key(8, "number", "how often to try before giving up")
+
+
+class RunSettings(Section):
+    """Runs of workers."""
+
+    workers: int = key(4, "number", "how many workers run at once")
+    agent: str = key("", "text", "who does a task that names no agent: a client, or one of `[agents]`")
+    role: str = key("", "text", "the role where neither task nor agent names one; default: `explore`")
+    heartbeat_ms: int = key(1 * _MINUTE, "duration", "how long a worker may be silent before it is stopped")
+    limit_ms: int = key(2 * _HOUR, "duration", "how long one attempt may take")
+    memory_floor_bytes: int = key(0, "size", "free memory below which no worker is started")
+    disk_floor_bytes: int = key(0, "size", "free disk space below which no worker is started")
+
+
+class AgentSettings(Section):
+    """A kind of worker: a coding client, or a command that speaks the worker protocol."""
+
+    command: Texts = key((), "texts", "the command of a worker, or")
+    client: str = key("", "text", "the coding client")
+    model: str = key("", "text", "the model that the client uses")
+    words: Texts = key((), "texts", "more arguments for the client")
+    role: str = key("", "text", "the role where the task names none")
+    needs: Mapping[str, int] = key({}, "table of numbers", "kind of slot = how many one worker takes")
+    most: int = key(0, "number", "how many run at once; default: as many as `run.workers`")
+    heartbeat_ms: int | None = key(None, "duration", "how long it may be silent; default: `run.heartbeat`")
+    limit_ms: int | None = key(None, "duration", "how long one attempt may take; default: `run.limit`")
+
+
+class RetrySettings(Section):
+    """Limits on failing attempts; a task counts with its children and follow-ups."""
+
+    max_attempts: int = key(10, "number", "failed attempts before a person is asked")
+    max_tasks: int = key(60, "number", "children and follow-ups of one task")
+    max_time_ms: int = key(24 * _HOUR, "duration", "how long failing attempts may take together")
+    max_cost_micros: int | None = key(None, "US dollars", "what failing attempts may cost together")
+    max_idle: int = key(2, "number", "successful attempts in a row that change nothing")
+    max_starts: int = key(5, "number", "failures in a row to start work on one task")
+    backoff_ms: int = key(5 * _SECOND, "duration", "the wait after the first failure; it doubles each time")
+    backoff_cap_ms: int = key(10 * _MINUTE, "duration", "the longest wait between two attempts")
+
+
+class BudgetSettings(Section):
+    """Limits on cost; without one there is no limit."""
+
+    task_micros: int | None = key(None, "US dollars", "for a task with its attempts, children and follow-ups")
+    run_micros: int | None = key(None, "US dollars", "for everything that one `landlane run` starts")
+    day_micros: int | None = key(None, "US dollars", "for each day, from midnight UTC")
+    unknown_micros: int | None = key(None, "US dollars", "what an attempt of unknown cost counts for")
+
+
+class Price(Section):
+    """The price of a million tokens, by model; a name may end in `*`."""
+
+    input_micros: int = required("US dollars", "for input")
+    output_micros: int = required("US dollars", "for output")
+
+
+class HandoffField(Section, short="type"):
+    """A field of the project's own in a handoff."""
+
+    type: str = key("text", "one of", "its type", ("text", "list", "number", "flag"))
+    required: bool = key(False, "boolean", "whether every handoff must have it")
+    longest: int | None = key(None, "number", "the most characters of a text")
+
+
+class HandoffSettings(Section):
+    """Handoffs between agents."""
+
+    max: int = key(5, "number", "how often one piece of work may be handed off before a person decides")
+    wait_ms: int = key(30 * _MINUTE, "lease", "how long it waits for its receiver before anyone may take it")
+    required: Texts = key((), "some of", "parts that every handoff must have", HANDOFF_KEYS)
+    fields: Mapping[str, HandoffField] = nested(HandoffField, NAMED)
+
+
+class ReviewSettings(Section):
+    """Reviews before landing."""
+
+    paths: Texts = key((), "texts", "patterns whose changes need a review")
+    kinds: Texts = key((), "texts", "kinds of tasks that need a review")
+    reviewers: Texts = key((), "texts", "agents that review, each with its own verdict")
+    count: int = key(1, "number", "how many reviewers there are, named or not")
+    decider: str = key("", "text", "who decides when reviewers disagree: an agent, or `person`")
+
+
+class RuleSettings(Section):
+    """The rules of the project."""
+
+    file: str = key("RULES.md", "text", "the rules that every session reads")
+
+
+class HookSettings(Section):
+    """Hooks of coding clients."""
+
+    policy: str = key(
+        "auto",
+        "one of",
+        "`auto` claims a free path on the first edit, `strict` needs a claim first, `watch` only reports",
+        ("auto", "strict", "watch"),
+    )
+    remind: bool = key(True, "boolean", "whether a client that ends is reminded once of open work")
+
+
+class MemorySettings(Section):
+    """Files that every session is shown when it starts."""
+
+    files: Texts = key((), "texts", "their paths: state, decisions, lessons")
+    max_bytes: int = key(4_000, "number", "how much of each file is shown")
+
+
+class StateSettings(Section):
+    """Shared keys and values. Each glob of keys can have an owner, a reducer and an order."""
+
+    max_bytes: int = key(65_536, "number", "the largest value")
+    owned: Mapping[str, str] = key({}, "table of texts", "glob = its only writer: an agent, or role:NAME")
+    reducers: Mapping[str, str] = key({}, "table of choices", "glob = how values are combined", REDUCERS)
+    monotonic: Mapping[str, tuple[str | float, ...]] = key({}, "orders", "glob = list of values, in order")
+
+
+class NumberSettings(Section):
+    """A kind of number, such as that of migrations."""
+
+    path: str = key("", "numbered path", "where numbers of this kind are used, with one `{n}`")
+    width: int = key(0, "number", "digits, with leading zeros")
+
+
+class SlotSettings(Section):
+    """A kind of slot: `capacity` or `names`; for `port`, `range`."""
+
+    capacity: int = key(0, "number", "how many there are")
+    per_ms: int | None = key(None, "lease", "the capacity is for so long, such as requests per minute")
+    names: Texts = key((), "names", "the names of the slots")
+    range: tuple[int, int] | None = key(None, "port range", "the first and the last port, as [20000, 29999]")
+
+
+class Settings(Section):
+    """Everything that landlane.toml can hold."""
+
+    repository: RepositorySettings = nested(RepositorySettings)
+    store: StoreSettings = nested(StoreSettings)
+    sessions: SessionSettings = nested(SessionSettings)
+    claims: ClaimSettings = nested(ClaimSettings)
+    journal: JournalSettings = nested(JournalSettings)
+    tasks: TaskSettings = nested(TaskSettings)
+    workspace: WorkspaceSettings = nested(WorkspaceSettings)
+    landing: LandingSettings = nested(LandingSettings)
+    deploy: Mapping[str, DeploySettings] = nested(DeploySettings, NAMED)
+    roles: Mapping[str, RoleSettings] = nested(RoleSettings, NAMED)
+    paths: PathSettings = nested(PathSettings)
+    sandbox: SandboxSettings = nested(SandboxSettings)
+    gates: GateSettings = nested(GateSettings)
+    notify: NotifySettings = nested(NotifySettings)
+    run: RunSettings = nested(RunSettings)
+    agents: Mapping[str, AgentSettings] = nested(AgentSettings, NAMED)
+    retries: RetrySettings = nested(RetrySettings)
+    budgets: BudgetSettings = nested(BudgetSettings)
+    prices: Mapping[str, Price] = nested(Price, NAMED)
+    handoffs: HandoffSettings = nested(HandoffSettings)
+    review: ReviewSettings = nested(ReviewSettings)
+    rules: RuleSettings = nested(RuleSettings)
+    hooks: HookSettings = nested(HookSettings)
+    memory: MemorySettings = nested(MemorySettings)
+    state: StateSettings = nested(StateSettings)
+    numbers: Mapping[str, NumberSettings] = nested(NumberSettings, NAMED)
+    slots: Mapping[str, SlotSettings] = nested(SlotSettings, NAMED)
+
+    @property
+    def mergeable_patterns(self) -> Texts:
+        """The patterns of paths that may be changed by several sessions at once."""
+        return (*(self.claims.shareable or ()), *self.landing.merge.files)

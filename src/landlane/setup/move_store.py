@@ -78,7 +78,7 @@ def move_store(house: House, place: str) -> Moved:
         note_followed(house.folder, _store_id(target))  # the journal goes on there
     finally:
         target.close()
-    if place == os.path.join(house.folder, STORE_NAME) and not house.settings.store_url:
+    if place == os.path.join(house.folder, STORE_NAME) and not house.settings.store.url:
         _point_nowhere(house.folder)
     else:
         _point_to(house.folder, place)

@@ -22,7 +22,7 @@ id = "{repository_id}"
 # max_ttl = "7d"
 # required = ["src/**"]  # the shared surface: changing it needs a claim
 # free = ["scratch/**"]  # never needs a claim
-# hot = ["CHANGELOG.md"] # may be claimed --shared by many at once
+# shareable = ["CHANGELOG.md"] # may be claimed --shared by many at once
 
 [sessions]
 # lease = "30m"          # how long a silent session lives
@@ -62,7 +62,7 @@ def settings_text(root: str) -> tuple[str, str]:
 
 def missing_checks(root: str) -> str:
     """What the user has yet to add to settings that do not say how the work is tested; they are his."""
-    if not os.path.exists(os.path.join(root, FILE_NAME)) or read_settings(root).landing_checks is not None:
+    if not os.path.exists(os.path.join(root, FILE_NAME)) or read_settings(root).landing.checks is not None:
         return ""
     command = find_test_command(root)[0] or "make test"
     return f'before anything can land, say below [landing] in {FILE_NAME}: checks = ["{command}"]'

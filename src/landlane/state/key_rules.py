@@ -15,10 +15,10 @@ from landlane.values import value
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from collections.abc import Callable, Sequence
+    from collections.abc import Callable, Mapping, Sequence
     from typing import Any
 
-    Rules = Sequence[tuple[str, Any]]  # globs of keys and what holds for them; the first that fits counts
+    Rules = Mapping[str, Any]  # globs of keys and what holds for them; the first that fits counts
 
 
 LONGEST_KEY = 200
@@ -295,7 +295,7 @@ def rule_for(key: str, rules: Rules) -> Any:
     from landlane.patterns.glob_overlap import row_holds  # noqa: PLC0415 - only where there are rules
 
     names = tuple(key.split("/"))
-    for glob, said in rules:
+    for glob, said in rules.items():
         if any(row_holds(row, names) for row in read_glob(glob)):
             return said
     return None

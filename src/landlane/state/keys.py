@@ -84,10 +84,10 @@ def set_state(
             hint="name the version you saw, or overwrite whatever stands there",
         )
     check_key(key)
-    reducer = rule_for(key, context.settings.state_reducers)
+    reducer = rule_for(key, context.settings.state.reducers)
     if reducer is not None:
         check_shape(key, reducer, content)
-    encode_value(content, context.settings.state_max_bytes)
+    encode_value(content, context.settings.state.max_bytes)
 
     def work(tx: Change, before: State | None) -> State | StateStale:
         version = before.version if before else 0
@@ -109,11 +109,11 @@ def append_state(context: Context, session: Session, key: str, content: Any, *, 
         Stale: the session is over.
     """
     check_key(key)
-    settled = rule_for(key, context.settings.state_reducers)
+    settled = rule_for(key, context.settings.state.reducers)
     chosen = check_reducer(reducer or settled or "append")
     if settled is not None:
         check_same_reducer(key, settled, chosen)
-    encode_value(content, context.settings.state_max_bytes)
+    encode_value(content, context.settings.state.max_bytes)
 
     def work(tx: Change, before: State | None) -> State:
         combined = reduce(chosen, before.value if before else None, content)
@@ -127,7 +127,7 @@ def _change_key(context: Context, session: Session, key: str, work: Callable[[Ch
 
     def alone(tx: Change) -> T:
         me = living(tx, session)
-        owner = rule_for(key, context.settings.state_owned)
+        owner = rule_for(key, context.settings.state.owned)
         if owner is not None:
             check_owner(key, owner, me.agent, me.role)
         row = tx.one("state_get", key=key)
@@ -146,7 +146,7 @@ def _write(
     before: State | None,
     reducer: str,
 ) -> State:
-    order = rule_for(key, context.settings.state_monotonic)
+    order = rule_for(key, context.settings.state.monotonic)
     if order is not None:
         check_order(key, order, before.value if before else None, content)
     state = State(
@@ -158,7 +158,7 @@ def _write(
         at=context.store.wall_of(tx.now),
         reducer=reducer,
     )
-    _store(tx, state, encode_value(content, context.settings.state_max_bytes))
+    _store(tx, state, encode_value(content, context.settings.state.max_bytes))
     facts = {"key": key, "version": state.version, "value": content, "reducer": reducer}
     tx.record("state.set", session.agent, session.id, facts)
     return state

@@ -10,13 +10,13 @@ from landlane.claims.take import living
 from landlane.errors import Malformed
 from landlane.git.numbers_in_file_names import NUMBER_MARK, NumbersFound
 from landlane.sessions.leases import sweep_if_due
+from landlane.settings.model import NumberSettings
 from landlane.text import check_text
 from landlane.values import value
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from collections.abc import Sequence
-    from typing import Any
+    from collections.abc import Mapping
 
     from landlane.context import Context
     from landlane.sessions.model import Session
@@ -62,7 +62,7 @@ class NumberKind:
         return self.path.replace(NUMBER_MARK, self.text_of(number))
 
 
-def number_kind(settings: Sequence[tuple[str, dict[str, Any]]], kind: str) -> NumberKind:
+def number_kind(settings: Mapping[str, NumberSettings], kind: str) -> NumberKind:
     """The kind of this name; one that the settings do not know just counts.
 
     Raises:
@@ -75,8 +75,8 @@ def number_kind(settings: Sequence[tuple[str, dict[str, Any]]], kind: str) -> Nu
             code="BAD_KIND",
             hint=f"use 1 to {_LONGEST_KIND} small letters, digits, _ or -, as in: landlane number migration",
         )
-    said = dict(settings).get(kind, {})
-    return NumberKind(name=kind, path=said.get("path", ""), width=said.get("width", 0))
+    known = settings.get(kind, NumberSettings())
+    return NumberKind(name=kind, path=known.path, width=known.width)
 
 
 def state_of(number: int, kind: NumberKind, found: NumbersFound, *, is_over: bool) -> str:

@@ -13,8 +13,9 @@ from landlane.values import value
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterable, Iterator, Sequence
-    from typing import Any
+    from collections.abc import Callable, Iterable, Iterator, Mapping
+
+    from landlane.settings.model import SlotSettings
 
 PORT = "port"
 FIRST_PORT, LAST_PORT = 20_000, 29_999
@@ -98,16 +99,16 @@ class SlotRefused:
     code: str = "SLOT_TAKEN"
 
 
-def known_kinds(settings: Sequence[tuple[str, dict[str, Any]]]) -> dict[str, Kind]:
+def known_kinds(settings: Mapping[str, SlotSettings]) -> dict[str, Kind]:
     """All kinds by name: ports, which are always there, and those of the settings."""
     kinds = {PORT: Kind(name=PORT, ports=(FIRST_PORT, LAST_PORT))}
-    for name, said in settings:
+    for name, known in settings.items():
         kinds[name] = Kind(
             name=name,
-            ports=said.get("range", (FIRST_PORT, LAST_PORT)) if name == PORT else None,
-            names=said.get("names", ()),
-            capacity=said.get("capacity", 0),
-            per_ms=said.get("per"),
+            ports=known.range or (FIRST_PORT, LAST_PORT) if name == PORT else None,
+            names=known.names,
+            capacity=known.capacity,
+            per_ms=known.per_ms,
         )
     return kinds
 

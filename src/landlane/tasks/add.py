@@ -96,7 +96,7 @@ def add_in(
         SettingsError: nobody has said what a task of this kind must show.
     """
     if new.kind:
-        needed(new.kind, context.settings.tasks_evidence)
+        needed(new.kind, context.settings.tasks.evidence)
     known = tx.one("task_by_key", key=new.key) if new.key else None
     if known is not None:
         return Added(task=whole(tx, task_from(known)), similar=(), is_new=False)

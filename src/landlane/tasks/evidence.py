@@ -99,7 +99,7 @@ def _kind(witness: Witness, task: Task) -> str:
 
 
 def _wanted(context: Context, witness: Witness, task: Task) -> tuple[str, ...]:
-    return needed(_kind(witness, task), context.settings.tasks_evidence)
+    return needed(_kind(witness, task), context.settings.tasks.evidence)
 
 
 def _has_moved(witness: Witness, task: Task, wanted: Sequence[str]) -> bool:
@@ -205,7 +205,7 @@ def _see_check(sight: Sight) -> Proof | None:
     check = sight.task.check
     if not check:
         return None
-    limit_ms = sight.context.settings.tasks_check_limit_ms
+    limit_ms = sight.context.settings.tasks.check_limit_ms
     checked = sight.witness.run_check(check, sight.head, limit_ms / 1000, lambda: _stay_alive(sight))
     where = f" on {sight.head[:12]}" if sight.head else ""
     if checked.is_late:
@@ -313,7 +313,7 @@ def _rejected(sight: Sight) -> Sequence[Proof]:
 def _review_step(sight: Sight) -> object:
     """The review that the task needs, judged also by what it really changed."""
     changed: Sequence[str] = ()
-    if sight.head and sight.context.settings.review_paths:
+    if sight.head and sight.context.settings.review.paths:
         changed = sight.witness.changed_paths(sight.witness.base(sight.head, sight.start), sight.head)
     return installed().reviews.step_for(sight.context, sight.task, _kind(sight.witness, sight.task), changed)
 

@@ -60,7 +60,7 @@ class GitWitness:
     def _read_head(self) -> str:
         """The same out of git's files, where that is easy: `next` should not have to start git."""
         ref = _first_line(os.path.join(self._checkout.common_dir, "HEAD")).removeprefix("ref: ")
-        usual = (self._settings.target,) if self._settings.target else _USUAL
+        usual = (self._settings.landing.target,) if self._settings.landing.target else _USUAL
         has_remotes = os.path.isdir(os.path.join(self._checkout.common_dir, "refs", "remotes"))
         if has_remotes or ref.removeprefix("refs/heads/") not in usual:
             return ""

@@ -92,14 +92,14 @@ class Limits:
 def limits_of(settings: Settings) -> Limits:
     """What the settings say."""
     return Limits(
-        attempts=settings.retries_max_attempts,
-        tasks=settings.retries_max_tasks,
-        time_ms=settings.retries_max_time_ms,
-        cost_micros=settings.retries_max_cost,
-        idle=settings.retries_max_idle,
-        starts=settings.retries_max_starts,
-        backoff_ms=settings.retries_backoff_ms,
-        backoff_cap_ms=settings.retries_backoff_cap_ms,
+        attempts=settings.retries.max_attempts,
+        tasks=settings.retries.max_tasks,
+        time_ms=settings.retries.max_time_ms,
+        cost_micros=settings.retries.max_cost_micros,
+        idle=settings.retries.max_idle,
+        starts=settings.retries.max_starts,
+        backoff_ms=settings.retries.backoff_ms,
+        backoff_cap_ms=settings.retries.backoff_cap_ms,
     )
 
 

@@ -8,7 +8,7 @@ and which budget is used up, is told by `budget.py`.
 from __future__ import annotations
 
 from landlane.errors import Malformed
-from landlane.settings.value_readers import micros_from
+from landlane.settings.money import micros_from
 from landlane.store import records
 from landlane.tasks.rows import task_in
 from landlane.usage.budget import left_for, over_budget, park_spent, why_over_budget

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from landlane.settings.value_readers import micros_from
+from landlane.settings.money import micros_from
 from landlane.store import records
 from landlane.tasks.model import READY
 from landlane.tasks.read import get_task
@@ -90,7 +90,12 @@ def over_in(
 def has_budget(context: Context, task: Task) -> bool:
     """Whether anything limits what a task may cost."""
     settings = context.settings
-    limits = (settings.budgets_task, settings.budgets_run, settings.budgets_day, own_budget(task))
+    limits = (
+        settings.budgets.task_micros,
+        settings.budgets.run_micros,
+        settings.budgets.day_micros,
+        own_budget(task),
+    )
     return any(limit is not None for limit in limits)
 
 
@@ -129,14 +134,16 @@ def _budgets_in(
         found.append(budget(ATTEMPT, own, filter(is_running, mine), f"the attempt at {task.id}"))
         tries = task.max_attempts * rounds
         found.append(budget(TASK, own * tries, mine, f"all {tries} attempts at {task.id}"))
-    if settings.budgets_task is not None:
+    if settings.budgets.task_micros is not None:
         words = f"{task.lineage} and what came of it ([budgets] task)"
-        found.append(budget(TASK, settings.budgets_task * rounds, family, words))
-    if settings.budgets_run is not None and run:
-        found.append(budget(RUN, settings.budgets_run, of_run(reading, run), "this run ([budgets] run)"))
-    if settings.budgets_day is not None:
+        found.append(budget(TASK, settings.budgets.task_micros * rounds, family, words))
+    if settings.budgets.run_micros is not None and run:
+        found.append(
+            budget(RUN, settings.budgets.run_micros, of_run(reading, run), "this run ([budgets] run)")
+        )
+    if settings.budgets.day_micros is not None:
         today = of_day(reading, day_of(context.store.wall_of(reading.now)))
-        found.append(budget(TODAY, settings.budgets_day, today, "today, by UTC ([budgets] day)"))
+        found.append(budget(TODAY, settings.budgets.day_micros, today, "today, by UTC ([budgets] day)"))
     return found
 
 
@@ -170,5 +177,5 @@ def own_budget(task: Task) -> int | None:
 
 def counted(entries: Iterable[UsageEntry], settings: Settings) -> int:
     """What counts against a budget: what is known, and for each unknown cost what the settings say."""
-    stand_in = settings.budgets_unknown or 0
+    stand_in = settings.budgets.unknown_micros or 0
     return sum(stand_in if one.cost_micros is None else one.cost_micros for one in entries)

@@ -10,13 +10,15 @@ from __future__ import annotations
 from landlane.clock import rfc3339
 from landlane.errors import Malformed
 from landlane.ids import digest
-from landlane.settings.value_readers import micros_from
+from landlane.settings.money import micros_from
 from landlane.values import value
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Mapping
     from typing import Any
+
+    from landlane.settings.model import Price
 
 
 LONGEST_KEY = 400
@@ -155,7 +157,7 @@ def read_tokens(found: object, what: str) -> int | None:
 
 
 def price_of(
-    prices: Iterable[tuple[str, Mapping[str, int]]],
+    prices: Mapping[str, Price],
     model: str,
     input_tokens: int | None,
     output_tokens: int | None,
@@ -167,18 +169,17 @@ def price_of(
     found = _price(prices, model)
     if found is None or input_tokens is None or output_tokens is None:
         return None
-    exact = input_tokens * found["input"] + output_tokens * found["output"]
+    exact = input_tokens * found.input_micros + output_tokens * found.output_micros
     return (exact + MILLION // 2) // MILLION
 
 
-def _price(prices: Iterable[tuple[str, Mapping[str, int]]], model: str) -> Mapping[str, int] | None:
+def _price(prices: Mapping[str, Price], model: str) -> Price | None:
     if not model:
         return None
-    listed = dict(prices)
-    if model in listed:
-        return listed[model]
-    fitting = [name for name in listed if name.endswith("*") and model.startswith(name[:-1])]
-    return listed[max(fitting, key=len)] if fitting else None
+    if model in prices:
+        return prices[model]
+    fitting = [name for name in prices if name.endswith("*") and model.startswith(name[:-1])]
+    return prices[max(fitting, key=len)] if fitting else None
 
 
 # ----------------------------------------------------------------------------------------------- budgets

@@ -244,13 +244,13 @@ def _why_no_command(agent: Agent) -> str:
 def _why_full(context: Context) -> Refusal | None:
     """Why this machine should not start anything more; where there will never be so much, for good."""
     settings = context.settings
-    floor = settings.run_memory_floor_bytes
+    floor = settings.run.memory_floor_bytes
     memory = _memory() if floor else {}
     free = memory.get("MemAvailable", floor)
     if free < floor:
         why = f"{free // _MB} MB of memory are free; [run] memory_floor keeps {floor // _MB}"
         return Refusal(why=why, is_for_good=memory.get("MemTotal", floor) < floor)
-    floor = settings.run_disk_floor_bytes
+    floor = settings.run.disk_floor_bytes
     if floor:
         for folder in (context.repository.root or os.getcwd(), tempfile.gettempdir()):
             disk = shutil.disk_usage(folder)

@@ -9,10 +9,7 @@ from landlane.values import value
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from collections.abc import Mapping
-    from typing import Any
-
-    from landlane.settings.model import Settings
+    from landlane.settings.model import AgentSettings, Settings
     from landlane.tasks.model import Task
 
 
@@ -46,7 +43,7 @@ def agent_for(settings: Settings, task: Task, default: str = "") -> Agent:
     Raises:
         Malformed: nobody is named, or nobody of that name is known.
     """
-    name = label_of(task, "agent") or default or settings.run_agent
+    name = label_of(task, "agent") or default or settings.run.agent
     if not name:
         raise Malformed(
             f"{task.id} names no agent, and there is no default",
@@ -62,17 +59,17 @@ def find_agent(settings: Settings, name: str) -> Agent:
     Raises:
         Malformed: there is none.
     """
-    given = dict(settings.agents).get(name)
+    given = settings.agents.get(name)
     if given is not None:
         return _defined(settings, name, given)
     if name in AGENTS and name != COMMAND:
         return Agent(
             name=name,
             client=name,
-            heartbeat_ms=settings.run_heartbeat_ms,
-            limit_ms=settings.run_limit_ms,
+            heartbeat_ms=settings.run.heartbeat_ms,
+            limit_ms=settings.run.limit_ms,
         )
-    known = [*(one for one, _ in settings.agents), *(one for one in AGENTS if one != COMMAND)]
+    known = [*settings.agents, *(one for one in AGENTS if one != COMMAND)]
     raise Malformed(
         f"there is no agent {name[:40]!r}",
         code="UNKNOWN_AGENT",
@@ -80,8 +77,8 @@ def find_agent(settings: Settings, name: str) -> Agent:
     )
 
 
-def _defined(settings: Settings, name: str, given: Mapping[str, Any]) -> Agent:
-    client = str(given.get("client", COMMAND))
+def _defined(settings: Settings, name: str, given: AgentSettings) -> Agent:
+    client = given.client or COMMAND
     if client != COMMAND and client not in AGENTS:
         raise Malformed(
             f"[agents.{name}]: there is no client {client[:40]!r}",
@@ -91,20 +88,20 @@ def _defined(settings: Settings, name: str, given: Mapping[str, Any]) -> Agent:
     return Agent(
         name=name,
         client=client,
-        command=tuple(given.get("command", ())),
-        model=str(given.get("model", "")),
-        words=tuple(given.get("words", ())),
-        role=str(given.get("role", "")),
-        needs=tuple(given.get("needs", {}).items()),
-        most=int(given.get("most", 0)),
-        heartbeat_ms=int(given.get("heartbeat", settings.run_heartbeat_ms)),
-        limit_ms=int(given.get("limit", settings.run_limit_ms)),
+        command=given.command,
+        model=given.model,
+        words=given.words,
+        role=given.role,
+        needs=tuple(given.needs.items()),
+        most=given.most,
+        heartbeat_ms=given.heartbeat_ms or settings.run.heartbeat_ms,
+        limit_ms=given.limit_ms or settings.run.limit_ms,
     )
 
 
 def role_for(settings: Settings, task: Task, agent: Agent) -> str:
     """In which role a task is worked on: its own, else its agent's, else one that only hands changes back."""
-    return task.role or agent.role or settings.run_role or WORKER_ROLE
+    return task.role or agent.role or settings.run.role or WORKER_ROLE
 
 
 def needs_of(task: Task, agent: Agent) -> dict[str, int]:

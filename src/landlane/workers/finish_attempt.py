@@ -340,7 +340,7 @@ def _take_in(case: _Case, said: WorkComplete, *, wants_commit: bool) -> str:
 def _wants_commit(case: _Case) -> bool:
     witness, task = case.place.witness, case.task
     kind = kind_of(task.kind, has_output=bool(task.output), is_in_git=witness.is_in_git)
-    wanted = needed(kind, case.site.context.settings.tasks_evidence)
+    wanted = needed(kind, case.site.context.settings.tasks.evidence)
     return COMMIT in wanted or PATHS in wanted
 
 

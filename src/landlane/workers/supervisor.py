@@ -175,7 +175,7 @@ class Keeper(Attendance):
         backend = choose_backend()
         require_guarantees(
             list_guarantees(backend, requested_sandbox(self._role)),
-            self._site.settings.sandbox_required,
+            self._site.settings.sandbox.required,
             backend,
         )
         state = os.path.join(self._site.common_dir, "landlane")
@@ -206,7 +206,7 @@ class Keeper(Attendance):
                     sandbox,
                     cwd=self._ground.path,
                     backend=backend,
-                    required=self._site.settings.sandbox_required,
+                    required=self._site.settings.sandbox.required,
                     streams=streams,
                     tree_id=self._run.tree["id"],
                 )

@@ -6,9 +6,9 @@ import tomllib
 
 from landlane.errors import SettingsError
 from landlane.git import trial_merge as trials
-from landlane.settings.check import check_settings
 from landlane.settings.load import read_settings
 from landlane.settings.model import FILE_NAME, Settings
+from landlane.settings.readers import parse_settings
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -52,4 +52,4 @@ def read_commit(home: Checkout, commit: str) -> Settings | None:
         document = tomllib.loads(content.decode())
     except (ValueError, RecursionError) as error:
         raise SettingsError(f"it is not valid TOML: {error}", code="SETTINGS_NOT_TOML") from error
-    return Settings(**check_settings(document))
+    return parse_settings(document)

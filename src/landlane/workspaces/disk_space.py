@@ -48,8 +48,8 @@ def evict_caches(site: Site) -> list[tuple[str, int]]:
     Only what the settings call a cache goes, and only from workspaces whose session has ended and that no
     process lives in.
     """
-    floor = site.settings.workspace_floor_bytes
-    if not floor or not site.settings.workspace_caches:
+    floor = site.settings.workspace.disk_floor_bytes
+    if not floor or not site.settings.workspace.caches:
         return []
     evicted: list[tuple[str, int]] = []
     for _, path in sorted(_caches(site)):
@@ -67,7 +67,7 @@ def _caches(site: Site) -> Iterator[tuple[int, str]]:
         is_here = one.state == OPEN and operations.is_here(site.context, one, site.common_dir)
         if not is_here or operations.is_held(site.context, one) or processes_in(one.path):
             continue
-        for name in site.settings.workspace_caches:
+        for name in site.settings.workspace.caches:
             path = os.path.normpath(os.path.join(one.path, name))
             if not _is_inside(one.path, path) or not os.path.isdir(path):
                 continue

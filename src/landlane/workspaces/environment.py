@@ -40,10 +40,10 @@ def lease_slots(site: Site, session: Session, begun: Workspace) -> tuple[dict[st
     context = site.context
     leased: dict[str, str] = {}
     environment = {"LANDLANE_WORKSPACE": begun.id, "LANDLANE_TASK": begun.task}
-    if not site.settings.workspace_slots:
+    if not site.settings.workspace.slots:
         return leased, environment
     place = workspace_id(context.processes.machine, begun.path)
-    for variable, kind in site.settings.workspace_slots:
+    for variable, kind in site.settings.workspace.slots.items():
         wish = make_wish(known_kinds(site.settings.slots), kind, name="", amount=1, workspace=place)
         # Remembered under the variable: whoever opens the same workspace again gets the same place.
         outcome = take_slot(context, session, replace(wish, name=variable))
@@ -62,7 +62,7 @@ def lease_slots(site: Site, session: Session, begun: Workspace) -> tuple[dict[st
 
 def free_slots(site: Site, workspace: Workspace) -> None:
     """Give back what was leased with a workspace, also what was leased just before a crash."""
-    named = {variable for variable, _ in site.settings.workspace_slots} | set(workspace.slots)
+    named = set(site.settings.workspace.slots) | set(workspace.slots)
     if not named:
         return
     place = workspace_id(site.context.processes.machine, workspace.path)

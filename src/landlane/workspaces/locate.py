@@ -23,7 +23,7 @@ def workspaces_folder(site: Site) -> str:
     """
     root = main_root(site.home)
     outer = _outermost(root) if root != site.home.root else root
-    named = site.settings.workspace_folder
+    named = site.settings.workspace.folder
     if not named:
         name = (
             os.path.basename(outer)

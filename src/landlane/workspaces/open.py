@@ -98,7 +98,7 @@ def open_workspace(
         Held: another session is at work on the task, or in its workspace.
         LandlaneError: the manifest could not be carried out; nothing is left behind.
     """
-    wanted = kind or site.settings.workspace_kind
+    wanted = kind or site.settings.workspace.kind
     if wanted not in KINDS:
         raise Malformed(
             f"{wanted[:40]!r} is no kind of workspace", code="UNKNOWN_KIND", hint="worktree or clone"
@@ -223,7 +223,7 @@ def _await_other(site: Site, begun: Workspace) -> None:
         NotAllowed: it takes longer than the settings allow one step to take.
     """
     site.tell(f"{begun.id} is being {'opened' if begun.state == OPENING else 'closed'} by another process")
-    give_up_at = time.monotonic() + site.settings.workspace_limit_ms / 1000
+    give_up_at = time.monotonic() + site.settings.workspace.limit_ms / 1000
     while time.monotonic() < give_up_at:
         now = operations.find(site.context, begun.id)
         if now is None or now.state not in operations.HALF_WAY:
@@ -266,9 +266,9 @@ def _take_place(site: Site, session: Session, begun: Workspace) -> Workspace:
 def _make_room(site: Site, folder: str) -> None:
     """Remove caches of workspaces that nobody has, if there is less room than the settings want."""
     settings = site.settings
-    if not settings.workspace_floor_bytes or not settings.workspace_caches:
+    if not settings.workspace.disk_floor_bytes or not settings.workspace.caches:
         return
-    if free_bytes(folder) >= settings.workspace_floor_bytes:
+    if free_bytes(folder) >= settings.workspace.disk_floor_bytes:
         return
     try:
         for path, size in evict_caches(site):
@@ -315,8 +315,8 @@ def _make_runnable(site: Site, session: Session, begun: Workspace, on_step: Step
     leased, environment = lease_slots(site, session, begun)
     on_step("leased")
     settings = site.settings
-    steps = (settings.workspace_copy, settings.workspace_link, settings.workspace_install)
-    if any(steps) or settings.workspace_generate or settings.workspace_check:
+    steps = (settings.workspace.copy, settings.workspace.link, settings.workspace.install)
+    if any(steps) or settings.workspace.generate or settings.workspace.check:
         tick = lambda: touch(site.context.store, session)  # noqa: E731 - a sign of life, however long it takes
         prepare(settings, main_root(site.home), begun.path, environment, site.tell, tick)
     if os.path.exists(os.path.join(site.home.state_folder, INIT_RECORD)):

@@ -32,16 +32,16 @@ def prepare(
     Raises:
         LandlaneError: something is missing or fails, and is named.
     """
-    for name in settings.workspace_copy:
+    for name in settings.workspace.copy:
         _copy(source, path, name)
-    for name in settings.workspace_link:
+    for name in settings.workspace.link:
         _link(source, path, name)
-    steps = [("install", command) for command in settings.workspace_install]
-    steps += [("generate", command) for command in settings.workspace_generate]
-    steps += [("check", settings.workspace_check)] if settings.workspace_check else []
+    steps = [("install", command) for command in settings.workspace.install]
+    steps += [("generate", command) for command in settings.workspace.generate]
+    steps += [("check", settings.workspace.check)] if settings.workspace.check else []
     for step, command in steps:
         tell(f"{step}: {command}")
-        _run(step, command, path, environment, settings.workspace_limit_ms, on_tick)
+        _run(step, command, path, environment, settings.workspace.limit_ms, on_tick)
 
 
 def _inside(root: str, name: str, step: str) -> str:

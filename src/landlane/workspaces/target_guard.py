@@ -46,7 +46,7 @@ def guarded_target(site: Site) -> TargetBranch | None:
     from landlane.workspaces.committed_settings import committed_at  # noqa: PLC0415 - it reads TOML
 
     found = committed_at(site.home, tip)
-    return target if found is not None and found.landing_checks is not None else None
+    return target if found is not None and found.landing.checks is not None else None
 
 
 def likely_target(site: Site) -> TargetBranch | None:

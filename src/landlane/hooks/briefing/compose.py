@@ -79,7 +79,7 @@ def brief(site: Site, session: Session, event: HookEvent) -> str:
     ]
     told = [text for what, tell in parts if (text := _safely(what, tell))]
     # Last, and in what room is left: a client that cuts what is too long cuts here.
-    room = max(_LONGEST - sum(map(len, told)), site.settings.memory_max_bytes)
+    room = max(_LONGEST - sum(map(len, told)), site.settings.memory.max_bytes)
     memory = _safely("memory", lambda: tell_memory(site, room, is_short=is_short))
     return "\n\n".join([*told, *([memory] if memory else [])])
 
@@ -96,7 +96,7 @@ def _safely(what: str, tell: Callable[[], str]) -> str:
 def _who(site: Site, session: Session, event: HookEvent) -> str:
     role = f", role {session.role}" if session.role else ""
     kind = " (a subagent)" if event.agent else ""
-    policy = _POLICIES.get(site.settings.hooks_policy, _AUTO)
+    policy = _POLICIES.get(site.settings.hooks.policy, _AUTO)
     return (
         f"Landlane keeps several agents on this repository out of each other's way. You are "
         f"{session.agent}{kind}, session {session.id}{role}. {policy} Commands that you type are yours "

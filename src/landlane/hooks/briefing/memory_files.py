@@ -21,7 +21,7 @@ _MAGIC = frozenset("*?[")
 
 def tell_memory(site: Site, room: int, *, is_short: bool) -> str:
     """The memory files, as many as there is room for; or with `is_short` only where they are."""
-    wanted = site.settings.memory_files
+    wanted = site.settings.memory.files
     if not wanted:
         return ""
     paths, missing = _find(site.here.root, wanted)
@@ -33,7 +33,7 @@ def tell_memory(site: Site, room: int, *, is_short: bool) -> str:
         if room <= 0 or at >= _MOST_FILES:
             parts.append(f"(not shown, read them yourself: {', '.join(paths[at : at + _MOST_FILES])})")
             break
-        parts.append(_read(site, path, min(room, site.settings.memory_max_bytes)))
+        parts.append(_read(site, path, min(room, site.settings.memory.max_bytes)))
         room -= len(parts[-1])
     parts += [f"({name}: there is no such memory file)" for name in missing]
     return "Memory of this project. Read it before you act:\n\n" + "\n\n".join(parts)

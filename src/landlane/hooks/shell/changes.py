@@ -181,7 +181,7 @@ def open_window(site: Site, session: Session, event: HookEvent, line: ShellLine)
         RepositoryError: it cannot be looked at.
     """
     scene = survey_scene(site, session)
-    policy = site.settings.hooks_policy
+    policy = site.settings.hooks.policy
     root = site.here.root
     is_alone = not scene.others() and not scene.is_outside(root)
     if is_alone and policy == WATCH:

@@ -27,7 +27,7 @@ _MOST_TAKEN = 400  # paths that one call takes; more is a folder's worth, and so
 
 def settle_unclaimed(site: Site, session: Session, effects: Sequence[Effect]) -> list[str]:
     """Take what nobody holds for the session, or report it, as the policy says."""
-    policy = site.settings.hooks_policy
+    policy = site.settings.hooks.policy
     if not effects or policy == WATCH:
         return []
     effects = _uncommitted(site, effects)

@@ -103,7 +103,7 @@ def before_shell(site: Site, session: Session, event: HookEvent) -> HookAnswer:
         return NOTHING  # nobody else works there, and the kernel keeps it from everywhere else
     line = read_line(event.command)
     refusal = _refuse_git(site, session, event, line)
-    if refusal and site.settings.hooks_policy != WATCH:
+    if refusal and site.settings.hooks.policy != WATCH:
         return deny(f"{refusal} Nothing of the command was run.")
     patched = _judge_patches(site, session, event, line)
     if patched.verdict == DENY:

@@ -56,7 +56,7 @@ def hold_for(
     """The end of a turn, held once for what was found; who may not be held hears it with the next event."""
     if not text:
         return answer
-    if event.is_again or event.is_background or not context.settings.hooks_end_reminder:
+    if event.is_again or event.is_background or not context.settings.hooks.remind:
         _leave_word(context, session.id, text)
         return answer
     return HookAnswer(verdict=HOLD, text="\n\n".join(one for one in (text, answer.text) if one))

@@ -155,14 +155,12 @@ def _covers(held: Pattern, wanted: Pattern) -> bool:
 
 
 def _is_free(context: Context, pattern: Pattern) -> bool:
-    return _is_listed(context, context.settings.claims_free, pattern)
+    return _is_listed(context, context.settings.claims.free, pattern)
 
 
 def mode_for(context: Context, pattern: Pattern) -> str:
-    """How a path is taken: what is of a hot class is shared."""
-    settings = context.settings
-    hot = (*(settings.claims_hot or ()), *(text for text, _ in settings.hot))
-    return SHARED if _is_listed(context, hot, pattern) else EXCLUSIVE
+    """Return how a path is claimed: a mergeable one is shared."""
+    return SHARED if _is_listed(context, context.settings.mergeable_patterns, pattern) else EXCLUSIVE
 
 
 def _is_listed(context: Context, listed: Sequence[str], pattern: Pattern) -> bool:

@@ -76,7 +76,7 @@ def _keep(site: Site, scene: Scene, group: Sequence[Effect]) -> Breach:
         holder=first.holder,
         holder_session=first.holder_session,
         task=first.claim.task if first.claim is not None else "",
-        is_blocking=first.is_sure and site.settings.hooks_policy != WATCH,
+        is_blocking=first.is_sure and site.settings.hooks.policy != WATCH,
     )
     notice = ""
     if first.is_sure and first.kind == HELD:
@@ -110,7 +110,7 @@ def _told(site: Site, scene: Scene, group: Sequence[Effect], breach: Breach, *, 
             f"{names} in {first.root}{whose} changed while your command ran; {others}, so it may not have "
             f"been you. If it was you, take it back: {undo}. If it was not, leave it alone."
         )
-    if site.settings.hooks_policy == WATCH:
+    if site.settings.hooks.policy == WATCH:
         return _noted(first, names, whose, undo)
     own = scene.own
     move = f"`landlane stray move {breach.id} --to {own[-1]['id']}`" if own else ""
