@@ -35,6 +35,7 @@ check: .dev ## static checks only: format, lint, types, layers, generated pages
 	@$(STAGE) "check: module map" $(BIN)/python scripts/module_map.py --check
 	@$(STAGE) "check: reference" $(BIN)/python scripts/references.py --check
 	@$(STAGE) "check: worker protocol" $(BIN)/python scripts/worker_protocol.py --check
+	@$(STAGE) "check: client tools" $(BIN)/python scripts/client_tools.py --check
 	@$(STAGE) "check: promises" $(BIN)/python scripts/promises.py --check
 
 pytest: .dev .clients ## all tests
@@ -68,6 +69,7 @@ format: .dev ## format the code, update the generated pages
 	@$(BIN)/python scripts/module_map.py
 	@$(BIN)/python scripts/references.py
 	@$(BIN)/python scripts/worker_protocol.py
+	@$(BIN)/python scripts/client_tools.py
 	@$(BIN)/python scripts/promises.py
 
 demo: .run ## the story on a scratch repository

@@ -6,11 +6,13 @@ import json
 
 import pytest
 
-from landlane.clients.as_worker.failures import outcome_of, wait_told
+from landlane.clients.as_worker.command import client_of_worker, find_program, worker_command
+from landlane.clients.as_worker.failures import find_outcome, read_wait
 from landlane.clients.as_worker.progress import RunProgress
 from landlane.clients.as_worker.prompt import prompt_for
-from landlane.clients.as_worker.registry import WORKERS, client_of_worker, find_program, worker_command
-from landlane.clients.worker_adapter import OutputEvent, StartOptions
+from landlane.clients.model import WORKER_CLIENTS
+from landlane.clients.registry import adapter_of
+from landlane.clients.worker_adapter import OutputEvent, OutputKind, StartOptions
 from landlane.errors import LandlaneError, Malformed
 from landlane.protocol.worker.messages import Usage, WorkAssignment
 
@@ -185,29 +187,29 @@ PRINTED = {
 
 
 def heard(client: str, printed: list[str], trouble: list[str] | None = None) -> tuple[RunProgress, list[str]]:
-    adapter, account, shown = WORKERS[client], RunProgress(), list[str]()
+    adapter, progress, shown = adapter_of(client), RunProgress(), list[str]()
     for line in printed:
-        shown += [account.hear(event, 1.0) for event in adapter.read(line)]
+        shown += [progress.update(event, 1.0) for event in adapter.read_output(line)]
     for line in trouble or []:
-        assert adapter.read_trouble is not None
-        shown += [account.hear(event, 1.0) for event in adapter.read_trouble(line)]
-    return account, shown
+        assert adapter.read_errors is not None
+        shown += [progress.update(event, 1.0) for event in adapter.read_errors(line)]
+    return progress, shown
 
 
 @pytest.mark.parametrize("client", PRINTED)
 def test_what_a_client_prints_becomes_progress_usage_and_last_words(client: str) -> None:
     printed, usage = PRINTED[client]
 
-    account, shown = heard(client, printed)
+    progress, shown = heard(client, printed)
 
-    told, cost = account.usage, usage.cost_usd
+    told, cost = progress.usage, usage.cost_usd
     assert told is not None
     assert (told.input_tokens, told.output_tokens) == (usage.input_tokens, usage.output_tokens)
     assert told.cost_usd == (None if cost is None else pytest.approx(cost))
-    assert account.last_text.strip().endswith("All is mended.")
+    assert progress.last_text.strip().endswith("All is mended.")
     assert any("calc.py" in text for text in shown)
-    assert account.failure is None
-    assert not account.calls
+    assert progress.failure is None
+    assert not progress.calls
 
 
 @pytest.mark.parametrize("client", PRINTED)
@@ -223,22 +225,22 @@ def test_a_reader_lives_with_anything(client: str) -> None:
 
 
 def test_a_call_under_way_is_known_until_it_is_through() -> None:
-    account, _ = heard("codex", CODEX[:3])
-    assert list(account.calls) == ["item_2"]
-    account, _ = heard("codex", CODEX[:4])
-    assert not account.calls
+    progress, _ = heard("codex", CODEX[:3])
+    assert list(progress.calls) == ["item_2"]
+    progress, _ = heard("codex", CODEX[:4])
+    assert not progress.calls
 
 
 def test_usage_is_counted_once_and_goes_on_behind_a_whole() -> None:
-    account, _ = heard("claude", [*CLAUDE, CLAUDE[-1], CLAUDE[4].replace("msg_2", "msg_9")])
+    progress, _ = heard("claude", [*CLAUDE, CLAUDE[-1], CLAUDE[4].replace("msg_2", "msg_9")])
 
-    assert account.usage == Usage(input_tokens=227 + 110, output_tokens=18, cost_usd=0.0005)
+    assert progress.usage == Usage(input_tokens=227 + 110, output_tokens=18, cost_usd=0.0005)
 
 
 def test_what_nobody_told_stays_unknown() -> None:
     assert RunProgress().usage is None
-    account, _ = heard("copilot", [line for line in COPILOT if "assistant.usage" not in line])
-    assert account.usage is None
+    progress, _ = heard("copilot", [line for line in COPILOT if "assistant.usage" not in line])
+    assert progress.usage is None
 
 
 _CODEX_SAID = "exceeded retry limit, last status: 429 Too Many Requests"
@@ -288,10 +290,10 @@ def test_a_provider_that_wants_fewer_requests_is_told_from_other_failures(client
     unknown = [line.replace("429 Too Many Requests", "401 Unauthorized") for line in said]
     unknown = [line.replace("429", "401").replace("RateLimit", "Authentication") for line in unknown]
     other, _ = heard(client, unknown)
-    adapter = WORKERS[client]
+    adapter = adapter_of(client)
 
-    assert outcome_of(adapter, limited.failure, 1, "").code == "rate_limited"
-    outcome = outcome_of(adapter, other.failure, 1, "")
+    assert find_outcome(adapter, limited.failure, 1, "").code == "rate_limited"
+    outcome = find_outcome(adapter, other.failure, 1, "")
     assert (outcome.code, outcome.retry) == ("failed", False)
     assert adapter.sign_in in outcome.reason
 
@@ -304,45 +306,45 @@ def test_a_provider_that_wants_fewer_requests_is_told_from_other_failures(client
     ],
 )
 def test_a_client_that_tries_again_says_so_on_its_stderr(client: str, line: str) -> None:
-    account, _ = heard(client, [], [line])
-    assert account.retry is not None
-    assert account.retry.status == 429
-    assert account.retrying_since == 1.0
+    progress, _ = heard(client, [], [line])
+    assert progress.retry is not None
+    assert progress.retry.status == 429
+    assert progress.retrying_since == 1.0
 
 
 def test_an_answer_of_the_model_takes_a_failure_back() -> None:
     again = '{"type":"system","subtype":"api_retry","attempt":1,"error_status":529,"error":"overloaded"}'
-    account, _ = heard("claude", [again])
-    assert account.retrying_since is not None
-    account, _ = heard("claude", [again, *CLAUDE])
-    assert account.failure is None
-    assert account.retrying_since is None
+    progress, _ = heard("claude", [again])
+    assert progress.retrying_since is not None
+    progress, _ = heard("claude", [again, *CLAUDE])
+    assert progress.failure is None
+    assert progress.retrying_since is None
 
 
 def test_a_status_on_stderr_says_more_than_an_error_without_one() -> None:
     said = (
         '{"type":"result","status":"error","error":{"type":"unknown","message":"[API Error: {}]"},"stats":{}}'
     )
-    account, _ = heard("gemini", [said])
+    progress, _ = heard("gemini", [said])
     trouble = "_ApiError: {}\n  status: 401\n}"
 
-    outcome = outcome_of(WORKERS["gemini"], account.failure, 145, trouble)
+    outcome = find_outcome(adapter_of("gemini"), progress.failure, 145, trouble)
 
     assert (outcome.code, outcome.retry) == ("failed", False)
 
 
 def test_a_refusal_and_an_empty_purse_are_not_tried_again() -> None:
     refused = json.loads(CLAUDE[-1]) | {"stop_reason": "refusal"}
-    account, _ = heard("claude", [json.dumps(refused)])
-    outcome = outcome_of(WORKERS["claude"], account.failure, 0, "")
+    progress, _ = heard("claude", [json.dumps(refused)])
+    outcome = find_outcome(adapter_of("claude"), progress.failure, 0, "")
     assert (outcome.code, outcome.retry) == ("refused", False)
-    broke = OutputEvent(kind="error", text="Your credit balance is too low")
-    outcome = outcome_of(WORKERS["claude"], broke, 1, "")
+    broke = OutputEvent(kind=OutputKind.ERROR, text="Your credit balance is too low")
+    outcome = find_outcome(adapter_of("claude"), broke, 1, "")
     assert (outcome.code, outcome.retry) == ("failed", False)
 
 
 def test_a_client_that_just_dies_tells_the_end_of_its_stderr() -> None:
-    outcome = outcome_of(WORKERS["codex"], None, 101, "thread 'main' panicked\n\nat src/main.rs\n")
+    outcome = find_outcome(adapter_of("codex"), None, 101, "thread 'main' panicked\n\nat src/main.rs\n")
     assert outcome.code == "failed"
     assert outcome.retry
     assert "panicked / at src/main.rs" in outcome.reason
@@ -363,7 +365,7 @@ def test_a_client_that_just_dies_tells_the_end_of_its_stderr() -> None:
     ],
 )
 def test_how_long_to_wait_is_read_where_it_is_told(text: str, seconds: float | None) -> None:
-    assert wait_told(text, now=1794814000) == seconds
+    assert read_wait(text, now=1794814000) == seconds
 
 
 def make_assignment(**facts: object) -> WorkAssignment:
@@ -398,11 +400,11 @@ def test_of_too_many_notes_the_newest_are_kept() -> None:
     assert "note 1 " not in text
 
 
-@pytest.mark.parametrize("client", WORKERS)
+@pytest.mark.parametrize("client", WORKER_CLIENTS)
 def test_words_of_the_starter_go_before_our_own_habits(client: str) -> None:
-    adapter = WORKERS[client]
-    wish = StartOptions(prompt_file="/p", scratch="/s", model="some-model", budget_usd=1.5)
-    words = adapter.words(wish)
+    adapter = adapter_of(client)
+    options = StartOptions(prompt_file="/p", scratch="/s", model="some-model", budget_usd=1.5)
+    words = adapter.arguments(options)
     assert "some-model" in words
     extra = {
         "claude": ("--permission-mode", "plan"),
@@ -411,9 +413,8 @@ def test_words_of_the_starter_go_before_our_own_habits(client: str) -> None:
         "qwen": ("--approval-mode", "plan"),
         "copilot": ("--allow-all",),
     }.get(client, ("--own",))
-    given = adapter.words(StartOptions(prompt_file="/p", scratch="/s", extra=extra))
+    given = adapter.arguments(StartOptions(prompt_file="/p", scratch="/s", extra=extra))
     assert sum(word.partition("=")[0] == extra[0].partition("=")[0] for word in given) == 1
-    assert adapter.facts
 
 
 def test_the_command_of_a_worker_names_its_client() -> None:

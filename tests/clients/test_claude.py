@@ -10,8 +10,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from landlane.clients.claude import hook as claude
-from landlane.clients.claude import tools
-from landlane.clients.claude.setup import canary, wanted
+from landlane.clients.claude.setup import canary, wanted_files
+from landlane.clients.claude.tools import TOOLS
 from landlane.errors import Malformed
 from landlane.protocol.hook_events import (
     HOLD,
@@ -122,7 +122,7 @@ def test_copilot_running_claudes_hooks_is_left_to_its_own() -> None:
     edit = tool("Edit", path="/repo/calc.py", old_str="a", new_str="b")
     event = claude.read("PreToolUse", BASE | edit, COPILOT)
     assert event.kind == "other"
-    assert claude.say(event, deny("no")) == HookOutput()
+    assert claude.render(event, deny("no")) == HookOutput()
 
 
 def test_claude_started_by_copilot_is_still_claude() -> None:
@@ -226,18 +226,18 @@ CHILD_STOPS = CHILD | {"hook_event_name": "SubagentStop"}
 def test_answers_have_the_form_that_claude_obeys(
     said: dict[str, Any], answer: HookAnswer, spoken: dict[str, Any]
 ) -> None:
-    heard = claude.say(event_of(said), answer)
+    heard = claude.render(event_of(said), answer)
     assert (heard.exit_code, heard.stderr) == (0, "")
     assert json.loads(heard.stdout) == spoken
 
 
 @pytest.mark.parametrize("said", [said for said, _ in SAID])
 def test_silence_is_not_one_byte(said: dict[str, Any]) -> None:
-    assert claude.say(event_of(said), NOTHING) == HookOutput()
+    assert claude.render(event_of(said), NOTHING) == HookOutput()
 
 
 def test_a_long_text_is_cut_where_claude_would_cut_it() -> None:
-    heard = json.loads(claude.say(event_of(STARTED), inform("é" * 20_000)).stdout)
+    heard = json.loads(claude.render(event_of(STARTED), inform("é" * 20_000)).stdout)
     text = heard["hookSpecificOutput"]["additionalContext"]
     assert len(text.encode()) <= 9_900
     assert "cut here" in text
@@ -269,12 +269,12 @@ def test_a_refusal_is_known_by_what_claude_does_with_it(
 
 
 def test_guards_fail_closed_and_reading_does_not() -> None:
-    (file,) = wanted(lambda word, is_guard: f"{word} {is_guard}")
+    (file,) = wanted_files(lambda word, is_guard: f"{word} {is_guard}")
     hooks = file.content["hooks"]
     assert file.path == ".claude/settings.local.json"
     assert set(hooks) == set(claude.KINDS)
     guard, reading = hooks["PreToolUse"]
-    assert set(guard["matcher"].split("|")) == {*tools.EDITS, *tools.SHELLS}
+    assert set(guard["matcher"].split("|")) == set(TOOLS.guarded)
     command = {"type": "command", "command": "PreToolUse True", "timeout": 30, "onFailure": "block"}
     assert guard["hooks"] == [command]
     assert "onFailure" not in reading["hooks"][0]
@@ -284,5 +284,5 @@ def test_guards_fail_closed_and_reading_does_not() -> None:
 @pytest.mark.parametrize(("kind", "tool_kind"), [("edit", "edit"), ("shell", "shell")])
 def test_a_canary_is_a_call_that_is_guarded(kind: str, tool_kind: str) -> None:
     bird = canary(kind, "/repo", "/repo/a.py", "s", "child")
-    event = claude.read(bird.word, bird.payload, bird.environment)
+    event = claude.read(bird.event_name, bird.payload, bird.variables)
     assert (event.tool, event.session, event.agent, is_guarded(event)) == (tool_kind, "s", "child", True)

@@ -10,7 +10,8 @@ from typing import Any
 
 import pytest
 
-from landlane.clients.claude.setup import SETTINGS, troubles, version, wanted
+from landlane.clients.claude.setup import SETTINGS, find_problems, wanted_files
+from landlane.clients.setup_checks import installed_version
 from landlane.clients.setup_model import ClientEnvironment
 from landlane.testing.repositories import make_repository
 
@@ -31,9 +32,9 @@ def place(tmp_path: Path) -> ClientEnvironment:
     lean.touch()
     program = programs / "claude"
     program.touch(mode=0o755)
-    (hooks,) = wanted(lambda word, _is_guard: f"{sys.executable} -I -S {lean} claude {word}")
+    (hooks,) = wanted_files(lambda word, _is_guard: f"{sys.executable} -I -S {lean} claude {word}")
     write(root / SETTINGS, hooks.content)
-    return ClientEnvironment(root=str(root), home=str(home), search_path=str(programs), environment={})
+    return ClientEnvironment(root=str(root), home=str(home), search_path=str(programs), variables={})
 
 
 def write(path: Path, content: Json | str) -> None:
@@ -42,7 +43,7 @@ def write(path: Path, content: Json | str) -> None:
 
 
 def found(place: ClientEnvironment, release: str = CURRENT) -> list[tuple[bool, str]]:
-    return [(one.is_open, one.what) for one in troubles(place, lambda _words: release)]
+    return [(one.is_open, one.what) for one in find_problems(place, lambda _words: release)]
 
 
 def change(place: ClientEnvironment, old: str, new: str) -> None:
@@ -52,14 +53,14 @@ def change(place: ClientEnvironment, old: str, new: str) -> None:
 
 def test_a_whole_setup_has_no_trouble(place: ClientEnvironment) -> None:
     assert found(place) == []
-    assert version(place, lambda _words: CURRENT) == "2.1.325"
+    assert installed_version(place, "claude", lambda _words: CURRENT) == "2.1.325"
 
 
 def test_hooks_in_the_main_checkout_count_in_its_worktrees(place: ClientEnvironment, tmp_path: Path) -> None:
     worktree = tmp_path / "worktree"
     subprocess.run(["git", "-C", place.root, "worktree", "add", "-q", str(worktree)], check=True)
     there = ClientEnvironment(
-        root=str(worktree), home=place.home, search_path=place.search_path, environment={}
+        root=str(worktree), home=place.home, search_path=place.search_path, variables={}
     )
     assert found(there) == []
     write(worktree / SETTINGS, {"disableAllHooks": True})
@@ -77,7 +78,7 @@ def test_hooks_that_are_switched_off_anywhere_are_an_open_guard(place: ClientEnv
 def test_a_home_of_another_name_is_looked_at(place: ClientEnvironment, tmp_path: Path) -> None:
     write(tmp_path / "other/settings.json", {"disableAllHooks": True})
     environment = {"CLAUDE_CONFIG_DIR": str(tmp_path / "other")}
-    there = ClientEnvironment(root=place.root, home=place.home, search_path="", environment=environment)
+    there = ClientEnvironment(root=place.root, home=place.home, search_path="", variables=environment)
     assert found(there) == [(True, "Claude Code's hooks are switched off")]
 
 

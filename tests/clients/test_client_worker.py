@@ -13,8 +13,8 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 
-from landlane.clients.as_worker.child import ClientChild, Pulse
-from landlane.clients.as_worker.registry import MODULE
+from landlane.clients.as_worker.child import ClientChild, LifeSigns
+from landlane.clients.as_worker.command import MODULE
 from landlane.processes.tree_child import WorkerChild
 from landlane.protocol.worker.messages import Usage, WorkAssignment, WorkComplete, WorkFailed, write_line
 from landlane.testing.repositories import git, make_repository
@@ -282,7 +282,7 @@ def test_signs_of_life_are_read_from_its_processes(tmp_path: Path) -> None:
         child = ClientChild(["sh", "-c", busy], cwd=str(tmp_path), environment={}, stdin=nothing.fileno())
     began = time.monotonic()
     try:
-        lines = child.listen(lambda: True)
+        lines = child.read_lines(lambda: True)
         assert next(lines) == (False, "computed")
         assert child.cpu_seconds() > 0.02
         assert next(lines)[1].isdecimal()
@@ -297,7 +297,7 @@ class Patient:
     """What a pulse is felt of, as told."""
 
     def __init__(self) -> None:
-        self.heard_at = 0.0
+        self.printed_at = 0.0
         self.cpu = 0.0
         self.has_command = False
 
@@ -311,22 +311,22 @@ class Patient:
 def test_output_computing_and_a_running_command_are_life_and_nothing_else_is() -> None:
     patient, clock = Patient(), [0.0]
     calls: list[float] = []
-    pulse = Pulse(patient, 600.0, lambda: min(calls, default=None), lambda: clock[0])
+    signs = LifeSigns(patient, 600.0, lambda: min(calls, default=None), lambda: clock[0])
 
-    def beats_after(seconds: float) -> bool:
+    def is_alive_after(seconds: float) -> bool:
         clock[0] += seconds
-        return pulse.beats()
+        return signs.are_recent()
 
-    assert beats_after(599)
-    assert not beats_after(1)
-    patient.heard_at = clock[0] + 1
-    assert beats_after(2)
+    assert is_alive_after(599)
+    assert not is_alive_after(1)
+    patient.printed_at = clock[0] + 1
+    assert is_alive_after(2)
     patient.cpu += 60
-    assert beats_after(599)
+    assert is_alive_after(599)
     patient.cpu += 0.4  # an idle program with timers
-    assert not beats_after(600)
+    assert not is_alive_after(600)
     patient.has_command = True  # no call is under way: it is a server that it started for itself
-    assert not beats_after(1)
+    assert not is_alive_after(1)
     calls.append(1.0)
-    assert beats_after(100_000)
-    assert beats_after(100_000)
+    assert is_alive_after(100_000)
+    assert is_alive_after(100_000)

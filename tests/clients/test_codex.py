@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 
 from landlane.clients.codex import hook as codex
-from landlane.clients.codex.setup import canary, wanted
+from landlane.clients.codex.setup import canary, wanted_files
 from landlane.errors import Malformed
 from landlane.protocol.hook_events import (
     HOLD,
@@ -149,18 +149,18 @@ REFUSED = HELD | specific("PreToolUse", permissionDecision="deny", permissionDec
 def test_answers_have_the_form_that_codex_obeys(
     said: dict[str, Any], answer: HookAnswer, spoken: dict[str, Any]
 ) -> None:
-    heard = codex.say(event_of(said), answer)
+    heard = codex.render(event_of(said), answer)
     assert (heard.exit_code, heard.stderr) == (0, "")
     assert json.loads(heard.stdout) == spoken
 
 
 @pytest.mark.parametrize("said", [said for said, _ in SAID])
 def test_silence_is_not_one_byte(said: dict[str, Any]) -> None:
-    assert codex.say(event_of(said), NOTHING) == HookOutput()
+    assert codex.render(event_of(said), NOTHING) == HookOutput()
 
 
 def test_a_refusal_ends_without_the_full_stop_that_codex_adds() -> None:
-    said = json.loads(codex.say(event_of(EDIT), deny("Held. Do something else.")).stdout)
+    said = json.loads(codex.render(event_of(EDIT), deny("Held. Do something else.")).stdout)
     assert said["reason"] == "Held. Do something else"
     assert said["hookSpecificOutput"]["permissionDecisionReason"] == said["reason"]
     assert codex.refuse("PreToolUse", "It is broken.").stderr == "It is broken\n"
@@ -168,14 +168,14 @@ def test_a_refusal_ends_without_the_full_stop_that_codex_adds() -> None:
 
 @pytest.mark.parametrize("reason", ["", "  \n", "the file \udce9 is held"])
 def test_a_refusal_never_has_a_reason_that_codex_drops(reason: str) -> None:
-    said = json.loads(codex.say(event_of(EDIT), deny(reason)).stdout)["reason"]
+    said = json.loads(codex.render(event_of(EDIT), deny(reason)).stdout)["reason"]
     assert said.strip()
     assert said.encode("utf-8")
     assert codex.refuse("PreToolUse", reason).stderr.strip()
 
 
 def test_a_long_text_is_cut_where_codex_would_cut_it() -> None:
-    heard = json.loads(codex.say(event_of(STARTED), inform("é" * 20_000)).stdout)
+    heard = json.loads(codex.render(event_of(STARTED), inform("é" * 20_000)).stdout)
     assert len(heard["hookSpecificOutput"]["additionalContext"].encode()) <= 9_900
 
 
@@ -200,7 +200,7 @@ def test_a_refusal_is_known_by_what_codex_does_with_it(exit_code: int, stdout: s
 
 
 def test_a_guard_is_run_by_a_shell_that_understands_it() -> None:
-    (file,) = wanted(lambda word, is_guard: f"hook {word} || exit 2" if is_guard else f"hook {word}")
+    (file,) = wanted_files(lambda word, is_guard: f"hook {word} || exit 2" if is_guard else f"hook {word}")
     hooks = file.content["hooks"]
     assert file.path == ".codex/hooks.json"
     assert set(hooks) == set(codex.KINDS)
@@ -212,5 +212,5 @@ def test_a_guard_is_run_by_a_shell_that_understands_it() -> None:
 @pytest.mark.parametrize("kind", ["edit", "shell"])
 def test_a_canary_is_a_call_that_is_guarded(kind: str) -> None:
     bird = canary(kind, "/repo", "/repo/a.py", "s", "")
-    event = codex.read(bird.word, bird.payload, bird.environment)
+    event = codex.read(bird.event_name, bird.payload, bird.variables)
     assert (event.tool, event.session, event.agent, is_guarded(event)) == (kind, "s", "", True)

@@ -119,14 +119,14 @@ def test_odd_payloads_are_refused_and_not_guessed_at(word: str, payload: Any) ->
     ],
 )
 def test_answers_are_exactly_what_it_obeys(word: str, answer: words.HookAnswer, said: object) -> None:
-    spoken = copilot.say(read(word, **EDIT), answer)
+    spoken = copilot.render(read(word, **EDIT), answer)
     assert (spoken.exit_code, spoken.stderr) == (0, "")
     assert (json.loads(spoken.stdout) if spoken.stdout else None) == said
 
 
 def test_the_end_of_a_turn_is_held_once() -> None:
     event = read("agentStop", stop_hook_active=True)
-    assert copilot.say(event, words.HookAnswer(verdict=words.HOLD, text="left")).stdout == ""
+    assert copilot.render(event, words.HookAnswer(verdict=words.HOLD, text="left")).stdout == ""
 
 
 def test_what_cannot_be_read_is_refused_only_where_a_tool_is_about_to_run() -> None:

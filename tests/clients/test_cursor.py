@@ -107,14 +107,14 @@ def test_odd_payloads_are_refused_and_not_guessed_at(payload: Any) -> None:
     ],
 )
 def test_everything_is_answered(name: str, answer: words.HookAnswer, said: object) -> None:
-    spoken = cursor.say(read(name, **EDIT), answer)
+    spoken = cursor.render(read(name, **EDIT), answer)
     assert (spoken.exit_code, spoken.stderr) == (0, "")
     assert json.loads(spoken.stdout) == said
 
 
 def test_the_end_of_a_turn_is_held_once() -> None:
     event = read("stop", loop_count=1)
-    assert cursor.say(event, words.HookAnswer(verdict=words.HOLD, text="left")).stdout == "{}\n"
+    assert cursor.render(event, words.HookAnswer(verdict=words.HOLD, text="left")).stdout == "{}\n"
 
 
 @pytest.mark.parametrize(

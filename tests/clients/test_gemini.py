@@ -115,14 +115,14 @@ def context(name: str) -> dict[str, Any]:
     ],
 )
 def test_answers_are_exactly_what_it_obeys(name: str, answer: words.HookAnswer, said: object) -> None:
-    spoken = gemini.say(read(name, **EDIT), answer)
+    spoken = gemini.render(read(name, **EDIT), answer)
     assert (spoken.exit_code, spoken.stderr) == (0, "")
     assert (json.loads(spoken.stdout) if spoken.stdout else None) == said
 
 
 def test_the_end_of_a_turn_is_held_once() -> None:
     event = read("AfterAgent", stop_hook_active=True)
-    assert gemini.say(event, words.HookAnswer(verdict=words.HOLD, text="left")).stdout == ""
+    assert gemini.render(event, words.HookAnswer(verdict=words.HOLD, text="left")).stdout == ""
 
 
 def test_what_cannot_be_read_is_refused_only_where_a_tool_is_about_to_run() -> None:

@@ -96,7 +96,7 @@ def test_odd_payloads_are_refused_and_not_guessed_at(payload: Any) -> None:
     ],
 )
 def test_answers_are_exactly_what_the_plugin_reads(name: str, answer: words.HookAnswer, said: object) -> None:
-    spoken = opencode.say(read(name, **EDIT), answer)
+    spoken = opencode.render(read(name, **EDIT), answer)
     assert (spoken.exit_code, spoken.stderr) == (0, "")
     assert (json.loads(spoken.stdout) if spoken.stdout else None) == said
 

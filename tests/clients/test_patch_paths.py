@@ -6,7 +6,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from landlane.clients.patch_paths import patched_paths
+from landlane.clients.hook_format import patched_paths
 from landlane.errors import Malformed
 
 pytestmark = pytest.mark.unit

@@ -8,7 +8,8 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 
-from landlane.clients.permissions import Permissions, permissions_for
+from landlane.clients.permissions import Permissions
+from landlane.clients.registry import permissions_for
 from landlane.roles.built_in import BUILT_IN
 from tests.support.real_clients import Codex
 

@@ -123,14 +123,14 @@ DENIED = {
     ],
 )
 def test_answers_are_exactly_what_it_obeys(name: str, answer: words.HookAnswer, said: object) -> None:
-    spoken = qwen.say(read(name, **EDIT, prompt="go"), answer)
+    spoken = qwen.render(read(name, **EDIT, prompt="go"), answer)
     assert (spoken.exit_code, spoken.stderr) == (0, "")
     assert (json.loads(spoken.stdout) if spoken.stdout else None) == said
 
 
 def test_the_end_of_a_turn_is_held_once() -> None:
     event = read("Stop", stop_hook_active=True)
-    assert qwen.say(event, words.HookAnswer(verdict=words.HOLD, text="left")).stdout == ""
+    assert qwen.render(event, words.HookAnswer(verdict=words.HOLD, text="left")).stdout == ""
 
 
 def test_what_cannot_be_read_is_refused_only_where_a_tool_is_about_to_run() -> None:

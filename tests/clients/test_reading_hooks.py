@@ -18,7 +18,7 @@ def command(word: str, is_guard: bool) -> str:
 
 def hooks_before(client: str) -> list[dict[str, Any]]:
     """What is called before a tool: matcher and command."""
-    (file,) = setup_of(client).wanted(command)
+    (file,) = setup_of(client).wanted_files(command)
     content = json.loads(file.content) if isinstance(file.content, str) else file.content
     events = {"claude": "PreToolUse", "gemini": "BeforeTool", "qwen": "PreToolUse", "copilot": "preToolUse"}
     groups = content["hooks"][events[client]]

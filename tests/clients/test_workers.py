@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 
-from landlane.clients.as_worker.registry import worker_command
+from landlane.clients.as_worker.command import worker_command
 from landlane.processes.tree_child import WorkerChild
 from landlane.protocol.worker.messages import WorkAssignment, WorkComplete, WorkFailed
 from landlane.workers.run_worker import run_worker

@@ -10,12 +10,13 @@ from typing import TYPE_CHECKING, Any
 import pytest
 
 from landlane.clients.hook_command import hook_command
+from landlane.clients.model import HOOK_CLIENTS
 from landlane.clients.opencode.setup import plugin_text
-from landlane.clients.registry import NAMES, setup_of
+from landlane.clients.registry import setup_of
+from landlane.clients.setup_model import environment_at
 from landlane.doctor.examine import examine
 from landlane.doctor.hook_programs import look_at_hook_programs
 from landlane.git.discovery import find_checkout
-from landlane.managed_files.client_files import client_environment
 from landlane.setup.init import Chosen, carry_out, plan_init
 from landlane.testing.repositories import git
 
@@ -78,10 +79,10 @@ FILES = [
 
 
 def test_every_client_says_where_its_hooks_are(repository: Path) -> None:
-    place = client_environment(str(repository))
+    place = environment_at(str(repository))
 
-    assert {name for name, _ in FILES} == set(NAMES)
-    for name in NAMES:
+    assert {name for name, _ in FILES} == set(HOOK_CLIENTS)
+    for name in HOOK_CLIENTS:
         assert all(os.path.isabs(path) for path in setup_of(name).hook_files(place)), name
 
 

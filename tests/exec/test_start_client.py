@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING
 import pytest
 
 from landlane.app.open import open_house
-from landlane.clients.as_worker.registry import worker_command
+from landlane.clients.as_worker.command import worker_command
 from landlane.context import Site
 from landlane.exec.start_client import client_of, furnish, prepare_start
 from landlane.git.discovery import HOME_POINTER

@@ -13,7 +13,8 @@ import pytest
 
 from landlane.app.open import open_house
 from landlane.clients import hook_command as commands
-from landlane.clients.registry import NAMES, setup_of
+from landlane.clients.model import HOOK_CLIENTS
+from landlane.clients.registry import setup_of
 from landlane.errors import LandlaneError
 from landlane.managed_files.client_files import equip
 from landlane.managed_files.json_entries import values_of
@@ -155,7 +156,7 @@ def is_within(text: str, found: str) -> bool:
 def test_all_clients_come_and_go_together(repository: Path, home: Path) -> None:
     before = picture(repository, home)
 
-    changed = install(repository, *NAMES)
+    changed = install(repository, *HOOK_CLIENTS)
 
     assert {Path(path).name for path in changed} >= {
         "landlane.toml",
@@ -167,7 +168,7 @@ def test_all_clients_come_and_go_together(repository: Path, home: Path) -> None:
     assert git(repository, "status", "--porcelain").splitlines() == [
         "?? AGENTS.md", "?? CLAUDE.md", "?? GEMINI.md", "?? RULES.md", "?? landlane.toml",
     ]  # fmt: skip
-    assert load_record(str(repository / ".git/landlane")).clients == NAMES
+    assert load_record(str(repository / ".git/landlane")).clients == HOOK_CLIENTS
     undo(repository)
     assert picture(repository, home) == before
 
@@ -355,7 +356,7 @@ def test_a_folder_in_the_place_of_settings_is_left_alone(repository: Path) -> No
 
 @pytest.mark.parametrize("client", ["copilot", "opencode"])
 def test_a_file_of_our_name_that_is_not_ours_stays(repository: Path, client: str) -> None:
-    wanted = setup_of(client).wanted(lambda _word, _is_guard: "x")[0]
+    wanted = setup_of(client).wanted_files(lambda _word, _is_guard: "x")[0]
     path = write(repository, wanted.path, "// mine\n")
 
     plan = plan_init(str(repository), Chosen(clients=(client,)))
@@ -489,7 +490,7 @@ def test_two_at_once_end_as_one(repository: Path) -> None:
     hooks = json.loads((repository / GEMINI).read_text(encoding="utf-8"))["hooks"]
     wanted = (
         setup_of("gemini")
-        .wanted(lambda _word, _is_guard: "landlane/hook_entry/client_hook.py")[0]
+        .wanted_files(lambda _word, _is_guard: "landlane/hook_entry/client_hook.py")[0]
         .content["hooks"]
     )
     assert {event: len(groups) for event, groups in hooks.items()} == {

@@ -9,8 +9,8 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from landlane.managed_files.json_comments import COMMA, COMMENT, MARK, NotJson, extras_in, read_commented
 from landlane.managed_files.json_entries import MISSING, combine, take_out, values_of
+from landlane.merge.json_source import COMMA, COMMENT, MARK, NotJson, find_extras, read_json
 
 pytestmark = pytest.mark.unit
 
@@ -172,7 +172,7 @@ tables = st.dictionaries(st.text(max_size=6).filter(lambda key: key not in WANTE
 def test_any_layout_survives(data: st.DataObject, table: dict[str, Any], entries: list[Any]) -> None:
     document = {**table, "hooks": {"Pre": entries, "Own": entries}}
     text = data.draw(trivia) + data.draw(written(document)) + data.draw(trivia)
-    assert read_commented(text).root.value == document
+    assert read_json(text, has_comments=True).root.value == document
 
     found = combine(text, WANTED, is_ours)
 
@@ -202,4 +202,20 @@ def test_any_layout_survives(data: st.DataObject, table: dict[str, Any], entries
     ],
 )
 def test_what_plain_json_does_not_know_is_found(text: str, extras: dict[str, int]) -> None:
-    assert extras_in(text) == extras
+    assert find_extras(text) == extras
+
+
+@pytest.mark.parametrize(
+    ("text", "found"),
+    [
+        ('{"a": "//x", // y\n"b": [1, 2,],}', {"a": "//x", "b": [1, 2]}),
+        ('{"a": "\\"/*", /* c */ "b": 1 /* open', None),
+        ('{"a": "\\\\"} // end', {"a": "\\"}),
+    ],
+)
+def test_comments_are_told_from_texts(text: str, found: object) -> None:
+    if found is None:
+        with pytest.raises(NotJson):
+            read_json(text, has_comments=True)
+    else:
+        assert read_json(text, has_comments=True).root.value == found

@@ -4,13 +4,13 @@ from __future__ import annotations
 
 import os
 
+from landlane.clients.calling_process import why_not_a_person
 from landlane.clock import parse_duration
 from landlane.errors import NotAllowed
 from landlane.gates import ask as gates
 from landlane.gates import decide as gates_decide
 from landlane.gates.model import APPROVAL, Gate
 from landlane.gates.subject import ask_person, ask_plainly, check_unmoved, wait_for_answer
-from landlane.platform.terminal import why_no_terminal
 from landlane.roles import require_person
 
 __all__ = ["Gate", "Gates"]
@@ -78,7 +78,7 @@ class Gates:
         """
         house, session = self._house, self._session()
         variables = [name for name in ("LANDLANE_SESSION", "LANDLANE_AGENT") if os.environ.get(name)]
-        why_not = f"{variables[0]} is for agents" if variables else why_no_terminal()
+        why_not = f"{variables[0]} is for agents" if variables else why_not_a_person()
         require_person.check_person(session)
         if why_not:
             raise NotAllowed(

@@ -68,9 +68,9 @@ def _unprotected(plan: Plan) -> list[str]:
     """The loud last line: which clients may still change everything."""
     if not plan.unprotected:
         return []
-    from landlane.clients.registry import setup_of
+    from landlane.clients.model import CLIENTS
 
-    titles = ", ".join(setup_of(name).TITLE for name, _ in plan.unprotected)
+    titles = ", ".join(CLIENTS[name].title for name, _ in plan.unprotected)
     why = "; ".join(reason for _, reason in plan.unprotected)
     return [f"NOT protected: {titles} ({why}). Mend that, then run `landlane init` again"]
 

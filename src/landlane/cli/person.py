@@ -34,7 +34,7 @@ def why_no_person(desk: Desk) -> str:
     Raises:
         LandlaneError: it belongs to an agent whose session is over, or another's.
     """
-    from landlane.platform.terminal import why_no_terminal
+    from landlane.clients.calling_process import why_not_a_person
     from landlane.sessions.identify import known_session
 
     caller = desk.caller()
@@ -45,4 +45,4 @@ def why_no_person(desk: Desk) -> str:
         return f"this is the session of {known.session.agent}, an agent"
     if known is not None and known.session.role:
         return f"{known.session.agent} has the role {known.session.role}, and no role decides this"
-    return why_no_terminal()
+    return why_not_a_person()

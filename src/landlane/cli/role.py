@@ -31,7 +31,7 @@ def _writes(role: Role) -> str:
 
 def show(desk: Desk, role: str, **options: Any) -> int:
     """Show what one role restricts here."""
-    from landlane.clients.permissions import permissions_for
+    from landlane.clients.registry import permissions_for
     from landlane.roles.built_in import find_role
     from landlane.roles.restrictions import denied_paths, look_around, restrictions
     from landlane.roles.to_json import restrictions_json, role_json

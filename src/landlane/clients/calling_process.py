@@ -1,6 +1,11 @@
-"""Which process a hook was called by: the coding client, behind the shells that it starts hooks with."""
+"""Which process called: the coding client behind a hook, and whether a person is at the terminal."""
 
 from __future__ import annotations
+
+import os
+import sys
+
+from landlane.clients.model import CLIENTS
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -10,19 +15,21 @@ if TYPE_CHECKING:
 
 
 _SHELLS = frozenset(("sh", "bash", "dash", "zsh", "ksh", "fish", "env", "timeout", "busybox", "ash"))
-# What a person's terminals hang from. Taken for a client, all that is typed there would be the client's.
-_HOSTS = frozenset(("tmux: server", "screen", "SCREEN", "sshd", "sshd-session", "login", "systemd", "init"))
+# The parents of a person's terminals. If one of them counted as a client, so would everything typed there.
+_TERMINAL_HOSTS = frozenset(
+    ("tmux: server", "screen", "SCREEN", "sshd", "sshd-session", "login", "systemd", "init")
+)
 
 
-def client_process(chain: Sequence[Process], told_pid: int = 0) -> Process | None:
-    """The nearest parent that is no shell, or the one the client says it is if that is among them."""
+def client_process(chain: Sequence[Process], claimed_pid: int = 0) -> Process | None:
+    """Return the nearest parent that is not a shell, or the one that the client claims to be."""
     for process in chain:
-        if process.pid == told_pid:
+        if process.pid == claimed_pid:
             return process
     for process in chain:
         name = _name(process.pid)
         if name not in _SHELLS:
-            return None if process.pid <= 1 or name in _HOSTS else process
+            return None if process.pid <= 1 or name in _TERMINAL_HOSTS else process
     return None
 
 
@@ -32,3 +39,13 @@ def _name(pid: int) -> str:
             return file.read().strip()
     except OSError:
         return ""
+
+
+def why_not_a_person() -> str:
+    """Return why no person sits at the terminal of this process; empty when one does."""
+    names = (name for client in CLIENTS.values() for name in client.variables)
+    if name := next((name for name in names if name in os.environ), ""):
+        return f"this terminal belongs to an agent: {name} is set"
+    if not (os.isatty(0) and sys.stderr is not None and os.isatty(2)):
+        return "nobody sits at a terminal here"
+    return ""

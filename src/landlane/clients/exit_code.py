@@ -1,4 +1,4 @@
-"""How a shell command of a coding client ended, wherever the client puts its exit code."""
+"""Find the exit code of a shell command in the payload of a hook, wherever the client puts it."""
 
 from __future__ import annotations
 
@@ -9,29 +9,29 @@ if TYPE_CHECKING:
 
     from landlane.protocol.hook_events import HookEvent
 
-_EXIT = "exit code"
+_MARK = "exit code"
 _BEFORE = ("", "<exited with ", "exited with ", "process exited with ", "command exited with ")
 _RESULTS = ("tool_response", "toolResult", "tool_output", "tool_result", "output", "error", "result")
-_TELL_FAILURES = ("claude", "qwen")
-_DEEP = ("metadata", "returnDisplay", "llmContent", "textResultForLlm", "stdout", "output", "text", "error")
+_FAILURE_EVENTS = ("claude", "qwen")
+_NESTED = ("metadata", "returnDisplay", "llmContent", "textResultForLlm", "stdout", "output", "text", "error")
 
 
-def exit_code_of(event: HookEvent, said: Mapping[str, Any]) -> int | None:
-    """How a shell command ended, as a client tells with its result; nothing where it does not."""
+def exit_code_of(event: HookEvent, payload: Mapping[str, Any]) -> int | None:
+    """Return the exit code of a shell command; None where the client does not report it."""
     if event.is_background:
         return None
     for name in _RESULTS:
-        found = _exit_in(said.get(name), 0)
-        if found is not None:
-            return found
-    if event.client in _TELL_FAILURES:  # by an event of its own, so that any other call went well
+        code = _find(payload.get(name), 0)
+        if code is not None:
+            return code
+    if event.client in _FAILURE_EVENTS:  # they have an event for failures, so any other call succeeded
         return 1 if event.source else 0
     return None
 
 
-def _exit_in(item: Any, depth: int) -> int | None:
+def _find(item: Any, depth: int) -> int | None:
     if isinstance(item, str):
-        return _exit_said(item)
+        return _find_in_text(item)
     if item.__class__ is not dict or depth > 2:
         return None
     table: Mapping[str, Any] = item
@@ -39,15 +39,15 @@ def _exit_in(item: Any, depth: int) -> int | None:
         code = table.get(name)
         if isinstance(code, int) and not isinstance(code, bool) and -256 < code < 256:
             return code
-    return next((code for name in _DEEP if (code := _exit_in(table.get(name), depth + 1)) is not None), None)
+    return next((code for name in _NESTED if (code := _find(table.get(name), depth + 1)) is not None), None)
 
 
-def _exit_said(text: str) -> int | None:
-    """The number behind `exit code` at the beginning of a line, near the beginning or the end of a text."""
+def _find_in_text(text: str) -> int | None:
+    """Return the number after `exit code` at the start of a line, near the start or the end of a text."""
     lines = text[:2000].splitlines()[:8] + text[-2000:].splitlines()[-8:]
     for line in lines:
-        before, found, behind = line.strip().lower().partition(_EXIT)
-        word = behind.strip(" :.").split(" ", 1)[0].rstrip(".,;>)") if found and before in _BEFORE else ""
+        before, mark, after = line.strip().lower().partition(_MARK)
+        word = after.strip(" :.").split(" ", 1)[0].rstrip(".,;>)") if mark and before in _BEFORE else ""
         if word.isdecimal() and len(word) <= 3:
             return int(word)
     return None

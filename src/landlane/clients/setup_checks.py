@@ -1,140 +1,222 @@
-"""What must hold for a client's hooks to fire: they are switched on, whole, and the folder is trusted."""
+"""Find out whether a client is in use, and what keeps our hooks from being called in it."""
 
 from __future__ import annotations
 
 import json
 import os
+import shlex
+import shutil
+from collections.abc import Callable, Iterable, Iterator, Mapping
 
-from landlane.clients.detect import MEND, broken_command, load, missing_hooks, our_hooks
-from landlane.clients.hook_command import OURS, SECONDS, is_ours
+from landlane.clients.hook_command import MARK, OURS, SECONDS, is_ours
+from landlane.clients.model import CLIENTS
 from landlane.clients.setup_model import SetupProblem
 from landlane.errors import Malformed
+from landlane.merge.json_source import NotJson, read_json
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterable, Iterator, Mapping
     from typing import Any
+
+    from landlane.clients.setup_model import ClientEnvironment
+
+RUN_INIT = "run `landlane init` again"
+
+
+# ------------------------------------------------------------------------------------- the client itself
+
+
+def find_client_program(env: ClientEnvironment, name: str) -> str:
+    """Return the path of a client's program on the search path; empty when it is not there."""
+    names = CLIENTS[name].programs or (name,)
+    return next(filter(None, (shutil.which(one, path=env.search_path) for one in names)), "")
+
+
+def is_used(env: ClientEnvironment, name: str) -> bool:
+    """Return whether a client is installed on this machine, or has settings in this checkout."""
+    is_traced = any(os.path.exists(env.path(path)) for path in CLIENTS[name].traces)
+    return is_traced or bool(find_client_program(env, name))
+
+
+def installed_version(env: ClientEnvironment, name: str, run: Callable[[list[str]], str]) -> str:
+    """Return the version of a client that would run here; empty when there is none."""
+    program = find_client_program(env, name)
+    words = run([program, "--version"]).split() if program else []
+    return next((word.rstrip(".") for word in words if word[:1].isdigit() and "." in word), "")
+
+
+def is_older(version: str, least: tuple[int, ...]) -> bool:
+    """Return whether a version is known to be older than another."""
+    numbers = [part for part in version.split("-", maxsplit=1)[0].split(".") if part.isdigit()]
+    return bool(numbers) and tuple(map(int, numbers)) < least
+
+
+def main_checkout(root: str) -> str:
+    """Return the checkout that a linked worktree belongs to; for any other checkout, itself.
+
+    This reads git's files, since it is asked of every worktree and git takes longer to start.
+    """
+    try:
+        with open(os.path.join(root, ".git"), encoding="utf-8") as file:
+            private = os.path.join(root, file.read().removeprefix("gitdir:").strip())
+        with open(os.path.join(private, "commondir"), encoding="utf-8") as file:
+            common = os.path.realpath(os.path.join(private, file.read().strip()))
+    except (OSError, ValueError):
+        return root
+    return os.path.dirname(common) if os.path.basename(common) == ".git" else root
+
+
+# ------------------------------------------------------------------------------------------ settings
+
+
+def files_in(folder: str, ending: str) -> list[str]:
+    """Return the files of a folder with an ending, sorted; none if it does not exist."""
+    try:
+        return [os.path.join(folder, name) for name in sorted(os.listdir(folder)) if name.endswith(ending)]
+    except OSError:
+        return []
+
+
+def load_json(path: str) -> dict[str, Any]:
+    """Read a JSON file; an absent one is empty.
+
+    Raises:
+        Malformed: it cannot be read, or holds something other than a table.
+    """
+    try:
+        with open(path, encoding="utf-8") as file:
+            text = file.read()
+        content: Any = json.loads(text) if text.strip() else {}
+    except FileNotFoundError:
+        return {}
+    except (OSError, ValueError) as problem:
+        raise _unreadable(path, str(problem)) from problem
+    if not _is_a(dict, content):
+        raise _unreadable(path, "it is no table")
+    return content
+
+
+def _unreadable(path: str, why: str) -> Malformed:
+    return Malformed(
+        f"{path} cannot be read: {why}", code="CLIENT_SETTINGS", hint=f"mend that file, then {RUN_INIT}"
+    )
 
 
 def read_settings(path: str) -> tuple[dict[str, Any], list[SetupProblem]]:
-    """A settings file that may hold comments, and what is wrong with it. An absent one is empty."""
+    """Read a settings file that may hold comments, and say what is wrong with it; an absent one is empty."""
     try:
-        return load(path), []
+        return load_json(path), []
     except Malformed as problem:
         try:
             with open(path, encoding="utf-8") as file:
-                found: Any = json.loads(without_comments(file.read()))
-        except (OSError, ValueError):
+                content: Any = read_json(file.read(), has_comments=True).root.value
+        except (OSError, ValueError, NotJson):
             return {}, [SetupProblem(what=problem.message, hint=problem.hint)]
-        return table(found), ([] if _is_a(dict, found) else [SetupProblem(what=problem.message, hint=MEND)])
+        is_table = _is_a(dict, content)
+        return table(content), [] if is_table else [SetupProblem(what=problem.message, hint=RUN_INIT)]
 
 
-def without_comments(text: str) -> str:
-    """JSON without its comments and without commas before a closing bracket."""
-    kept: list[str] = []
-    at, last = 0, len(text)
-    while at < last:
-        start = at
-        if text[at] == '"':
-            at += 1
-            while at < last and text[at] != '"':
-                at += 2 if text[at] == "\\" else 1
-            at += 1
-            kept.append(text[start:at])
-        elif text.startswith("//", at):
-            end = text.find("\n", at)
-            at = last if end < 0 else end
-        elif text.startswith("/*", at):
-            end = text.find("*/", at + 2)
-            at = last if end < 0 else end + 2
-        else:
-            if text[at] in "]}":
-                _drop_comma(kept)
-            kept.append(text[at])
-            at += 1
-    return "".join(kept)
-
-
-def _drop_comma(kept: list[str]) -> None:
-    at = len(kept) - 1
-    while at >= 0 and not kept[at].strip():
-        at -= 1
-    if at >= 0 and kept[at] == ",":
-        del kept[at]
-
-
-def at(settings: Any, *keys: str) -> Any:
-    """What stands below these keys, if anything does."""
-    found = settings
+def get(settings: Any, *keys: str) -> Any:
+    """Return what is below these keys, or None."""
     for key in keys:
-        found = table(found).get(key)
-    return found
+        settings = table(settings).get(key)
+    return settings
 
 
-def table(found: Any) -> dict[str, Any]:
-    """The same, if it is a table; else an empty one."""
-    return found if _is_a(dict, found) else {}
+def table(item: Any) -> dict[str, Any]:
+    """Return the item if it is a table, else an empty one."""
+    return item if _is_a(dict, item) else {}
 
 
-def items(found: Any) -> list[Any]:
-    """The same, if it is a list; else an empty one."""
-    return found if _is_a(list, found) else []
+def items(item: Any) -> list[Any]:
+    """Return the item if it is a list, else an empty one."""
+    return item if _is_a(list, item) else []
 
 
-def _is_a(kind: type, found: object) -> bool:
-    return isinstance(found, kind)
+def _is_a(kind: type, item: object) -> bool:
+    return isinstance(item, kind)
 
 
-def layout_troubles(
-    title: str, path: str, guard: str, settings: Mapping[str, Any], wanted: Mapping[str, Any]
-) -> list[SetupProblem]:
-    """What is wrong with our hooks in a file of the layout that Claude, Gemini and Qwen share."""
-    missing = missing_hooks(settings, wanted)
-    commands = (str(hook["command"]) for _, _, hook in our_hooks(settings))
-    return [*_missing(title, path, guard, missing), *_gone(title, commands)]
+# ----------------------------------------------------------------------------------- our hooks in them
 
 
-def flat_troubles(
-    title: str, path: str, guard: str, settings: Mapping[str, Any], wanted: Mapping[str, Any]
-) -> list[SetupProblem]:
-    """What is wrong with our hooks in a file that lists them right below their events."""
-    have, want = list(flat_hooks(settings)), list(flat_hooks(wanted))
-    missing = {(event, at(hook, "matcher")) for event, hook, _ in want} - {
-        (event, at(hook, "matcher")) for event, hook, _ in have
-    }
-    events = sorted({event for event, _ in missing})
-    return [*_missing(title, path, guard, events), *_gone(title, (command for _, _, command in have))]
+def our_hooks(settings: Mapping[str, Any]) -> Iterator[tuple[str, str, Mapping[str, Any]]]:
+    """Yield our hooks in the layout that several clients share: event, matcher, and the hook itself."""
+    for event, groups in table(settings.get("hooks")).items():
+        for group in items(groups):
+            for hook in items(get(group, "hooks")):
+                if is_ours(str(get(hook, "command"))):
+                    yield event, str(get(group, "matcher") or ""), table(hook)
 
 
 def flat_hooks(settings: Mapping[str, Any]) -> Iterator[tuple[str, dict[str, Any], str]]:
-    """Our hooks in such a file: event, the hook itself, and its command."""
-    for event, hooks in table(at(settings, "hooks")).items():
+    """Yield our hooks in a file that lists them right below their events: event, hook and command."""
+    for event, hooks in table(settings.get("hooks")).items():
         for hook in items(hooks):
-            command = str(at(hook, "bash") or at(hook, "command"))
+            command = str(get(hook, "bash") or get(hook, "command"))
             if is_ours(command):
                 yield event, table(hook), command
 
 
-def _missing(title: str, path: str, guard: str, events: Iterable[str]) -> list[SetupProblem]:
+def shared_layout_problems(
+    title: str, path: str, guard: str, settings: Mapping[str, Any], wanted: Mapping[str, Any]
+) -> list[SetupProblem]:
+    """Return what is wrong with our hooks in a file of the shared layout."""
+    want, have = ({(event, matcher) for event, matcher, _ in our_hooks(one)} for one in (wanted, settings))
+    commands = [str(hook["command"]) for _, _, hook in our_hooks(settings)]
+    return _hook_problems(title, path, guard, {event for event, _ in want - have}, commands)
+
+
+def flat_layout_problems(
+    title: str, path: str, guard: str, settings: Mapping[str, Any], wanted: Mapping[str, Any]
+) -> list[SetupProblem]:
+    """Return what is wrong with our hooks in a file that lists them right below their events."""
+    want, have = (
+        {(event, hook.get("matcher")) for event, hook, _ in flat_hooks(one)} for one in (wanted, settings)
+    )
+    commands = [command for _, _, command in flat_hooks(settings)]
+    return _hook_problems(title, path, guard, {event for event, _ in want - have}, commands)
+
+
+def _hook_problems(
+    title: str, path: str, guard: str, missing: Iterable[str], commands: Iterable[str]
+) -> list[SetupProblem]:
+    # A guard's command refuses when its program is gone: the guard holds, but nothing can be edited.
+    gone = {broken_command(command) for command in commands if command != OURS} - {""}
     return [
-        SetupProblem(
-            what=f"{title} has no hook of ours for {event} in {path}", hint=MEND, is_open=event == guard
-        )
-        for event in events
+        *(
+            SetupProblem(
+                what=f"{title} has no hook of ours for {event} in {path}",
+                hint=RUN_INIT,
+                is_open=event == guard,
+            )
+            for event in sorted(missing)
+        ),
+        *(
+            SetupProblem(what=f"{title}'s hooks run {part}, which is not there", hint=RUN_INIT, is_open=False)
+            for part in sorted(gone)
+        ),
     ]
 
 
-def _gone(title: str, commands: Iterable[str]) -> list[SetupProblem]:
-    """A guard's line refuses when its program is gone: the guard holds, but nothing can be edited."""
-    parts = {broken_command(command) for command in commands if command != OURS} - {""}
-    return [
-        SetupProblem(what=f"{title}'s hooks run {part}, which is not there", hint=MEND, is_open=False)
-        for part in sorted(parts)
-    ]
+def broken_command(command: str) -> str:
+    """Return the program or file that a hook's command names and that is gone; empty when there is none."""
+    try:
+        words = shlex.split(command)
+        if words[1:2] == ["-c"]:
+            words = shlex.split(words[2])
+    except (ValueError, IndexError):
+        return command
+    if not words or not os.access(words[0], os.X_OK):
+        return words[0] if words else command
+    return next((word for word in words if word.endswith(MARK) and not os.path.isfile(word)), "")
 
 
-def late(title: str) -> SetupProblem:
-    """For clients that take a hook's silence for a yes."""
+# ------------------------------------------------------------------------------ what keeps them idle
+
+
+def timeout_problem(title: str) -> SetupProblem:
+    """Return the warning for clients that take a hook's silence for a yes."""
     return SetupProblem(
         what=f"{title} lets an edit pass when a hook takes longer than {SECONDS} seconds",
         hint="nothing to do: our hooks give up and refuse before that, unless the machine stands still",
@@ -143,23 +225,26 @@ def late(title: str) -> SetupProblem:
 
 
 def switched_off(
-    title: str, paths: Iterable[str], is_off: Callable[[Mapping[str, Any]], str]
+    title: str, paths: Iterable[str], key_of: Callable[[Mapping[str, Any]], str]
 ) -> list[SetupProblem]:
-    """Settings that switch hooks off; `is_off` names the key that does."""
-    found: list[SetupProblem] = []
+    """Return the settings files that switch hooks off; `key_of` names the key that does, if one does."""
+    problems: list[SetupProblem] = []
     for path in paths:
-        settings, problems = read_settings(path)
-        found += [SetupProblem(what=problem.what, hint=problem.hint, is_open=False) for problem in problems]
-        key = is_off(settings)
-        if key:
-            found.append(
-                SetupProblem(what=f"{title}'s hooks are switched off", hint=f"take `{key}` out of {path}")
-            )
-    return found
+        settings, unreadable = read_settings(path)
+        problems += [SetupProblem(what=one.what, hint=one.hint, is_open=False) for one in unreadable]
+        if key := key_of(settings):
+            hint = f"take `{key}` out of {path}"
+            problems.append(SetupProblem(what=f"{title}'s hooks are switched off", hint=hint))
+    return problems
 
 
-def trust(path: str, folder: str) -> bool | None:
-    """What a list of trusted folders, as Gemini and Qwen keep it, says of a folder; None when nothing."""
+def all_hooks_off(settings: Mapping[str, Any]) -> str:
+    """Return the key by which Claude, Qwen and Copilot switch all hooks off, if it does."""
+    return "disableAllHooks" if settings.get("disableAllHooks") is True else ""
+
+
+def folder_trust(path: str, folder: str) -> bool | None:
+    """Return what a list of trusted folders of Gemini or Qwen says about a folder; None when nothing."""
     longest, level = -1, ""
     for rule, found in read_settings(path)[0].items():
         covered = os.path.realpath(os.path.dirname(rule) if found == "TRUST_PARENT" else rule)
@@ -169,6 +254,6 @@ def trust(path: str, folder: str) -> bool | None:
 
 
 def is_below(path: str, folder: str) -> bool:
-    """Whether a path is this folder or lies in it."""
+    """Return whether a path is this folder or lies in it."""
     real, top = os.path.realpath(path), os.path.realpath(folder)
     return real == top or real.startswith(top.rstrip("/") + "/")

@@ -1,12 +1,14 @@
-"""What the setup of a coding client is made of: where it is, what to write for it, and what is wrong."""
+"""Values of a client's setup: where it runs, the files it reads, its hooks in them, and what is wrong."""
 
 from __future__ import annotations
+
+import os
+from collections.abc import Iterable, Mapping
 
 from landlane.values import value
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from collections.abc import Mapping
     from typing import Any
 
 
@@ -15,23 +17,37 @@ TEXT = "text"  # a marked block of a text file
 WHOLE = "whole"  # a file of our own
 TOML = "toml"  # a marked block with a table of a TOML file
 
+WHY_HOOKS = "sessions begin, edits are checked, messages arrive"
+WHY_SERVER = "its model can claim, take tasks and land through tools"
+
 
 @value
 class ClientEnvironment:
-    """Where a client would run: a checkout, its user's home, and where programs are found."""
+    """Where a client would run: a checkout, its user's home, the search path and all variables."""
 
     root: str
     home: str
     search_path: str
-    environment: Mapping[str, str]
+    variables: Mapping[str, str]
+
+    def path(self, path: str) -> str:
+        """Return the full path of one relative to the checkout or, after `~/`, to the home."""
+        return os.path.join(self.home, path[2:]) if path.startswith("~/") else os.path.join(self.root, path)
+
+
+def environment_at(root: str) -> ClientEnvironment:
+    """Return where a client would run in a checkout, as this process sees it."""
+    variables = dict(os.environ)
+    home = os.path.expanduser("~")
+    return ClientEnvironment(root=root, home=home, search_path=variables.get("PATH", ""), variables=variables)
 
 
 @value
 class ClientFile:
     """A file that a client reads, and what must be in it.
 
-    `path` counts from the root of the checkout; one that begins with `~/` from the home. For JSON, `content`
-    is merged: tables key by key, lists by adding what is ours, anything else only where nothing is set.
+    `path` is relative to the checkout or, after `~/`, to the home. JSON content is merged: tables key by key,
+    lists by adding what is ours, anything else only where nothing is set.
     """
 
     path: str
@@ -42,7 +58,7 @@ class ClientFile:
 
 @value
 class SetupProblem:
-    """Why a client's guard does not hold, or not fully, and how to fix it."""
+    """Why a client's hooks do not protect, or not fully, and how to fix it."""
 
     what: str
     hint: str
@@ -51,8 +67,34 @@ class SetupProblem:
 
 @value
 class Canary:
-    """A call as the client would make it, to see whether it is refused."""
+    """A call as the client would make it, to test whether it is refused."""
 
-    word: str
+    event_name: str
     payload: Mapping[str, Any]
-    environment: Mapping[str, str]
+    variables: Mapping[str, str]
+
+
+@value
+class HookEntry:
+    """One hook in the layout that several clients share; `extra` holds what only one client knows."""
+
+    event: str
+    command: str
+    timeout: int
+    matcher: str | None = None
+    extra: Mapping[str, Any] | None = None
+
+
+def hooks_table(entries: Iterable[HookEntry]) -> dict[str, Any]:
+    """Return the table of hooks for the settings of these clients."""
+    hooks: dict[str, list[dict[str, Any]]] = {}
+    for entry in entries:
+        hook = {"type": "command", "command": entry.command, "timeout": entry.timeout, **(entry.extra or {})}
+        group: dict[str, Any] = {} if entry.matcher is None else {"matcher": entry.matcher}
+        hooks.setdefault(entry.event, []).append({**group, "hooks": [hook]})
+    return {"hooks": hooks}
+
+
+def server_table(words: list[str], **more: Any) -> dict[str, Any]:
+    """Return our MCP server in the table that most clients read."""
+    return {"mcpServers": {"landlane": {"command": words[0], "args": words[1:], **more}}}

@@ -1,64 +1,70 @@
 """The interface between the worker process and a coding client: start options and output events.
 
-An adapter says with which words a client starts without a person, and reads what it prints: a line becomes
-events. Nothing here starts anything or looks at a clock.
+An adapter makes the arguments that start a client without a person, and turns each line that it prints into
+events. Nothing here starts a process or reads a clock.
 """
 
 from __future__ import annotations
 
 import json
-from typing import cast
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from enum import StrEnum
+from typing import Any, cast
 
+from landlane.clients.permissions import Permissions, RoleTools
+from landlane.protocol.worker.messages import Usage
 from landlane.values import value
 
-TYPE_CHECKING = False
-if TYPE_CHECKING:
-    from collections.abc import Callable, Mapping, Sequence
-    from typing import Any
-
-    from landlane.protocol.worker.messages import Usage
-
-TEXT = "text"  # the model said something
-SAID = "said"  # the client printed something, which need not be the model's
-CALL, CALL_ENDED = "call", "call_ended"  # a tool was called, and is through
-SPENT = "spent"
-RETRY = "retry"  # the provider turned a request away, and the client tries again by itself
-ERROR = "error"  # the client could not go on; what it says later takes that back
-
-MORE = "+"  # the key of what comes on top of everything before it
-
-BY_STDIN, BY_ARGUMENT, BY_FILE = "stdin", "argument", "file"
-MOST_ARGUMENT_BYTES = 100_000  # the system takes no more than 128 KiB for one word
 _LONGEST_SHOWN = 160
+_NO_VARIABLES: Mapping[str, str] = {}
+
+
+class OutputKind(StrEnum):
+    """What a line of a client's output is about."""
+
+    TEXT = "text"  # the model wrote something
+    PRINTED = "printed"  # the client printed something, which need not be from the model
+    CALL = "call"  # a tool was called
+    CALL_ENDED = "call_ended"
+    USAGE = "usage"
+    RETRY = "retry"  # the provider rejected a request, and the client retries by itself
+    ERROR = "error"  # the client could not go on; output that follows takes this back
 
 
 @value
 class OutputEvent:
-    """One thing that a client told."""
+    """One thing that a client reported."""
 
-    kind: str
+    kind: OutputKind
     text: str = ""
     call: str = ""  # the id of a tool call
-    is_more: bool = False  # a text that goes on with the one before
-    key: str = ""  # of what was spent: for which answer; empty for all of it so far
+    is_more: bool = False  # the text continues the one before
+    key: str = ""  # the answer that the usage belongs to; empty for all usage so far
+    is_added: bool = False  # the usage comes on top of all that was reported before
     usage: Usage | None = None
-    status: int = 0  # what the provider answered, where that is told
+    status: int = 0  # the provider's HTTP status, where the client reports it
     word: str = ""  # the client's own word for an error
 
 
 @value
 class StartOptions:
-    """How a client is to be started. `extra` are the words of whoever starts it, and go before ours."""
+    """How a client is to be started. `extra` are arguments of the caller, which override ours."""
 
-    prompt: str = ""  # only where it is an argument
-    prompt_file: str = ""
+    prompt_file: str = ""  # only for clients that read the prompt from a file
     scratch: str = ""
     model: str = ""
     budget_usd: float | None = None
     extra: tuple[str, ...] = ()
 
+    def unless_given(self, names: Sequence[str], words: Sequence[str]) -> list[str]:
+        """Return words of ours, unless the caller has given one of these options."""
+        given = {word.partition("=")[0] for word in self.extra}
+        return [] if given & set(names) else list(words)
 
-_NO_VARIABLES: Mapping[str, str] = {}
+    @property
+    def model_words(self) -> list[str]:
+        """The option that chooses the model; all clients spell it the same."""
+        return ["--model", self.model] if self.model else []
 
 
 @value
@@ -66,91 +72,93 @@ class WorkerAdapter:
     """One client as a worker."""
 
     name: str
-    title: str
-    words: Callable[[StartOptions], list[str]]  # behind the program's name
-    read: Callable[[str], list[OutputEvent]]  # a line of its output
-    facts: str  # how it hears of facts while it works
-    sign_in: str  # what its user does so that it knows its account
-    prompt_by: str = BY_STDIN
-    read_trouble: Callable[[str], list[OutputEvent]] | None = None  # a line of its errors
-    environment: Mapping[str, str] = _NO_VARIABLES  # type: ignore[assignment]  # what the user has set goes before it
-    leavings: tuple[str, ...] = ()  # files of its own that it leaves in the checkout, as patterns of git
-    tells_calls: bool = True  # it tells when a tool begins, and not only when it is through
-
-    @property
-    def program(self) -> str:
-        """The program that has to be there."""
-        return self.name
+    arguments: Callable[[StartOptions], list[str]]
+    read_output: Callable[[str], list[OutputEvent]]  # reads a line of its output
+    read_errors: Callable[[str], list[OutputEvent]] | None = None  # reads a line of its standard error
+    permissions: Callable[[RoleTools, Sequence[str], bool], Permissions] | None = None
+    sign_in: str  # what its user does to sign in
+    takes_prompt_file: bool = False  # else it reads the prompt from its standard input
+    environment: Mapping[str, str] = _NO_VARIABLES  # variables that the user has set override these
+    own_files: tuple[str, ...] = ()  # files that it leaves in the checkout, as gitignore patterns
+    reports_call_starts: bool = True  # it reports when a tool call starts, not only when it ends
 
 
-BY_HOOKS = (
-    "its hooks tell it with the result of its next tool call, where the checkout is set up for it "
-    "(`landlane init`)"
-)
-BY_NOTES = "it has no hooks: it hears of them with the notes of the next attempt, and not before"
+class Fields:
+    """A JSON object of unknown shape; a field that is missing or of another type reads as empty."""
+
+    def __init__(self, item: object) -> None:
+        self._fields = cast("dict[str, Any]", item) if isinstance(item, dict) else {}
+
+    def __bool__(self) -> bool:
+        return bool(self._fields)
+
+    def get(self, key: str) -> Any:
+        return self._fields.get(key)
+
+    def text(self, *keys: str) -> str:
+        """Return the first of these fields that is a text with something in it."""
+        return next((item for key in keys if isinstance(item := self.get(key), str) and item), "")
+
+    def table(self, key: str) -> Fields:
+        return Fields(self.get(key))
+
+    def tables(self, key: str) -> list[Fields]:
+        """Return the objects in a list, or the members of an object."""
+        items = self.get(key)
+        if isinstance(items, dict):
+            items = list(cast("dict[str, Any]", items).values())
+        return [Fields(item) for item in cast("list[Any]", items)] if isinstance(items, list) else []
+
+    def texts(self, key: str) -> list[str]:
+        """Return the texts in a list."""
+        items = self.get(key)
+        return [str(item) for item in cast("list[Any]", items)] if isinstance(items, list) else []
+
+    def count(self, *keys: str) -> int | None:
+        """Return the sum of the token counts in these fields; None when none of them is known."""
+        known = [int(number) for key in keys if (number := self._number(key, 2**53)) is not None]
+        return sum(known) if known else None
+
+    def amount(self, key: str) -> float | None:
+        """Return an amount of money."""
+        number = self._number(key, 1_000_000_000)
+        return None if number is None else float(number)
+
+    def _number(self, key: str, below: float) -> float | None:
+        item = self.get(key)
+        is_number = isinstance(item, (int, float)) and not isinstance(item, bool)
+        return item if is_number and 0 <= item < below else None
 
 
-def read_object(line: str) -> dict[str, Any]:
-    """The object that stands in a line; an empty one for anything else."""
+def parse_line(line: str) -> Fields:
+    """Return the JSON object in a line; an empty one for anything else."""
     if not line.startswith("{"):
-        return {}
+        return Fields(None)
     try:
-        found = json.loads(line)
+        return Fields(json.loads(line))
     except (ValueError, RecursionError):
-        return {}
-    return as_object(found)
+        return Fields(None)
 
 
-def as_object(found: object) -> dict[str, Any]:
-    """What was found, if it is an object; else an empty one."""
-    return cast("dict[str, Any]", found) if isinstance(found, dict) else {}
+def add_usage(parts: Iterable[Usage]) -> Usage:
+    """Return the sum; what is unknown in every part stays unknown."""
+    sums: dict[str, Any] = {}
+    for part in parts:
+        for name in ("input_tokens", "output_tokens", "cost_usd"):
+            if (number := getattr(part, name)) is not None:
+                sums[name] = sums.get(name, 0) + number
+    return Usage(**sums)
 
 
-def as_list(found: object) -> list[Any]:
-    """What was found, if it is a list; else an empty one."""
-    return cast("list[Any]", found) if isinstance(found, list) else []
-
-
-def as_text(found: object) -> str:
-    """What was found, if it is a text; else an empty one."""
-    return found if isinstance(found, str) else ""
-
-
-def clean(text: str) -> str:
-    """A text that can be said in the worker protocol: what is no letter in it is replaced."""
+def printable(text: str) -> str:
+    """Return a text that the worker protocol can carry: zero bytes and lone surrogates are replaced."""
     if text.isascii() and "\0" not in text:
         return text
     return text.replace("\0", "\ufffd").encode("utf-8", "replace").decode("utf-8")
 
 
-def count(found: object) -> int | None:
-    """A number of tokens, if it is one."""
-    is_number = isinstance(found, (int, float)) and not isinstance(found, bool)
-    return int(cast("float", found)) if is_number and 0 <= cast("float", found) < 2**53 else None
-
-
-def amount(found: object) -> float | None:
-    """An amount of money, if it is one."""
-    is_number = isinstance(found, (int, float)) and not isinstance(found, bool)
-    return float(cast("float", found)) if is_number and 0 <= cast("float", found) < 1_000_000_000 else None
-
-
-def total(*found: object) -> int | None:
-    """The sum of what is known; nothing when none of it is."""
-    known = [number for one in found if (number := count(one)) is not None]
-    return sum(known) if known else None
-
-
-def shown_call(tool: str, given: object) -> str:
-    """A tool call in a few words: its name, and what it is about."""
-    table = as_object(given)
+def describe_call(tool: str, arguments: Fields) -> str:
+    """Return a tool call in a few words: its name, and the file, command or query it is about."""
     names = ("file_path", "path", "filePath", "notebook_path", "command", "cmd", "pattern", "query", "url")
-    about = next((text for name in names if (text := as_text(table.get(name)))), "")
-    text = " ".join(f"{tool} {about}".split())
+    text = " ".join(f"{tool} {arguments.text(*names)}".split())
     return text if len(text) <= _LONGEST_SHOWN else text[: _LONGEST_SHOWN - 1] + "…"
-
-
-def unless_given(extra: Sequence[str], names: Sequence[str], words: Sequence[str]) -> list[str]:
-    """Words of ours, unless whoever starts the client has given one of these options."""
-    given = {word.partition("=")[0] for word in extra}
-    return [] if given & set(names) else list(words)

@@ -4,14 +4,15 @@ from __future__ import annotations
 
 import os
 
-from landlane.clients.detect import broken_command
-from landlane.clients.registry import NAMES, setup_of
-from landlane.clients.setup_model import SetupProblem
+from landlane.clients.model import CLIENTS, HOOK_CLIENTS
+from landlane.clients.registry import setup_of
+from landlane.clients.setup_checks import broken_command, installed_version, is_used
+from landlane.clients.setup_model import SetupProblem, environment_at
 from landlane.doctor.finding import Finding
 from landlane.doctor.try_client_hooks import command_for, commands_in, held_path, stranger
 from landlane.errors import LandlaneError
 from landlane.managed_files.apply import what_is_unread
-from landlane.managed_files.client_files import client_environment, client_requests
+from landlane.managed_files.client_files import client_requests
 from landlane.managed_files.formats import has_all
 from landlane.managed_files.manifest import load_record
 from landlane.managed_files.user_files import read_bytes
@@ -64,43 +65,45 @@ class _Client:
 
 def look_at_clients(context: Context, checkout: Checkout) -> Rows:
     """One row for each way of each client that is set up here or in use; one in all when there is none."""
-    place = client_environment(checkout.root)
+    env = environment_at(checkout.root)
     recorded = load_record(checkout.state_folder).clients
-    used = [name for name in NAMES if name not in recorded and setup_of(name).is_used(place)]
-    clients = [_look(name, place, is_set_up=True) for name in recorded]
-    found = [_look(name, place, is_set_up=False) for name in used]
+    used = [name for name in HOOK_CLIENTS if name not in recorded and is_used(env, name)]
+    clients = [_look(name, env, is_set_up=True) for name in recorded]
+    found = [_look(name, env, is_set_up=False) for name in used]
     clients += [one for one in found if one.commands]
     rows = [row for client in clients for row in _rows(context, checkout, client)]
     return rows + _not_set_up([one for one in found if not one.commands], has_any=bool(clients))
 
 
-def _look(name: str, place: ClientEnvironment, *, is_set_up: bool) -> _Client:
-    setup = setup_of(name)
+def _look(name: str, env: ClientEnvironment, *, is_set_up: bool) -> _Client:
+    title = CLIENTS[name].title
     asked: dict[str, str] = {}
-    run = _asking_once(runner_at(place.root), asked)
-    version = setup.version(place, run)
+    run = _asking_once(runner_at(env.root), asked)
+    version = installed_version(env, name, run)
     commands: list[str] = []
     outdated: list[str] = []
     unread: list[SetupProblem] = []
-    for wish in client_requests([name], place):
+    for wish in client_requests([name], env):
         there = _content(wish.path)
         commands += commands_in((there or b"").decode("utf-8", "replace"))
         problem = what_is_unread(wish, there)
         if problem:
-            unread.append(
-                SetupProblem(what=f"{os.path.relpath(wish.path, place.root)}: {problem}", hint=_MEND)
-            )
+            unread.append(SetupProblem(what=f"{os.path.relpath(wish.path, env.root)}: {problem}", hint=_MEND))
         if not has_all(wish.form, wish.content, there):
-            outdated.append(os.path.relpath(wish.path, place.root))
+            outdated.append(os.path.relpath(wish.path, env.root))
     is_silent = bool(asked) and not version
-    silent = [_silent(setup.TITLE, next(iter(asked)))] if is_silent else []
+    silent = [_silent(title, next(iter(asked)))] if is_silent else []
     return _Client(
         name=name,
-        title=setup.TITLE,
+        title=title,
         version=version,
         commands=tuple(commands),
         outdated=tuple(outdated),
-        troubles=(*unread, *silent, *(setup.troubles(place, run) if commands or is_set_up else ())),
+        troubles=(
+            *unread,
+            *silent,
+            *(setup_of(name).find_problems(env, run) if commands or is_set_up else ()),
+        ),
         is_set_up=is_set_up,
         is_silent=is_silent,
     )

@@ -12,8 +12,10 @@ import shutil
 import tomllib
 
 from landlane.clients.hook_command import is_ours
-from landlane.clients.opencode.setup import hook_of
-from landlane.clients.registry import NAMES, setup_of
+from landlane.clients.model import HOOK_CLIENTS
+from landlane.clients.opencode.setup import command_in_plugin
+from landlane.clients.registry import setup_of
+from landlane.clients.setup_model import environment_at
 from landlane.doctor.called_programs import (
     is_shell_script,
     programs_called,
@@ -24,9 +26,8 @@ from landlane.doctor.finding import Finding
 from landlane.git.hook_pass import hooks_folder
 from landlane.git.hooks.former_hooks import user_hooks_folder
 from landlane.git.run import run_git
-from landlane.managed_files.client_files import client_environment
-from landlane.managed_files.json_comments import NotJson
 from landlane.managed_files.json_entries import MISSING, values_of
+from landlane.merge.json_source import NotJson
 from landlane.merge.value_tree import is_list, is_table
 from landlane.values import value
 
@@ -56,38 +57,38 @@ class Hook:
 
 def look_at_hook_programs(checkout: Checkout) -> Finding:
     """Name the hooks whose program is missing, with their file and what to do."""
-    place = client_environment(checkout.root)
-    hooks = [*client_hooks(place), *git_hooks(checkout)]
+    env = environment_at(checkout.root)
+    hooks = [*client_hooks(env), *git_hooks(checkout)]
     missing: dict[tuple[str, str], list[Hook]] = {}
     for hook in hooks:
         for program in hook.programs:
-            if is_missing(program, place):
+            if is_missing(program, env):
                 missing.setdefault((hook.file, program), []).append(hook)
                 break
     if not missing:
         return Finding(is_ok=True, found="no hook calls a missing program")
-    told = [_told(file, program, ones, place) for (file, program), ones in missing.items()]
+    told = [_told(file, program, ones, env) for (file, program), ones in missing.items()]
     more = f"; and {len(told) - _MOST_SHOWN} more" if len(told) > _MOST_SHOWN else ""
     hint = "install the program again, or remove the hook from its file; Landlane removes only its own hooks"
     return Finding(is_ok=False, is_enforced=False, found="; ".join(told[:_MOST_SHOWN]) + more, hint=hint)
 
 
-def _told(file: str, program: str, hooks: list[Hook], place: ClientEnvironment) -> str:
+def _told(file: str, program: str, hooks: list[Hook], env: ClientEnvironment) -> str:
     command = hooks[0].command
     if len(command) > _MOST_COMMAND:
         command = command[:_MOST_COMMAND] + "…"
-    shown = os.path.relpath(file, place.root) if file.startswith(place.root + "/") else file
+    shown = os.path.relpath(file, env.root) if file.startswith(env.root + "/") else file
     which = f"{len(hooks)} hooks in {shown} call" if len(hooks) > 1 else f"the hook in {shown} calls"
     why = "does not exist" if "/" in program else "is not on PATH"
     return f"{which} {program}, which {why}: `{command}`"
 
 
-def is_missing(program: str, place: ClientEnvironment) -> bool:
+def is_missing(program: str, env: ClientEnvironment) -> bool:
     """Return whether a program is certainly not there: a full path, or a name to look up on PATH."""
     if program.startswith("~/"):
-        program = os.path.join(place.home, program[2:])
+        program = os.path.join(env.home, program[2:])
     if "/" not in program:
-        return shutil.which(program, path=place.search_path) is None
+        return shutil.which(program, path=env.search_path) is None
     if not os.path.isabs(program):
         return False  # relative to a folder that only the client knows
     try:
@@ -102,14 +103,14 @@ def is_missing(program: str, place: ClientEnvironment) -> bool:
 # ------------------------------------------------------------------------------------------- clients
 
 
-def client_hooks(place: ClientEnvironment) -> Iterator[Hook]:
+def client_hooks(env: ClientEnvironment) -> Iterator[Hook]:
     """Yield the hooks in the settings of all clients that Landlane supports."""
-    for file in dict.fromkeys(path for name in NAMES for path in setup_of(name).hook_files(place)):
+    for file in dict.fromkeys(path for name in HOOK_CLIENTS for path in setup_of(name).hook_files(env)):
         text = _text_of(file)
         if text is None:
             continue
         if file.endswith(".js"):
-            words = hook_of(text)
+            words = command_in_plugin(text)
             if words and not is_ours(shlex.join(words)):
                 yield Hook(file=file, command=shlex.join(words), programs=tuple(programs_in_words(words)))
             continue

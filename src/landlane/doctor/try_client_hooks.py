@@ -15,14 +15,15 @@ from contextlib import contextmanager
 from landlane.claims.model import EXCLUSIVE, Request
 from landlane.claims.take import take
 from landlane.clients.hook_command import is_ours
-from landlane.clients.registry import is_denied, setup_of
+from landlane.clients.model import VARIABLE_PREFIXES
+from landlane.clients.registry import hooks_of, setup_of
 from landlane.errors import LandlaneError
 from landlane.git.discovery import find_checkout
 from landlane.git.run import LOCATION_VARIABLES, run_in
 from landlane.hooks.dispatch import handle
 from landlane.ids import new_uuid, short_id
-from landlane.managed_files.json_comments import NotJson
 from landlane.managed_files.json_entries import MISSING, values_of
+from landlane.merge.json_source import NotJson
 from landlane.merge.value_tree import is_list, is_table
 from landlane.patterns.pattern import parse
 from landlane.processes.child import Child
@@ -44,8 +45,6 @@ if TYPE_CHECKING:
 
 _LIMIT_SECONDS = 15.0
 _TTL_MS = 120_000
-# What a client around us may have set: the canary is nobody's child.
-_FOREIGN = ("CLAUDE", "CODEX", "GEMINI", "QWEN", "COPILOT", "OPENCODE", "CURSOR")
 _OURS = ("LANDLANE_SESSION", "LANDLANE_AGENT", "LANDLANE_TASK", "LANDLANE_WORKSPACE")
 _AFTER_WORDS = ("PostToolUse", "AfterTool", "postToolUse", "afterShellExecution", "after", "")
 _HOLDER = "canary-"
@@ -73,13 +72,13 @@ class Stranger:
         self._root = root
         self._session = new_uuid()
         self._name = short_id("canary", 6)
-        self._adapter: Any = __import__(f"landlane.clients.{client}.hook", fromlist=["read"])
+        self._hooks = hooks_of(client)
         self._known: set[str] = set()
 
     @property
     def guard_word(self) -> str:
         """The word of the event that stands before an edit."""
-        return self._canary("edit", "").word
+        return self._canary("edit", "").event_name
 
     def edit(self, command: str, agent: str = "") -> Trial:
         """Try to edit the held path."""
@@ -99,7 +98,7 @@ class Stranger:
         `command_of` gives the command for an event's word.
         """
         canary = self._canary("shell", "")
-        tried = self._try(command_of(canary.word), canary)
+        tried = self._try(command_of(canary.event_name), canary)
         after = self._after(canary)
         if tried.is_denied or after is None:
             return replace(tried, is_understood=self.path in tried.said or _HOLDER in tried.said)
@@ -107,7 +106,7 @@ class Stranger:
         try:
             with open(full, "w", encoding="utf-8") as file:
                 file.write("canary\n")
-            ended = self._run(command_of(after.word), after)
+            ended = self._run(command_of(after.event_name), after)
         finally:
             if os.path.exists(full):
                 os.unlink(full)
@@ -117,8 +116,8 @@ class Stranger:
     def babble(self, command: str) -> Trial:
         """Call with what nobody can read."""
         canary = self._canary("edit", "")
-        ended = self._start(command, b"{", canary.environment)
-        return self._judged(canary.word, ended)
+        ended = self._start(command, b"{", canary.variables)
+        return self._judged(canary.event_name, ended)
 
     def end(self) -> None:
         """End every session that began with this one."""
@@ -143,11 +142,11 @@ class Stranger:
         return setup_of(self.client).canary(kind, self._root, full, self._session, agent)
 
     def _written_command(self, canary: Canary) -> str:
-        return self._adapter.read(canary.word, canary.payload, canary.environment).command
+        return self._hooks.read(canary.event_name, canary.payload, canary.variables).command
 
     def _after(self, canary: Canary) -> Canary | None:
         """The call that follows a shell call, if this client makes one that we know."""
-        before: HookEvent = self._adapter.read(canary.word, canary.payload, canary.environment)
+        before: HookEvent = self._hooks.read(canary.event_name, canary.payload, canary.variables)
         for word in _AFTER_WORDS:
             payload: dict[str, Any] = {**canary.payload, "tool_response": {}}
             if "hook_event_name" in payload:
@@ -155,27 +154,28 @@ class Stranger:
                     "before", "after"
                 )
             try:
-                event: HookEvent = self._adapter.read(word, payload, canary.environment)
+                event: HookEvent = self._hooks.read(word, payload, canary.variables)
             except LandlaneError:
                 continue
             if event.kind == hooking.AFTER and event.tool == before.tool:
-                return replace(canary, word=word, payload=payload)
+                return replace(canary, event_name=word, payload=payload)
         return None
 
     def _try(self, command: str, canary: Canary) -> Trial:
-        return self._judged(canary.word, self._run(command, canary))
+        return self._judged(canary.event_name, self._run(command, canary))
 
     def _judged(self, word: str, ended: ChildResult) -> Trial:
-        is_no = not ended.has_timed_out and is_denied(self.client, word, ended.exit_code, ended.stdout)
+        is_no = not ended.has_timed_out and self._hooks.is_denial(word, ended.exit_code, ended.stdout)
         return Trial(is_denied=is_no, said=_said(ended))
 
     def _run(self, command: str, canary: Canary) -> ChildResult:
-        event: HookEvent = self._adapter.read(canary.word, canary.payload, canary.environment)
+        event: HookEvent = self._hooks.read(canary.event_name, canary.payload, canary.variables)
         self._known.add(event.session)
-        return self._start(command, json.dumps(canary.payload).encode(), canary.environment)
+        return self._start(command, json.dumps(canary.payload).encode(), canary.variables)
 
     def _start(self, command: str, payload: bytes, environment: Mapping[str, str]) -> ChildResult:
-        foreign = [name for name in os.environ if name.startswith(_FOREIGN)]
+        # The canary must not look like a child of a client that runs around us.
+        foreign = [name for name in os.environ if name.startswith(VARIABLE_PREFIXES)]
         with tempfile.NamedTemporaryFile(prefix="landlane-canary-") as file:
             file.write(payload)
             file.flush()

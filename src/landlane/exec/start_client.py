@@ -14,8 +14,9 @@ import shutil
 import tomllib
 from typing import cast
 
-from landlane.clients.as_worker.registry import client_of_worker
-from landlane.clients.permissions import CLIENTS, EDIT, permissions_for
+from landlane.clients.as_worker.command import client_of_worker
+from landlane.clients.model import EDIT, ROLE_CLIENTS
+from landlane.clients.registry import permissions_for
 from landlane.roles.restrictions import denied_paths
 from landlane.values import replace, value
 
@@ -78,7 +79,7 @@ class Start:
 def client_of(command: Sequence[str]) -> str:
     """Which coding client a command starts, by itself or as a worker; empty when it is none that we know."""
     name = client_of_worker(command) or (os.path.basename(command[0]) if command else "")
-    return name if name in CLIENTS else ""
+    return name if name in ROLE_CLIENTS else ""
 
 
 def furnish(scratch: str, workspace: str, search_path: str) -> None:

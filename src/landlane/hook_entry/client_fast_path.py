@@ -38,55 +38,95 @@ _unclosed = []  # connections to other stores: closing one could write its log b
 _LINK, _KIND, _FOLDER = 0o120000, 0o170000, 0o040000
 _LATE = "Landlane's hook took too long, so this is refused. Try again; `landlane doctor` tells more.\n"
 
-# client → (names of events, tool → key of its path, reading tools, keys: session, agent, event, tool, input)
-_SNAKE = ("session_id", "agent_id", "hook_event_name", "tool_name", "tool_input")
-_CLAUDE_EVENTS = {"PreToolUse": 1, "PostToolUse": 2}
-_CLIENTS = {
-    "claude": (
-        _CLAUDE_EVENTS,
-        {
+# Written by scripts/client_tools.py from src/landlane/clients/*/tools.py and hook.py: begin
+_CLIENTS: "dict[str, Json]" = {
+    "claude": {
+        "keys": ("session_id", "agent_id", "hook_event_name", "tool_name", "tool_input"),
+        "events": {"PreToolUse": 1, "PostToolUse": 2},
+        "edits": {
             "Edit": "file_path",
             "Write": "file_path",
             "MultiEdit": "file_path",
             "NotebookEdit": "notebook_path",
         },
-        {"Read": "file_path"},
-        _SNAKE,
-    ),
-    "codex": (_CLAUDE_EVENTS, {"apply_patch": "command"}, {}, _SNAKE),
-    "qwen": (
-        _CLAUDE_EVENTS,
-        {"edit": "file_path", "write_file": "file_path"},
-        {"read_file": "file_path"},
-        _SNAKE,
-    ),
-    "gemini": (
-        {"BeforeTool": 1, "AfterTool": 2},
-        {"replace": "file_path", "write_file": "file_path"},
-        {"read_file": "file_path"},
-        _SNAKE,
-    ),
-    "opencode": (
-        {"tool.execute.before": 1, "tool.execute.after": 2},
-        {"edit": "filePath", "write": "filePath"},
-        {"read": "filePath"},
-        _SNAKE,
-    ),
-    "copilot": (
-        {"preToolUse": 1, "postToolUse": 2},
-        {"edit": "path", "create": "path"},
-        {"view": "path"},
-        ("sessionId", "agentId", "", "toolName", "toolArgs"),
-    ),
+        "patches": {},
+        "reads": {"Read": "file_path", "NotebookRead": "notebook_path"},
+        "harmless": (
+            "WebFetch",
+            "WebSearch",
+            "Glob",
+            "Grep",
+            "LS",
+            "Skill",
+            "TaskCreate",
+            "TaskList",
+            "TaskUpdate",
+            "TodoWrite",
+            "ToolSearch",
+            "Agent",
+            "Task",
+        ),
+    },
+    "codex": {
+        "keys": ("session_id", "agent_id", "hook_event_name", "tool_name", "tool_input"),
+        "events": {"PreToolUse": 1, "PostToolUse": 2},
+        "edits": {},
+        "patches": {"apply_patch": "command"},
+        "reads": {},
+        "harmless": ("update_plan", "view_image"),
+    },
+    "gemini": {
+        "keys": ("session_id", "agent_id", "hook_event_name", "tool_name", "tool_input"),
+        "events": {"BeforeTool": 1, "AfterTool": 2},
+        "edits": {"replace": "file_path", "write_file": "file_path"},
+        "patches": {},
+        "reads": {"read_file": "file_path"},
+        "harmless": (
+            "web_fetch",
+            "google_web_search",
+            "list_directory",
+            "search_file_content",
+            "grep_search",
+            "glob",
+        ),
+    },
+    "qwen": {
+        "keys": ("session_id", "agent_id", "hook_event_name", "tool_name", "tool_input"),
+        "events": {"PreToolUse": 1, "PostToolUse": 2},
+        "edits": {"edit": "file_path", "write_file": "file_path", "notebook_edit": "notebook_path"},
+        "patches": {},
+        "reads": {"read_file": "file_path"},
+        "harmless": (
+            "web_fetch",
+            "web_search",
+            "list_directory",
+            "search_file_content",
+            "grep_search",
+            "glob",
+            "todo_write",
+        ),
+    },
+    "copilot": {
+        "keys": ("sessionId", "agentId", "", "toolName", "toolArgs"),
+        "events": {"preToolUse": 1, "postToolUse": 2},
+        "edits": {"edit": "path", "create": "path"},
+        "patches": {},
+        "reads": {"view": "path"},
+        "harmless": ("rg", "grep", "glob"),
+    },
+    "opencode": {
+        "keys": ("session_id", "agent_id", "hook_event_name", "tool_name", "tool_input"),
+        "events": {"tool.execute.before": 1, "tool.execute.after": 2},
+        "edits": {"edit": "filePath", "write": "filePath", "multiedit": "filePath"},
+        "patches": {},
+        "reads": {"read": "filePath"},
+        "harmless": ("webfetch", "websearch", "grep", "glob"),
+    },
 }
-_PATCHED = ("*** Add File: ", "*** Update File: ", "*** Delete File: ", "*** Move to: ")
+# end of what scripts/client_tools.py writes
+_UPDATED = "*** Update File: "
+_PATCHED = ("*** Add File: ", _UPDATED, "*** Delete File: ", "*** Move to: ")
 _BEFORE, _AFTER = 1, 2
-# Tools after which there is nothing to look at; after any other, known or not, the ordinary road looks.
-_HARMLESS = (
-    *("Agent", "Glob", "Grep", "LS", "NotebookRead", "Skill", "Task", "TaskCreate", "TaskList", "TaskUpdate"),
-    *("TodoWrite", "ToolSearch", "WebFetch", "WebSearch", "update_plan", "view_image", "rg", "grep", "glob"),
-    *("google_web_search", "grep_search", "list_directory", "search_file_content", "todo_write", "web_fetch"),
-)
 
 
 class _Unsure(Exception):
@@ -318,12 +358,15 @@ def _remember(db: "Any", repository: str, session: str, paths: list[str]) -> Non
         )
 
 
-def _paths_of(client: str, key: str, given: "Json", cwd: str) -> list[str]:
-    if client == "codex":
-        lines = [line for line in given[key].split("\n") if line.startswith("*** ")]
-        if any(line.startswith(("*** Add File: ", "*** Delete File: ", "*** Move to: ")) for line in lines):
+def _paths_of(tools: "Json", tool: str, given: "Json", cwd: str) -> list[str]:
+    key = tools["edits"].get(tool) or tools["reads"].get(tool)
+    if key is None:
+        key = tools["patches"][tool]
+        headers = [line for line in given[key].split("\n") if line.strip().startswith(_PATCHED)]
+        # Codex ignores blanks around a header, but not the same ones as Python: the full path reads these.
+        if any(not line.startswith(_UPDATED) or line != line.strip() for line in headers):
             raise _Unsure
-        found = [line[len(mark) :].strip() for line in lines for mark in _PATCHED if line.startswith(mark)]
+        found = [line[len(_UPDATED) :] for line in headers]
     else:
         found = [given[key]]
     if not found or any(not path or path.__class__ is not str or path.startswith("~") for path in found):
@@ -333,29 +376,30 @@ def _paths_of(client: str, key: str, given: "Json", cwd: str) -> list[str]:
 
 def decide(client: str, word: str, document: "Json", facts: list[str]) -> None:
     """Return if the answer is an unconditional yes with nothing to say; raise whatever else it is."""
-    events, edits, reads, names = _CLIENTS[client]
-    when = events[document[names[2]] if names[2] else word]
+    tools = _CLIENTS[client]
+    names = tools["keys"]
+    when = tools["events"][document[names[2]] if names[2] else word]
     tool = document[names[3]]
     if not facts[6]:
         raise _Unsure
-    key = edits.get(tool) or reads.get(tool)
-    if key is None:
-        if when != _AFTER or tool not in _HARMLESS:
-            raise _Unsure
-        paths: list[str] = []
+    is_edit, is_read = tool in tools["edits"] or tool in tools["patches"], tool in tools["reads"]
+    if is_edit or is_read:
+        paths = _paths_of(tools, tool, document[names[4]], document["cwd"])
+    elif when == _AFTER and tool in tools["harmless"]:
+        paths = []  # such a tool changes no file
     else:
-        paths = _paths_of(client, key, document[names[4]], document["cwd"])
+        raise _Unsure
     root, repository = facts[1], facts[5]
     inside = [_inside(path, root) for path in paths]
-    db = _connect(facts[6], "ro" if when == _BEFORE and tool in edits else "rw")
+    db = _connect(facts[6], "ro" if when == _BEFORE and is_edit else "rw")
     now = _now(db)
     known = (document[names[0]], document.get(names[1]) or "")
     session, agent, parent = _session(db, repository, client, known, now)
     if when == _AFTER:
         _check_no_word(db, repository, session)
-        if tool in edits:
+        if is_edit:
             _remember(db, repository, session, paths)
-    elif tool in reads:
+    elif is_read:
         _remember(db, repository, session, paths)
     else:
         _check_placed(db, repository, root, agent, parent)
@@ -438,8 +482,8 @@ def main() -> None:
         payload = _read_input()
         document = _read_json(payload)
         if client in _CLIENTS:
-            events, _, _, names = _CLIENTS[client]
-            when = events.get(document.get(names[2]) if names[2] else word)
+            event_key = _CLIENTS[client]["keys"][2]
+            when = _CLIENTS[client]["events"].get(document.get(event_key) if event_key else word)
             exit_code = 0 if when != _BEFORE else 2
         if socket := environ.get(b"LANDLANE_RESIDENT", b"").decode():  # in a sandbox: nothing else is there
             _ask_resident(socket, client, word, document.get("cwd") or "", payload)

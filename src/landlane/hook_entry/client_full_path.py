@@ -10,7 +10,8 @@ import json
 import os
 
 from landlane.clients.exit_code import exit_code_of
-from landlane.clients.registry import NAMES
+from landlane.clients.model import CLIENTS, HOOK_CLIENTS, check_client
+from landlane.clients.registry import hooks_of
 from landlane.errors import LandlaneError, Malformed, RepositoryError
 from landlane.git.discovery import find_checkout
 from landlane.hook_entry.checkout_cache import note_facts
@@ -32,8 +33,6 @@ if TYPE_CHECKING:
 
 _LARGEST = 64 * 1024 * 1024
 _NO_REPOSITORY = ("NO_REPOSITORY", "NO_FOLDER")
-# Where a client says its project is; a tool may stand in a folder elsewhere.
-_PROJECTS = ("CLAUDE_PROJECT_DIR", "GEMINI_PROJECT_DIR", "COPILOT_PROJECT_DIR", "QWEN_PROJECT_DIR")
 _REFUSED = "Landlane cannot tell whether this is safe, so it is refused: "
 
 
@@ -51,27 +50,18 @@ def answer(
 
         return answer_for_guest(word, payload, environment, open_at or open_usual)
     try:
-        adapter = _adapter(client)
+        check_client(client, HOOK_CLIENTS, f"{client[:40]!r} is no client that Landlane knows")
     except LandlaneError as error:
         return HookOutput(exit_code=2, stderr=f"{error.message}; {error.hint}")
+    hooks = hooks_of(client)
     try:
         document = _document(payload)
-        event: HookEvent = adapter.read(word, document, environment)
+        event = hooks.read(word, document, environment)
         if event.kind == AFTER and event.tool == SHELL:
             event = replace(event, exit_code=exit_code_of(event, document))
     except Exception as error:  # noqa: BLE001 - an internal error is a refusal, whatever it was
-        return adapter.refuse(word, f"{_REFUSED}its input cannot be read ({_said(error)})")
-    return adapter.say(event, _judge(event, environment, open_at or open_usual))
-
-
-def _adapter(client: str) -> Any:
-    if client not in NAMES:
-        raise Malformed(
-            f"{client[:40]!r} is no client that Landlane knows",
-            code="UNKNOWN_CLIENT",
-            hint=f"one of {', '.join(NAMES)}",
-        )
-    return __import__(f"landlane.clients.{client}.hook", fromlist=["read"])
+        return hooks.refuse(word, f"{_REFUSED}its input cannot be read ({_said(error)})")
+    return hooks.render(event, _judge(event, environment, open_at or open_usual))
 
 
 def _document(payload: bytes) -> dict[str, Any]:
@@ -121,7 +111,8 @@ def _standpoint(event: HookEvent, environment: Mapping[str, str]) -> str:
 
     In a repository that Landlane does not know, say a submodule, it is the one around it that it does.
     """
-    projects = [environment[name] for name in _PROJECTS if environment.get(name)]
+    names = [client.project_variable for client in CLIENTS.values()]
+    projects = [environment[name] for name in names if environment.get(name)]
     for folder in (event.cwd, *projects):  # a client that does not say has started us where it is
         if found := _known_around(_existing(os.path.abspath(folder))):
             return found

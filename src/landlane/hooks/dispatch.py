@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import os
-
 from landlane.clients.registry import setup_of
 from landlane.errors import LandlaneError, RepositoryError, Stale
 from landlane.hooks.edit import check_edit, note_edit, note_named
@@ -202,22 +200,16 @@ def _end_child(context: Context, find_site: Callable[[], Site], event: HookEvent
 
 def _judge_settings(find_site: Callable[[], Site], event: HookEvent) -> HookAnswer:
     """Refuse settings under which the client would not ask us any more."""
+    from landlane.clients.setup_model import environment_at  # noqa: PLC0415 - few events need it
+
     try:
-        root = find_site().here.root
+        env = environment_at(find_site().here.root)
     except LandlaneError:
         return NOTHING
-    from landlane.clients.setup_model import ClientEnvironment  # noqa: PLC0415 - few events need it
-
-    place = ClientEnvironment(
-        root=root,
-        home=os.path.expanduser("~"),
-        search_path=os.environ.get("PATH", ""),
-        environment=dict(os.environ),
-    )
-    for trouble in setup_of(event.client).troubles(place, _run_nothing):
-        if trouble.is_open:
+    for problem in setup_of(event.client).find_problems(env, _run_nothing):
+        if problem.is_open:
             return deny(
-                f"These settings would switch Landlane off: {trouble.what}. They are not taken over. "
+                f"These settings would switch Landlane off: {problem.what}. They are not taken over. "
                 "A person can end it: `landlane init --undo`."
             )
     return NOTHING

@@ -8,7 +8,6 @@ from __future__ import annotations
 
 from landlane.errors import LandlaneError
 from landlane.managed_files.formats import JSON, NEW, OUTSIDE, WHOLE, NotMergeable, bring_in, take_back
-from landlane.managed_files.json_comments import NotJson, extras_in
 from landlane.managed_files.manifest import FileRecord, InitRecord, backup, keep_backup, save_record
 from landlane.managed_files.user_files import (
     check_writable,
@@ -21,6 +20,7 @@ from landlane.managed_files.user_files import (
     remove_file,
     write_bytes,
 )
+from landlane.merge.json_source import NotJson, find_extras
 from landlane.values import replace, value
 
 TYPE_CHECKING = False
@@ -44,7 +44,7 @@ class FileRequest:
     why: str
     is_private: bool = False
     reader: str = ""  # who reads it
-    reads: tuple[str, ...] = ()  # what its reader understands of JSON beyond the plain one
+    accepted: tuple[str, ...] = ()  # what its reader accepts beyond plain JSON
 
 
 @value
@@ -122,11 +122,11 @@ def what_is_unread(wish: FileRequest, there: bytes | None) -> str:
     if wish.form != JSON or not wish.reader or there is None:
         return ""
     try:
-        extras = extras_in(there.decode("utf-8"))
+        extras = find_extras(there.decode("utf-8"))
     except (UnicodeDecodeError, NotJson):
         return ""  # nobody can: that is told elsewhere
     for what, line in extras.items():
-        if what not in wish.reads:
+        if what not in wish.accepted:
             return f"{wish.reader} itself cannot read it: {what} on line {line}; mend that first"
     return ""
 

@@ -1,161 +1,140 @@
-"""Equipping a checkout for the clients in use: which files each of them needs, and which git must not see.
+"""Write the files that clients need into a checkout, and keep them out of commits.
 
-A client's hooks name this machine's interpreter, so their files are kept out of commits by git's own list of
-excluded files. A new workspace therefore has none of them, and is equipped when it is made ready.
+A client's hooks name this machine's interpreter, so their files are listed in git's own list of excluded
+files. A new workspace therefore has none of them, and gets them when it is opened.
 """
 
 from __future__ import annotations
 
 import os
+from collections.abc import Sequence
 
 from landlane.clients.hook_command import hook_command, sdk_release, server_words
-from landlane.clients.registry import NAMES, setup_of
-from landlane.clients.setup_model import ClientEnvironment
-from landlane.errors import LandlaneError, Malformed
-from landlane.git.discovery import find_checkout
+from landlane.clients.model import CLIENTS, HOOK_CLIENTS, check_client
+from landlane.clients.registry import setup_of
+from landlane.clients.setup_checks import is_used
+from landlane.clients.setup_model import ClientEnvironment, ClientFile, environment_at
+from landlane.errors import LandlaneError
+from landlane.git.discovery import Checkout, find_checkout
 from landlane.git.run import run_in
 from landlane.managed_files.apply import FileRequest, carry_out, plan_changes
 from landlane.managed_files.formats import IGNORED, NotMergeable
-from landlane.managed_files.json_comments import COMMENT, MARK
 from landlane.managed_files.manifest import init_lock, load_record
-from landlane.managed_files.mcp_servers import merged
+from landlane.managed_files.mcp_servers import merge_contents
 from landlane.managed_files.text_block import HASHES, block_of
 from landlane.managed_files.user_files import read_bytes
+from landlane.merge.json_source import COMMENT, MARK
 from landlane.values import replace
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from collections.abc import Callable, Sequence
-
-    from landlane.clients.setup_model import ClientFile
     from landlane.context import Site
-    from landlane.git.discovery import Checkout
 
 
-# What clients were seen to understand in their settings. With anything else some do not start, and some go on
-# without these settings, and so without our hooks.
-_READS = {"claude": (MARK,), "gemini": (COMMENT,), "qwen": (COMMENT, MARK)}
+# What clients accept in their settings beyond plain JSON. With anything else, some do not start, and some
+# ignore these settings, and so our hooks.
+_ACCEPTED = {"claude": (MARK,), "gemini": (COMMENT,), "qwen": (COMMENT, MARK)}
 _TRACKED = "under version control: do not commit this change, it names this machine's interpreter"
 
 
-def client_environment(root: str) -> ClientEnvironment:
-    """Where a client would run in this checkout, as this process sees it."""
-    environment = dict(os.environ)
-    home = os.path.expanduser("~")
-    return ClientEnvironment(
-        root=root, home=home, search_path=environment.get("PATH", ""), environment=environment
-    )
-
-
-def clients_in_use(place: ClientEnvironment) -> list[str]:
-    """The clients that are on this machine, or have settings in this checkout."""
-    return [name for name in NAMES if setup_of(name).is_used(place)]
+def clients_in_use(env: ClientEnvironment) -> list[str]:
+    """Return the clients that are installed on this machine, or have settings in this checkout."""
+    return [name for name in HOOK_CLIENTS if is_used(env, name)]
 
 
 def check_names(names: Sequence[str]) -> None:
-    """Refuse a client that nobody knows.
+    """Refuse a client that cannot be set up.
 
     Raises:
         Malformed: there is none of that name.
     """
     for name in names:
-        if name not in NAMES:
-            raise Malformed(
-                f"{name[:40]!r} is no client that can be set up",
-                code="UNKNOWN_CLIENT",
-                hint=f"one of {', '.join(NAMES)}",
-            )
+        check_client(name, HOOK_CLIENTS, f"{name[:40]!r} is no client that can be set up")
 
 
-def client_requests(names: Sequence[str], place: ClientEnvironment) -> list[FileRequest]:
-    """The files that these clients need in a checkout, and in the home of its user."""
-    found: list[FileRequest] = []
+def client_requests(names: Sequence[str], env: ClientEnvironment) -> list[FileRequest]:
+    """Return the files that these clients need in a checkout, and in the home of its user."""
+    requests: list[FileRequest] = []
     for name in names:
-        setup = setup_of(name)
-        for wanted in _wanted_by(name):
-            is_home = wanted.path.startswith("~/")
-            base = place.home if is_home else place.root
-            path = os.path.join(base, wanted.path[2:] if is_home else wanted.path)
-            if any(one.path == path and one.content == wanted.content for one in found):
+        for file in _files_for(name):
+            path = env.path(file.path)
+            if any(one.path == path and one.content == file.content for one in requests):
                 continue  # two clients read the same file, and want the same of it
-            found.append(
+            requests.append(
                 FileRequest(
                     path=path,
-                    root=place.root,
-                    form=wanted.form,
-                    content=wanted.content,
-                    why=f"{setup.TITLE}: {wanted.why}",
-                    is_private=not is_home,
-                    reader=setup.TITLE,
-                    reads=_READS.get(name, ()),
+                    root=env.root,
+                    form=file.form,
+                    content=file.content,
+                    why=f"{CLIENTS[name].title}: {file.why}",
+                    is_private=not file.path.startswith("~/"),
+                    reader=CLIENTS[name].title,
+                    accepted=_ACCEPTED.get(name, ()),
                 )
             )
-    return found
+    return requests
 
 
-def _wanted_by(name: str) -> list[ClientFile]:
-    """What a client needs: its hooks, and our MCP server where its SDK is installed; each file once."""
+def _files_for(name: str) -> list[ClientFile]:
+    """Return the files of a client: its hooks, and our MCP server where its SDK is installed."""
     setup = setup_of(name)
-    servers: Callable[[list[str]], tuple[ClientFile, ...]] = getattr(setup, "mcp_wanted", lambda _: ())
-    all_of_it = [*setup.wanted(_commands_for(name)), *(servers(server_words()) if sdk_release() else ())]
+    files = [
+        *setup.wanted_files(lambda event, is_guard: hook_command(name, event, is_guard)),
+        *(setup.server_files(server_words()) if sdk_release() else ()),
+    ]
     by_path: dict[str, list[ClientFile]] = {}
-    for one in all_of_it:
-        by_path.setdefault(one.path, []).append(one)
+    for file in files:
+        by_path.setdefault(file.path, []).append(file)
     return [
-        replace(some[0], content=merged([one.content for one in some])) if len(some) > 1 else some[0]
-        for some in by_path.values()
+        replace(first, content=merge_contents([first.content, *(one.content for one in others)]))
+        for first, *others in by_path.values()
     ]
 
 
-def _commands_for(name: str) -> Callable[[str, bool], str]:
-    return lambda word, is_guard: hook_command(name, word, is_guard)
-
-
-def keep_out_of_commits(checkout: Checkout, wishes: Sequence[FileRequest]) -> list[FileRequest]:
-    """The same wishes, with what keeps the private ones out of commits; tracked ones are marked as such."""
+def keep_out_of_commits(checkout: Checkout, requests: Sequence[FileRequest]) -> list[FileRequest]:
+    """Return the same requests, and one that has git exclude the private files; tracked ones are marked."""
     if not checkout.common_dir:
-        return list(wishes)
-    private = [os.path.relpath(wish.path, checkout.root) for wish in wishes if wish.is_private]
-    tracked = tracked_of(checkout, private)
+        return list(requests)
+    private = [request for request in requests if request.is_private]
+    tracked = _tracked(checkout, private)
     marked = [
-        replace(wish, why=f"{wish.why} ({_TRACKED})")
-        if wish.is_private and os.path.relpath(wish.path, checkout.root) in tracked
-        else wish
-        for wish in wishes
+        replace(request, why=f"{request.why} ({_TRACKED})") if request in tracked else request
+        for request in requests
     ]
-    hidden = _hide(checkout, [path for path in private if path not in tracked])
-    return [*hidden, *marked]
+    hidden = [os.path.relpath(one.path, checkout.root) for one in private if one not in tracked]
+    return [*_exclude(checkout, hidden), *marked]
 
 
 def main_checkout_requests(names: Sequence[str], checkout: Checkout) -> list[FileRequest]:
-    """What clients need in the main checkout of a linked worktree: some read their hooks only there.
+    """Return what clients need in the main checkout of a linked worktree: some read their hooks only there.
 
-    What git has there is left as it is, as in any checkout in which one does not stand.
+    Files that git tracks there are left as they are.
     """
     home = checkout.home_checkout
     if home.root == checkout.root or not os.path.isdir(os.path.join(home.root, ".git")):
         return []
-    wishes = [one for one in client_requests(names, client_environment(home.root)) if one.is_private]
-    tracked = tracked_of(home, [os.path.relpath(wish.path, home.root) for wish in wishes])
-    return [wish for wish in wishes if os.path.relpath(wish.path, home.root) not in tracked]
+    requests = [one for one in client_requests(names, environment_at(home.root)) if one.is_private]
+    tracked = _tracked(home, requests)
+    return [request for request in requests if request not in tracked]
 
 
-def tracked_of(checkout: Checkout, paths: Sequence[str]) -> set[str]:
-    """Which of these paths git has in its index."""
-    if not paths or not checkout.common_dir:
-        return set()
-    found = run_in(checkout, "ls-files", "-z", "--", *(f":(top,literal){path}" for path in paths))
-    return set(found.stdout.split("\0")) - {""}
+def _tracked(checkout: Checkout, requests: Sequence[FileRequest]) -> list[FileRequest]:
+    """Return the requests for files that git has in its index."""
+    if not requests or not checkout.common_dir:
+        return []
+    paths = {os.path.relpath(request.path, checkout.root): request for request in requests}
+    listed = run_in(checkout, "ls-files", "-z", "--", *(f":(top,literal){path}" for path in paths))
+    return [paths[path] for path in sorted(set(listed.stdout.split("\0")) & set(paths))]
 
 
-def _hide(checkout: Checkout, paths: Sequence[str]) -> list[FileRequest]:
-    """What has to stand among git's excluded files, so that these do not look like somebody's work."""
+def _exclude(checkout: Checkout, paths: Sequence[str]) -> list[FileRequest]:
+    """Return the request that adds paths to git's excluded files, so that they do not look like work."""
     exclude = os.path.join(checkout.common_dir, "info", "exclude")
     try:
-        there = block_of((read_bytes(exclude) or b"").decode("utf-8", "surrogateescape"), HASHES)
+        block = block_of((read_bytes(exclude) or b"").decode("utf-8", "surrogateescape"), HASHES)
     except LandlaneError:
-        there = None
-    lines = there.split("\n") if there else []
+        block = None
+    lines = block.split("\n") if block else []
     asked = run_in(checkout, "check-ignore", "-z", "--stdin", stdin="\0".join(paths).encode())
     ignored = set(asked.stdout.split("\0"))
     more = [f"/{path}" for path in paths if f"/{path}" not in lines and path not in ignored]
@@ -167,9 +146,9 @@ def _hide(checkout: Checkout, paths: Sequence[str]) -> list[FileRequest]:
 
 
 def equip(site: Site, root: str) -> None:
-    """Install into another checkout what init set up for the clients; quietly, and as often as one likes.
+    """Install into another checkout what init set up for the clients; it can be called again at any time.
 
-    What git has there is left as it is: the workspace must not look as if somebody had worked in it.
+    Files that git tracks there are left as they are, so that the workspace has no changes.
     """
     state = site.home.state_folder
     try:
@@ -178,18 +157,14 @@ def equip(site: Site, root: str) -> None:
         checkout = find_checkout(root)
         with init_lock(state):
             record = load_record(state)
-            gone = [entry.path for entry in record.entries if not os.path.isdir(entry.root)]
-            if gone:
-                record = replace(
-                    record, entries=tuple(entry for entry in record.entries if entry.path not in gone)
-                )
-            wishes = [
-                one for one in client_requests(record.clients, client_environment(root)) if one.is_private
-            ]
-            tracked = tracked_of(checkout, [os.path.relpath(wish.path, root) for wish in wishes])
-            for name in sorted(tracked):
+            record = replace(record, entries=tuple(one for one in record.entries if os.path.isdir(one.root)))
+            env = environment_at(checkout.root)
+            requests = [one for one in client_requests(record.clients, env) if one.is_private]
+            tracked = _tracked(checkout, requests)
+            for one in tracked:
+                name = os.path.relpath(one.path, checkout.root)
                 site.tell(f"{name} is under version control, and stays as it is in this workspace")
-            new = [wish for wish in wishes if os.path.relpath(wish.path, root) not in tracked]
-            carry_out(state, record, plan_changes(state, record, keep_out_of_commits(checkout, new)))
+            new = keep_out_of_commits(checkout, [one for one in requests if one not in tracked])
+            carry_out(state, record, plan_changes(state, record, new))
     except (LandlaneError, NotMergeable, OSError) as error:
         site.tell(f"the clients have no hooks in this workspace: {error}; `landlane doctor` there tells more")

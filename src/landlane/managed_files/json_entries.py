@@ -6,8 +6,8 @@ until nothing is left to do. What is not ours keeps every byte.
 
 from __future__ import annotations
 
-from landlane.managed_files.json_comments import NotJson, read_commented
 from landlane.managed_files.json_splice import add_part, drop_part, newline_of, replace_part, whole_text
+from landlane.merge.json_source import NotJson, read_json
 from landlane.merge.value_tree import is_list, is_table
 
 TYPE_CHECKING = False
@@ -52,12 +52,12 @@ def values_of(text: str) -> Any:
     Raises:
         NotJson: it cannot be read.
     """
-    return read_commented(text).root.value if text.strip("\ufeff \t\r\n") else MISSING
+    return read_json(text, has_comments=True).root.value if text.strip("\ufeff \t\r\n") else MISSING
 
 
 def _repeat(text: str, step: Callable[[Source], str | None]) -> str:
     for _ in range(_MOST_STEPS):
-        changed = step(read_commented(text))
+        changed = step(read_json(text, has_comments=True))
         if changed is None:
             return text
         text = changed

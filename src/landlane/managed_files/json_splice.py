@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 
-from landlane.managed_files.json_comments import skip_blank
+from landlane.merge.json_source import skip_blank
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:

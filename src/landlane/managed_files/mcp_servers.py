@@ -89,7 +89,7 @@ def put_table(text: str, block: str) -> str:
     return found
 
 
-def merged(contents: list[Any]) -> Any:
+def merge_contents(contents: list[Any]) -> Any:
     """Several wishes for one JSON file as one: tables key by key, lists one behind the other."""
     first, *others = contents
     for other in others:
@@ -105,4 +105,4 @@ def _join(one: Any, other: Any) -> Any:
     return other
 
 
-__all__ = ["NotToml", "merged", "put_table", "without_older"]
+__all__ = ["NotToml", "merge_contents", "put_table", "without_older"]

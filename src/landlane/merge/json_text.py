@@ -1,113 +1,19 @@
-"""JSON as text: reading it with places and without mercy for duplicate keys, and writing what was merged.
+"""Write a merged JSON value.
 
-Each part of the merged value that a side already has is copied as that side wrote it; only tables and lists
-that hold something of both are written anew, in the style that the target has at that place.
+Each part of it that a side already has is copied as that side wrote it; only tables and lists that hold
+something of both sides are written again, in the style that the target has at that place.
 """
 
 from __future__ import annotations
 
 import json
 
-from landlane.merge.result import CannotMerge, shown
-from landlane.merge.source_spans import Member, Node, Source
-from landlane.merge.value_tree import MOST_NESTING, Number, is_list, is_same, is_table, token
+from landlane.merge.source_spans import Node, Source
+from landlane.merge.value_tree import Number, is_list, is_same, is_table, token
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from typing import Any, NoReturn
-
-
-def _refuse_constant(name: str) -> NoReturn:
-    raise json.JSONDecodeError(f"{name} is not JSON", name, 0)
-
-
-_SCALARS = json.JSONDecoder(parse_float=Number, parse_int=Number, parse_constant=_refuse_constant)
-_BLANK = " \t\n\r"
-
-
-# --------------------------------------------------------------------------------------------- reading
-
-
-def read_json(text: str, side: str) -> Source:
-    """The values of a JSON text.
-
-    Raises:
-        CannotMerge: it is no JSON, has a key twice, or is nested too deep; with the line.
-    """
-    reader = _Reader(text, side)
-    root = reader.read(reader.skip(0), 0)
-    end = reader.skip(root.end)
-    if end < len(text):
-        reader.refuse(end, "something stands after the end")
-    return Source(text=text, root=root)
-
-
-class _Reader:
-    def __init__(self, text: str, side: str) -> None:
-        self.text = text
-        self.side = side
-
-    def refuse(self, at: int, why: str) -> NoReturn:
-        line = self.text.count("\n", 0, at) + 1
-        raise CannotMerge(f"{self.side} is not valid JSON, line {line}: {why}")
-
-    def skip(self, at: int) -> int:
-        while at < len(self.text) and self.text[at] in _BLANK:
-            at += 1
-        return at
-
-    def read(self, at: int, depth: int) -> Node:
-        if depth > MOST_NESTING:
-            self.refuse(at, f"nested deeper than {MOST_NESTING} levels")
-        opening = self.text[at : at + 1]
-        if opening == "{":
-            return self._read_table(at, depth)
-        if opening == "[":
-            return self._read_list(at, depth)
-        try:
-            found, end = _SCALARS.raw_decode(self.text, at)
-        except (json.JSONDecodeError, RecursionError):
-            self.refuse(at, f"expected a value, found {shown(self.text[at : at + 20]) or 'the end'!r}")
-        return Node(value=found, start=at, end=end)
-
-    def _read_table(self, start: int, depth: int) -> Node:
-        members: dict[str, Member] = {}
-        at = self.skip(start + 1)
-        while self.text[at : at + 1] != "}" or members:
-            if self.text[at : at + 1] != '"':
-                self.refuse(at, "expected a key in double quotes")
-            key = self.read(at, depth)
-            if key.value in members:
-                self.refuse(at, f"the key {shown(key.value)!r} stands twice")
-            colon = self.skip(key.end)
-            if self.text[colon : colon + 1] != ":":
-                self.refuse(colon, f"expected : after the key {shown(key.value)!r}")
-            node = self.read(self.skip(colon + 1), depth + 1)
-            members[key.value] = Member(key=key.value, start=at, end=key.end, node=node)
-            at = self.skip(node.end)
-            if self.text[at : at + 1] != ",":
-                break
-            at = self.skip(at + 1)
-        if self.text[at : at + 1] != "}":
-            self.refuse(at, "expected , or }")
-        found = {key: member.node.value for key, member in members.items()}
-        return Node(value=found, start=start, end=at + 1, members=tuple(members.values()))
-
-    def _read_list(self, start: int, depth: int) -> Node:
-        items: list[Node] = []
-        at = self.skip(start + 1)
-        while self.text[at : at + 1] != "]" or items:
-            items.append(self.read(at, depth + 1))
-            at = self.skip(items[-1].end)
-            if self.text[at : at + 1] != ",":
-                break
-            at = self.skip(at + 1)
-        if self.text[at : at + 1] != "]":
-            self.refuse(at, "expected , or ]")
-        return Node(value=[item.value for item in items], start=start, end=at + 1, items=tuple(items))
-
-
-# --------------------------------------------------------------------------------------------- writing
+    from typing import Any
 
 
 def write_json(merged: Any, ours: Source, theirs: Source) -> str:

@@ -6,7 +6,8 @@ only if it comes to the same values as the merge of the trees, which alone decid
 
 from __future__ import annotations
 
-from landlane.merge.json_text import read_json, write_json
+from landlane.merge.json_source import NotJson, read_json
+from landlane.merge.json_text import write_json
 from landlane.merge.lines import clean_lines, merge_lines
 from landlane.merge.result import SIDES, CannotMerge, Merged
 from landlane.merge.text_file import Text, read_sides, read_text, style_notes, write_text
@@ -18,6 +19,8 @@ TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Sequence
     from typing import Any
+
+    from landlane.merge.source_spans import Source
 
 
 def merge_map(base: bytes | None, ours: bytes | None, theirs: bytes | None, path: str) -> Merged:
@@ -62,7 +65,14 @@ def _extension(path: str) -> str:
 
 
 def _values(text: str, extension: str, side: str) -> Any:
-    return read_json(text, side).root.value if extension == "json" else parse_toml(text, side)
+    return _read_json(text, side).root.value if extension == "json" else parse_toml(text, side)
+
+
+def _read_json(text: str, side: str) -> Source:
+    try:
+        return read_json(text)
+    except NotJson as error:
+        raise CannotMerge(f"{side} is not valid JSON, {error}") from None
 
 
 def _values_or_missing(text: str, extension: str) -> Any:
@@ -80,7 +90,7 @@ def _plain_merge(texts: tuple[Text, Text, Text], extension: str, merged: Any) ->
 
 
 def _write_json(texts: tuple[Text, Text, Text], merged: Any) -> list[str]:
-    ours, theirs = (read_json(text.body, side) for text, side in zip(texts[1:], SIDES[1:], strict=True))
+    ours, theirs = (_read_json(text.body, side) for text, side in zip(texts[1:], SIDES[1:], strict=True))
     return _lines(write_json(merged, ours, theirs))
 
 

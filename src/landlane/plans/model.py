@@ -9,6 +9,7 @@ from __future__ import annotations
 
 from decimal import Decimal, InvalidOperation
 
+from landlane.clients.model import CLIENTS
 from landlane.clock import parse_duration
 from landlane.errors import Malformed
 from landlane.ids import digest
@@ -28,10 +29,7 @@ MOST_CONTRACTS = 50  # everything else waits for each of them
 MOST_PATHS = 3000  # of all tasks together: each is compared with many others
 MOST_CHARACTERS = 4_000_000
 # Agents that a task may ask for: coding clients, or `command` for a worker of one's own.
-AGENTS = (
-    *("claude", "codex", "gemini", "qwen", "copilot", "opencode", "cursor", "aider", "gptme"),
-    "command",
-)
+AGENTS = (*CLIENTS, "command")
 _LONGEST_NAME = 300
 _LONGEST_ID = 100
 _MOST_NEEDS = 10

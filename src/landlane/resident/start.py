@@ -6,6 +6,7 @@ import os
 import sys
 import time
 
+from landlane.clients.model import VARIABLE_PREFIXES
 from landlane.git.run import LOCATION_VARIABLES
 from landlane.processes.child import start_detached
 from landlane.resident.messages import AnswerLost, BadMessage, find_socket, pack_request, send_request
@@ -22,17 +23,7 @@ _MOST_LOG = 1_000_000
 _OURS = "LANDLANE_"
 _STORE = "LANDLANE_STORE"
 # Variables that coding clients set for their children: the resident serves all clients and belongs to none.
-_CLIENTS = (
-    "CLAUDE",
-    "CODEX_",
-    "GEMINI_",
-    "QWEN_",
-    "COPILOT_",
-    "OPENCODE",
-    "CURSOR_",
-    "ANTHROPIC_",
-    "OPENAI_",
-)
+_CLIENTS = (*VARIABLE_PREFIXES, "ANTHROPIC_", "OPENAI_")
 _POLL_SECONDS = 0.01
 _START_SECONDS = 0.3  # between two attempts to start one
 _PING = pack_request(b"ping", b"", (), {}, b"")

@@ -8,9 +8,10 @@ from __future__ import annotations
 
 import os
 
-from landlane.clients.permissions import AGENTS, EDIT, NETWORK, PATHS, SHELL, permissions_for
-from landlane.clients.registry import setup_of
-from landlane.clients.setup_model import ClientEnvironment
+from landlane.clients.model import AGENTS, EDIT, NETWORK, SHELL
+from landlane.clients.permissions import PATHS
+from landlane.clients.registry import permissions_for, setup_of
+from landlane.clients.setup_model import environment_at
 from landlane.git.hook_pass import hooks_folder
 from landlane.git.hooks.scripts import GUARDS
 from landlane.roles.model import PROTECTED, VERBS, protected_of, spelled, words_of
@@ -92,17 +93,12 @@ def look_around(checkout: Checkout, home: Checkout, role: Role, client: str) -> 
 
 def _hook_trouble(root: str, client: str) -> str:
     """Why the hook of a client does not stand; empty when it does."""
-    place = ClientEnvironment(
-        root=root,
-        home=os.path.expanduser("~"),
-        search_path=os.environ.get("PATH", ""),
-        environment=dict(os.environ),
-    )
-    found = [one for one in setup_of(client).troubles(place, _says_nothing) if one.is_open]
+    problems = setup_of(client).find_problems(environment_at(root), _says_nothing)
+    found = [problem for problem in problems if problem.is_open]
     return str(found[0].what) if found else ""
 
 
-def _says_nothing(*words: str) -> str:
+def _says_nothing(words: list[str]) -> str:
     """In the place of a client's own program: it is not started to find out."""
     del words
     return ""

@@ -9,7 +9,7 @@ from __future__ import annotations
 import os
 
 from landlane.clients.codex import setup as codex_setup
-from landlane.clients.detect import program
+from landlane.clients.setup_checks import find_client_program
 from landlane.errors import LandlaneError
 from landlane.managed_files.formats import OUTSIDE
 from landlane.managed_files.manifest import FileRecord, InitRecord, keep_backup, load_record, save_record
@@ -41,33 +41,33 @@ def runner_at(root: str) -> Callable[[list[str]], str]:
     return lambda words: run_words(words, root)
 
 
-def trust_needed(place: ClientEnvironment, changes: ChangePlan) -> str:
+def trust_needed(env: ClientEnvironment, changes: ChangePlan) -> str:
     """The file in which Codex has yet to note its trust; empty when it is noted, or Codex is not here."""
-    if not program(place, "codex"):
+    if not find_client_program(env, "codex"):
         return ""
-    path = codex_setup.trust_files(place)[0]
-    hooks = os.path.join(place.root, codex_setup.HOOKS)
+    path = codex_setup.trust_file(env)
+    hooks = os.path.join(env.root, codex_setup.HOOKS)
     if any(left.path == hooks for left in changes.skipped):
         return ""
     if any(step.path == hooks for step in changes.steps):
         return path
-    found = codex_setup.troubles(place, runner_at(place.root))
-    return path if any("trust" in trouble.hint for trouble in found) else ""
+    found = codex_setup.find_problems(env, runner_at(env.root))
+    return path if any("trust" in problem.hint for problem in found) else ""
 
 
-def install_trust(state: str, place: ClientEnvironment) -> str:
+def install_trust(state: str, env: ClientEnvironment) -> str:
     """Have Codex trust our hooks, with its settings put away before; tells what went wrong, if anything."""
-    path = codex_setup.trust_files(place)[0]
+    path = codex_setup.trust_file(env)
     before = read_bytes(path)
     record = load_record(state)
     known = record.entry_of(path)
     if known is None or fingerprint(before) not in known.after:
-        known = _first(path, place, before)
+        known = _first(path, env, before)
         if before is not None:
             keep_backup(state, before)
     _save(state, record, known)
     try:
-        codex_setup.trust(place, runner_at(place.root))
+        codex_setup.trust(env, runner_at(env.root))
     except LandlaneError as error:
         return f"{error.message}: Codex does not run the hooks yet; {error.hint}"
     after = read_bytes(path)
@@ -75,16 +75,16 @@ def install_trust(state: str, place: ClientEnvironment) -> str:
     return ""
 
 
-def _first(path: str, place: ClientEnvironment, before: bytes | None) -> FileRecord:
+def _first(path: str, env: ClientEnvironment, before: bytes | None) -> FileRecord:
     return FileRecord(
         path=path,
-        root=place.root,
+        root=env.root,
         existed=before is not None,
         mode=mode_of(path),
         before=fingerprint(before),
         after=(),
         form=OUTSIDE,
-        content=place.root,
+        content=env.root,
         folders=(os.path.dirname(path),) if not os.path.isdir(os.path.dirname(path)) else (),
     )
 

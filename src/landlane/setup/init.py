@@ -9,8 +9,10 @@ from __future__ import annotations
 import os
 
 from landlane.app.open import ANSWERED, open_house
-from landlane.clients.hook_command import ours, sdk_release
+from landlane.clients.hook_command import placeholder_command, sdk_release
+from landlane.clients.model import CLIENTS
 from landlane.clients.registry import setup_of
+from landlane.clients.setup_model import environment_at
 from landlane.errors import LandlaneError, RepositoryError, StoreError
 from landlane.git.discovery import HOME_POINTER, Checkout, find_checkout
 from landlane.git.shared_config import list_own_limits, remove_own_limits
@@ -20,7 +22,6 @@ from landlane.managed_files.agents_md import AGENTS_TEXT
 from landlane.managed_files.apply import ChangePlan, FileChange, FileRequest, SkippedFile
 from landlane.managed_files.client_files import (
     check_names,
-    client_environment,
     client_requests,
     clients_in_use,
     equip,
@@ -55,7 +56,6 @@ if TYPE_CHECKING:
 _OLD_RECORD = "init-record"  # by which earlier releases remembered the settings they wrote
 _INSTRUCTIONS = "AGENTS.md"
 _IMPORT = f"@{_INSTRUCTIONS}"
-_IMPORTERS = {"claude": "CLAUDE.md", "gemini": "GEMINI.md"}  # what these read instead of AGENTS.md
 _LATER = "; for the other checkouts once this branch has landed"
 
 
@@ -135,9 +135,9 @@ def plan_init(cwd: str, chosen: Chosen | None = None) -> Plan:
     path = os.path.join(checkout.root, FILE_NAME)
     if os.path.exists(path):
         read_settings(checkout.root)  # a file that cannot be understood is told now, not later
-    place = client_environment(checkout.root)
-    names = _clients_for(chosen, record, clients_in_use(place) if not chosen.clients else [])
-    wishes = [*_shared_wishes(checkout, names), *client_requests(names, place)]
+    env = environment_at(checkout.root)
+    names = _clients_for(chosen, record, clients_in_use(env) if not chosen.clients else [])
+    wishes = [*_shared_wishes(checkout, names), *client_requests(names, env)]
     wishes = [*keep_out_of_commits(checkout, wishes), *main_checkout_requests(names, checkout)]
     changes = installing.plan_changes(state, record, wishes)
     if names and not sdk_release():
@@ -150,7 +150,7 @@ def plan_init(cwd: str, chosen: Chosen | None = None) -> Plan:
         changes=changes,
         clients=tuple(names),
         is_new=not os.path.isdir(state),
-        trust=_trust_wanted(chosen, names, place, changes),
+        trust=_trust_wanted(chosen, names, env, changes),
         git_hooks=git_hooks_to_change(checkout.home_checkout),
         unprotected=tuple(_unprotected(names, checkout.root, changes)),
     )
@@ -161,7 +161,7 @@ def _unprotected(names: Sequence[str], root: str, changes: ChangePlan) -> list[t
     why = {left.path: left.why for left in changes.skipped}
     found: list[tuple[str, str]] = []
     for name in names:
-        for wanted in setup_of(name).wanted(ours):
+        for wanted in setup_of(name).wanted_files(placeholder_command):
             path = os.path.join(root, wanted.path)
             if path in why:
                 found.append((name, f"{path}: {why[path]}"))
@@ -175,9 +175,9 @@ def _clients_for(chosen: Chosen, record: InitRecord, used: Sequence[str]) -> lis
     return list(dict.fromkeys(named))
 
 
-def _trust_wanted(chosen: Chosen, names: Sequence[str], place: ClientEnvironment, changes: ChangePlan) -> str:
+def _trust_wanted(chosen: Chosen, names: Sequence[str], env: ClientEnvironment, changes: ChangePlan) -> str:
     """The file in which Codex has yet to note that it may run our hooks, if it has and should."""
-    return trust_needed(place, changes) if chosen.has_trust and "codex" in names else ""
+    return trust_needed(env, changes) if chosen.has_trust and "codex" in names else ""
 
 
 def _shared_wishes(checkout: Checkout, names: Sequence[str]) -> list[FileRequest]:
@@ -201,10 +201,10 @@ def _shared_wishes(checkout: Checkout, names: Sequence[str]) -> list[FileRequest
     ]
     agents = os.path.realpath(os.path.join(root, _INSTRUCTIONS))
     for name in names:
-        reader = _IMPORTERS.get(name, "")
+        reader = CLIENTS[name].instructions
         # A link to AGENTS.md, as many projects have it, imports it by itself.
         if reader and os.path.realpath(os.path.join(root, reader)) != agents:
-            title = setup_of(name).TITLE
+            title = CLIENTS[name].title
             wishes.append(wish(reader, LINE, _IMPORT, f"{title} reads {_INSTRUCTIONS} through this line"))
     return wishes
 
@@ -263,7 +263,7 @@ def _install(plan: Plan, on_step: Callable[[str], None]) -> Done:
     if now.git_hooks:
         install_git_hooks(find_checkout(plan.root).home_checkout, _clones(plan.root))
         changed.append(now.git_hooks)
-    trouble = install_trust(plan.folder, client_environment(plan.root)) if now.trust else ""
+    trouble = install_trust(plan.folder, environment_at(plan.root)) if now.trust else ""
     if now.trust and not trouble:
         changed.append(now.trust)
     notes = (trouble, missing_checks(plan.root))

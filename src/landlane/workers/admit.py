@@ -8,7 +8,7 @@ import tempfile
 
 from landlane.claims.model import EXCLUSIVE
 from landlane.claims.read import list_claims
-from landlane.clients.as_worker.registry import find_program
+from landlane.clients.as_worker.command import find_program
 from landlane.clock import duration_text
 from landlane.errors import LandlaneError
 from landlane.exec.sandbox_rules import search_path

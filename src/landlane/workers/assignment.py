@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import os
 
-from landlane.clients.as_worker.registry import worker_command
+from landlane.clients.as_worker.command import worker_command
 from landlane.exec.start_client import Start, prepare_start
 from landlane.handoffs.hand_over import context_for
 from landlane.protocol.worker.messages import WorkAssignment

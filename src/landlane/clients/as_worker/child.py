@@ -5,46 +5,27 @@ from __future__ import annotations
 import os
 import selectors
 import time
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from typing import Protocol
 
-from landlane.processes.tree import TREE_MARK, find_members, kill_until_quiet
+from landlane.processes.tree import TREE_MARK, ProcessInfo, find_members, kill_until_quiet
 from landlane.processes.tree_child import WorkerChild
 from landlane.sandbox.subreaper import Subreaper
 
-TYPE_CHECKING = False
-if TYPE_CHECKING:
-    from collections.abc import Callable, Iterator, Mapping, Sequence
-    from typing import Protocol
-
-    from landlane.processes.tree import ProcessInfo
-
-    class Patient(Protocol):
-        """What a pulse is felt of."""
-
-        heard_at: float
-
-        def cpu_seconds(self) -> float:
-            """The time that its processes have used on processors."""
-            ...
-
-        def has_younger(self, instant: float) -> bool:
-            """Whether a process that began after an instant is there."""
-            ...
-
-
 _READ = 65_536
 _MOST_LINE = 16 * 1024 * 1024
-_MOST_TROUBLE = 32_000
+_MOST_STDERR = 32_000
 _TICK_SECONDS = 0.2
-_LAST_WORDS_SECONDS = 1.0  # for what a client that has ended said last, while another holds its pipe
+_LAST_OUTPUT_SECONDS = 1.0  # for the last output of a client that has ended, while another holds its pipe
 _CPU_FIELDS = slice(11, 15)  # behind the state: its own time and that of children it has waited for
 _BUSY_SHARE = 0.02  # of one processor; an idle program with timers stays below that
 _BUSY_SECONDS = 0.2
 _TOLERANCE_SECONDS = 1.0
-_QUIET_SECONDS = 0.05  # that long no adopted process may turn up
+_QUIET_SECONDS = 0.05  # for so long no adopted process may appear
 
 
 class ClientChild:
-    """A running client. It bears the mark of the tree that we are in, so that whoever ends us ends it too.
+    """A running client. It carries the mark of our own process tree, so that whoever ends us ends it too.
 
     Some clients start servers with an environment of their own, without the mark. So this process adopts what
     a client leaves, and must have no other children meanwhile.
@@ -74,12 +55,12 @@ class ClientChild:
         self._errors = errors
         self._handle = os.pidfd_open(self._child.pid)
         self._is_dead = False
-        self.trouble = bytearray()
-        self.heard_at = time.monotonic()  # when it last printed something
-        self.has_spoken = False
+        self.stderr = bytearray()
+        self.printed_at = time.monotonic()  # when it last printed something
+        self.has_printed = False
 
-    def listen(self, on_tick: Callable[[], bool]) -> Iterator[tuple[bool, str]]:
-        """Its lines, each with whether it is one of errors, until it has ended or `on_tick` wants no more."""
+    def read_lines(self, on_tick: Callable[[], bool]) -> Iterator[tuple[bool, str]]:
+        """Yield its lines, each with whether it is from stderr, until it ends or `on_tick` says no."""
         with selectors.DefaultSelector() as selector:
             for descriptor in (*self._lines, self._handle):
                 selector.register(descriptor, selectors.EVENT_READ)
@@ -89,73 +70,84 @@ class ClientChild:
                     if key.fd == self._handle:
                         selector.unregister(self._handle)
                         self._is_dead = True
-                        leave_at = time.monotonic() + _LAST_WORDS_SECONDS
+                        leave_at = time.monotonic() + _LAST_OUTPUT_SECONDS
                         continue
                     lines = self._lines[key.fd].take()
                     if lines is None:
                         selector.unregister(key.fd)
                         continue
-                    yield from self._heard(key.fd, lines)
+                    yield from self._keep(key.fd, lines)
                 if not on_tick():
                     return
             while not self._is_dead and on_tick():  # it closed its output, and goes on
                 self._is_dead = bool(selector.select(_TICK_SECONDS))
 
-    def last_words(self) -> Iterator[tuple[bool, str]]:
-        """What is left in its pipes when nobody writes any more."""
+    def read_rest(self) -> Iterator[tuple[bool, str]]:
+        """Yield the lines that are left in its pipes when nobody writes any more."""
         for descriptor, lines in self._lines.items():
             while (got := lines.take()) is not None and got:
-                yield from self._heard(descriptor, got)
-            yield from self._heard(descriptor, lines.rest())
+                yield from self._keep(descriptor, got)
+            yield from self._keep(descriptor, lines.rest())
 
-    def _heard(self, descriptor: int, lines: list[str]) -> Iterator[tuple[bool, str]]:
-        self.heard_at = time.monotonic()
-        is_trouble = descriptor == self._errors
-        self.has_spoken = self.has_spoken or not is_trouble
+    def _keep(self, descriptor: int, lines: list[str]) -> Iterator[tuple[bool, str]]:
+        self.printed_at = time.monotonic()
+        is_error = descriptor == self._errors
+        self.has_printed = self.has_printed or not is_error
         for line in lines:
-            if is_trouble:
-                self.trouble += line.encode("utf-8", "replace") + b"\n"
-                del self.trouble[:-_MOST_TROUBLE]
-            yield is_trouble, line
+            if is_error:
+                self.stderr += line.encode("utf-8", "replace") + b"\n"
+                del self.stderr[:-_MOST_STDERR]
+            yield is_error, line
 
     def end(self, grace_seconds: float) -> int:
-        """End it and all that it left; tells its exit code, a negative one for a signal."""
+        """End it and all that it left, and return its exit code, which is negative for a signal."""
         self._child.end(grace_seconds=grace_seconds)
-        exit_code = self._child.wait(_LAST_WORDS_SECONDS).exit_code
-        left: set[int] = set()
-        kill_until_quiet(self._child.tree, lambda one: _is_ours(one, left), quiet_seconds=_QUIET_SECONDS)
+        exit_code = self._child.wait(_LAST_OUTPUT_SECONDS).exit_code
+        adopted: set[int] = set()
+        kill_until_quiet(
+            self._child.tree, lambda process: _is_adopted(process, adopted), quiet_seconds=_QUIET_SECONDS
+        )
         self._adopting.close()
-        for pid in left:
-            _bury(pid)
+        for pid in adopted:
+            _reap(pid)
         return exit_code
 
     def close(self) -> None:
-        """Listen no more."""
+        """Close its pipes."""
         for lines in self._lines.values():
             lines.close()
         os.close(self._handle)
 
     def cpu_seconds(self) -> float:
-        """The time that its processes have used on processors so far, as far as they can be seen."""
-        ticks = sum(_ticks(one.pid) for one in find_members(self._child.tree))
+        """Return the processor time of its processes so far, as far as they can be seen."""
+        ticks = sum(_ticks(process.pid) for process in find_members(self._child.tree))
         return ticks / os.sysconf("SC_CLK_TCK")
 
     def has_younger(self, instant: float) -> bool:
-        """Whether a process that it started after an instant (of `time.monotonic`) is still there."""
+        """Return whether a process that it started after an instant (of `time.monotonic`) is still there."""
         begun = (instant - _TOLERANCE_SECONDS + _boot_offset()) * os.sysconf("SC_CLK_TCK")
         members = find_members(self._child.tree)
-        return any(one.started >= begun and one.pid != self._child.pid for one in members)
+        return any(process.started >= begun and process.pid != self._child.pid for process in members)
 
 
-class Pulse:
-    """Whether a client shows life: it prints, its processes compute, or a command that it started runs.
+class WatchedChild(Protocol):
+    """The part of `ClientChild` that signs of life are read from."""
 
-    A client that shows nothing of it for `quiet_seconds` is no longer vouched for.
+    printed_at: float
+
+    def cpu_seconds(self) -> float: ...
+    def has_younger(self, instant: float) -> bool: ...
+
+
+class LifeSigns:
+    """Whether a client is alive: it prints, its processes compute, or a command that it started runs.
+
+    After `quiet_seconds` without any of these, the client counts as stuck.
     """
 
     def __init__(
         self,
-        child: Patient,
+        child: WatchedChild,
         quiet_seconds: float,
         commands_since: Callable[[], float | None],
         now: Callable[[], float] = time.monotonic,
@@ -168,11 +160,11 @@ class Pulse:
         self._cpu = 0.0
         self._cpu_at = self._seen_at
 
-    def beats(self) -> bool:
-        """Whether it showed life lately; looks for it."""
+    def are_recent(self) -> bool:
+        """Look for signs of life, and return whether there was one lately."""
         now = self._now()
-        if self._child.heard_at > self._seen_at:
-            self._seen_at = self._child.heard_at
+        if self._child.printed_at > self._seen_at:
+            self._seen_at = self._child.printed_at
         elif self._computes(now) or self._runs_command():
             self._seen_at = now
         return now - self._seen_at < self._quiet
@@ -190,7 +182,7 @@ class Pulse:
 
 
 class _Lines:
-    """What comes out of a pipe, line by line."""
+    """Splits what comes out of a pipe into lines."""
 
     def __init__(self, descriptor: int) -> None:
         self._descriptor = descriptor
@@ -198,7 +190,7 @@ class _Lines:
         os.set_blocking(descriptor, False)
 
     def take(self) -> list[str] | None:
-        """The lines that are complete now; nothing at the end."""
+        """Return the lines that are complete now; None at the end."""
         try:
             got = os.read(self._descriptor, _READ)
         except BlockingIOError:
@@ -207,14 +199,14 @@ class _Lines:
             return None
         self._partial += got
         if len(self._partial) > _MOST_LINE and b"\n" not in self._partial:
-            self._partial.clear()  # nobody can read that; what follows it may be read again
+            self._partial.clear()  # too long to be a message; later lines can be read again
             return []
         *lines, rest = self._partial.split(b"\n")
         self._partial = bytearray(rest)
         return [bytes(line).decode("utf-8", "replace").rstrip("\r") for line in lines]
 
     def rest(self) -> list[str]:
-        """A last line without an end."""
+        """Return a last line without an end."""
         left, self._partial = bytes(self._partial), bytearray()
         return [left.decode("utf-8", "replace")] if left else []
 
@@ -222,15 +214,15 @@ class _Lines:
         os.close(self._descriptor)
 
 
-def _is_ours(one: ProcessInfo, found: set[int]) -> bool:
-    """Whether a process was adopted; remembered to be buried."""
-    if one.parent != os.getpid():
+def _is_adopted(process: ProcessInfo, adopted: set[int]) -> bool:
+    """Return whether a process is our child now; its id is added to `adopted`."""
+    if process.parent != os.getpid():
         return False
-    found.add(one.pid)
+    adopted.add(process.pid)
     return True
 
 
-def _bury(pid: int) -> None:
+def _reap(pid: int) -> None:
     try:
         os.waitpid(pid, os.WNOHANG)
     except ChildProcessError:
@@ -247,5 +239,5 @@ def _ticks(pid: int) -> int:
 
 
 def _boot_offset() -> float:
-    """What to add to the monotonic clock for the one that start times are told in."""
+    """Return what to add to the monotonic clock to get the clock of process start times."""
     return time.clock_gettime(time.CLOCK_BOOTTIME) - time.monotonic()

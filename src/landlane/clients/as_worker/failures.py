@@ -1,15 +1,12 @@
-"""Why a client failed, as a reason of the worker protocol: from its errors, exit code and stderr."""
+"""Find out why a client failed, for the worker protocol: from its errors, exit code and stderr."""
 
 from __future__ import annotations
 
 import re
 
-from landlane.clients.worker_adapter import clean
+from landlane.clients.model import CLIENTS
+from landlane.clients.worker_adapter import OutputEvent, WorkerAdapter, printable
 from landlane.values import value
-
-TYPE_CHECKING = False
-if TYPE_CHECKING:
-    from landlane.clients.worker_adapter import OutputEvent, WorkerAdapter
 
 _LIMITED = re.compile(
     r"\b(429|529)\b|rate.?limit|too many requests|overloaded|usage.?limit|quota|resource.?exhausted"
@@ -37,18 +34,18 @@ _WAIT = re.compile(
 )
 _PART = re.compile(r"(\d+(?:\.\d+)?)\s*(ms|milli|s|m|h|d)", re.IGNORECASE)
 _HEADER = re.compile(r"retry-after[\"']?\s*[:=]\s*[\"']?(\d+(?:\.\d+)?)", re.IGNORECASE)
-_INSTANT = re.compile(r"\|(\d{10})\b")  # a usage limit, and when it is over
+_INSTANT = re.compile(r"\|(\d{10})\b")  # when a usage limit ends
 _STATUS = re.compile(r"\bstatus(?:code)?\W{1,3}([45]\d\d)\b", re.IGNORECASE)
 _SECONDS = {"ms": 0.001, "milli": 0.001, "s": 1.0, "m": 60.0, "h": 3_600.0, "d": 86_400.0}
 _LONGEST_WAIT = 31_536_000.0
 _LIMITED_STATUS = (429, 503, 529)
 _MOST_REASON = 2_000
-_MOST_READ = 4_000  # characters of an error: what matters stands at its beginning
+_MOST_READ = 4_000  # characters of an error; the beginning matters
 
 
 @value
 class Outcome:
-    """A failure as the protocol tells it."""
+    """A failure in the terms of the worker protocol."""
 
     code: str
     reason: str
@@ -56,58 +53,57 @@ class Outcome:
     retry_after_seconds: float | None = None
 
 
-def outcome_of(
-    adapter: WorkerAdapter, error: OutputEvent | None, exit_code: int, trouble: str, *, now: float = 0.0
+def find_outcome(
+    adapter: WorkerAdapter, error: OutputEvent | None, exit_code: int, stderr: str, *, now: float = 0.0
 ) -> Outcome:
-    """Why the work failed: by the client's last error, else by the end of its stderr.
+    """Return why the work failed: by the client's last error, else by the end of its stderr.
 
-    `now` is the time of day in seconds since 1970, for clients that tell an instant.
+    `now` is the time of day in seconds since 1970, for clients that name an instant.
     """
     said = error.text[:_MOST_READ] if error is not None else ""
     status, word = (error.status, error.word) if error is not None else (0, "")
-    # Some clients tell only the body of the provider's answer, and its status on their stderr.
-    status = status or _status_told(said) or _status_told(trouble)
+    # Some clients print only the body of the provider's answer, and its status on their stderr.
+    status = status or _last_status(said) or _last_status(stderr)
     is_repeated = word.lower() in said.lower()
-    text = (said if is_repeated else f"{word} {said}").strip() or _last_lines(trouble)
-    reason = clean(f"{adapter.title}: {text or f'it ended with exit code {exit_code}'}"[:_MOST_REASON])
+    text = (said if is_repeated else f"{word} {said}").strip() or _last_lines(stderr)
+    title = CLIENTS[adapter.name].title
+    reason = printable(f"{title}: {text or f'it ended with exit code {exit_code}'}"[:_MOST_REASON])
     if _NO_MONEY.search(text):
         return Outcome(code="failed", reason=f"{reason} (no money is left for it)", retry=False)
     if status in (401, 403) or (not status and _UNKNOWN_USER.search(text) and not _LIMITED.search(text)):
         return Outcome(code="failed", reason=f"{reason} (to do: {adapter.sign_in})", retry=False)
-    if is_limited(text, status):
-        return Outcome(code="rate_limited", reason=reason, retry_after_seconds=wait_told(text, now))
+    if is_rate_limit(text, status):
+        return Outcome(code="rate_limited", reason=reason, retry_after_seconds=read_wait(text, now))
     if _REFUSED.search(text):
         return Outcome(code="refused", reason=reason, retry=False)
     return Outcome(code="failed", reason=reason)
 
 
-def is_limited(text: str, status: int = 0) -> bool:
-    """Whether the provider wants fewer requests."""
+def is_rate_limit(text: str, status: int = 0) -> bool:
+    """Return whether the provider wants fewer requests."""
     return status in _LIMITED_STATUS or (not status and bool(_LIMITED.search(text)))
 
 
-def wait_told(text: str, now: float = 0.0) -> float | None:
-    """How long to wait, in seconds, if the text tells it."""
+def read_wait(text: str, now: float = 0.0) -> float | None:
+    """Return how many seconds to wait, if the text says so."""
     text = text[:_MOST_READ]
-    found = _HEADER.search(text)
-    if found:
-        return min(float(found[1]), _LONGEST_WAIT)
-    found = _INSTANT.search(text)
-    if found and now:
-        return min(max(float(found[1]) - now, 0.0), _LONGEST_WAIT)
-    found = _WAIT.search(text)
-    if not found:
+    if header := _HEADER.search(text):
+        return min(float(header[1]), _LONGEST_WAIT)
+    if (instant := _INSTANT.search(text)) and now:
+        return min(max(float(instant[1]) - now, 0.0), _LONGEST_WAIT)
+    wait = _WAIT.search(text)
+    if not wait:
         return None
-    seconds = sum(float(number) * _SECONDS[unit.lower()] for number, unit in _PART.findall(found[1]))
+    seconds = sum(float(number) * _SECONDS[unit.lower()] for number, unit in _PART.findall(wait[1]))
     return min(seconds, _LONGEST_WAIT)
 
 
-def _status_told(trouble: str) -> int:
-    """What the provider answered at last, by what stands on stderr."""
-    found = _STATUS.findall(trouble)
-    return int(found[-1]) if found else 0
+def _last_status(stderr: str) -> int:
+    """Return the last HTTP status of the provider that stands on stderr."""
+    statuses = _STATUS.findall(stderr)
+    return int(statuses[-1]) if statuses else 0
 
 
-def _last_lines(trouble: str) -> str:
-    lines = [" ".join(line.split()) for line in trouble.splitlines() if line.strip()]
+def _last_lines(stderr: str) -> str:
+    lines = [" ".join(line.split()) for line in stderr.splitlines() if line.strip()]
     return " / ".join(lines[-3:])

@@ -3,10 +3,7 @@
 from __future__ import annotations
 
 from landlane.ids import digest
-
-TYPE_CHECKING = False
-if TYPE_CHECKING:
-    from landlane.protocol.worker.messages import WorkAssignment
+from landlane.protocol.worker.messages import WorkAssignment
 
 _MOST_NOTES = 60_000  # characters; the newest are kept
 _MOST_PATHS = 200
@@ -30,7 +27,7 @@ _RULES = (
 
 
 def prompt_for(assignment: WorkAssignment) -> str:
-    """The prompt for an assignment."""
+    """Return the prompt for an assignment."""
     parts = [f"Task {assignment.task}: {_one_line(assignment.title)}"]
     if assignment.body:
         parts.append(assignment.body.strip())
@@ -63,7 +60,7 @@ def _bounds(assignment: WorkAssignment) -> str:
 
 
 def _notes(assignment: WorkAssignment) -> str:
-    """What earlier attempts left. It holds words of other models, and so it must not give orders."""
+    """Return the notes of earlier attempts as data: they hold words of other models, which give no orders."""
     kept: list[str] = []
     left = _MOST_NOTES
     for note in reversed(assignment.notes):
@@ -82,7 +79,7 @@ def _notes(assignment: WorkAssignment) -> str:
 
 
 def _as_data(text: str) -> str:
-    """A text between two lines that it cannot hold itself."""
+    """Put a text between two marks that it cannot contain itself."""
     mark = digest(text)[:12]
     return f"--- data {mark} begins ---\n{text}\n--- data {mark} ends ---"
 

@@ -1,43 +1,23 @@
-"""Claude Code: what its hooks are told, and how they answer."""
+"""Read the payloads of Claude Code's hooks, and write answers that it obeys."""
 
 from __future__ import annotations
 
-from landlane.clients.claude.tools import EDITS, READS, SHELLS
-from landlane.clients.shared_hook_format import (
+from landlane.clients.claude.tools import TOOLS
+from landlane.clients.hook_format import (
+    add_context,
     as_table,
     block,
-    context,
-    cut,
-    deny_both,
-    is_refusing,
-    line,
-    path_of,
-    readable,
-    table_of,
-    text_of,
+    deny_call,
+    fail,
+    get_text,
+    is_refusal,
+    read_session,
+    read_tool,
+    shorten,
+    show_user,
 )
-from landlane.protocol.hook_events import (
-    AFTER,
-    BEFORE,
-    CHILD_START,
-    CHILD_STOP,
-    DENY,
-    EDIT,
-    END,
-    HOLD,
-    OTHER,
-    OTHER_KIND,
-    PROMPT,
-    READ,
-    SETTINGS,
-    SHELL,
-    SILENT,
-    START,
-    STOP,
-    HookAnswer,
-    HookEvent,
-    HookOutput,
-)
+from landlane.protocol import hook_events as events
+from landlane.protocol.hook_events import HookAnswer, HookEvent, HookOutput
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -45,124 +25,94 @@ if TYPE_CHECKING:
     from typing import Any
 
 
-NAME = "claude"
-TITLE = "Claude Code"
-
 KINDS = {
-    "SessionStart": START,
-    "UserPromptSubmit": PROMPT,
-    "PreToolUse": BEFORE,
-    "PostToolUse": AFTER,
-    "PostToolUseFailure": AFTER,
-    "Stop": STOP,
-    "SubagentStart": CHILD_START,
-    "SubagentStop": CHILD_STOP,
-    "SessionEnd": END,
-    "ConfigChange": SETTINGS,
+    "SessionStart": events.START,
+    "UserPromptSubmit": events.PROMPT,
+    "PreToolUse": events.BEFORE,
+    "PostToolUse": events.AFTER,
+    "PostToolUseFailure": events.AFTER,
+    "Stop": events.STOP,
+    "SubagentStart": events.CHILD_START,
+    "SubagentStop": events.CHILD_STOP,
+    "SessionEnd": events.END,
+    "ConfigChange": events.SETTINGS,
 }
-
-
 GUARDS = ("PreToolUse", "ConfigChange")
 _FAILED = "failed"
 
 # Of more than 10,000 characters the model sees only the beginning.
 _MOST_BYTES = 9_900
 
-# Where the model is told something with `additionalContext`.
-_TELLS = {
-    START: "SessionStart",
-    PROMPT: "UserPromptSubmit",
-    BEFORE: "PreToolUse",
-    CHILD_START: "SubagentStart",
+# The events at which `additionalContext` reaches the model.
+_CONTEXT_EVENTS = {
+    events.START: "SessionStart",
+    events.PROMPT: "UserPromptSubmit",
+    events.BEFORE: "PreToolUse",
+    events.CHILD_START: "SubagentStart",
 }
 
 
-def read(word: str, payload: Mapping[str, Any], environment: Mapping[str, str]) -> HookEvent:
-    """What Claude Code says on a hook's standard input.
+def read(event_name: str, payload: Mapping[str, Any], environment: Mapping[str, str]) -> HookEvent:
+    """Read what Claude Code writes to a hook's standard input.
 
     Raises:
-        Malformed: it is nothing that Claude Code is known to say.
+        Malformed: Claude Code is not known to send this.
     """
-    said = as_table(payload, "the input")
-    event_name = text_of(said, "hook_event_name") or word
-    session = text_of(said, "session_id", is_needed=True)
-    kind = KINDS.get(event_name) or KINDS.get(word, OTHER_KIND)
-    if _is_copilot(session, environment):
-        kind = OTHER_KIND
-    facts: dict[str, Any] = {
-        "client": NAME,
-        "kind": kind,
-        "session": session,
-        "agent": text_of(said, "agent_id"),
-        "agent_type": text_of(said, "agent_type"),
-        "cwd": text_of(said, "cwd") or environment.get("CLAUDE_PROJECT_DIR", ""),
-    }
-    if kind in (BEFORE, AFTER):
-        source = _FAILED if event_name == "PostToolUseFailure" else ""
-        return HookEvent(**facts, source=source, **_tool_facts(said, facts["cwd"]))
-    if kind in (STOP, CHILD_STOP):
-        again = said.get("stop_hook_active") is True
-        return HookEvent(**facts, is_again=again, is_background=bool(said.get("background_tasks")))
-    if kind == SETTINGS:
-        path = text_of(said, "file_path")
-        return HookEvent(**facts, source=text_of(said, "source"), settings_path=path)
-    return HookEvent(**facts, source=text_of(said, "source") or text_of(said, "reason"))
+    payload = as_table(payload, "the input")
+    given_name = get_text(payload, "hook_event_name") or event_name
+    kind = KINDS.get(given_name) or KINDS.get(event_name, events.OTHER_KIND)
+    facts = read_session("claude", kind, payload, environment.get("CLAUDE_PROJECT_DIR", ""))
+    if _is_copilot(facts["session"], environment):
+        kind = facts["kind"] = events.OTHER_KIND
+    if kind in (events.BEFORE, events.AFTER):
+        source = _FAILED if given_name == "PostToolUseFailure" else ""
+        return HookEvent(**facts, source=source, **read_tool(TOOLS, payload, facts["cwd"]))
+    if kind in (events.STOP, events.CHILD_STOP):
+        is_again = payload.get("stop_hook_active") is True
+        return HookEvent(**facts, is_again=is_again, is_background=bool(payload.get("background_tasks")))
+    if kind == events.SETTINGS:
+        path = get_text(payload, "file_path")
+        return HookEvent(**facts, source=get_text(payload, "source"), settings_path=path)
+    return HookEvent(**facts, source=get_text(payload, "source") or get_text(payload, "reason"))
 
 
 def _is_copilot(session: str, environment: Mapping[str, str]) -> bool:
-    """Whether Copilot CLI calls, which runs the hooks in Claude's settings too, beside its own.
+    """Return whether Copilot CLI calls, which also runs the hooks in Claude's settings, beside its own.
 
-    Taken for Claude, one session of Copilot would be two, and stand in its own way.
+    Taken for Claude, one session of Copilot would be two that refuse each other's edits.
     """
     return "COPILOT_PROJECT_DIR" in environment and environment.get("CLAUDE_CODE_SESSION_ID") != session
 
 
-def _tool_facts(said: Mapping[str, Any], cwd: str) -> dict[str, Any]:
-    """What a tool is about to do, or has done, with which files."""
-    name = text_of(said, "tool_name", is_needed=True)
-    given = table_of(said, "tool_input")
-    facts: dict[str, Any] = {"tool_name": name, "call": text_of(said, "tool_use_id")}
-    if name in EDITS:
-        return {**facts, "tool": EDIT, "paths": (path_of(given, EDITS[name], cwd),)}
-    if name in SHELLS:
-        # A monitor is a shell that goes on behind the agent's back, like one that is told to.
-        goes_on = name == "Monitor" or given.get("run_in_background") is True
-        return {**facts, "tool": SHELL, "command": text_of(given, "command"), "is_background": goes_on}
-    if name in READS:
-        return {**facts, "tool": READ, "paths": (path_of(given, READS[name], cwd),)}
-    return {**facts, "tool": OTHER}
-
-
-def say(event: HookEvent, answer: HookAnswer) -> HookOutput:
-    """An answer in the form that Claude Code obeys at this event."""
-    if answer.verdict == SILENT or event.kind in (END, OTHER_KIND):
+def render(event: HookEvent, answer: HookAnswer) -> HookOutput:
+    """Write an answer in the form that Claude Code obeys at this event."""
+    if answer.verdict == events.SILENT or event.kind in (events.END, events.OTHER_KIND):
         return HookOutput()
-    text = cut(answer.text, _MOST_BYTES)
-    if answer.verdict == DENY and event.kind == BEFORE:
-        return HookOutput(stdout=line(deny_both("PreToolUse", text)))
-    if answer.verdict == DENY and event.kind in (PROMPT, SETTINGS):
-        return HookOutput(stdout=line(block(text)))
-    if event.kind in (STOP, CHILD_STOP):
+    text = shorten(answer.text, _MOST_BYTES)
+    if answer.verdict == events.DENY and event.kind == events.BEFORE:
+        return deny_call("PreToolUse", text)
+    if answer.verdict == events.DENY and event.kind in (events.PROMPT, events.SETTINGS):
+        return block(text)
+    if event.kind in (events.STOP, events.CHILD_STOP):
         # Held once: an agent that cannot do what is asked must be able to end.
-        holds = answer.verdict in (HOLD, DENY) and not event.is_again
-        return HookOutput(stdout=line(block(text) if holds else {"systemMessage": readable(text)}))
-    if event.kind == AFTER:
-        name = "PostToolUseFailure" if event.source == _FAILED else "PostToolUse"
-        return HookOutput(stdout=line(context(name, text)))
-    if event.kind in _TELLS:
-        return HookOutput(stdout=line(context(_TELLS[event.kind], text)))
-    return HookOutput(stdout=line({"systemMessage": readable(text)}))
+        is_held = answer.verdict in (events.HOLD, events.DENY) and not event.is_again
+        return block(text) if is_held else show_user(text)
+    if event.kind == events.AFTER:
+        return add_context("PostToolUseFailure" if event.source == _FAILED else "PostToolUse", text)
+    if event.kind in _CONTEXT_EVENTS:
+        return add_context(_CONTEXT_EVENTS[event.kind], text)
+    return show_user(text)
 
 
-def refuse(word: str, text: str) -> HookOutput:
-    """A refusal for a call that could not even be read.
+def refuse(event_name: str, text: str) -> HookOutput:
+    """Refuse a call that could not be read.
 
-    Exit 2 refuses at every event, the end of a turn and a prompt too; where nothing is guarded it is exit 1,
+    Exit 2 refuses at every event, also the end of a turn and a prompt. Where nothing is guarded it is exit 1,
     which shows the text and goes on.
     """
-    return HookOutput(exit_code=2 if not word or word in GUARDS else 1, stderr=readable(text) + "\n")
+    return fail(text, 2 if not event_name or event_name in GUARDS else 1)
 
 
-def is_denial(word: str, exit_code: int, stdout: str) -> bool:
-    """Whether Claude Code would refuse the tool call on this answer."""
-    return word in ("", *GUARDS) and is_refusing(exit_code, stdout)
+def is_denial(event_name: str, exit_code: int, stdout: str) -> bool:
+    """Return whether Claude Code would refuse the tool call on this answer."""
+    return event_name in ("", *GUARDS) and is_refusal(exit_code, stdout)

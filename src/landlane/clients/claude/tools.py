@@ -1,15 +1,26 @@
-"""Claude Code: names of its editing, reading and shell tools."""
+"""The tools of Claude Code."""
 
 from __future__ import annotations
 
-# Tools that name the file they write or read, and where they name it.
-EDITS = {
-    "Edit": "file_path",
-    "Write": "file_path",
-    "MultiEdit": "file_path",
-    "NotebookEdit": "notebook_path",
-}
+from landlane.clients.model import ClientTools
 
-READS = {"Read": "file_path", "NotebookRead": "notebook_path"}
+_AGENTS = ("Agent", "Task")
 
-SHELLS = ("Bash", "Monitor", "PowerShell")
+TOOLS = ClientTools(
+    edits={
+        "Edit": "file_path",
+        "Write": "file_path",
+        "MultiEdit": "file_path",
+        "NotebookEdit": "notebook_path",
+    },
+    reads={"Read": "file_path", "NotebookRead": "notebook_path"},
+    shells=("Bash", "Monitor", "PowerShell"),
+    background="run_in_background",
+    background_shells=("Monitor",),
+    network=("WebFetch", "WebSearch"),
+    agents=_AGENTS,
+    harmless=(
+        *("Glob", "Grep", "LS", "Skill", "TaskCreate", "TaskList", "TaskUpdate", "TodoWrite", "ToolSearch"),
+        *_AGENTS,
+    ),
+)

@@ -1,17 +1,14 @@
-"""Asking Codex about itself: one question to its app server, which answers in lines of JSON."""
+"""Ask Codex about itself: one call to its app server, which answers in lines of JSON."""
 
 from __future__ import annotations
 
 import json
+from collections.abc import Callable, Mapping
+from typing import Any
 
 from landlane.errors import LandlaneError
 
-TYPE_CHECKING = False
-if TYPE_CHECKING:
-    from collections.abc import Callable, Mapping
-    from typing import Any
-
-# The server drops what it was asked when its input ends, so the line is held until the answer is there, for
+# The server drops a request when its input ends, so the input is kept open until the answer is there, for
 # ten seconds at most.
 _TALK = r"""
 answers=$(mktemp) || exit 1
@@ -29,45 +26,47 @@ shift
 cat "$answers"
 """
 
-# What would have it wait at its end for hosts that may be out of reach, and has nothing to do with hooks.
-_WITHOUT = ("plugins", "apps", "remote_plugin", "plugin_discovery_prefetch")
+# With these features it would wait at its end for hosts that may be out of reach. Hooks do not need them.
+_SWITCHED_OFF = ("plugins", "apps", "remote_plugin", "plugin_discovery_prefetch")
 
 
-def ask(codex: str, run: Callable[..., str], method: str, params: Mapping[str, Any]) -> Mapping[str, Any]:
-    """The result of one call of a method.
+def call_server(
+    codex: str, run: Callable[[list[str]], str], method: str, params: Mapping[str, Any]
+) -> Mapping[str, Any]:
+    """Return the result of one call of a method.
 
     Raises:
         LandlaneError: there was no answer, or it was an error.
     """
-    about_us = {"name": "landlane", "title": "Landlane", "version": "1"}
+    client = {"name": "landlane", "title": "Landlane", "version": "1"}
     calls: list[dict[str, Any]] = [
-        {"id": 0, "method": "initialize", "params": {"clientInfo": about_us}},
+        {"id": 0, "method": "initialize", "params": {"clientInfo": client}},
         {"method": "initialized"},
         {"id": 1, "method": method, "params": params},
     ]
     server = [codex, "app-server"]
-    for feature in _WITHOUT:
+    for feature in _SWITCHED_OFF:
         server += ["-c", f"features.{feature}=false"]
-    said = run(["/bin/sh", "-c", _TALK, "sh", "\n".join(map(json.dumps, calls)), *server])
-    for line in said.splitlines():
-        answer = _answer(line)
+    output = run(["/bin/sh", "-c", _TALK, "sh", "\n".join(map(json.dumps, calls)), *server])
+    for line in output.splitlines():
+        answer = _parse_answer(line)
         if isinstance(answer.get("result"), dict):
             return answer["result"]
         if "error" in answer:
-            raise _silent(method, str(answer["error"]))
-    raise _silent(method, "no answer")
+            raise _no_answer(method, str(answer["error"]))
+    raise _no_answer(method, "no answer")
 
 
-def _answer(line: str) -> Mapping[str, Any]:
-    """A line of the server, if it is the answer to what we asked."""
+def _parse_answer(line: str) -> Mapping[str, Any]:
+    """Return a line of the server if it answers our call, else an empty table."""
     try:
-        said: Any = json.loads(line)
-        return said if said["id"] == 1 else {}
+        answer: Any = json.loads(line)
+        return answer if answer["id"] == 1 else {}
     except (ValueError, TypeError, KeyError):
         return {}
 
 
-def _silent(method: str, why: str) -> LandlaneError:
+def _no_answer(method: str, why: str) -> LandlaneError:
     return LandlaneError(
         f"Codex could not be asked for {method}: {why}",
         code="CLIENT_SILENT",

@@ -1,97 +1,79 @@
-"""How Codex is set up: hooks in the checkout, the trust it wants for them, and what keeps them idle."""
+"""Set up Codex: hooks in the checkout, the trust that it wants for them, and what keeps them idle."""
 
 from __future__ import annotations
 
 import json
 import os
 import shlex
+import tomllib
+from collections.abc import Callable, Mapping
+from typing import Any
 
-from landlane.clients.codex import tools
-from landlane.clients.codex.app_server import ask
-from landlane.clients.codex.hook import TITLE
-from landlane.clients.detect import (
-    MEND,
-    is_there,
-    load,
-    located,
+from landlane.clients.codex.app_server import call_server
+from landlane.clients.codex.tools import TOOLS
+from landlane.clients.hook_command import SECONDS, is_ours, placeholder_command
+from landlane.clients.model import CLIENTS
+from landlane.clients.setup_checks import (
+    RUN_INIT,
+    find_client_program,
+    load_json,
     main_checkout,
     our_hooks,
-    program,
-    release,
+    shared_layout_problems,
 )
-from landlane.clients.hook_command import SECONDS, is_ours, ours
-from landlane.clients.setup_checks import layout_troubles
-from landlane.clients.setup_model import JSON, TOML, Canary, ClientFile, SetupProblem
-from landlane.clients.shared_hook_format import Group, hooks_layout
+from landlane.clients.setup_model import (
+    JSON,
+    TOML,
+    WHY_HOOKS,
+    WHY_SERVER,
+    Canary,
+    ClientEnvironment,
+    ClientFile,
+    HookEntry,
+    SetupProblem,
+    hooks_table,
+)
 from landlane.errors import LandlaneError, Malformed
 
-TYPE_CHECKING = False
-if TYPE_CHECKING:
-    from collections.abc import Callable, Mapping
-    from typing import Any
-
-    from landlane.clients.setup_model import ClientEnvironment
-
-
-__all__ = [
-    "TITLE",
-    "canary",
-    "distrust",
-    "hook_files",
-    "is_used",
-    "mcp_wanted",
-    "troubles",
-    "trust",
-    "trust_files",
-    "version",
-    "wanted",
-]
+Run = Callable[[list[str]], str]
 
 HOOKS = ".codex/hooks.json"
-SERVERS = ".codex/config.toml"
+_SERVERS = ".codex/config.toml"
 
-# A linked worktree takes the hooks of the checkout it belongs to, but only where it has this folder itself,
-# be it empty.
-WORKTREE_FOLDER = ".codex"
+# A linked worktree takes the hooks of the checkout it belongs to, but only if it has this folder itself, even
+# an empty one.
+_WORKTREE_FOLDER = ".codex"
 
+_TITLE = CLIENTS["codex"].title
 _END_SECONDS = 3  # Codex allows no more at the end of a session
-_GUARDED_TOOLS = f"{tools.PATCH}|{tools.SHELL}"
 _OWN_TOOLS = "mcp__landlane__.*"
-_HANDED_ON = ("LANDLANE_SESSION", "LANDLANE_AGENT", "LANDLANE_STORE", "LANDLANE_RESIDENT")
-_TOLD = ("SessionStart", "UserPromptSubmit", "PostToolUse", "Stop", "SubagentStart", "SubagentStop")
+_SERVER_VARIABLES = ("LANDLANE_SESSION", "LANDLANE_AGENT", "LANDLANE_STORE", "LANDLANE_RESIDENT")
+_OTHER_EVENTS = ("SessionStart", "UserPromptSubmit", "PostToolUse", "Stop", "SubagentStart", "SubagentStop")
 _MAKE_TRUSTED = "run `landlane init` and agree to trust the hooks, or use `/hooks` in Codex"
 
 
-def is_used(place: ClientEnvironment) -> bool:
-    """Whether Codex is on this machine or in this checkout."""
-    return is_there(place, "codex", ".codex", "~/.codex")
+def wanted_files(command: Callable[[str, bool], str]) -> tuple[ClientFile, ...]:
+    """Return our hooks, in the file where Codex reads them."""
 
+    def entry(event: str, line: str = "", timeout: int = SECONDS, matcher: str | None = None) -> HookEntry:
+        return HookEntry(event=event, command=line or command(event, False), timeout=timeout, matcher=matcher)
 
-def version(place: ClientEnvironment, run: Callable[..., str]) -> str:
-    """The release of Codex that would run here; empty when none would."""
-    found = program(place, "codex")
-    return release(run([found, "--version"])) if found else ""
-
-
-def wanted(command: Callable[[str, bool], str]) -> tuple[ClientFile, ...]:
-    """Our hooks, where Codex reads them."""
-    groups = [Group(event=event, command=command(event, False), timeout=SECONDS) for event in _TOLD]
-    # Codex runs a hook by the user's own shell, which need not understand how a guard's line ends.
+    # Codex runs a hook with the user's own shell, which may not understand how a guard's line ends.
     guard = f"/bin/sh -c {shlex.quote(command('PreToolUse', True))}"
-    groups += [
-        Group(event="PreToolUse", command=guard, timeout=SECONDS, matcher=_GUARDED_TOOLS),
-        Group(event="PreToolUse", command=command("PreToolUse", False), timeout=SECONDS, matcher=_OWN_TOOLS),
-        Group(event="SessionEnd", command=command("SessionEnd", False), timeout=_END_SECONDS),
+    entries = [
+        *(entry(event) for event in _OTHER_EVENTS),
+        entry("PreToolUse", guard, matcher="|".join(TOOLS.guarded)),
+        entry("PreToolUse", matcher=_OWN_TOOLS),
+        entry("SessionEnd", timeout=_END_SECONDS),
     ]
-    why = "sessions begin, edits are checked, messages arrive"
-    return (ClientFile(path=HOOKS, form=JSON, content=hooks_layout(groups), why=why),)
+    return (ClientFile(path=HOOKS, form=JSON, content=hooks_table(entries), why=WHY_HOOKS),)
 
 
-def mcp_wanted(words: list[str]) -> tuple[ClientFile, ...]:
-    """Our server, as Codex reads it in a project that it trusts.
+def server_files(words: list[str]) -> tuple[ClientFile, ...]:
+    """Return our server, as Codex reads it in a project that it trusts.
 
     Without `required` Codex does not wait for a server: in its first turn the tools would be missing. It
-    gives a server next to nothing of its environment, and in a sandbox lets nobody approve a call.
+    gives a server almost nothing of its environment, and in a sandbox lets nobody approve a call.
     """
     lines = [
         "[mcp_servers.landlane]",
@@ -99,96 +81,72 @@ def mcp_wanted(words: list[str]) -> tuple[ClientFile, ...]:
         f"args = {json.dumps(words[1:])}",
         "required = true",
         'default_tools_approval_mode = "approve"',
-        f"env_vars = {json.dumps(_HANDED_ON)}",
+        f"env_vars = {json.dumps(_SERVER_VARIABLES)}",
     ]
-    why = "its model can claim, take tasks and land through tools"
-    return (ClientFile(path=SERVERS, form=TOML, content="\n".join(lines), why=why),)
+    return (ClientFile(path=_SERVERS, form=TOML, content="\n".join(lines), why=WHY_SERVER),)
 
 
-def hook_files(place: ClientEnvironment) -> list[str]:
+def hook_files(env: ClientEnvironment) -> list[str]:
     """Return the files that Codex reads hooks from, whether they exist or not."""
-    folders = [
-        _codex_home(place),
-        located(place, ".codex"),
-        os.path.join(main_checkout(place.root), ".codex"),
-    ]
+    folders = [_codex_home(env), env.path(".codex"), os.path.join(main_checkout(env.root), ".codex")]
     return [os.path.join(folder, name) for folder in folders for name in ("hooks.json", "config.toml")]
 
 
-def trust_files(place: ClientEnvironment) -> list[str]:
-    """The files that `trust` writes, through Codex itself."""
-    return [os.path.join(_codex_home(place), "config.toml")]
+def trust_file(env: ClientEnvironment) -> str:
+    """Return the file that `trust` has Codex write."""
+    return os.path.join(_codex_home(env), "config.toml")
 
 
-def trust(place: ClientEnvironment, run: Callable[..., str]) -> None:
-    """Have Codex trust this project and the hooks of ours in it. The user has agreed to it before.
+def trust(env: ClientEnvironment, run: Run) -> None:
+    """Have Codex trust this project and our hooks in it; the user has agreed to it before.
 
     Raises:
         LandlaneError: Codex does not answer.
     """
-    root = main_checkout(place.root)
-    if not _is_project_trusted(place, root):
-        _write(place, run, "projects", {os.path.realpath(root): {"trust_level": "trusted"}})
+    root = main_checkout(env.root)
+    if not _is_project_trusted(env, root):
+        _write(env, run, "projects", {os.path.realpath(root): {"trust_level": "trusted"}})
     states = {
         str(hook["key"]): {"trusted_hash": hook["currentHash"], "enabled": True}
-        for hook in _listed(place, run, root)
+        for hook in _listed(env, run, root)
         if not _is_live(hook)
     }
     if states:
-        _write(place, run, "hooks.state", states)
+        _write(env, run, "hooks.state", states)
 
 
-def distrust(place: ClientEnvironment, run: Callable[..., str]) -> None:
-    """Have Codex forget our hooks, while they still stand in their file. The project stays trusted.
-
-    Raises:
-        LandlaneError: Codex does not answer.
-    """
-    edits = [
-        {"keyPath": f"hooks.state.{json.dumps(hook['key'])}", "value": None, "mergeStrategy": "replace"}
-        for hook in _listed(place, run, main_checkout(place.root))
-    ]
-    if edits:
-        ask(program(place, "codex"), run, "config/batchWrite", {"edits": edits})
-
-
-def troubles(place: ClientEnvironment, run: Callable[..., str]) -> list[SetupProblem]:
-    """Everything that keeps our hooks from firing."""
-    root = main_checkout(place.root)
+def find_problems(env: ClientEnvironment, run: Run) -> list[SetupProblem]:
+    """Return everything that keeps our hooks from being called."""
+    root = main_checkout(env.root)
     try:
-        settings = load(os.path.join(root, HOOKS))
-    except Malformed as problem:
-        return [SetupProblem(what=problem.message, hint=problem.hint)]
-    found = layout_troubles(TITLE, HOOKS, "PreToolUse", settings, wanted(ours)[0].content)
-    if root != place.root and not os.path.isdir(located(place, WORKTREE_FOLDER)):
-        what = f"Codex reads no hooks in {place.root}, which has no folder {WORKTREE_FOLDER}"
-        found.append(SetupProblem(what=what, hint=f"make that folder, or {MEND} there"))
-    if next(our_hooks(settings), None) and program(place, "codex"):
-        found += _trust_troubles(place, run, root)
-    return found
+        settings = load_json(os.path.join(root, HOOKS))
+    except Malformed as error:
+        return [SetupProblem(what=error.message, hint=error.hint)]
+    content = wanted_files(placeholder_command)[0].content
+    problems = shared_layout_problems(_TITLE, HOOKS, "PreToolUse", settings, content)
+    if root != env.root and not os.path.isdir(env.path(_WORKTREE_FOLDER)):
+        what = f"Codex reads no hooks in {env.root}, which has no folder {_WORKTREE_FOLDER}"
+        problems.append(SetupProblem(what=what, hint=f"make that folder, or {RUN_INIT} there"))
+    if next(our_hooks(settings), None) and find_client_program(env, "codex"):
+        problems += _trust_problems(env, run, root)
+    return problems
 
 
-def _trust_troubles(place: ClientEnvironment, run: Callable[..., str], root: str) -> list[SetupProblem]:
-    """What Codex itself says of our hooks."""
-    if _feature_is_off(place):
-        hint = f"take `hooks = false` out of {trust_files(place)[0]}"
+def _trust_problems(env: ClientEnvironment, run: Run, root: str) -> list[SetupProblem]:
+    """Return what Codex itself says about our hooks."""
+    if _feature_is_off(env):
+        hint = f"take `hooks = false` out of {trust_file(env)}"
         return [SetupProblem(what="Codex's hooks are switched off", hint=hint)]
-    if not _is_project_trusted(place, root):
-        return [
-            SetupProblem(
-                what=f"Codex does not trust {root}, and so runs none of its hooks", hint=_MAKE_TRUSTED
-            )
-        ]
+    if not _is_project_trusted(env, root):
+        what = f"Codex does not trust {root}, and so runs none of its hooks"
+        return [SetupProblem(what=what, hint=_MAKE_TRUSTED)]
     try:
-        listed = _listed(place, run, root)
-    except LandlaneError as problem:
-        return [SetupProblem(what=problem.message, hint=problem.hint)]  # nobody knows whether it trusts them
+        listed = _listed(env, run, root)
+    except LandlaneError as error:
+        return [SetupProblem(what=error.message, hint=error.hint)]  # whether it trusts them is unknown
     if not listed:
-        return [
-            SetupProblem(
-                what="Codex lists none of our hooks", hint="look for its reason with `/hooks` in Codex"
-            )
-        ]
+        hint = "look for its reason with `/hooks` in Codex"
+        return [SetupProblem(what="Codex lists none of our hooks", hint=hint)]
     idle = [hook for hook in listed if not _is_live(hook)]
     is_open = any(hook.get("eventName") == "preToolUse" for hook in idle)
     words = sorted(
@@ -198,9 +156,9 @@ def _trust_troubles(place: ClientEnvironment, run: Callable[..., str], root: str
     return [SetupProblem(what=what, hint=_MAKE_TRUSTED, is_open=is_open)] if idle else []
 
 
-def _listed(place: ClientEnvironment, run: Callable[..., str], root: str) -> list[Mapping[str, Any]]:
-    """Our hooks as Codex knows them in this checkout."""
-    answer = ask(program(place, "codex"), run, "hooks/list", {"cwds": [root]})
+def _listed(env: ClientEnvironment, run: Run, root: str) -> list[Mapping[str, Any]]:
+    """Return our hooks as Codex lists them for this checkout."""
+    answer = call_server(find_client_program(env, "codex"), run, "hooks/list", {"cwds": [root]})
     return [
         hook
         for folder in answer.get("data", [])
@@ -213,41 +171,39 @@ def _is_live(hook: Mapping[str, Any]) -> bool:
     return hook.get("enabled") is not False and hook.get("trustStatus") in ("trusted", "managed")
 
 
-def _write(place: ClientEnvironment, run: Callable[..., str], key: str, item: dict[str, Any]) -> None:
+def _write(env: ClientEnvironment, run: Run, key: str, item: dict[str, Any]) -> None:
     edit = {"keyPath": key, "value": item, "mergeStrategy": "upsert"}
-    ask(program(place, "codex"), run, "config/batchWrite", {"edits": [edit]})
+    call_server(find_client_program(env, "codex"), run, "config/batchWrite", {"edits": [edit]})
 
 
-def _codex_home(place: ClientEnvironment) -> str:
-    return place.environment.get("CODEX_HOME") or located(place, "~/.codex")
+def _codex_home(env: ClientEnvironment) -> str:
+    return env.variables.get("CODEX_HOME") or env.path("~/.codex")
 
 
-def _config(place: ClientEnvironment) -> dict[str, Any]:
-    """The user's own settings, as far as they can be read: Codex tells of the rest itself."""
-    import tomllib  # noqa: PLC0415 - only when trust is in question
-
+def _config(env: ClientEnvironment) -> dict[str, Any]:
+    """Return the user's settings; empty if they cannot be read, which Codex reports itself."""
     try:
-        with open(trust_files(place)[0], "rb") as file:
+        with open(trust_file(env), "rb") as file:
             return tomllib.load(file)
     except (OSError, ValueError):
         return {}
 
 
-def _is_project_trusted(place: ClientEnvironment, root: str) -> bool:
-    projects: Mapping[str, Any] = _config(place).get("projects", {})
+def _is_project_trusted(env: ClientEnvironment, root: str) -> bool:
+    projects: Mapping[str, Any] = _config(env).get("projects", {})
     keys = (root, os.path.realpath(root))
     return any(projects.get(key, {}).get("trust_level") == "trusted" for key in keys)
 
 
-def _feature_is_off(place: ClientEnvironment) -> bool:
-    features: Mapping[str, Any] = _config(place).get("features", {})
+def _feature_is_off(env: ClientEnvironment) -> bool:
+    features: Mapping[str, Any] = _config(env).get("features", {})
     return features.get("hooks") is False or features.get("codex_hooks") is False
 
 
 def canary(kind: str, cwd: str, path: str, session: str, agent: str) -> Canary:
-    """An edit or a shell call as Codex would announce it."""
+    """Return an edit or a shell call as Codex would announce it."""
     patch = f"*** Begin Patch\n*** Update File: {path}\n@@\n-a\n+b\n*** End Patch\n"
-    calls = {"edit": (tools.PATCH, patch), "shell": (tools.SHELL, f"echo x > {path}")}
+    calls = {"edit": ("apply_patch", patch), "shell": ("Bash", f"echo x > {path}")}
     name, command = calls[kind]
     payload: dict[str, Any] = {
         "session_id": session,
@@ -263,4 +219,4 @@ def canary(kind: str, cwd: str, path: str, session: str, agent: str) -> Canary:
     }
     if agent:
         payload |= {"agent_id": agent, "agent_type": "default"}
-    return Canary(word="PreToolUse", payload=payload, environment={})
+    return Canary(event_name="PreToolUse", payload=payload, variables={})

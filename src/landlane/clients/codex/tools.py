@@ -1,7 +1,12 @@
-"""Codex: names of its editing and shell tools."""
+"""The tools of Codex, under the names that it gives its hooks."""
 
 from __future__ import annotations
 
-PATCH = "apply_patch"
+from landlane.clients.model import ClientTools
 
-SHELL = "Bash"
+TOOLS = ClientTools(
+    edits={},
+    patches={"apply_patch": "command"},
+    shells=("Bash",),
+    harmless=("update_plan", "view_image"),
+)

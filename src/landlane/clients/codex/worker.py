@@ -1,32 +1,31 @@
-"""Codex as a worker (used inside the worker process): `codex exec` and its stream of JSON lines."""
+"""Codex as a worker: permissions of its role, `codex exec`, and its stream of JSON lines."""
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+
+from landlane.clients.permissions import (
+    AGENTS,
+    BY_SHELL,
+    EDIT,
+    NETWORK,
+    NO_PATHS,
+    PATHS,
+    SHELL,
+    Permissions,
+    RoleTools,
+    excluded_kinds,
+)
 from landlane.clients.worker_adapter import (
-    BY_HOOKS,
-    CALL,
-    CALL_ENDED,
-    ERROR,
-    RETRY,
-    SAID,
-    SPENT,
-    TEXT,
+    Fields,
     OutputEvent,
+    OutputKind,
     StartOptions,
     WorkerAdapter,
-    as_list,
-    as_object,
-    as_text,
-    count,
-    read_object,
-    shown_call,
-    unless_given,
+    describe_call,
+    parse_line,
 )
 from landlane.protocol.worker.messages import Usage
-
-TYPE_CHECKING = False
-if TYPE_CHECKING:
-    from typing import Any
 
 _SANDBOXES = (
     *("--sandbox", "-s", "--full-auto", "--yolo", "--approve-for-me"),
@@ -35,53 +34,75 @@ _SANDBOXES = (
 _RETRIES = ("Reconnecting", "stream disconnected", "retrying")
 
 
-def _words(wish: StartOptions) -> list[str]:
-    words = ["exec", "--json"]
-    words += ["--model", wish.model] if wish.model else []
-    # The options of its role switch Codex's own sandbox off where it runs in ours.
-    words += unless_given(wish.extra, _SANDBOXES, ["--sandbox", "workspace-write"])
-    words += ["-c", 'approval_policy="never"', "--skip-git-repo-check"]
-    return [*words, *wish.extra, "-"]
+def permissions(role: RoleTools, denied: Sequence[str], is_sandboxed: bool) -> Permissions:
+    """Return what Codex is started with in a role; it has no settings for single tools or paths."""
+    del denied
+    excluded = excluded_kinds(role)
+    is_reader = EDIT in excluded
+    mode = "danger-full-access" if is_sandboxed else "read-only" if is_reader else "workspace-write"
+    words = ["--sandbox", mode, "-c", 'approval_policy="never"']
+    closed: list[str] = []
+    left: dict[str, str] = {}
+    if NETWORK in excluded:
+        words += ["-c", 'web_search="disabled"']
+    if AGENTS in excluded:
+        words += ["-c", "features.multi_agent=false"]
+        closed.append(AGENTS)
+    if is_reader and is_sandboxed:
+        left[EDIT] = "no setting takes its edit tool away; in our sandbox the kernel refuses it"
+    elif is_reader:
+        closed.append(EDIT)
+    if SHELL in excluded:
+        left[SHELL] = "no setting takes its shell away: left to its hooks and the kernel"
+    if NETWORK in excluded:
+        left[NETWORK] = BY_SHELL
+    if not is_reader:
+        left[PATHS] = NO_PATHS
+    return Permissions(arguments=tuple(words), closed=tuple(closed), open=left)
 
 
-def _read(line: str) -> list[OutputEvent]:
-    found = read_object(line)
-    kind = as_text(found.get("type"))
+def _arguments(options: StartOptions) -> list[str]:
+    # In our sandbox, the options of its role switch Codex's own sandbox off.
+    sandbox = options.unless_given(_SANDBOXES, ["--sandbox", "workspace-write"])
+    words = ["exec", "--json", *options.model_words, *sandbox]
+    return [*words, "-c", 'approval_policy="never"', "--skip-git-repo-check", *options.extra, "-"]
+
+
+def _read_output(line: str) -> list[OutputEvent]:
+    message = parse_line(line)
+    kind = message.text("type")
     if kind in ("item.started", "item.completed"):
-        return _read_item(as_object(found.get("item")), is_over=kind == "item.completed")
+        return _read_item(message.table("item"), is_over=kind == "item.completed")
     if kind == "turn.completed":
-        usage = as_object(found.get("usage"))
-        spent = Usage(
-            input_tokens=count(usage.get("input_tokens")), output_tokens=count(usage.get("output_tokens"))
-        )
-        return [OutputEvent(kind=SPENT, usage=spent)]
+        usage = message.table("usage")
+        used = Usage(input_tokens=usage.count("input_tokens"), output_tokens=usage.count("output_tokens"))
+        return [OutputEvent(kind=OutputKind.USAGE, usage=used)]
     if kind in ("error", "turn.failed"):
-        text = as_text(found.get("message")) or as_text(as_object(found.get("error")).get("message"))
+        text = message.text("message") or message.table("error").text("message")
         is_retry = kind == "error" and any(word in text for word in _RETRIES)
-        return [OutputEvent(kind=RETRY if is_retry else ERROR, text=text)]
+        return [OutputEvent(kind=OutputKind.RETRY if is_retry else OutputKind.ERROR, text=text)]
     return []
 
 
-def _read_item(item: dict[str, Any], *, is_over: bool) -> list[OutputEvent]:
-    kind, call = as_text(item.get("type")), as_text(item.get("id"))
+def _read_item(item: Fields, *, is_over: bool) -> list[OutputEvent]:
+    kind, call = item.text("type"), item.text("id")
     if kind == "agent_message":
-        return [OutputEvent(kind=TEXT, text=as_text(item.get("text")))] if is_over else []
+        return [OutputEvent(kind=OutputKind.TEXT, text=item.text("text"))] if is_over else []
     if kind in ("error", "reasoning"):  # an error among the items is a warning: the turn goes on
-        text = as_text(item.get("message")) or as_text(item.get("text"))
-        return [OutputEvent(kind=SAID, text=text)] if is_over and text else []
+        text = item.text("message", "text")
+        return [OutputEvent(kind=OutputKind.PRINTED, text=text)] if is_over and text else []
     if is_over:
-        return [OutputEvent(kind=CALL_ENDED, call=call)]
-    paths = " ".join(as_text(as_object(one).get("path")) for one in as_list(item.get("changes")))
-    about = {"path": paths} if paths else item
-    return [OutputEvent(kind=CALL, call=call, text=shown_call(as_text(item.get("tool")) or kind, about))]
+        return [OutputEvent(kind=OutputKind.CALL_ENDED, call=call)]
+    paths = " ".join(change.text("path") for change in item.tables("changes"))
+    text = describe_call(item.text("tool") or kind, Fields({"path": paths}) if paths else item)
+    return [OutputEvent(kind=OutputKind.CALL, call=call, text=text)]
 
 
 ADAPTER = WorkerAdapter(
     name="codex",
-    title="Codex",
-    words=_words,
-    read=_read,
-    facts=BY_HOOKS,
+    arguments=_arguments,
+    read_output=_read_output,
+    permissions=permissions,
     sign_in="run `codex login`, or set CODEX_API_KEY",
     environment={"NO_COLOR": "1"},
 )

@@ -1,143 +1,116 @@
-"""What Copilot CLI's hooks say and want to hear. A payload names no event, so the hook's argument does."""
+"""Read the payloads of Copilot CLI's hooks, and write answers that it obeys.
+
+A payload does not name its event, so the argument of the hook's command does.
+"""
 
 from __future__ import annotations
 
-from landlane.clients import shared_hook_format as shapes
-from landlane.clients.copilot.tools import SHELLS
-from landlane.errors import Malformed
-from landlane.protocol import hook_events as words
-from landlane.protocol.hook_events import HookEvent, HookOutput
+from landlane.clients.copilot.tools import TOOLS
+from landlane.clients.hook_format import (
+    answer_with,
+    as_table,
+    block,
+    fail,
+    get_text,
+    parse_answer,
+    parse_arguments,
+    printable,
+    read_call,
+    unreadable,
+)
+from landlane.protocol import hook_events as events
+from landlane.protocol.hook_events import HookAnswer, HookEvent, HookOutput
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Mapping
     from typing import Any
 
-    from landlane.protocol.hook_events import HookAnswer
-
-
-NAME = "copilot"
-TITLE = "Copilot CLI"
 
 BEFORE_TOOL = "preToolUse"
 
 KINDS = {
-    "sessionStart": words.START,
-    "userPromptSubmitted": words.PROMPT,
-    BEFORE_TOOL: words.BEFORE,
-    "postToolUse": words.AFTER,
-    "postToolUseFailure": words.AFTER,
-    "agentStop": words.STOP,
-    "subagentStart": words.CHILD_START,
-    "subagentStop": words.CHILD_STOP,
-    "sessionEnd": words.END,
+    "sessionStart": events.START,
+    "userPromptSubmitted": events.PROMPT,
+    BEFORE_TOOL: events.BEFORE,
+    "postToolUse": events.AFTER,
+    "postToolUseFailure": events.AFTER,
+    "agentStop": events.STOP,
+    "subagentStart": events.CHILD_START,
+    "subagentStop": events.CHILD_STOP,
+    "sessionEnd": events.END,
 }
-_TOLD = (words.START, words.PROMPT, words.BEFORE, words.AFTER, words.CHILD_START)
+# The keys of a payload: session, agent, event, tool, arguments.
+PAYLOAD_KEYS = ("sessionId", "agentId", "", "toolName", "toolArgs")
+_GUARDS = ("", BEFORE_TOOL)
+_CONTEXT_KINDS = (events.START, events.PROMPT, events.BEFORE, events.AFTER, events.CHILD_START)
 
 
-def read(word: str, payload: Mapping[str, Any], environment: Mapping[str, str]) -> HookEvent:
-    """One call of a hook, in our words.
+def read(event_name: str, payload: Mapping[str, Any], environment: Mapping[str, str]) -> HookEvent:
+    """Read one call of a hook.
 
     Raises:
         Malformed: no release is known to send this.
     """
-    if not word:
-        raise shapes.odd("the hook's command does not name its event")
-    said = shapes.as_table(payload, "the input")
-    kind = KINDS.get(word, words.OTHER_KIND)
-    own = shapes.text_of(said, "sessionId", is_needed=True)
-    agent = shapes.text_of(said, "agentId")
-    if agent and kind == words.STOP:
-        kind = words.OTHER_KIND  # its end is told by subagentStop
+    if not event_name:
+        raise unreadable("the hook's command does not name its event")
+    payload = as_table(payload, "the input")
+    kind = KINDS.get(event_name, events.OTHER_KIND)
+    session = get_text(payload, "sessionId", is_needed=True)
+    agent = get_text(payload, "agentId")
+    if agent and kind == events.STOP:
+        kind = events.OTHER_KIND  # subagentStop reports the end of a subagent
     facts: dict[str, Any] = {
-        "client": NAME,
+        "client": "copilot",
         "kind": kind,
-        # A subagent calls itself its session; whose subagent it is stands beside it.
-        "session": (shapes.text_of(said, "parentAgentId") or own) if agent else own,
+        # A subagent sends its own id as the session; the session it works for is in `parentAgentId`.
+        "session": (get_text(payload, "parentAgentId") or session) if agent else session,
         "agent": agent,
-        "agent_type": shapes.text_of(said, "agentType"),
-        "cwd": shapes.text_of(said, "cwd") or environment.get("COPILOT_PROJECT_DIR", ""),
+        "agent_type": get_text(payload, "agentType"),
+        "cwd": get_text(payload, "cwd") or environment.get("COPILOT_PROJECT_DIR", ""),
     }
-    if kind in (words.BEFORE, words.AFTER):
-        return HookEvent(**facts, **_tool_facts(said, facts["cwd"]))
-    source = shapes.text_of(said, "source") or shapes.text_of(said, "reason")
-    return HookEvent(**facts, source=source, is_again=said.get("stop_hook_active") is True)
+    if kind in (events.BEFORE, events.AFTER):
+        return HookEvent(**facts, **_read_tool(payload, facts["cwd"]))
+    source = get_text(payload, "source") or get_text(payload, "reason")
+    return HookEvent(**facts, source=source, is_again=payload.get("stop_hook_active") is True)
 
 
-def _tool_facts(said: Mapping[str, Any], cwd: str) -> dict[str, Any]:
-    """What a tool is about to do, or has done, with which files."""
-    name = shapes.text_of(said, "toolName", is_needed=True)
-    given = _arguments(said)
-    if name in ("edit", "create") or (name == "str_replace_editor" and given.get("command") != "view"):
-        return {"tool_name": name, "tool": words.EDIT, "paths": (shapes.path_of(given, "path", cwd),)}
-    if name == "apply_patch":
-        return {"tool_name": name, "tool": words.EDIT, "paths": _patched(given, cwd)}
-    if name == "view":
-        return {"tool_name": name, "tool": words.READ, "paths": (shapes.path_of(given, "path", cwd),)}
-    if name in SHELLS:
-        return {
-            "tool_name": name,
-            "tool": words.SHELL,
-            "command": shapes.text_of(given, "command") or shapes.text_of(given, "input"),
-            "is_background": given.get("mode") == "async" or given.get("detach") is True,
-        }
-    return {"tool_name": name, "tool": words.OTHER}
+def _read_tool(payload: Mapping[str, Any], cwd: str) -> dict[str, Any]:
+    name = get_text(payload, "toolName", is_needed=True)
+    given = parse_arguments(payload, "toolArgs", "input")
+    if name == "str_replace_editor" and given.get("command") == "view":
+        return {"tool_name": name, "tool": events.OTHER}
+    if name in TOOLS.patches and not given.get("input"):
+        given = {**given, "input": given.get("patch")}
+    facts = read_call(TOOLS, name, given, cwd)
+    if facts["tool"] == events.SHELL:
+        facts["command"] = facts["command"] or get_text(given, "input")
+        facts["is_background"] = facts["is_background"] or given.get("mode") == "async"
+    return facts
 
 
-def _arguments(said: Mapping[str, Any]) -> Mapping[str, Any]:
-    """The arguments of the tool, which may be JSON in a text, or the text of a patch."""
-    given = said.get("toolArgs")
-    if not isinstance(given, str):
-        return shapes.table_of(said, "toolArgs")
-    if not given.lstrip().startswith("{"):
-        return {"input": given}
-    import json  # noqa: PLC0415 - never on the way of a hook
-
-    try:
-        return shapes.as_table(json.loads(given), "`toolArgs`")
-    except (ValueError, RecursionError):
-        raise shapes.odd("`toolArgs` is no JSON") from None
-
-
-def _patched(given: Mapping[str, Any], cwd: str) -> tuple[str, ...]:
-    from landlane.clients.patch_paths import patched_paths  # noqa: PLC0415 - some models only
-
-    patch = shapes.text_of(given, "input") or shapes.text_of(given, "patch", is_needed=True)
-    return tuple(shapes.placed(path, cwd) for path in patched_paths(patch))
-
-
-def say(event: HookEvent, answer: HookAnswer) -> HookOutput:
-    """An answer as Copilot wants it."""
-    text = answer.text
-    if answer.verdict == words.DENY and event.kind == words.BEFORE:
-        return _deny(text)
-    if answer.verdict == words.HOLD and event.kind == words.STOP and not event.is_again:
-        return HookOutput(stdout=shapes.line(shapes.block(text)))
-    if text and answer.verdict in (words.INFORM, words.DENY) and event.kind in _TOLD:
-        return HookOutput(stdout=shapes.line({"additionalContext": shapes.readable(text)}))
+def render(event: HookEvent, answer: HookAnswer) -> HookOutput:
+    """Write an answer in the form that Copilot obeys."""
+    if answer.verdict == events.DENY and event.kind == events.BEFORE:
+        return _deny(answer.text)
+    if answer.verdict == events.HOLD and event.kind == events.STOP and not event.is_again:
+        return block(answer.text)
+    if answer.text and answer.verdict in (events.INFORM, events.DENY) and event.kind in _CONTEXT_KINDS:
+        return answer_with({"additionalContext": printable(answer.text)})
     return HookOutput()
 
 
-def refuse(word: str, text: str) -> HookOutput:
-    """Refuse what is about to happen, whatever it is. Other events than a tool call cannot be refused."""
-    if word in ("", BEFORE_TOOL):
-        return _deny(text)
-    return HookOutput(stderr=shapes.readable(text) + "\n")
+def refuse(event_name: str, text: str) -> HookOutput:
+    """Refuse what is about to happen; events other than a tool call cannot be refused."""
+    return _deny(text) if event_name in _GUARDS else fail(text)
 
 
 def _deny(text: str) -> HookOutput:
-    said = {"permissionDecision": "deny", "permissionDecisionReason": shapes.readable(text)}
-    return HookOutput(stdout=shapes.line(said))
+    return answer_with({"permissionDecision": "deny", "permissionDecisionReason": printable(text)})
 
 
-def is_denial(word: str, exit_code: int, stdout: str) -> bool:
-    """Whether Copilot refuses on such an answer: a failing guard is a no, an unreadable one a yes."""
-    if word not in ("", BEFORE_TOOL) or exit_code:
-        return word in ("", BEFORE_TOOL)
-    import json  # noqa: PLC0415 - never on the way of a hook
-
-    try:
-        answer = shapes.as_table(json.loads(stdout), "the answer")
-    except (ValueError, Malformed):
-        return False
-    return answer.get("permissionDecision") == "deny"
+def is_denial(event_name: str, exit_code: int, stdout: str) -> bool:
+    """Return whether Copilot refuses on this answer: it does when a guard fails, not on unreadable output."""
+    if event_name not in _GUARDS or exit_code:
+        return event_name in _GUARDS
+    return (parse_answer(stdout) or {}).get("permissionDecision") == "deny"

@@ -1,35 +1,35 @@
-"""How Copilot CLI is set up: our own file of hooks in the checkout, and what could keep it from working."""
+"""Set up Copilot CLI: our own file of hooks in the checkout, and what could keep it from working."""
 
 from __future__ import annotations
 
 import json
 import os
+from collections.abc import Callable
+from typing import Any
 
-from landlane.clients import hook_command
-from landlane.clients import setup_checks as conditions
-from landlane.clients.copilot.hook import BEFORE_TOOL, KINDS, TITLE
-from landlane.clients.copilot.tools import EDITS, SHELLS
-from landlane.clients.detect import files_in, is_there, located, program, release
-from landlane.clients.hook_command import SECONDS
-from landlane.clients.setup_model import JSON, WHOLE, Canary, ClientFile, SetupProblem
+from landlane.clients import setup_checks as checks
+from landlane.clients.copilot.hook import BEFORE_TOOL, KINDS
+from landlane.clients.copilot.tools import TOOLS
+from landlane.clients.hook_command import SECONDS, placeholder_command
+from landlane.clients.model import CLIENTS
+from landlane.clients.setup_model import (
+    JSON,
+    WHOLE,
+    WHY_HOOKS,
+    WHY_SERVER,
+    Canary,
+    ClientEnvironment,
+    ClientFile,
+    SetupProblem,
+    server_table,
+)
 
-TYPE_CHECKING = False
-if TYPE_CHECKING:
-    from collections.abc import Callable, Mapping
-    from typing import Any
+_TITLE = CLIENTS["copilot"].title
+_HOOKS = ".github/hooks/landlane.json"
+_SERVERS = ".mcp.json"  # it shares this list with Claude Code
 
-    from landlane.clients.setup_model import ClientEnvironment
-
-
-__all__ = ["TITLE", "canary", "hook_files", "is_used", "mcp_wanted", "troubles", "version", "wanted"]
-
-HOOKS = ".github/hooks/landlane.json"
-SERVERS = ".mcp.json"  # it shares this list with Claude Code
-
-_GUARDED_TOOLS = "|".join([*EDITS, *SHELLS])
-_READING_TOOL = "view"  # what is read is noted before, so that an edit of an outdated version is known
-
-# Copilot reads Claude's settings too, and obeys this key there; in its user's own settings it does not.
+# Copilot also reads Claude's settings, and obeys `disableAllHooks` there; in its user's own settings it
+# does not.
 _SWITCHES = (
     ".github/copilot/settings.json",
     ".github/copilot/settings.local.json",
@@ -38,91 +38,69 @@ _SWITCHES = (
 )
 
 
-def is_used(place: ClientEnvironment) -> bool:
-    """Whether Copilot CLI is on this machine or in this checkout."""
-    return is_there(place, "copilot", ".github/hooks", ".github/copilot", "~/.copilot")
-
-
-def version(place: ClientEnvironment, run: Callable[[list[str]], str]) -> str:
-    """The release of Copilot CLI that would run here; empty when none would."""
-    found = program(place, "copilot")
-    return release(run([found, "--version"])).rstrip(".") if found else ""
-
-
-def wanted(command: Callable[[str, bool], str]) -> tuple[ClientFile, ...]:
-    """Our hooks, where Copilot CLI reads them. A payload names no event, so each command does."""
+def wanted_files(command: Callable[[str, bool], str]) -> tuple[ClientFile, ...]:
+    """Return our hooks, in the file where Copilot CLI reads them."""
     text = json.dumps(_hooks(command), indent=2) + "\n"
-    why = "sessions begin, edits are checked, messages arrive"
-    return (ClientFile(path=HOOKS, form=WHOLE, content=text, why=why),)
+    return (ClientFile(path=_HOOKS, form=WHOLE, content=text, why=WHY_HOOKS),)
 
 
-def mcp_wanted(words: list[str]) -> tuple[ClientFile, ...]:
-    """Our server in the project's list."""
-    server = {"mcpServers": {"landlane": {"command": words[0], "args": words[1:]}}}
-    why = "its model can claim, take tasks and land through tools"
-    return (ClientFile(path=SERVERS, form=JSON, content=server, why=why),)
+def server_files(words: list[str]) -> tuple[ClientFile, ...]:
+    """Return our server in the project's list."""
+    return (ClientFile(path=_SERVERS, form=JSON, content=server_table(words), why=WHY_SERVER),)
 
 
 def _hooks(command: Callable[[str, bool], str]) -> dict[str, Any]:
-    hooks: dict[str, list[dict[str, Any]]] = {}
-    for event in KINDS:
-        is_guard = event == BEFORE_TOOL
-        matcher = {"matcher": _GUARDED_TOOLS} if is_guard else {}
-        hook = {"type": "command", "bash": command(event, is_guard), "timeoutSec": SECONDS, **matcher}
-        hooks[event] = [hook]
-    # Copilot takes any failure of a hook here for a no, and looking must go on.
-    noting = f"{command(BEFORE_TOOL, False)} || true"
-    hooks[BEFORE_TOOL].append(
-        {"type": "command", "bash": noting, "timeoutSec": SECONDS, "matcher": _READING_TOOL}
-    )
+    """Return the hooks; a payload names no event, so each command does."""
+
+    def hook(line: str, **more: str) -> dict[str, Any]:
+        return {"type": "command", "bash": line, "timeoutSec": SECONDS, **more}
+
+    hooks = {event: [hook(command(event, False))] for event in KINDS}
+    # Copilot takes any failure of a hook before a tool for a no, and reading must go on.
+    hooks[BEFORE_TOOL] = [
+        hook(command(BEFORE_TOOL, True), matcher="|".join(TOOLS.guarded)),
+        hook(f"{command(BEFORE_TOOL, False)} || true", matcher="|".join(TOOLS.reads)),
+    ]
     return {"version": 1, "hooks": hooks}
 
 
-def troubles(place: ClientEnvironment, run: Callable[[list[str]], str]) -> list[SetupProblem]:
-    """Everything that keeps our hooks from firing, or from refusing when they fail."""
+def find_problems(env: ClientEnvironment, run: Callable[[list[str]], str]) -> list[SetupProblem]:
+    """Return everything that keeps our hooks from being called, or from refusing when they fail."""
     del run
-    hooks, found = conditions.read_settings(located(place, HOOKS))
-    found += conditions.flat_troubles(TITLE, HOOKS, BEFORE_TOOL, hooks, _hooks(hook_command.ours))
+    hooks, problems = checks.read_settings(env.path(_HOOKS))
+    wanted = _hooks(placeholder_command)
+    problems += checks.flat_layout_problems(_TITLE, _HOOKS, BEFORE_TOOL, hooks, wanted)
     if hooks and hooks.get("version") != 1:
-        found.append(
-            SetupProblem(what=f"{HOOKS} is of a version that {TITLE} does not read", hint="delete it")
-        )
-    found += conditions.switched_off(TITLE, [located(place, path) for path in _SWITCHES], _off)
-    return [*found, *_trust_troubles(place), conditions.late(TITLE)]
+        what = f"{_HOOKS} is of a version that {_TITLE} does not read"
+        problems.append(SetupProblem(what=what, hint="delete it"))
+    problems += checks.switched_off(_TITLE, map(env.path, _SWITCHES), checks.all_hooks_off)
+    return [*problems, *_trust_problems(env), checks.timeout_problem(_TITLE)]
 
 
-def _off(settings: Mapping[str, Any]) -> str:
-    return "disableAllHooks" if settings.get("disableAllHooks") is True else ""
+def _home(env: ClientEnvironment) -> str:
+    return env.variables.get("COPILOT_HOME") or os.path.join(env.home, ".copilot")
 
 
-def _home(place: ClientEnvironment) -> str:
-    return place.environment.get("COPILOT_HOME") or os.path.join(place.home, ".copilot")
-
-
-def hook_files(place: ClientEnvironment) -> list[str]:
+def hook_files(env: ClientEnvironment) -> list[str]:
     """Return the files that Copilot CLI reads hooks from; Claude Code's settings are not among them."""
-    return files_in(located(place, os.path.dirname(HOOKS)), ".json") + files_in(
-        f"{_home(place)}/hooks", ".json"
-    )
+    folders = (env.path(os.path.dirname(_HOOKS)), f"{_home(env)}/hooks")
+    return [path for folder in folders for path in checks.files_in(folder, ".json")]
 
 
-def _trust_troubles(place: ClientEnvironment) -> list[SetupProblem]:
-    """In a folder that it does not trust Copilot runs without its hooks, and says nothing."""
-    if place.environment.get("COPILOT_ALLOW_ALL") == "true":
+def _trust_problems(env: ClientEnvironment) -> list[SetupProblem]:
+    """In a folder that it does not trust, Copilot runs without its hooks, and does not say so."""
+    if env.variables.get("COPILOT_ALLOW_ALL") == "true":
         return []
-    config = conditions.read_settings(os.path.join(_home(place), "config.json"))[0]
-    folders = [
-        *conditions.items(config.get("trustedFolders")),
-        *conditions.items(config.get("trusted_folders")),
-    ]
-    if any(conditions.is_below(place.root, str(folder)) for folder in folders):
+    config = checks.read_settings(os.path.join(_home(env), "config.json"))[0]
+    folders = [*checks.items(config.get("trustedFolders")), *checks.items(config.get("trusted_folders"))]
+    if any(checks.is_below(env.root, str(folder)) for folder in folders):
         return []
     hint = "start `copilot` here once and trust the folder for good, or start it with --trust-folder"
-    return [SetupProblem(what=f"{TITLE} does not trust this folder, so it runs no hooks here", hint=hint)]
+    return [SetupProblem(what=f"{_TITLE} does not trust this folder, so it runs no hooks here", hint=hint)]
 
 
 def canary(kind: str, cwd: str, path: str, session: str, agent: str) -> Canary:
-    """An edit or a shell call as Copilot CLI would announce it."""
+    """Return an edit or a shell call as Copilot CLI would announce it."""
     tools: dict[str, tuple[str, dict[str, Any]]] = {
         "edit": ("edit", {"path": path, "old_str": "a", "new_str": "b"}),
         "shell": ("bash", {"command": f"echo x > {path}", "description": "canary"}),
@@ -137,4 +115,4 @@ def canary(kind: str, cwd: str, path: str, session: str, agent: str) -> Canary:
     }
     if agent:
         payload |= {"agentId": agent, "agentType": "general-purpose", "parentAgentId": session}
-    return Canary(word=BEFORE_TOOL, payload=payload, environment={"COPILOT_PROJECT_DIR": cwd})
+    return Canary(event_name=BEFORE_TOOL, payload=payload, variables={"COPILOT_PROJECT_DIR": cwd})

@@ -1,7 +1,14 @@
-"""Copilot CLI: tool names."""
+"""The tools of Copilot CLI."""
 
 from __future__ import annotations
 
-EDITS = ("edit", "create", "str_replace_editor", "apply_patch")
+from landlane.clients.model import ClientTools
 
-SHELLS = ("bash", "powershell", "write_bash", "write_powershell")
+TOOLS = ClientTools(
+    edits={"edit": "path", "create": "path", "str_replace_editor": "path"},
+    patches={"apply_patch": "input"},
+    reads={"view": "path"},
+    shells=("bash", "powershell", "write_bash", "write_powershell"),
+    background="detach",
+    harmless=("rg", "grep", "glob"),
+)

@@ -1,109 +1,87 @@
-"""Copilot CLI as a worker (used inside the worker process): start options and its stream of JSON lines."""
+"""Copilot CLI as a worker: permissions of its role, start options, and its stream of JSON lines."""
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+
+from landlane.clients.permissions import (
+    AGENTS,
+    EDIT,
+    NETWORK,
+    SHELL,
+    Permissions,
+    RoleTools,
+    excluded_kinds,
+    left_open,
+)
 from landlane.clients.worker_adapter import (
-    BY_HOOKS,
-    CALL,
-    CALL_ENDED,
-    ERROR,
-    RETRY,
-    SPENT,
-    TEXT,
+    Fields,
     OutputEvent,
+    OutputKind,
     StartOptions,
     WorkerAdapter,
-    as_object,
-    as_text,
-    count,
-    read_object,
-    shown_call,
-    total,
-    unless_given,
+    add_usage,
+    describe_call,
+    parse_line,
 )
 from landlane.protocol.worker.messages import Usage
 
-TYPE_CHECKING = False
-if TYPE_CHECKING:
-    from typing import Any
+# Its names for kinds of tools, by which they are denied.
+_KINDS = {EDIT: "write", SHELL: "shell", NETWORK: "url"}
 
 
-def _words(wish: StartOptions) -> list[str]:
+def permissions(role: RoleTools, denied: Sequence[str], is_sandboxed: bool) -> Permissions:
+    """Return what Copilot CLI is started with in a role; its options know no paths."""
+    del denied, is_sandboxed
+    excluded = [kind for kind in excluded_kinds(role) if kind in _KINDS]
+    words = [word for kind in excluded for word in ("--deny-tool", _KINDS[kind])]
+    left = left_open(role, excluded)
+    if AGENTS not in role.tools:
+        left[AGENTS] = "no setting takes its subagents away: they are bound as it is"
+    return Permissions(arguments=("--allow-all-tools", *words), closed=tuple(excluded), open=left)
+
+
+def _arguments(options: StartOptions) -> list[str]:
     words = ["--output-format", "json", "--no-auto-update", "--no-ask-user", "--trust-folder"]
-    words += ["--model", wish.model] if wish.model else []
-    words += unless_given(wish.extra, ["--allow-all-tools", "--allow-all", "--yolo"], ["--allow-all-tools"])
-    return [*words, *wish.extra]
+    words += options.model_words
+    words += options.unless_given(["--allow-all-tools", "--allow-all", "--yolo"], ["--allow-all-tools"])
+    return [*words, *options.extra]
 
 
-def _read(line: str) -> list[OutputEvent]:
-    found = read_object(line)
-    data = as_object(found.get("data"))
-    reader = _READERS.get(as_text(found.get("type")))
-    return reader(data, as_text(found.get("id"))) if reader else []
+def _read_output(line: str) -> list[OutputEvent]:
+    message = parse_line(line)
+    kind, data = message.text("type"), message.table("data")
+    status = data.count("statusCode") or 0
+    if kind == "assistant.message" and data.text("content") and not data.get("parentToolCallId"):
+        return [OutputEvent(kind=OutputKind.TEXT, text=data.text("content"))]
+    if kind == "tool.execution_start":
+        text = describe_call(data.text("toolName"), data.table("arguments"))
+        return [OutputEvent(kind=OutputKind.CALL, call=data.text("toolCallId"), text=text)]
+    if kind == "tool.execution_complete":
+        return [OutputEvent(kind=OutputKind.CALL_ENDED, call=data.text("toolCallId"))]
+    if kind == "model.call_failure":
+        text = f"the provider answered {status or 'nothing'}"
+        return [OutputEvent(kind=OutputKind.RETRY, text=text, status=status)]
+    if kind == "session.error":
+        text, word = data.text("message"), data.text("errorType")
+        return [OutputEvent(kind=OutputKind.ERROR, text=text, status=status, word=word)]
+    if kind == "assistant.usage" and message.text("id"):
+        # It also reports a cost, but in requests and not in money.
+        return [OutputEvent(kind=OutputKind.USAGE, key=message.text("id"), usage=_usage(data))]
+    models = data.tables("modelMetrics") if kind == "session.shutdown" else []
+    used = add_usage(_usage(model.table("usage")) for model in models)
+    return [OutputEvent(kind=OutputKind.USAGE, usage=used)] if models else []
 
 
-def _message(data: dict[str, Any], _: str) -> list[OutputEvent]:
-    text = as_text(data.get("content"))
-    return [OutputEvent(kind=TEXT, text=text)] if text and not data.get("parentToolCallId") else []
+def _usage(fields: Fields) -> Usage:
+    return Usage(input_tokens=fields.count("inputTokens"), output_tokens=fields.count("outputTokens"))
 
-
-def _tool_begun(data: dict[str, Any], _: str) -> list[OutputEvent]:
-    shown = shown_call(as_text(data.get("toolName")), data.get("arguments"))
-    return [OutputEvent(kind=CALL, call=as_text(data.get("toolCallId")), text=shown)]
-
-
-def _tool_ended(data: dict[str, Any], _: str) -> list[OutputEvent]:
-    return [OutputEvent(kind=CALL_ENDED, call=as_text(data.get("toolCallId")))]
-
-
-def _call_failed(data: dict[str, Any], _: str) -> list[OutputEvent]:
-    status = count(data.get("statusCode")) or 0
-    return [OutputEvent(kind=RETRY, text=f"the provider answered {status or 'nothing'}", status=status)]
-
-
-def _error(data: dict[str, Any], _: str) -> list[OutputEvent]:
-    status = count(data.get("statusCode")) or 0
-    text, word = as_text(data.get("message")), as_text(data.get("errorType"))
-    return [OutputEvent(kind=ERROR, text=text, status=status, word=word)]
-
-
-def _usage(data: dict[str, Any], key: str) -> list[OutputEvent]:
-    """One answer. It tells a cost too, but in requests and not in money."""
-    return [OutputEvent(kind=SPENT, key=key, usage=_tokens(data))] if key else []
-
-
-def _shutdown(data: dict[str, Any], _: str) -> list[OutputEvent]:
-    models = [as_object(as_object(one).get("usage")) for one in as_object(data.get("modelMetrics")).values()]
-    if not models:
-        return []
-    told = [_tokens(one) for one in models]
-    spent = Usage(
-        input_tokens=total(*(one.input_tokens for one in told)),
-        output_tokens=total(*(one.output_tokens for one in told)),
-    )
-    return [OutputEvent(kind=SPENT, usage=spent)]
-
-
-def _tokens(found: dict[str, Any]) -> Usage:
-    return Usage(input_tokens=count(found.get("inputTokens")), output_tokens=count(found.get("outputTokens")))
-
-
-_READERS = {
-    "assistant.message": _message,
-    "tool.execution_start": _tool_begun,
-    "tool.execution_complete": _tool_ended,
-    "model.call_failure": _call_failed,
-    "session.error": _error,
-    "assistant.usage": _usage,
-    "session.shutdown": _shutdown,
-}
 
 ADAPTER = WorkerAdapter(
     name="copilot",
-    title="Copilot CLI",
-    words=_words,
-    read=_read,
-    facts=BY_HOOKS,
+    arguments=_arguments,
+    read_output=_read_output,
+    permissions=permissions,
     sign_in="start `copilot` once and use /login, or set COPILOT_GITHUB_TOKEN",
     environment={"NO_COLOR": "1", "COPILOT_AUTO_UPDATE": "false"},
 )

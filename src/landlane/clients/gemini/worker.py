@@ -1,81 +1,73 @@
-"""Gemini CLI as a worker (used inside the worker process): start options, JSON lines and stderr."""
+"""Gemini CLI as a worker: permissions of its role, start options, JSON lines and stderr."""
 
 from __future__ import annotations
 
 import re
+from collections.abc import Sequence
 
+from landlane.clients.gemini.tools import TOOLS
+from landlane.clients.permissions import Permissions, RoleTools, exclude_by_settings
 from landlane.clients.worker_adapter import (
-    BY_HOOKS,
-    CALL,
-    CALL_ENDED,
-    ERROR,
-    RETRY,
-    SPENT,
-    TEXT,
     OutputEvent,
+    OutputKind,
     StartOptions,
     WorkerAdapter,
-    as_object,
-    as_text,
-    count,
-    read_object,
-    shown_call,
-    unless_given,
+    describe_call,
+    parse_line,
 )
 from landlane.protocol.worker.messages import Usage
 
-# Of its retries only its stderr tells.
+# It reports its retries on stderr only.
 _RETRY = re.compile(r"Attempt \d+ failed(?: with status (\d+))?.*?[Rr]etrying")
 
 
-def _words(wish: StartOptions) -> list[str]:
-    words = ["--output-format", "stream-json"]
-    words += ["--model", wish.model] if wish.model else []
-    words += unless_given(wish.extra, ["--approval-mode", "--yolo", "-y"], ["--approval-mode", "yolo"])
-    return [*words, *wish.extra]
+def permissions(role: RoleTools, denied: Sequence[str], is_sandboxed: bool) -> Permissions:
+    """Return what Gemini CLI is started with in a role; its settings know no paths."""
+    del denied
+    settings_file = ".gemini/settings.json"
+    return exclude_by_settings(role, TOOLS, is_sandboxed, settings_file=settings_file, approval="auto_edit")
 
 
-def _read(line: str) -> list[OutputEvent]:
-    found = read_object(line)
-    kind = as_text(found.get("type"))
-    call = as_text(found.get("tool_id"))
-    if kind == "message" and found.get("role") == "assistant":
-        return [OutputEvent(kind=TEXT, text=as_text(found.get("content")), is_more=bool(found.get("delta")))]
+def _arguments(options: StartOptions) -> list[str]:
+    mode = options.unless_given(["--approval-mode", "--yolo", "-y"], ["--approval-mode", "yolo"])
+    return ["--output-format", "stream-json", *options.model_words, *mode, *options.extra]
+
+
+def _read_output(line: str) -> list[OutputEvent]:
+    message = parse_line(line)
+    kind, call = message.text("type"), message.text("tool_id")
+    if kind == "message" and message.get("role") == "assistant":
+        is_more = bool(message.get("delta"))
+        return [OutputEvent(kind=OutputKind.TEXT, text=message.text("content"), is_more=is_more)]
     if kind == "tool_use":
-        shown = shown_call(as_text(found.get("tool_name")), found.get("parameters"))
-        return [OutputEvent(kind=CALL, call=call, text=shown)]
+        text = describe_call(message.text("tool_name"), message.table("parameters"))
+        return [OutputEvent(kind=OutputKind.CALL, call=call, text=text)]
     if kind == "tool_result":
-        return [OutputEvent(kind=CALL_ENDED, call=call)]
-    if kind == "error" and found.get("severity") == "error":
-        return [OutputEvent(kind=ERROR, text=as_text(found.get("message")))]
+        return [OutputEvent(kind=OutputKind.CALL_ENDED, call=call)]
+    if kind == "error" and message.get("severity") == "error":
+        return [OutputEvent(kind=OutputKind.ERROR, text=message.text("message"))]
     if kind != "result":
         return []
-    stats = as_object(found.get("stats"))
-    spent = Usage(
-        input_tokens=count(stats.get("input_tokens")), output_tokens=count(stats.get("output_tokens"))
-    )
-    events = [OutputEvent(kind=SPENT, usage=spent)] if stats else []
-    if found.get("status") == "error":
-        error = as_object(found.get("error"))
-        word = as_text(error.get("type")).replace("unknown", "")
-        events.append(OutputEvent(kind=ERROR, text=as_text(error.get("message")), word=word))
+    stats, error = message.table("stats"), message.table("error")
+    used = Usage(input_tokens=stats.count("input_tokens"), output_tokens=stats.count("output_tokens"))
+    events = [OutputEvent(kind=OutputKind.USAGE, usage=used)] if stats else []
+    if message.get("status") == "error":
+        word = error.text("type").replace("unknown", "")
+        events.append(OutputEvent(kind=OutputKind.ERROR, text=error.text("message"), word=word))
     return events
 
 
-def _read_trouble(line: str) -> list[OutputEvent]:
-    found = _RETRY.match(line)
-    if not found:
-        return []
-    return [OutputEvent(kind=RETRY, text=line[:200], status=int(found[1] or 0))]
+def _read_errors(line: str) -> list[OutputEvent]:
+    retry = _RETRY.match(line)
+    return [OutputEvent(kind=OutputKind.RETRY, text=line[:200], status=int(retry[1] or 0))] if retry else []
 
 
 ADAPTER = WorkerAdapter(
     name="gemini",
-    title="Gemini CLI",
-    words=_words,
-    read=_read,
-    read_trouble=_read_trouble,
-    facts=BY_HOOKS,
+    arguments=_arguments,
+    read_output=_read_output,
+    read_errors=_read_errors,
+    permissions=permissions,
     sign_in="start `gemini` once and sign in, or set GEMINI_API_KEY",
     environment={"NO_COLOR": "1", "GEMINI_CLI_TRUST_WORKSPACE": "true", "GEMINI_CLI_NO_RELAUNCH": "true"},
 )

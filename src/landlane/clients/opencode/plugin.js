@@ -7,8 +7,8 @@ import { spawn } from "node:child_process"
 
 const HOOK = ["landlane-hook"]
 const LIMIT_MS = 30_000
-const GUARDED = new Set(["edit", "write", "multiedit", "patch", "apply_patch", "bash", "shell"])
-const READ = "read"
+const GUARDED = new Set([])
+const READS = new Set([])
 const OWN = "landlane_"
 const BROKEN = "Landlane's hook cannot run, so nothing may be changed: run `landlane doctor` in a terminal"
 
@@ -131,7 +131,7 @@ export const Landlane = async ({ client, directory }) => {
       const facts = { tool_name: input.tool, tool_input: output.args, tool_use_id: input.callID }
       // Our own server hears of a call only what it holds: the hook tells whose it is. What is read is noted
       // before, so that an edit of an outdated version is known.
-      const noted = input.tool === READ || input.tool.startsWith(OWN)
+      const noted = READS.has(input.tool) || input.tool.startsWith(OWN)
       if (noted) keep(input.sessionID, await tellOf("tool.execute.before", input.sessionID, facts))
       if (!GUARDED.has(input.tool)) return
       const answer = await call("tool.execute.before", input.sessionID, facts)

@@ -1,152 +1,135 @@
-"""How opencode is set up: our plugin in the checkout, and what could keep it from being loaded."""
+"""Set up opencode: our plugin in the checkout, and what could keep it from being loaded."""
 
 from __future__ import annotations
 
 import json
 import os
 import shlex
+from collections.abc import Callable
+from typing import Any
 
-from landlane.clients import setup_checks as conditions
-from landlane.clients.detect import MEND, broken_command, files_in, is_there, located, program, release
-from landlane.clients.opencode.hook import TITLE
-from landlane.clients.setup_model import JSON, WHOLE, Canary, ClientFile, SetupProblem
+from landlane.clients import setup_checks as checks
+from landlane.clients.model import CLIENTS
+from landlane.clients.opencode.hook import BEFORE_TOOL
+from landlane.clients.opencode.tools import TOOLS
+from landlane.clients.setup_checks import RUN_INIT
+from landlane.clients.setup_model import (
+    JSON,
+    WHOLE,
+    WHY_HOOKS,
+    WHY_SERVER,
+    Canary,
+    ClientEnvironment,
+    ClientFile,
+    SetupProblem,
+)
 
-TYPE_CHECKING = False
-if TYPE_CHECKING:
-    from collections.abc import Callable
-    from typing import Any
+_TITLE = CLIENTS["opencode"].title
+_PLUGIN = ".opencode/plugins/landlane.js"
+_SERVERS = ".opencode/opencode.json"
 
-    from landlane.clients.setup_model import ClientEnvironment
-
-__all__ = [
-    "TITLE",
-    "canary",
-    "hook_files",
-    "hook_of",
-    "is_used",
-    "mcp_wanted",
-    "plugin_text",
-    "troubles",
-    "version",
-    "wanted",
-]
-
-PLUGIN = ".opencode/plugins/landlane.js"
-SERVERS = ".opencode/opencode.json"
-
-_SETTINGS = ("opencode.json", "opencode.jsonc", SERVERS, f"{SERVERS}c")
-_HOOK = "const HOOK = "
-_BEFORE_TOOL = "tool.execute.before"
+_SETTINGS = ("opencode.json", "opencode.jsonc", _SERVERS, f"{_SERVERS}c")
 _SWITCHES = ("OPENCODE_PURE", "OPENCODE_DISABLE_PROJECT_CONFIG")
+# The lines of the plugin that are filled in.
+_HOOK, _GUARDED, _READS = "const HOOK = ", "const GUARDED = ", "const READS = "
 
 
-def is_used(place: ClientEnvironment) -> bool:
-    """Whether opencode is on this machine or in this checkout."""
-    return is_there(
-        place, "opencode", ".opencode", "opencode.json", "opencode.jsonc", "~/.config/opencode", "~/.opencode"
-    )
-
-
-def version(place: ClientEnvironment, run: Callable[[list[str]], str]) -> str:
-    """The release of opencode that would run here; empty when none would."""
-    found = program(place, "opencode")
-    return release(run([found, "--version"])) if found else ""
-
-
-def wanted(command: Callable[[str, bool], str]) -> tuple[ClientFile, ...]:
-    """Our plugin, where opencode looks for plugins. It starts the hook without a shell."""
+def wanted_files(command: Callable[[str, bool], str]) -> tuple[ClientFile, ...]:
+    """Return our plugin, where opencode looks for plugins; it starts the hook without a shell."""
     text = plugin_text(shlex.split(command("", False)))
-    why = "sessions begin, edits are checked, messages arrive"
-    return (ClientFile(path=PLUGIN, form=WHOLE, content=text, why=why),)
+    return (ClientFile(path=_PLUGIN, form=WHOLE, content=text, why=WHY_HOOKS),)
 
 
-def mcp_wanted(words: list[str]) -> tuple[ClientFile, ...]:
-    """Our server, in the settings that lie beside our plugin."""
+def server_files(words: list[str]) -> tuple[ClientFile, ...]:
+    """Return our server, in the settings beside our plugin."""
     server = {"type": "local", "command": words, "enabled": True}
-    why = "its model can claim, take tasks and land through tools"
-    return (ClientFile(path=SERVERS, form=JSON, content={"mcp": {"landlane": server}}, why=why),)
+    return (ClientFile(path=_SERVERS, form=JSON, content={"mcp": {"landlane": server}}, why=WHY_SERVER),)
 
 
 def plugin_text(hook: list[str]) -> str:
-    """The plugin with the hook's command in it."""
+    """Return the plugin with the hook's command and the names of the tools in it."""
     with open(os.path.join(os.path.dirname(__file__), "plugin.js"), encoding="utf-8") as file:
         lines = file.read().splitlines(keepends=True)
-    return "".join(f"{_HOOK}{json.dumps(hook)}\n" if line.startswith(_HOOK) else line for line in lines)
+    filled = {
+        _HOOK: json.dumps(hook),
+        _GUARDED: f"new Set({json.dumps(TOOLS.guarded)})",
+        _READS: f"new Set({json.dumps([*TOOLS.reads])})",
+    }
+    starts = {line: next((start for start in filled if line.startswith(start)), "") for line in lines}
+    return "".join(f"{starts[line]}{filled[starts[line]]}\n" if starts[line] else line for line in lines)
 
 
-def hook_files(place: ClientEnvironment) -> list[str]:
-    """Return the plugins of opencode; `hook_of` finds the command in one of ours."""
-    folders = [located(place, ".opencode"), located(place, "~/.config/opencode")]
+def hook_files(env: ClientEnvironment) -> list[str]:
+    """Return the plugins of opencode; `command_in_plugin` finds the command in one of ours."""
+    folders = [env.path(".opencode"), env.path("~/.config/opencode")]
     return [
         path
         for folder in folders
         for name in ("plugin", "plugins")
-        for path in files_in(os.path.join(folder, name), ".js")
+        for path in checks.files_in(os.path.join(folder, name), ".js")
     ]
 
 
-def troubles(place: ClientEnvironment, run: Callable[[list[str]], str]) -> list[SetupProblem]:
-    """Everything that keeps our plugin from being loaded, or from refusing when its hook fails."""
+def find_problems(env: ClientEnvironment, run: Callable[[list[str]], str]) -> list[SetupProblem]:
+    """Return everything that keeps our plugin from being loaded, or from refusing when its hook fails."""
     del run
-    found = [
-        SetupProblem(what=f"{TITLE} loads no plugin of a project", hint=f"take {name} out of the environment")
+    problems = [
+        SetupProblem(
+            what=f"{_TITLE} loads no plugin of a project", hint=f"take {name} out of the environment"
+        )
         for name in _SWITCHES
-        if place.environment.get(name, "").lower() in ("1", "true")
+        if env.variables.get(name, "").lower() in ("1", "true")
     ]
-    found += _settings_troubles(place)
+    problems += _settings_problems(env)
     try:
-        with open(located(place, PLUGIN), encoding="utf-8") as file:
+        with open(env.path(_PLUGIN), encoding="utf-8") as file:
             text = file.read()
     except FileNotFoundError:
-        return [*found, SetupProblem(what=f"{TITLE} has no plugin of ours in {PLUGIN}", hint=MEND)]
-    except (OSError, ValueError) as problem:
-        return [*found, SetupProblem(what=f"{PLUGIN} cannot be read: {problem}", hint=MEND)]
-    return [*found, *_plugin_troubles(text)]
+        return [*problems, SetupProblem(what=f"{_TITLE} has no plugin of ours in {_PLUGIN}", hint=RUN_INIT)]
+    except (OSError, ValueError) as error:
+        return [*problems, SetupProblem(what=f"{_PLUGIN} cannot be read: {error}", hint=RUN_INIT)]
+    return [*problems, *_plugin_problems(text)]
 
 
-def _settings_troubles(place: ClientEnvironment) -> list[SetupProblem]:
-    """With settings that it cannot read opencode does not start at all: nothing is edited, held or not."""
-    found: list[SetupProblem] = []
-    for name in _SETTINGS:
-        for problem in conditions.read_settings(located(place, name))[1]:
-            what = f"{TITLE} does not start here: {problem.what}"
-            found.append(SetupProblem(what=what, hint=f"mend {name}", is_open=False))
-    return found
+def _settings_problems(env: ClientEnvironment) -> list[SetupProblem]:
+    """With settings that it cannot read, opencode does not start at all, so nothing is edited."""
+    return [
+        SetupProblem(what=f"{_TITLE} does not start here: {one.what}", hint=f"mend {name}", is_open=False)
+        for name in _SETTINGS
+        for one in checks.read_settings(env.path(name))[1]
+    ]
 
 
-def _plugin_troubles(text: str) -> list[SetupProblem]:
+def _plugin_problems(text: str) -> list[SetupProblem]:
     """A plugin that cannot be loaded is skipped without a word, so ours must be as we wrote it."""
-    hook = hook_of(text)
+    hook = command_in_plugin(text)
     if hook is None or text != plugin_text(hook):
-        # It may be a plugin of an older release of ours, or one that somebody opened up.
-        return [SetupProblem(what=f"{PLUGIN} is not as this version of Landlane writes it", hint=MEND)]
-    gone = broken_command(shlex.join(hook))
-    if gone:
-        return [
-            SetupProblem(what=f"{TITLE}'s plugin runs {gone}, which is not there", hint=MEND, is_open=False)
-        ]
-    return []
+        # It may be a plugin of an older release of ours, or somebody removed its guard.
+        return [SetupProblem(what=f"{_PLUGIN} is not as this version of Landlane writes it", hint=RUN_INIT)]
+    gone = checks.broken_command(shlex.join(hook))
+    what = f"{_TITLE}'s plugin runs {gone}, which is not there"
+    return [SetupProblem(what=what, hint=RUN_INIT, is_open=False)] if gone else []
 
 
-def hook_of(text: str) -> list[str] | None:
+def command_in_plugin(text: str) -> list[str] | None:
     """Return the hook's command in a plugin of the form that we write, or None."""
     line = next((line for line in text.splitlines() if line.startswith(_HOOK)), "")
     try:
-        found: Any = json.loads(line.removeprefix(_HOOK))
+        words: Any = json.loads(line.removeprefix(_HOOK))
     except ValueError:
         return None
-    return [str(word) for word in found] if found.__class__ is list else None
+    return [str(word) for word in words] if words.__class__ is list else None
 
 
 def canary(kind: str, cwd: str, path: str, session: str, agent: str) -> Canary:
-    """An edit or a shell call as our plugin would announce it."""
+    """Return an edit or a shell call as our plugin would announce it."""
     tools: dict[str, tuple[str, dict[str, Any]]] = {
         "edit": ("edit", {"filePath": path, "oldString": "a", "newString": "b"}),
         "shell": ("bash", {"command": f"echo x > {path}", "description": "canary"}),
     }
     name, given = tools[kind]
     payload: dict[str, Any] = {
-        "hook_event_name": _BEFORE_TOOL,
+        "hook_event_name": BEFORE_TOOL,
         "session_id": session,
         "cwd": cwd,
         "tool_name": name,
@@ -155,4 +138,4 @@ def canary(kind: str, cwd: str, path: str, session: str, agent: str) -> Canary:
     }
     if agent:
         payload["agent_id"] = agent
-    return Canary(word="", payload=payload, environment={"OPENCODE": "1"})
+    return Canary(event_name="", payload=payload, variables={"OPENCODE": "1"})

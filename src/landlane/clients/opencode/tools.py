@@ -1,9 +1,16 @@
-"""Opencode: tool names."""
+"""The tools of opencode."""
 
 from __future__ import annotations
 
-EDITS = ("edit", "write", "multiedit")
+from landlane.clients.model import ClientTools
 
-PATCHES = ("apply_patch", "patch")
-
-SHELLS = ("bash", "shell")
+TOOLS = ClientTools(
+    edits={"edit": "filePath", "write": "filePath", "multiedit": "filePath"},
+    patches={"patch": "patchText", "apply_patch": "patchText"},
+    reads={"read": "filePath"},
+    shells=("bash", "shell"),
+    folder="workdir",
+    network=("webfetch", "websearch"),
+    agents=("task",),
+    harmless=("grep", "glob"),
+)

@@ -1,24 +1,36 @@
-"""Qwen Code as a worker: Gemini's words for a run without a person, and Claude's stream of JSON lines."""
+"""Qwen Code as a worker: Gemini's permissions and start options, and Claude's stream of JSON lines."""
 
 from __future__ import annotations
 
-from landlane.clients.worker_adapter import BY_HOOKS, StartOptions, WorkerAdapter, unless_given
+from collections.abc import Sequence
+
+from landlane.clients.permissions import Permissions, RoleTools, exclude_by_settings
+from landlane.clients.qwen.tools import TOOLS
+from landlane.clients.worker_adapter import StartOptions, WorkerAdapter
 from landlane.clients.worker_stream_json import read_messages
+from landlane.values import replace
 
 
-def _words(wish: StartOptions) -> list[str]:
-    words = ["--output-format", "stream-json", "--include-partial-messages"]
-    words += ["--model", wish.model] if wish.model else []
-    words += unless_given(wish.extra, ["--approval-mode", "--yolo", "-y"], ["--approval-mode", "yolo"])
-    return [*words, *wish.extra]
+def permissions(role: RoleTools, denied: Sequence[str], is_sandboxed: bool) -> Permissions:
+    """Return what Qwen Code is started with in a role; its settings know no paths."""
+    del denied
+    settings_file = ".qwen/settings.json"
+    made = exclude_by_settings(role, TOOLS, is_sandboxed, settings_file=settings_file, approval="auto-edit")
+    excluded = [word for name in made.settings["tools"]["exclude"] for word in ("--exclude-tools", name)]
+    return replace(made, arguments=(*made.arguments, *excluded))
+
+
+def _arguments(options: StartOptions) -> list[str]:
+    words = ["--output-format", "stream-json", "--include-partial-messages", *options.model_words]
+    words += options.unless_given(["--approval-mode", "--yolo", "-y"], ["--approval-mode", "yolo"])
+    return [*words, *options.extra]
 
 
 ADAPTER = WorkerAdapter(
     name="qwen",
-    title="Qwen Code",
-    words=_words,
-    read=read_messages,
-    facts=BY_HOOKS,
+    arguments=_arguments,
+    read_output=read_messages,
+    permissions=permissions,
     sign_in="start `qwen` once and sign in, or set OPENAI_API_KEY",
     environment={"NO_COLOR": "1"},
 )

@@ -11,7 +11,7 @@ from __future__ import annotations
 
 import os
 
-from landlane.clients.patch_paths import patched_paths
+from landlane.clients.hook_format import patched_paths
 from landlane.errors import Held, Malformed, NotAllowed
 from landlane.files import look_at
 from landlane.git.snapshot import changes_between, last_snapshot
