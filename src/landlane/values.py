@@ -9,13 +9,20 @@ from __future__ import annotations
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from collections.abc import Callable
-    from typing import Any, TypeVar, dataclass_transform
+    from collections.abc import Callable, Iterable
+    from typing import Any, Protocol, TypeVar, dataclass_transform
 
     T = TypeVar("T")
 
-    Row = Any  # the columns of a result by name
+    class Row(Protocol):
+        """A row of a result: `row["column"]`, or `dict(row)` for all of it."""
+
+        def __getitem__(self, name: str, /) -> Any: ...
+
+        def keys(self) -> Iterable[str]: ...
+
 else:
+    Row = object
 
     def dataclass_transform(**_: object) -> Callable[[Any], Any]:
         """Only type checkers care."""

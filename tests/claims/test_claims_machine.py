@@ -21,7 +21,6 @@ from hypothesis.stateful import RuleBasedStateMachine, initialize, invariant, pr
 from hypothesis.stateful import run_state_machine_as_test as run_machine
 
 from landlane.claims import check
-from landlane.claims import read as held
 from landlane.claims import release as claims_release
 from landlane.claims import renew as claims_renew
 from landlane.claims import take as claims
@@ -34,10 +33,11 @@ from landlane.journal import verify
 from landlane.patterns.pattern import Pattern, covers, overlap, parse
 from landlane.sessions import identify
 from landlane.sessions import join as sessions
+from landlane.sessions.model import Claim
 from landlane.settings.model import SessionSettings, Settings
 from landlane.testing.fake_clock import FakeClock
 from landlane.testing.repositories import make_repository, open_context
-from landlane.values import replace, value
+from landlane.values import Row, replace, value
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable
@@ -135,7 +135,7 @@ class ClaimsMachine(RuleBasedStateMachine):
 
     # ------------------------------------------------------------------------------------- the model
 
-    def look(self, statement: str, **parameters: object) -> list[tuple[object, ...]]:
+    def look(self, statement: str, **parameters: object) -> list[Row]:
         """Read without sweeping away what has lapsed."""
         return self.context.store.view(lambda reading: reading.all(statement, **parameters))
 
@@ -145,7 +145,7 @@ class ClaimsMachine(RuleBasedStateMachine):
 
     def seen(self) -> dict[str, int]:
         """When each session that has not ended was last seen."""
-        return {str(row[0]): int(str(row[9])) for row in self.look("sessions_live")}
+        return {row["id"]: row["seen_at"] for row in self.look("sessions_live")}
 
     def live(self) -> list[Grant]:
         now, seen = self.now, self.seen()
@@ -194,9 +194,9 @@ class ClaimsMachine(RuleBasedStateMachine):
 
     def lose(self, grant: Grant) -> None:
         """Remember a grant that is over, and since when."""
-        ((*_, seen_at, _, _, _),) = self.look("session_get", session=grant.session)
+        (session,) = self.look("session_get", session=grant.session)
         self.over[grant.token] = grant
-        ended_at = max(grant.granted_at, int(str(seen_at))) + grant.ttl_ms
+        ended_at = max(grant.granted_at, session["seen_at"]) + grant.ttl_ms
         self.lost[grant.name, grant.pattern.text] = (grant, ended_at)
 
     def has_lost_all(self, name: str) -> bool:
@@ -480,7 +480,7 @@ class ClaimsMachine(RuleBasedStateMachine):
 
         assert self.now <= before
         assert all(seen_at <= self.now for seen_at in self.seen().values())
-        stored = {int(str(row[2])) for row in self.look("claims_all")}
+        stored = {row["token"] for row in self.look("claims_all")}
         for grant in list(self.grants):
             if grant.token not in stored:
                 assert grant not in live
@@ -499,7 +499,8 @@ class ClaimsMachine(RuleBasedStateMachine):
             return
 
         def look(reading: Reading) -> list[tuple[object, ...]]:
-            standing = held.live_claims(reading.all("claims_all"), reading.now)
+            claims = Claim.from_rows(reading.all("claims_all"))
+            standing = [claim for claim in claims if not claim.is_over(reading.now)]
             return sorted(
                 (claim.token, claim.pattern, claim.mode, claim.session, claim.granted_at, claim.ttl_ms)
                 for claim in standing
@@ -525,7 +526,7 @@ class ClaimsMachine(RuleBasedStateMachine):
         """The chain holds, each grant is told once and ended once at most, and the rest is what is stored."""
         assert verify.verify(self.context, []).trouble == ()
         entries = list(journal.read_entries(self.context))
-        stored = {row[2] for row in self.look("claims_all")}
+        stored = {row["token"] for row in self.look("claims_all")}
         taken = [entry.facts()["token"] for entry in entries if entry.kind == "claim.taken"]
         ended = [
             entry.facts()["token"] for entry in entries if entry.kind in {"claim.released", "claim.lapsed"}

@@ -13,13 +13,13 @@ from landlane.claims.model import (
     SHARED,
     Request,
     check_request,
+    find_conflict,
     find_cycle,
-    is_in_the_way,
     modes_collide,
 )
 from landlane.errors import Malformed
 from landlane.patterns.pattern import Pattern, overlap, parse
-from landlane.sessions.model import ends_at
+from landlane.sessions.model import Waiter, lease_end
 from landlane.store.fencing_tokens import epoch_of, token_of
 from landlane.store.lock_areas import areas_of
 
@@ -62,7 +62,7 @@ def test_tokens_never_wrap_around(epoch: int, number: int) -> None:
 def test_a_lease_counts_from_the_later_of_grant_and_sign_of_life(
     granted_at: int, seen_at: int, end: int
 ) -> None:
-    assert ends_at(granted_at, seen_at, 10) == end
+    assert lease_end(granted_at, seen_at, 10) == end
 
 
 # ---------------------------------------------------------------------------------------- in the way
@@ -82,11 +82,25 @@ def test_only_sharers_get_along(one: str, other: str, expected: bool) -> None:
 
 
 def test_what_does_not_overlap_is_not_in_the_way() -> None:
-    (held,) = parse("src/*.ts").alternatives
+    def held(mode: str) -> Waiter:
+        branches = parse("{docs,src/*.ts}").alternatives
+        return Waiter(
+            ticket=1,
+            session="s-1",
+            agent="ann",
+            mode=mode,
+            task="",
+            since=0,
+            alive_until=1,
+            alternatives=branches,
+            patterns=("",) * len(branches),
+        )
 
-    assert not is_in_the_way(parse("src/{a,b}.py"), EXCLUSIVE, held, EXCLUSIVE)
-    assert is_in_the_way(parse("src/{a.py,b.ts}"), EXCLUSIVE, held, EXCLUSIVE)
-    assert not is_in_the_way(parse("src/{a.py,b.ts}"), SHARED, held, SHARED)
+    assert find_conflict(parse("src/{a,b}.py"), EXCLUSIVE, held(EXCLUSIVE)) is None
+    assert (
+        find_conflict(parse("src/{a.py,b.ts}"), EXCLUSIVE, held(EXCLUSIVE)) == held(EXCLUSIVE).alternatives[1]
+    )
+    assert find_conflict(parse("src/{a.py,b.ts}"), SHARED, held(SHARED)) is None
 
 
 # --------------------------------------------------------------------------------------------- requests

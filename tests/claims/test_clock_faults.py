@@ -130,11 +130,13 @@ def test_a_waiter_that_died_in_a_restart_stands_in_nobodys_way(
     waiter = sessions.join(house.context, "waiter").session
     request = claims.make_request(house.context, (house.context.repository.pattern("src/**"),))
     waiting_call = Background(lambda: waiting.take_or_wait(house.context, waiter, request, 100 * HOURS))
-    wait_until(lambda: bool(ann._house.store.view(waiting.describe_line)))
+    wait_until(lambda: bool(ann._house.store.view(waiting.list_waiters)))
     for _ in range(2):  # nobody shows a sign of life but the waiter
         clock.advance(270_000)
         now = ann._house.store.view(lambda reading: reading.now)
-        wait_until(lambda now=now: ann._house.store.view(lambda r: r.all("waiters_all"))[0][6] > now)
+        wait_until(
+            lambda now=now: ann._house.store.view(lambda r: r.all("waiters_all"))[0]["alive_until"] > now
+        )
     assert waiting_call.is_running
 
     # The power goes: what is on the disk is all there is, and the waiter is no more.

@@ -158,7 +158,7 @@ def test_what_a_session_wrote_while_it_was_being_ended_holds_nothing(site: Site)
 
     assert site.claims() == []
     bob.take("src/a.py")
-    assert [row[6] for row in site.rows("claims_all")] == [bob.session.id]
+    assert [row["session"] for row in site.rows("claims_all")] == [bob.session.id]
 
 
 # -------------------------------------------------------------------------------------------- renewing

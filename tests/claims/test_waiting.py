@@ -16,6 +16,7 @@ import pytest
 
 from landlane.claims import wait as waiting
 from landlane.claims.refusal_model import Refused
+from landlane.claims.to_json import waiter_json
 from landlane.errors import Malformed, Stale, StoreError
 from landlane.sessions import leases
 from landlane.settings.model import SessionSettings, Settings
@@ -485,7 +486,7 @@ def test_a_killed_waiter_is_passed_over_after_three_seconds(
 
     child.kill()
     child.wait(timeout=30)
-    (until,) = (int(str(row[6])) for row in live_site.rows("waiters_all"))
+    (until,) = (row["alive_until"] for row in live_site.rows("waiters_all"))
     assert until - live_site.now() <= 3 * SECOND
     ann.release()
 
@@ -651,7 +652,8 @@ def test_the_line_is_shown_with_what_each_waits_for(live_site: Site) -> None:
     ann.take("src")
     waiter = stand_in_line(live_site, bob, "src/{a,b}", "docs")
 
-    (shown,) = ann.context.store.view(waiting.describe_line)
+    (waiting_bob,) = ann.context.store.view(waiting.list_waiters)
+    shown = waiter_json(waiting_bob, ann.context.store)
 
     assert (shown["agent"], shown["mode"], shown["patterns"]) == ("bob", "exclusive", ["src/{a,b}", "docs"])
     ann.release()

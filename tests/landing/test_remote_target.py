@@ -209,7 +209,7 @@ def lease_end(house: House) -> int:
     """The end of the lease of whoever runs the queue."""
     row = house.store.view(lambda reading: reading.one("runner_lock", name=queue_name("main")))
     assert row is not None
-    return int(row[3])
+    return int(row["until"])
 
 
 def test_a_slow_push_keeps_its_lease(yard: Yard, remote: Path) -> None:

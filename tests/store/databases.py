@@ -30,7 +30,7 @@ def run_sql(site: Site, *commands: str) -> None:
 
 def facts_of(site: Site) -> dict[str, str]:
     """Return what the store records about itself."""
-    return {str(key): str(fact) for key, fact in site.rows("meta_all")}
+    return {row["key"]: row["value"] for row in site.rows("meta_all")}
 
 
 def refusal(site: Site) -> LandlaneError:

@@ -36,7 +36,7 @@ def assert_journal_makes_sense(live_site: Site) -> None:
     replay = Replay().walk(all_entries(context.store))
     assert replay.trouble == []
     stored = context.store.view(lambda reading: reading.all("claims_all"))
-    assert {row[2] for row in stored} == set(replay.standing)
+    assert {row["token"] for row in stored} == set(replay.standing)
 
 
 def test_two_first_commands_under_one_name_share_its_session(

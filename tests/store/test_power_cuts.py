@@ -175,17 +175,8 @@ class Rows:
         return self._rows
 
 
-class NamedRow(tuple[Any, ...]):
-    columns: tuple[str, ...] = ()
-
-    def __getitem__(self, name: Any) -> Any:
-        return tuple.__getitem__(self, self.columns.index(name) if isinstance(name, str) else name)
-
-
-def _named_row(cursor: Any, values: Any) -> Any:
-    row = NamedRow(values)
-    row.columns = tuple(column[0] for column in cursor.get_description())
-    return row
+def _named_row(cursor: Any, values: Any) -> dict[str, Any]:
+    return {column[0]: value for column, value in zip(cursor.get_description(), values, strict=True)}
 
 
 class ApswConnection:
@@ -305,7 +296,7 @@ def entries_of(house: House) -> list[Entry]:
 
 
 def stored_tokens(house: House) -> set[int]:
-    return {row[2] for row in house.store.view(lambda reading: reading.all("claims_all"))}
+    return {row["token"] for row in house.store.view(lambda reading: reading.all("claims_all"))}
 
 
 def assert_sound(house: House) -> None:

@@ -314,7 +314,7 @@ from landlane.testing.repositories import open_context
 print("ready", flush=True)
 sys.stdin.readline()
 store = open_context(Path(sys.argv[1]), sys.argv[2]).store
-print(dict(store.view(lambda reading: reading.all("meta_all")))["store_id"], flush=True)
+print(store.view(lambda reading: reading.one("meta_get", key="store_id"))["value"], flush=True)
 """
 
 CRASH = """

@@ -113,7 +113,7 @@ def test_a_store_is_made_once_however_many_open_it_first(live_site: Site) -> Non
         opener.result()
 
     assert live_site.kinds() == ["repository.begun"]
-    assert len({row for row in live_site.rows("meta_all") if row[0] == "store_id"}) == 1
+    assert len({row["value"] for row in live_site.rows("meta_all") if row["key"] == "store_id"}) == 1
 
 
 # ------------------------------------------------------------------------------------- what is no store

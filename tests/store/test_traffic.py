@@ -88,7 +88,7 @@ def examine(house: House, swarm: Swarm) -> Replay:
     assert [report for report in swarm.reports if report.get("code") == "AGENT_IN_USE"] == []
     assert [entry for entry in entries if entry.kind == "store.restored"] == []
     stored = house.store.view(lambda reading: reading.all("claims_all"))
-    assert {row[2] for row in stored} == set(replay.standing)
+    assert {row["token"] for row in stored} == set(replay.standing)
     assert verify_journal(house).trouble == ()
     house.settle(wait_seconds=10)  # verifying has ended what lapsed meanwhile
     assert list(read_journal(house.mirror.journal_path)) == all_entries(house.store)

@@ -27,6 +27,7 @@ from landlane.sessions import join as sessions
 from landlane.sessions.worker_sessions import join_hands
 from landlane.testing.fake_clock import FakeClock
 from landlane.testing.repositories import open_context
+from landlane.values import Row
 from tests.support.waiting import wait_until
 
 if TYPE_CHECKING:
@@ -138,7 +139,7 @@ class Site:
 
     def line(self) -> list[str]:
         """Who stands in line, first come first."""
-        return [str(waiter["agent"]) for waiter in self._look().store.view(waiting.describe_line)]
+        return [waiter.agent for waiter in self._look().store.view(waiting.list_waiters)]
 
     def listeners(self) -> int:
         """How many want to be woken."""
@@ -157,7 +158,7 @@ class Site:
         """The store's time."""
         return self._look().store.view(lambda reading: reading.now)
 
-    def rows(self, statement: str, **parameters: object) -> list[tuple[object, ...]]:
+    def rows(self, statement: str, **parameters: object) -> list[Row]:
         """What a named statement of the store answers."""
         return self._look().store.view(lambda reading: reading.all(statement, **parameters))
 
@@ -324,6 +325,6 @@ def outlive_lease(store: Store, session: Session) -> None:
 
         def has_shown_life(due_at: int = due_at) -> bool:
             row = store.view(lambda reading: reading.one("session_get", session=session.id))
-            return row is not None and row[9] > due_at
+            return row is not None and row["seen_at"] > due_at
 
         wait_until(has_shown_life)

@@ -33,7 +33,7 @@ def follows_this_store(store: AnyStore, folder: str, journal_path: str) -> bool:
 def store_id_of(store: AnyStore) -> str:
     """What tells this store from every other."""
     row = store.view(lambda reading: reading.one("meta_get", key="store_id"))
-    return str(row[0]) if row else ""
+    return str(row["value"]) if row else ""
 
 
 def read_followed(folder: str) -> str:

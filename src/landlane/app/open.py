@@ -206,7 +206,7 @@ def _ignores_case(store: AnyStore, checkout: Checkout, settings: Settings, forme
         )
     )
     if moved is not None:  # even a look would tell what is no longer so
-        raise moved_away(str(store.describe()["place"]), moved[0])
+        raise moved_away(str(store.describe()["place"]), moved["value"])
     if row is None:
         ignore_case = settings.claims.ignore_case
         if ignore_case is None:
@@ -214,10 +214,10 @@ def _ignores_case(store: AnyStore, checkout: Checkout, settings: Settings, forme
         begin_repository(store, former_id, ignore_case=ignore_case)
         row = store.view(lambda reading: reading.one("repository_get"))
         assert row is not None
-    if settings.claims.ignore_case is not None and settings.claims.ignore_case != bool(row[0]):
+    if settings.claims.ignore_case is not None and settings.claims.ignore_case != bool(row["ignore_case"]):
         change_case(store, ignore_case=settings.claims.ignore_case)
         return settings.claims.ignore_case
-    return bool(row[0])
+    return bool(row["ignore_case"])
 
 
 def person_name() -> str:

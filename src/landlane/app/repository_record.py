@@ -2,8 +2,11 @@
 
 from __future__ import annotations
 
+from landlane.claims.take import add_claim
 from landlane.patterns.pattern import parse
+from landlane.sessions.model import Claim
 from landlane.store.fencing_tokens import epoch_of
+from landlane.values import replace
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -45,25 +48,10 @@ def change_case(store: Store, *, ignore_case: bool) -> None:
     """Compare paths another way from now on: every live claim's key is written anew."""
 
     def work(tx: Change) -> None:
-        for row in tx.all("claims_all"):
-            pattern = parse(row[3], literal=row[4] == "literal", ignore_case=ignore_case)
-            tx.run("claim_branches_drop", token=row[2])
-            for index, branch in enumerate(pattern.alternatives):
-                tx.run(
-                    "claim_add",
-                    key=branch.key,
-                    token=row[2],
-                    branch=index,
-                    rest=branch.rest,
-                    session=row[6],
-                    pattern=row[3],
-                    kind=row[4],
-                    mode=row[5],
-                    ttl_ms=row[10],
-                    granted_at=row[11],
-                    task=row[8],
-                    note=row[9],
-                )
+        for claim in Claim.from_rows(tx.all("claims_all")):
+            pattern = parse(claim.pattern, literal=claim.kind == "literal", ignore_case=ignore_case)
+            tx.run("claim_branches_drop", token=claim.token)
+            add_claim(tx, replace(claim, alternatives=pattern.alternatives))
         tx.run("repository_set_case", ignore_case=int(ignore_case))
         tx.record("repository.case", "", "", {"ignore_case": ignore_case})
 

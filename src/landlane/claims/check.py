@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from landlane.claims.model import Claim
 from landlane.claims.read import list_claims, token_over
-from landlane.claims.take import ancestors_of
 from landlane.patterns.pattern import covers_alternative
+from landlane.sessions.read import find_ancestors
 from landlane.values import value
 
 TYPE_CHECKING = False
@@ -36,7 +36,7 @@ def check(context: Context, session: Session | None, pattern: Pattern, token: in
     mine = [
         claim
         for claim in near
-        if session is not None and claim.session == session.id and _covers(claim, pattern, context)
+        if session is not None and claim.session == session.id and claim.covers(pattern)
     ]
     # Whoever has no session any more has lost its grants with it.
     if token is not None and all(claim.token != token for claim in mine):
@@ -46,7 +46,7 @@ def check(context: Context, session: Session | None, pattern: Pattern, token: in
     # What the session itself holds nearby, say a glob that could match below this path, is not in its way.
     others = [claim for claim in near if session is None or claim.session != session.id]
     if others and session is not None:
-        kin = context.store.view(lambda reading: ancestors_of(reading, session.id))
+        kin = context.store.view(lambda reading: find_ancestors(reading, session.id))
         others = [claim for claim in others if claim.session not in kin]
     if others:
         return Standing(path=pattern.text, state="other", claim=others[0])
@@ -55,13 +55,6 @@ def check(context: Context, session: Session | None, pattern: Pattern, token: in
     if _is_listed(context, context.settings.claims.required, pattern):
         return Standing(path=pattern.text, state="required")
     return Standing(path=pattern.text, state="unclaimed")
-
-
-def _covers(claim: Claim, pattern: Pattern, context: Context) -> bool:
-    held = context.repository.pattern_of(claim.pattern, claim.kind)
-    return all(
-        any(covers_alternative(mine, wanted) for mine in held.alternatives) for wanted in pattern.alternatives
-    )
 
 
 def _is_listed(context: Context, listed: Sequence[str], pattern: Pattern) -> bool:

@@ -6,9 +6,10 @@ import os
 import shlex
 
 from landlane.claims.check import check
-from landlane.claims.read import held_by
+from landlane.claims.read import held_by, lost_claims
 from landlane.errors import Held, NotAllowed, PatternError, Stale
-from landlane.patterns.pattern import covers_alternative, has_special
+from landlane.patterns.pattern import has_special
+from landlane.sessions.model import covers_all
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -30,36 +31,17 @@ def cover(context: Context, session: Session, paths: Sequence[str]) -> list[Clai
         Stale: the lease on one is over.
     """
     held = context.store.view(lambda reading: held_by(reading, session.id))
-    mine = [(claim, _pattern_of(context, claim)) for same in held.values() for claim in same]
+    mine = [claim for same in held.values() for claim in same]
     used: dict[int, Claim] = {}
     for path in paths:
-        wanted = _wanted(context, path)
-        covering = [claim for claim, pattern in mine if _covers(pattern, wanted)]
+        wanted = pattern_of(context, path)
+        covering = [claim for claim in mine if claim.covers(wanted)]
         if covering:
             newest = max(covering, key=lambda claim: claim.token)
             used[newest.token] = newest
         else:
             _judge_uncovered(context, session, path, wanted)
     return list(used.values())
-
-
-def _pattern_of(context: Context, claim: Claim) -> Pattern:
-    return context.repository.pattern_of(claim.pattern, claim.kind)
-
-
-def _wanted(context: Context, path: str) -> Pattern:
-    """What must be held to change a path: itself, or its folder where the name can be in no pattern."""
-    while True:
-        try:
-            return context.repository.pattern_of(path or ".", "literal")
-        except PatternError:
-            path = os.path.dirname(path)
-
-
-def _covers(held: Pattern, wanted: Pattern) -> bool:
-    return all(
-        any(covers_alternative(mine, one) for mine in held.alternatives) for one in wanted.alternatives
-    )
 
 
 def _judge_uncovered(context: Context, session: Session, path: str, wanted: Pattern) -> None:
@@ -95,9 +77,9 @@ def _judge_uncovered(context: Context, session: Session, path: str, wanted: Patt
 
 def _lapsed(context: Context, reading: Reading, session: Session, wanted: Pattern) -> str:
     """What this agent held over this path and lost, without having taken it again."""
-    for row in reading.all("lapsed_of", agent=session.agent):
-        if _covers(context.repository.pattern_of(row[0], row[1]), wanted):
-            return str(row[0])
+    for lost in lost_claims(reading, session.agent):
+        if covers_all(context.repository.pattern_of(lost.pattern, lost.kind).alternatives, wanted):
+            return lost.pattern
     return ""
 
 

@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 from landlane.claims.model import Request
-from landlane.claims.take import claim_for, taken_facts
+from landlane.claims.read import claims_of
+from landlane.claims.take import add_claim, claim_for, taken_facts
 from landlane.ids import digest, new_secret, short_id
-from landlane.sessions.leases import session_from
+from landlane.sessions.read import find_session
 from landlane.store.fencing_tokens import token_of
 
 TYPE_CHECKING = False
@@ -15,8 +16,8 @@ if TYPE_CHECKING:
 
     from landlane.context import Context
     from landlane.patterns.pattern import Pattern
-    from landlane.sessions.model import Session
-    from landlane.store.interface import Change, Row
+    from landlane.sessions.model import Claim, Session
+    from landlane.store.interface import Change
 
 
 FOR_EVER_MS = 100 * 365 * 86_400_000
@@ -35,9 +36,9 @@ def begin_holder(tx: Change, author: Session, name: str, kind: str, lease_ms: in
     }
     tx.run("session_add", session=session_id, agent=name, **facts)
     tx.record("session.joined", name, session_id, facts)
-    row = tx.one("session_get", session=session_id)
-    assert row is not None
-    return session_from(row)
+    session = find_session(tx, session_id)
+    assert session is not None
+    return session
 
 
 def give_claim(
@@ -47,28 +48,13 @@ def give_claim(
     (number,) = tx.next_numbers(1)
     request = Request(patterns=(pattern,), mode=mode, ttl_ms=ttl_ms, task=task, note=note[:300])
     claim = claim_for(pattern, request, session, token_of(tx.epoch, number), tx.now)
-    for index, branch in enumerate(pattern.alternatives):
-        tx.run(
-            "claim_add",
-            key=branch.key,
-            token=claim.token,
-            branch=index,
-            rest=branch.rest,
-            session=session.id,
-            pattern=claim.pattern,
-            kind=claim.kind,
-            mode=mode,
-            ttl_ms=claim.ttl_ms,
-            granted_at=tx.now,
-            task=claim.task,
-            note=claim.note,
-        )
+    add_claim(tx, claim)
     tx.record("claim.taken", session.agent, session.id, taken_facts(claim), number)
 
 
 def give_kept(tx: Change, context: Context, kept: Sequence[Mapping[str, Any]], heir: Session) -> None:
     """Give claims that a holder kept to somebody, as they were; the heir's lease begins anew."""
-    has = {(row[3], row[5]) for row in tx.all("claims_of", session=heir.id)}
+    has = {(claim.pattern, claim.mode) for claim in claims_of(tx, heir.id)}
     shortest = heir.shortest_ms
     for claim in kept:
         if (claim["pattern"], claim["mode"]) in has:
@@ -86,11 +72,10 @@ def give_kept(tx: Change, context: Context, kept: Sequence[Mapping[str, Any]], h
     )
 
 
-def release_rows(tx: Change, rows: Sequence[Row], commit: str = "") -> None:
-    """Give back the claims in these rows, each once."""
-    dropped: set[int] = set()
-    for row in rows:
-        if row[2] not in dropped and tx.run("claim_drop", session=row[6], token=row[2]):
-            dropped.add(row[2])
-            facts: dict[str, object] = {"pattern": row[3], "token": row[2]}
-            tx.record("claim.released", row[7], row[6], facts | ({"commit": commit} if commit else {}))
+def drop_claims(tx: Change, claims: Sequence[Claim], commit: str = "") -> None:
+    """Release claims of any session, as far as they are still there."""
+    for claim in claims:
+        if tx.run("claim_drop", session=claim.session, token=claim.token):
+            facts: dict[str, object] = {"pattern": claim.pattern, "token": claim.token}
+            facts |= {"commit": commit} if commit else {}
+            tx.record("claim.released", claim.agent, claim.session, facts)

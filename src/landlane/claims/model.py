@@ -9,6 +9,7 @@ from __future__ import annotations
 from landlane.clock import duration_text
 from landlane.errors import Malformed
 from landlane.patterns.pattern import Alternative, Pattern, alternatives_overlap
+from landlane.sessions.model import Claim, Waiter
 from landlane.values import value
 
 TYPE_CHECKING = False
@@ -16,6 +17,10 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Iterable
 
     from landlane.claims.refusal_model import Refusal
+    from landlane.patterns.pattern import Kind
+    from landlane.values import Row
+
+    Identity = frozenset[Alternative]
 
 
 EXCLUSIVE = "exclusive"
@@ -38,20 +43,20 @@ class Request:
 
 
 @value
-class Claim:
-    """A grant that stands: who may change what, until when, under which token."""
+class LostClaim:
+    """A claim that an agent lost because its lease ended, and has not taken again."""
 
-    token: int
-    pattern: str
-    kind: str
-    mode: str
-    session: str
     agent: str
-    task: str
-    note: str
+    pattern: str
+    kind: Kind
+    mode: str
     ttl_ms: int
-    granted_at: int
-    until: int
+    token: int
+    ended_at: int
+
+    @classmethod
+    def from_row(cls, row: Row) -> LostClaim:
+        return cls(**row)
 
 
 @value
@@ -67,10 +72,17 @@ def modes_collide(one: str, other: str) -> bool:
     return not (one == SHARED and other == SHARED)
 
 
-def is_in_the_way(wanted: Pattern, mode: str, held: Alternative, held_mode: str) -> bool:
-    """Whether a branch held (or waited for) by another session keeps this pattern from being granted."""
-    return modes_collide(mode, held_mode) and any(
-        alternatives_overlap(mine, held) for mine in wanted.alternatives
+def find_conflict(wanted: Pattern, mode: str, other: Claim | Waiter) -> Alternative | None:
+    """Return the first alternative that another session holds or waits for and that overlaps this pattern."""
+    if not modes_collide(mode, other.mode):
+        return None
+    return next(
+        (
+            held
+            for held in other.alternatives
+            if any(alternatives_overlap(mine, held) for mine in wanted.alternatives)
+        ),
+        None,
     )
 
 

@@ -45,15 +45,15 @@ SET kind = excluded.kind, mode = excluded.mode, ttl_ms = excluded.ttl_ms, token 
     ended_at = excluded.ended_at;
 
 -- lapsed_get: the claim that this agent lost on a pattern
-SELECT pattern, kind, mode, ttl_ms, token, ended_at FROM lapsed
+SELECT agent, pattern, kind, mode, ttl_ms, token, ended_at FROM lapsed
 WHERE repository = :repository AND agent = :agent AND pattern = :pattern;
 
 -- lapsed_of: the claims that this agent lost and has not taken again
-SELECT pattern, kind, mode, ttl_ms, token, ended_at FROM lapsed
+SELECT agent, pattern, kind, mode, ttl_ms, token, ended_at FROM lapsed
 WHERE repository = :repository AND agent = :agent ORDER BY token;
 
 -- lapsed_of_others: the claims that other agents lost and have not taken again
-SELECT agent, pattern, kind, token FROM lapsed
+SELECT agent, pattern, kind, mode, ttl_ms, token, ended_at FROM lapsed
 WHERE repository = :repository AND agent <> :agent ORDER BY token;
 
 -- lapsed_drop: forget a lost claim, because its agent has taken it again
@@ -89,9 +89,3 @@ VALUES (:repository, :agent, :pattern, :kind, :mode, :ttl_ms, :token, :ended_at)
 
 -- claim_hand_up: give a claim of a subagent to its parent
 UPDATE claims SET session = :parent WHERE session = :session AND token = :token;
-
--- claims_of_task: the claims held for a task
-SELECT c.key, c.rest, c.token, c.pattern, c.kind, c.mode, c.session, s.agent, c.task, c.note, c.ttl_ms,
-       c.granted_at, s.seen_at, s.ended_at
-FROM claims c JOIN sessions s ON s.id = c.session
-WHERE c.session = :session AND c.task = :task ORDER BY c.token, c.branch;

@@ -10,7 +10,7 @@ TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
-    from landlane.claims.take import Identity
+    from landlane.claims.model import Identity
     from landlane.context import Context
     from landlane.patterns.pattern import Pattern
     from landlane.sessions.model import Session

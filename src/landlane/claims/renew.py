@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from landlane.claims.model import Claim, Request, Taken
-from landlane.claims.read import held_by, not_held, refuse_sleeper
+from landlane.claims.read import find_lost_claim, held_by, not_held, refuse_sleeper
 from landlane.claims.refusal_model import Refused
 from landlane.claims.take import identity, living, take_in
 from landlane.store.lock_areas import areas_of
@@ -52,10 +52,10 @@ def _renew_one(tx: Change, me: Session, claim: Claim) -> Claim:
 
 
 def _readmit(tx: Change, context: Context, me: Session, pattern: Pattern) -> Claim:
-    lost = tx.one("lapsed_get", agent=me.agent, pattern=pattern.text)
+    lost = find_lost_claim(tx, me.agent, pattern.text)
     if lost is None:
         raise not_held(tx, me, pattern)
-    request = Request(patterns=(pattern,), mode=lost[2], ttl_ms=lost[3])
+    request = Request(patterns=(pattern,), mode=lost.mode, ttl_ms=lost.ttl_ms)
     outcome = take_in(tx, context, me, request)
     if isinstance(outcome, Refused):
         raise not_held(tx, me, pattern)

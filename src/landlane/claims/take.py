@@ -6,25 +6,24 @@ from landlane.claims.model import (
     EXCLUSIVE,
     LONGEST_NOTE,
     SHARED,
-    Claim,
     Request,
     Taken,
     check_request,
-    is_in_the_way,
+    find_conflict,
 )
 from landlane.claims.refusal_model import Refusal, Refused
 from landlane.clock import duration_text
 from landlane.errors import NotAllowed
-from landlane.patterns.pattern import Alternative, covers_alternative
+from landlane.patterns.pattern import covers_alternative
 from landlane.sessions.leases import (
     end_if_gone,
     is_touch_due,
     lapse,
     renew_session,
-    session_from,
     session_over,
 )
-from landlane.sessions.model import ends_at
+from landlane.sessions.model import Claim, Session, Waiter, covers_all
+from landlane.sessions.read import find_ancestors, lock_live_session
 from landlane.store.fencing_tokens import token_of
 from landlane.store.lock_areas import areas_of
 from landlane.text import check_label, check_text
@@ -34,12 +33,11 @@ TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
+    from landlane.claims.model import Identity
     from landlane.context import Context
-    from landlane.patterns.pattern import Pattern
-    from landlane.sessions.model import Session
-    from landlane.store.interface import Change, Reading, Row
+    from landlane.patterns.pattern import Alternative, Pattern
+    from landlane.store.interface import Change, Reading
 
-    Identity = frozenset[tuple[str, str | None]]
     Own = dict[tuple[Identity, str], int]
 
 
@@ -142,16 +140,15 @@ def living(tx: Change, session: Session) -> Session:
         Stale: it is over.
     """
     # Held still until the commit: nobody may end the session, or lapse its claims, while we rely on them.
-    row = tx.one("session_lock", session=session.id)
-    if row is None or row[12] is not None:
+    live = lock_live_session(tx, session.id)
+    if live is None:
         raise session_over(session.agent)
-    if row[11] <= tx.now:  # something lapsed that the sweep has not reached
+    if live.lapses_at <= tx.now:  # something lapsed that the sweep has not reached
         lapse(tx, session.id)
         return living(tx, session)
-    found = session_from(row)
-    if is_touch_due(found, tx.now) and tx.run("session_touch", session=session.id):
-        found = replace(found, seen_at=tx.now, lapses_at=tx.now + found.shortest_ms)
-    return found
+    if is_touch_due(live, tx.now) and tx.run("session_touch", session=session.id):
+        live = replace(live, seen_at=tx.now, lapses_at=tx.now + live.shortest_ms)
+    return live
 
 
 def judge(
@@ -160,13 +157,17 @@ def judge(
     """For each pattern what is in its way, if anything; and what of it the session holds already."""
     branches = [branch for pattern in request.patterns for branch in pattern.alternatives]
     while True:
-        rows = tx.near("claims_near", branches, me.id)
-        own = _own(rows, me.id) if rows else {}
-        if not tx.has_waiters and not any(row[6] != me.id for row in rows):
+        near = Claim.from_rows(tx.near("claims_near", branches, me.id))
+        own = {
+            (frozenset(claim.alternatives), claim.mode): claim.token
+            for claim in near
+            if claim.session == me.id
+        }
+        if not tx.has_waiters and not any(claim.session != me.id for claim in near):
             return [None] * len(request.patterns), own
-        kin = ancestors_of(tx, me.id)
-        others = [row for row in rows if row[6] != me.id and row[6] not in kin]
-        over = {row[6] for row in others if is_over(row, tx.now)}
+        mine = {me.id, *find_ancestors(tx, me.id)}
+        others = [claim for claim in near if claim.session not in mine]
+        over = {claim.session for claim in others if claim.is_over(tx.now)}
         for stale in over:
             _clear_away(tx, stale)
         if over:
@@ -180,40 +181,17 @@ def judge(
             return verdicts, own
 
 
-def ancestors_of(reading: Reading, session: str) -> set[str]:
-    """The sessions whose subagent this one is: what they hold, they hold for it, too."""
-    found: set[str] = set()
-    while (row := reading.one("parent_of", session=session)) is not None and row[0] not in found:
-        session = row[0]
-        found.add(session)
-    return found
-
-
 def identity(pattern: Pattern) -> Identity:
     """What makes two spellings the same pattern."""
-    return frozenset((branch.key, branch.rest) for branch in pattern.alternatives)
-
-
-def _own(rows: Sequence[Row], session: str) -> Own:
-    """What the session itself holds among these rows: (identity, mode) → token."""
-    branches: dict[tuple[int, str], set[tuple[str, str | None]]] = {}
-    for row in rows:
-        if row[6] == session:
-            branches.setdefault((row[2], row[5]), set()).add((row[0], row[1]))
-    return {(frozenset(held), mode): token for (token, mode), held in branches.items()}
-
-
-def is_over(row: Row, now: int) -> bool:
-    """Whether the claim in this row has ended, swept away or not."""
-    return row[13] is not None or ends_at(row[11], row[12], row[10]) <= now
+    return frozenset(pattern.alternatives)
 
 
 def _clear_away(tx: Change, session: str) -> None:
     """Remove what a session left behind: leases that ran out, or rows written while it was being ended."""
     row = tx.one("session_lock", session=session)
-    if row is not None and row[12] is not None:
-        for claim in tx.all("claims_of", session=session):
-            tx.run("claim_drop", session=session, token=claim[2])
+    if row is not None and Session.from_row(row).has_ended:
+        for claim in Claim.from_rows(tx.all("claims_of", session=session)):
+            tx.run("claim_drop", session=session, token=claim.token)
     else:
         lapse(tx, session, is_certain=True)
 
@@ -223,75 +201,73 @@ def _first_in_the_way(
     me: Session,
     request: Request,
     pattern: Pattern,
-    others: Sequence[Row],
+    others: Sequence[Claim],
     ticket: int | None,
     own: Own,
 ) -> Refusal | None:
     if own and (identity(pattern), request.mode) in own:
         return None
-    for row in others:
-        if is_in_the_way(pattern, request.mode, Alternative(key=row[0], rest=row[1]), row[5]):
-            return _refusal(tx, pattern, row)
+    for claim in others:
+        held = find_conflict(pattern, request.mode, claim)
+        if held is not None:
+            return _refusal(tx, pattern, claim, held)
     if tx.has_waiters and not _is_own_already(tx, me, pattern):
-        for row in tx.near("waiters_near", pattern.alternatives, me.id):
-            is_earlier = ticket is None or row[3] < ticket
-            if is_earlier and is_in_the_way(
-                pattern, request.mode, Alternative(key=row[0], rest=row[1]), row[6]
-            ):
-                return _refusal_for_waiter(pattern, row)
+        for waiter in Waiter.from_rows(tx.near("waiters_near", pattern.alternatives, me.id)):
+            wanted = find_conflict(pattern, request.mode, waiter)
+            if wanted is not None and (ticket is None or waiter.ticket < ticket):
+                return _refusal_for_waiter(pattern, waiter, wanted)
     return None
 
 
 def _is_own_already(tx: Change, me: Session, pattern: Pattern) -> bool:
     """Whether the session holds all of this anyway, so that no waiter is passed over."""
-    held = [Alternative(key=row[0], rest=row[1]) for row in tx.all("claims_of", session=me.id)]
-    return all(any(covers_alternative(mine, branch) for mine in held) for branch in pattern.alternatives)
+    claims = Claim.from_rows(tx.all("claims_of", session=me.id))
+    return covers_all([branch for claim in claims for branch in claim.alternatives], pattern)
 
 
-def _refusal(tx: Reading, pattern: Pattern, row: Row) -> Refusal:
-    until = ends_at(row[11], row[12], row[10])
-    wait = f"or stand in line: --wait {duration_text(until - tx.now)}"
+def _refusal(tx: Reading, pattern: Pattern, claim: Claim, held: Alternative) -> Refusal:
+    wait = f"or stand in line: --wait {duration_text(claim.until - tx.now)}"
     narrower = (
         "claim a narrower path, "
-        if pattern.alternatives[0].rest or len(row[0]) > len(pattern.alternatives[0].key)
+        if pattern.alternatives[0].rest or len(held.key) > len(pattern.alternatives[0].key)
         else ""
     )
-    if row[7].startswith(_ENTRY):  # it never lapses, and is seldom held for long
-        entry = row[7].removeprefix(_ENTRY)
+    if claim.agent.startswith(_ENTRY):  # it never lapses, and is seldom held for long
+        entry = claim.agent.removeprefix(_ENTRY)
         wait = f"or stand in line: --wait 10m; `landlane queue show {entry}` tells how far it is"
-    if row[7].startswith(_GATE):
-        gate = row[7].removeprefix(_GATE)
+    if claim.agent.startswith(_GATE):
+        gate = claim.agent.removeprefix(_GATE)
         wait = f"or wait until a person has answered {gate}; `landlane gate show {gate}` tells what is asked"
-    if row[5] == SHARED:
+    if claim.mode == SHARED:
         wait = f"claim it --shared too if your change can be combined, {wait}"
     return Refusal(
         pattern=pattern.text,
-        holder=row[7],
-        session=row[6],
-        held=row[3],
-        mode=row[5],
-        task=row[8],
-        note=row[9],
-        since=row[11],
-        until=until,
+        holder=claim.agent,
+        session=claim.session,
+        held=claim.pattern,
+        mode=claim.mode,
+        task=claim.task,
+        note=claim.note,
+        since=claim.granted_at,
+        until=claim.until,
         is_waiting=False,
         hint=f"work on something else, {narrower}{wait}",
     )
 
 
-def _refusal_for_waiter(pattern: Pattern, row: Row) -> Refusal:
+def _refusal_for_waiter(pattern: Pattern, waiter: Waiter, wanted: Alternative) -> Refusal:
     return Refusal(
         pattern=pattern.text,
-        holder=row[5],
-        session=row[4],
-        held=row[2],
-        mode=row[6],
-        task=row[7],
+        holder=waiter.agent,
+        session=waiter.session,
+        held=waiter.patterns[waiter.alternatives.index(wanted)],
+        mode=waiter.mode,
+        task=waiter.task,
         note="",
-        since=row[8],
-        until=row[9],
+        since=waiter.since,
+        until=waiter.alive_until,
         is_waiting=True,
-        hint=f"{row[5]} has waited longer for it; stand in line with --wait, or work on something else",
+        hint=f"{waiter.agent} has waited longer for it; stand in line with --wait, or work on something else",
     )
 
 
@@ -323,14 +299,21 @@ def _grant(
 def _grant_one(tx: Change, me: Session, request: Request, pattern: Pattern, number: int) -> Claim:
     token = token_of(tx.epoch, number)
     claim = claim_for(pattern, request, me, token, tx.now)
-    for index, branch in enumerate(pattern.alternatives):
+    add_claim(tx, claim)
+    tx.record("claim.taken", me.agent, me.id, taken_facts(claim), number)
+    return claim
+
+
+def add_claim(tx: Change, claim: Claim) -> None:
+    """Write a claim, one row for each alternative."""
+    for index, branch in enumerate(claim.alternatives):
         tx.run(
             "claim_add",
             key=branch.key,
-            token=token,
+            token=claim.token,
             branch=index,
             rest=branch.rest,
-            session=me.id,
+            session=claim.session,
             pattern=claim.pattern,
             kind=claim.kind,
             mode=claim.mode,
@@ -339,8 +322,6 @@ def _grant_one(tx: Change, me: Session, request: Request, pattern: Pattern, numb
             task=claim.task,
             note=claim.note,
         )
-    tx.record("claim.taken", me.agent, me.id, taken_facts(claim), number)
-    return claim
 
 
 def taken_facts(claim: Claim) -> dict[str, object]:
@@ -370,4 +351,5 @@ def claim_for(pattern: Pattern, request: Request, session: Session, token: int, 
         ttl_ms=request.ttl_ms,
         granted_at=granted_at,
         until=granted_at + request.ttl_ms,
+        alternatives=pattern.alternatives,
     )

@@ -9,6 +9,7 @@ from __future__ import annotations
 import json
 import os
 
+from landlane.claims.model import LostClaim
 from landlane.errors import LandlaneError
 from landlane.files import write_whole
 from landlane.git.run import run_in
@@ -23,7 +24,6 @@ if TYPE_CHECKING:
     from landlane.context import Site
     from landlane.patterns.pattern import Alternative
     from landlane.sessions.model import Session
-    from landlane.store.interface import Row
 
 _SEEN = "takeovers.json"
 
@@ -38,36 +38,36 @@ class TakenOver:
 
 def save_former_work(site: Site, session: Session, granted: Sequence[Claim]) -> TakenOver | None:
     """Save what others left on paths that their leases ran out on and this session was just granted."""
-    lost = site.context.store.view(lambda reading: reading.all("lapsed_of_others", agent=session.agent))
+    rows = site.context.store.view(lambda reading: reading.all("lapsed_of_others", agent=session.agent))
+    lost = [LostClaim.from_row(row) for row in rows]
     seen = _read_seen(site)
-    fresh = [row for row in lost if row[3] not in seen and _overlaps(site, row, granted)]
+    fresh = [claim for claim in lost if claim.token not in seen and _overlaps(site, claim, granted)]
     if not fresh or os.path.basename(site.common_dir) != ".git":
         return None
     dirty = _dirty_branches(site)
-    left = [row for row in fresh if _touches(site, row, dirty)]
+    left = [claim for claim in fresh if _touches(site, claim, dirty)]
     taken = _save(site, session, left) if left else None
     if taken is None or taken.rescue:
-        _note_seen(site, (seen & {row[3] for row in lost}) | {row[3] for row in fresh})
+        _note_seen(site, (seen & {claim.token for claim in lost}) | {claim.token for claim in fresh})
     return taken
 
 
-def _save(site: Site, session: Session, left: Sequence[Row]) -> TakenOver:
+def _save(site: Site, session: Session, left: Sequence[LostClaim]) -> TakenOver:
     from landlane.rescue.save import save_checkout
 
-    what = ", ".join(f"{row[1]} from {row[0]}" for row in left[:5])
+    what = ", ".join(f"{claim.pattern} from {claim.agent}" for claim in left[:5])
     try:
-        rescue = save_checkout(site, session, site.home.root, f"takeover of {what}", former=left[0][0])
+        rescue = save_checkout(site, session, site.home.root, f"takeover of {what}", former=left[0].agent)
     except LandlaneError as error:
         return TakenOver(rescue="", note=f"{what}: it could not be saved: {error.message}")
-    note = f"{left[0][0]} left changes on {left[0][1]}: saved as {rescue} (landlane rescue restore {rescue})"
+    first = f"{left[0].agent} left changes on {left[0].pattern}"
+    note = f"{first}: saved as {rescue} (landlane rescue restore {rescue})"
     return TakenOver(rescue=rescue, note=note)
 
 
-def _overlaps(site: Site, row: Row, granted: Sequence[Claim]) -> bool:
-    pattern_of = site.context.repository.pattern_of
-    lost = pattern_of(row[1], row[2]).alternatives
-    mine = [branch for claim in granted for branch in pattern_of(claim.pattern, claim.kind).alternatives]
-    return any(alternatives_overlap(one, other) for one in lost for other in mine)
+def _overlaps(site: Site, lost: LostClaim, granted: Sequence[Claim]) -> bool:
+    pattern = site.context.repository.pattern_of(lost.pattern, lost.kind)
+    return any(claim.overlaps(pattern) for claim in granted)
 
 
 def _dirty_branches(site: Site) -> list[Alternative]:
@@ -77,9 +77,9 @@ def _dirty_branches(site: Site) -> list[Alternative]:
     return [site.context.repository.pattern_of(name, "literal").alternatives[0] for name in names]
 
 
-def _touches(site: Site, row: Row, dirty: Sequence[Alternative]) -> bool:
-    lost = site.context.repository.pattern_of(row[1], row[2]).alternatives
-    return any(alternatives_overlap(one, path) for one in lost for path in dirty)
+def _touches(site: Site, lost: LostClaim, dirty: Sequence[Alternative]) -> bool:
+    branches = site.context.repository.pattern_of(lost.pattern, lost.kind).alternatives
+    return any(alternatives_overlap(branch, path) for branch in branches for path in dirty)
 
 
 def _seen_file(site: Site) -> str:

@@ -11,6 +11,7 @@ if TYPE_CHECKING:
 
     from landlane.claims.model import Claim, Taken
     from landlane.claims.refusal_model import Refusal
+    from landlane.sessions.model import Waiter
     from landlane.store.interface import Store
 
 
@@ -79,12 +80,12 @@ def outcome_json(outcome: Taken | Refused, store: Store) -> tuple[dict[str, Any]
     return answer, _EXITS[outcome.code]
 
 
-def waiter_json(waiter: dict[str, Any], store: Store) -> dict[str, Any]:
+def waiter_json(waiter: Waiter, store: Store) -> dict[str, Any]:
     """A waiter as programs read it."""
     return {
-        "ticket": waiter["ticket"],
-        "agent": waiter["agent"],
-        "mode": waiter["mode"],
-        "patterns": waiter["patterns"],
-        "since": rfc3339(store.wall_of(waiter["since_at"])),
+        "ticket": waiter.ticket,
+        "agent": waiter.agent,
+        "mode": waiter.mode,
+        "patterns": list(dict.fromkeys(waiter.patterns)),
+        "since": rfc3339(store.wall_of(waiter.since)),
     }

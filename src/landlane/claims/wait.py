@@ -7,11 +7,13 @@ whom is looked for; if its place would close one, it is told so at once instead.
 
 from __future__ import annotations
 
-from landlane.claims.model import Taken, check_request, find_cycle, is_in_the_way
+from landlane.claims.model import Request, Taken, check_request, find_conflict, find_cycle
+from landlane.claims.read import claims_near
 from landlane.claims.refusal_model import Refused
-from landlane.claims.take import is_over, take, take_in
+from landlane.claims.take import take, take_in
 from landlane.errors import Malformed
-from landlane.patterns.pattern import Alternative, Pattern
+from landlane.patterns.pattern import Pattern
+from landlane.sessions.model import Waiter
 from landlane.sessions.wait_queue import Place
 from landlane.store.lock_areas import areas_of
 
@@ -20,7 +22,6 @@ if TYPE_CHECKING:
     from collections.abc import Callable
     from typing import Any
 
-    from landlane.claims.model import Request
     from landlane.context import Context
     from landlane.sessions.model import Session
     from landlane.store.interface import Change, Listener, Reading
@@ -129,64 +130,38 @@ def blockers_of_request(reading: Reading, session: str, request: Request, ticket
     """The sessions whose live claims or earlier tickets are in the way of a request."""
     found: set[str] = set()
     for pattern in request.patterns:
-        for row in reading.near("claims_near", pattern.alternatives, session):
-            if (
-                row[6] != session
-                and not is_over(row, reading.now)
-                and _is_between(pattern, request.mode, row, 5)
-            ):
-                found.add(row[6])
-        for row in reading.near("waiters_near", pattern.alternatives, session):
-            if (ticket is None or row[3] < ticket) and _is_between(pattern, request.mode, row, 6):
-                found.add(row[4])
+        for claim in claims_near(reading, pattern.alternatives, session):
+            is_others = claim.session != session and not claim.is_over(reading.now)
+            if is_others and find_conflict(pattern, request.mode, claim) is not None:
+                found.add(claim.session)
+        for waiter in Waiter.from_rows(reading.near("waiters_near", pattern.alternatives, session)):
+            is_earlier = ticket is None or waiter.ticket < ticket
+            if is_earlier and find_conflict(pattern, request.mode, waiter) is not None:
+                found.add(waiter.session)
     return found
-
-
-def _is_between(pattern: Pattern, mode: str, row: tuple[object, ...], mode_at: int) -> bool:
-    return is_in_the_way(pattern, mode, Alternative(key=str(row[0]), rest=row[1]), str(row[mode_at]))  # type: ignore[arg-type]
 
 
 def _ring(tx: Change, session: Session, request: Request, ticket: int | None) -> tuple[str, ...]:
     """The agents that would wait for each other in a ring if this session waited, by name."""
     names = {session.id: session.agent}
-    waiting = [row for row in tx.all("waiters_all") if row[6] > tx.now]
-    names.update({row[1]: row[2] for row in waiting})
+    waiting = list_waiters(tx)
+    names.update({waiter.session: waiter.agent for waiter in waiting})
 
     def blockers(of: str) -> set[str]:
         if of == session.id:
             return blockers_of_request(tx, session.id, request, ticket)
         found: set[str] = set()
-        for row in waiting:
-            if row[1] == of:
-                found |= _blockers_of_waiter(tx, row)
+        for waiter in waiting:
+            if waiter.session == of:
+                wanted = Pattern(text="", kind="glob", alternatives=waiter.alternatives)
+                request_of = Request(patterns=(wanted,), mode=waiter.mode, ttl_ms=0)
+                found |= blockers_of_request(tx, of, request_of, waiter.ticket)
         return found
 
     return tuple(names.get(member, member) for member in find_cycle(session.id, blockers))
 
 
-def _blockers_of_waiter(tx: Change, waiter: tuple[object, ...]) -> set[str]:
-    branches = tuple(
-        Alternative(key=row[0], rest=row[1]) for row in tx.all("waiter_paths_of", ticket=waiter[0])
-    )
-    from landlane.claims.model import Request  # noqa: PLC0415 - waiting in rings is rare
-
-    wanted = Pattern(text="", kind="glob", alternatives=branches)
-    request = Request(patterns=(wanted,), mode=str(waiter[3]), ttl_ms=0)
-    return blockers_of_request(tx, str(waiter[1]), request, int(str(waiter[0])))
-
-
-def describe_line(reading: Reading) -> list[dict[str, object]]:
-    """Who waits for what, in order, for people to look at."""
-    return [
-        {
-            "ticket": row[0],
-            "agent": row[2],
-            "mode": row[3],
-            "since_at": row[5],
-            "patterns": list(
-                dict.fromkeys(path[2] for path in reading.all("waiter_paths_of", ticket=row[0]))
-            ),
-        }
-        for row in reading.all("waiters_all")
-        if row[6] > reading.now
-    ]
+def list_waiters(reading: Reading) -> list[Waiter]:
+    """Return the waiters that are alive, in order of arrival."""
+    waiters = Waiter.from_rows(reading.all("waiters_all"))
+    return [waiter for waiter in waiters if waiter.alive_until > reading.now]

@@ -13,7 +13,7 @@ def status(desk: Desk) -> int:
     """Show who is here, what is held and who waits."""
     from landlane.claims.read import list_claims
     from landlane.claims.to_json import claim_json, waiter_json
-    from landlane.claims.wait import describe_line
+    from landlane.claims.wait import list_waiters
     from landlane.journal.read import last_position
     from landlane.sessions.join import live_sessions
     from landlane.sessions.notices import take_notices
@@ -23,7 +23,7 @@ def status(desk: Desk) -> int:
     me, over = _who_am_i(desk)
     sessions = [session_json(one, house.store) for one in live_sessions(house.context)]
     claims = [claim_json(one, house.store) for one in list_claims(house.context)]
-    waiters = [waiter_json(one, house.store) for one in house.store.view(describe_line)]
+    waiters = [waiter_json(one, house.store) for one in house.store.view(list_waiters)]
     workspaces, landings, slots = _work(desk)
     under_way = _UnderWay(desk)
     notices = take_notices(house.context, me.id) if me else []

@@ -11,7 +11,7 @@ from landlane.gates import ask as gates
 from landlane.gates.model import DEPLOY, LONGEST_WHY, WAITING
 from landlane.gates.subject import estimate_risk, evidence_for
 from landlane.tasks.model import AT_WORK
-from landlane.tasks.rows import task_from
+from landlane.tasks.rows import tasks_of
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -34,8 +34,8 @@ def ask_for_deploy(site: Site, session: Session, about: Mapping[str, Any]) -> La
     """
     why = f"deploy {about['commit'][:12]} to {about['target']}: {about['command']}"[:LONGEST_WHY]
     context = site.context
-    rows = context.store.view(lambda reading: reading.all("tasks_of_session", session=session.id))
-    tasks = [task_from(row) for row in rows if row[4] in AT_WORK]
+    owned = context.store.view(lambda reading: tasks_of(reading, session.id))
+    tasks = [task for task in owned if task.state in AT_WORK]
     found = evidence_for(site, tasks[0] if len(tasks) == 1 else None, about["commit"])
     risk = estimate_risk(site, DEPLOY, found, has_checks=None)
     if len(tasks) == 1:

@@ -7,7 +7,9 @@ one has failed, whatever it did.
 
 from __future__ import annotations
 
+from landlane.claims.holder_sessions import drop_claims
 from landlane.claims.model import EXCLUSIVE, Request, Taken
+from landlane.claims.read import claims_near
 from landlane.claims.refusal_model import Refused
 from landlane.claims.take import living
 from landlane.claims.wait import take_or_wait
@@ -19,6 +21,7 @@ from landlane.platform.process_identity import Process
 from landlane.sessions.runner_lease import check_runner, end_runner_in
 from landlane.store import records
 from landlane.store.lock_areas import areas_of
+from landlane.tasks.rows import tasks_of
 from landlane.values import as_dict, replace
 
 TYPE_CHECKING = False
@@ -82,11 +85,10 @@ def let_go(context: Context, session: Session, target: DeployTarget, lease: Runn
 
 
 def _drop_claims(tx: Change, pattern: Pattern, is_meant: Callable[[str], bool]) -> None:
-    for row in tx.near("claims_near", pattern.alternatives, ""):
-        is_ours = row[3] == pattern.text and row[9] == _NOTE
-        if is_ours and is_meant(row[6]) and tx.run("claim_drop", session=row[6], token=row[2]):
-            tx.run("lapsed_drop", agent=row[7], pattern=row[3])
-            tx.record("claim.released", row[7], row[6], {"pattern": row[3], "token": row[2]})
+    for claim in claims_near(tx, pattern.alternatives, ""):
+        if claim.pattern == pattern.text and claim.note == _NOTE and is_meant(claim.session):
+            tx.run("lapsed_drop", agent=claim.agent, pattern=claim.pattern)
+            drop_claims(tx, [claim])
             tx.frees = True
 
 
@@ -189,7 +191,7 @@ def begin_deploy(
     def work(tx: Change) -> Deploy:
         check_runner(tx, lease)
         living(tx, session)
-        tasks = tx.all("tasks_of_session", session=session.id)
+        tasks = tasks_of(tx, session.id)
         made = Deploy(
             id=records.next_id(tx, _NOUN),
             target=target,
@@ -197,7 +199,7 @@ def begin_deploy(
             commit=commit,
             agent=session.agent,
             session=session.id,
-            task=tasks[0][0] if len(tasks) == 1 else "",
+            task=tasks[0].id if len(tasks) == 1 else "",
             command=command,
             began_at=context.store.wall_of(tx.now),
         )

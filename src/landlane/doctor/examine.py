@@ -24,7 +24,7 @@ from landlane.patterns.pattern import parse
 from landlane.sandbox.model import check_promises
 from landlane.settings.load import read_settings
 from landlane.setup.rebuild_store import Rebuilt, rebuild_store, repair_store
-from landlane.values import value
+from landlane.values import Row, value
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -367,10 +367,18 @@ def describe_store(house: House) -> dict[str, Any]:
     store = house.store
     counts = store.view(
         lambda reading: {
-            "claims": (reading.one("claims_count") or (0,))[0],
+            "claims": _count(reading.one("claims_count"), "claims"),
             "sessions": len(reading.all("sessions_live")),
-            "entries": (reading.one("entry_count") or (0,))[0],
-            **{key: fact for key, fact in reading.all("meta_all") if key in ("schema", "epoch", "store_id")},
+            "entries": _count(reading.one("entry_count"), "entries"),
+            **{
+                row["key"]: row["value"]
+                for row in reading.all("meta_all")
+                if row["key"] in ("schema", "epoch", "store_id")
+            },
         }
     )
     return {**store.describe(), "repository": store.repository, "folder": house.folder, **counts}
+
+
+def _count(row: Row | None, column: str) -> int:
+    return row[column] if row is not None else 0

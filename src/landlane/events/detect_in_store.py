@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from landlane.claims.read import claims_of
 from landlane.clock import duration_text
 from landlane.events.kinds import (
     DEAD_LETTER,
@@ -22,10 +23,12 @@ from landlane.gates.records import gates_in
 from landlane.handoffs.transfer import waiting_in
 from landlane.ids import digest
 from landlane.landing.model import HELD, QUEUED, TESTING
-from landlane.sessions.leases import is_dead, session_from
-from landlane.sessions.model import AGENT, ends_at
+from landlane.sessions.leases import is_dead
+from landlane.sessions.model import AGENT
+from landlane.sessions.read import find_session, list_live_sessions
 from landlane.store import records
 from landlane.tasks.model import ACTIVE, ANYBODY, DEAD, FAILED, READY
+from landlane.tasks.rows import find_task
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -93,8 +96,8 @@ def _told_by(reading: Reading, page: Sequence[Entry]) -> Iterator[Fact]:
     lapsed: dict[tuple[str, str], dict[int, str]] = {}
     for entry in page:
         if entry.kind in _DEAD:
-            row = reading.one("session_get", session=entry.session)
-            if row is not None and row[3] == AGENT:  # people come and go
+            session = find_session(reading, entry.session)
+            if session is not None and session.kind == AGENT:  # people come and go
                 how = "went silent" if entry.kind == "session.lapsed" else "ended without leaving"
                 text = f"{entry.agent} {how}; what it held is free"
                 yield _dead_session(entry.session, entry.agent, text)
@@ -112,13 +115,13 @@ def _told_by(reading: Reading, page: Sequence[Entry]) -> Iterator[Fact]:
 def _dead_letter(reading: Reading, entry: Entry) -> Iterator[Fact]:
     """A task was given up: it keeps everything, and somebody may mend what was wrong and try it again."""
     facts = entry.facts()
-    row = reading.one("task_get", task=facts["task"])
-    if row is not None:
+    task = find_task(reading, facts["task"])
+    if task is not None:
         yield Fact(
             kind=DEAD_LETTER,
-            about=f"{DEAD_LETTER}:{row[0]}:{entry.position}",
-            text=f"{row[0]} ({row[1]}) is given up: {facts.get('why', '')}",
-            facts={"task": row[0], "title": row[1], "state": facts["state"], "lineage": row[15]},
+            about=f"{DEAD_LETTER}:{task.id}:{entry.position}",
+            text=f"{task.id} ({task.title}) is given up: {facts.get('why', '')}",
+            facts={"task": task.id, "title": task.title, "state": facts["state"], "lineage": task.lineage},
         )
 
 
@@ -150,12 +153,11 @@ def _seen_now(reading: Reading, context: Context, settings: Settings) -> Iterato
 def _sessions(reading: Reading, context: Context) -> Iterator[Fact]:
     """Sessions that are over and of which nobody took notice, and claims that are in the way for nothing."""
     resting = {gate.session for gate in gates_in(reading) if gate.task}
-    for row in reading.all("sessions_live"):
-        session = session_from(row)
+    for session in list_live_sessions(reading):
         if session.kind != AGENT:  # people come and go, and what only holds is nobody
             continue
         has_died = is_dead(reading, session.id, context.processes)
-        is_silent = session.seen_at + session.lease_ms <= reading.now and session.id not in resting
+        is_silent = session.lease_ends_at <= reading.now and session.id not in resting
         if has_died or is_silent:
             how = "its processes have ended" if has_died else "it has been silent for longer than its lease"
             yield _dead_session(session.id, session.agent, f"{session.agent} is gone: {how}")
@@ -164,9 +166,9 @@ def _sessions(reading: Reading, context: Context) -> Iterator[Fact]:
 
 def _stale_claims(reading: Reading, session: Session, *, has_ended: bool) -> Iterator[Fact]:
     stale = {
-        row[2]: row[3]
-        for row in reading.all("claims_of", session=session.id)
-        if has_ended or ends_at(row[11], session.seen_at, row[10]) <= reading.now
+        claim.token: claim.pattern
+        for claim in claims_of(reading, session.id)
+        if has_ended or claim.is_over(reading.now)
     }
     if stale:
         yield _stale(session.id, session.agent, stale, "does not renew it")

@@ -16,7 +16,7 @@ from landlane.git.run import git_output
 from landlane.git.target import commit_at
 from landlane.processes.tree import ProcessTree, end_tree, find_members, has_mark, kill_until_quiet
 from landlane.sessions.join import leave
-from landlane.sessions.leases import session_from
+from landlane.sessions.read import find_live_session
 from landlane.sessions.sandbox_runs import (
     ENDED,
     change_run,
@@ -87,11 +87,11 @@ def end_all(tree: ProcessTree) -> int:
 
 def end_session_of(site: Site, run: Run) -> None:
     """Let the session of a run leave, if it has not."""
-    row = site.context.store.view(lambda reading: reading.one("session_get", session=run.session))
-    if row is None or row[12] is not None:
+    session = site.context.store.view(lambda reading: find_live_session(reading, run.session))
+    if session is None:
         return
     try:
-        leave(site.context, session_from(row))
+        leave(site.context, session)
     except LandlaneError:
         return  # it left by itself, or lapsed
 

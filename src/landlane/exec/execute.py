@@ -34,8 +34,9 @@ from landlane.sandbox.guarantees import list_guarantees
 from landlane.sandbox.model import require_guarantees
 from landlane.sandbox.start import choose_backend, start_sandboxed
 from landlane.sessions.join import join, leave
-from landlane.sessions.leases import end_if_gone, lapse, session_from
+from landlane.sessions.leases import end_if_gone, lapse
 from landlane.sessions.model import AGENT, check_agent_name
+from landlane.sessions.read import find_latest_session, find_live_session
 from landlane.sessions.sandbox_runs import ENDED, begin_run, change_run, tree_facts
 from landlane.tasks.model import OVER
 from landlane.tasks.read import get_task
@@ -127,14 +128,12 @@ def _find_living(site: Site, name: str) -> Session | None:
     """The live session of this name; one whose processes have ended is none."""
 
     def work(tx: Change) -> Session | None:
-        row = tx.one("session_latest", agent=name)
-        if row is None or row[12] is not None:
+        last = find_latest_session(tx, name)
+        if last is None or last.has_ended:
             return None
-        lapse(tx, row[0])
-        row = tx.one("session_latest", agent=name)
-        if row is None or row[12] is not None or end_if_gone(tx, row[0], site.context.processes):
-            return None
-        return session_from(row)
+        lapse(tx, last.id)
+        live = find_live_session(tx, last.id)
+        return live if live is not None and not end_if_gone(tx, live.id, site.context.processes) else None
 
     return site.context.change(work, areas={f"//agent:{name}": True})
 

@@ -30,7 +30,7 @@ from landlane.tasks.model import (
     LONGEST_LINE,
     READY,
 )
-from landlane.tasks.rows import get_in, move_task
+from landlane.tasks.rows import find_task, get_in, move_task
 from landlane.values import as_dict, replace
 
 TYPE_CHECKING = False
@@ -114,9 +114,9 @@ def settle_fans(context: Context) -> int:
 def _is_due(reading: Reading, context: Context, fan: Fan) -> bool:
     if fan.deadline_at and context.store.wall_of(reading.now) >= fan.deadline_at:
         return True
-    row = reading.one("task_get", task=fan.task)
+    task = find_task(reading, fan.task)
     is_over = judge(fan.policy, fan.need, branches_of(reading, fan), is_late=False) is not None
-    return is_over or row is None or row[4] != BLOCKED
+    return is_over or task is None or task.state != BLOCKED
 
 
 def _drop_rest(context: Context, fan: Fan) -> None:

@@ -8,12 +8,8 @@ from landlane.fanout.model import (
     Fan,
 )
 from landlane.store import records
-from landlane.tasks.model import (
-    BLOCKED,
-    BRANCH_ENDED,
-    DONE,
-)
-from landlane.tasks.rows import task_from, whole
+from landlane.tasks.model import BLOCKED, BRANCH_ENDED, DONE, Task
+from landlane.tasks.rows import dependencies_of, whole
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -35,14 +31,18 @@ def fan_from(document: records.Document) -> Fan:
 
 def children_of(reading: Reading, fan: Fan) -> tuple[Task, ...]:
     """Return the tasks that a task was split into."""
-    rows = reading.all("tasks_among", ids=list(fan.children))
-    found = {row[0]: task_from(row) for row in rows}
+    found = _children(reading, fan)
     return tuple(whole(reading, found[one]) for one in fan.children if one in found)
+
+
+def _children(reading: Reading, fan: Fan) -> dict[str, Task]:
+    rows = reading.all("tasks_among", ids=list(fan.children))
+    return {task.id: task for task in map(Task.from_row, rows)}
 
 
 def branches_of(reading: Reading, fan: Fan) -> tuple[Branch, ...]:
     """Return the branches of a split task as they are now."""
-    tasks = {row[0]: task_from(row) for row in reading.all("tasks_among", ids=list(fan.children))}
+    tasks = _children(reading, fan)
     tasks = {one: whole(reading, task) if task.state == BLOCKED else task for one, task in tasks.items()}
     stuck = _stuck(reading, list(tasks.values()))
     return tuple(
@@ -62,7 +62,7 @@ def branches_of(reading: Reading, fan: Fan) -> tuple[Branch, ...]:
 def _stuck(reading: Reading, tasks: Sequence[Task]) -> set[str]:
     """Those that wait for one that ended without being done, or for one that does."""
     found: set[str] = set()
-    blocked = {task.id: reading.all("task_after_of", task=task.id) for task in tasks if task.state == BLOCKED}
+    blocked = {task.id: dependencies_of(reading, task.id) for task in tasks if task.state == BLOCKED}
     while True:
         more = {
             task_id

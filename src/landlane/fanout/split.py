@@ -26,7 +26,7 @@ from landlane.tasks.model import (
 )
 from landlane.tasks.owner import owned
 from landlane.tasks.retry import widen_in
-from landlane.tasks.rows import get_in, move_task, who
+from landlane.tasks.rows import all_dependencies, get_in, move_task, who
 from landlane.values import as_dict, value
 
 TYPE_CHECKING = False
@@ -148,8 +148,8 @@ def _splittable(tx: Change, me: Session, task_id: str) -> Task:
 def _refuse_ring(tx: Reading, task_id: str, children: Sequence[str]) -> None:
     """Refuse a branch that waits for the task which waits for it, also around corners."""
     graph: dict[str, tuple[str, ...]] = {task_id: tuple(children)}
-    for one, other in tx.all("task_after_all"):
-        graph[one] = (*graph.get(one, ()), other)
+    for task, before in all_dependencies(tx):
+        graph[task] = (*graph.get(task, ()), before)
     ring = find_loop(graph, task_id)
     if ring:
         raise ring_error(ring)

@@ -8,7 +8,7 @@ meanwhile is told in `pause_task.py`.
 
 from __future__ import annotations
 
-from landlane.claims.take import ancestors_of, living
+from landlane.claims.take import living
 from landlane.errors import WaitsForPerson
 from landlane.gates.model import (
     ANSWERED,
@@ -33,6 +33,7 @@ from landlane.gates.records import (
     list_gates,
 )
 from landlane.roles.require_person import check_person
+from landlane.sessions.read import find_ancestors
 from landlane.store import records
 from landlane.tasks.model import Task
 from landlane.tasks.owner import owned
@@ -108,7 +109,7 @@ def _check_asker(tx: Change, me: Session, gate: Gate) -> None:
 
 def kin(tx: Change, me: Session) -> set[str]:
     """A session, and those for whom it may ask: the gate is theirs, whoever of them asked."""
-    return {me.id, *ancestors_of(tx, me.id)}
+    return {me.id, *find_ancestors(tx, me.id)}
 
 
 def _check_no_other(tx: Change, me: Session, task_id: str) -> None:

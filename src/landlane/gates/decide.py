@@ -30,11 +30,12 @@ from landlane.gates.records import (
 from landlane.roles.require_person import check_person
 from landlane.sessions.model import PERSON
 from landlane.sessions.notices import add_notice
+from landlane.sessions.read import find_live_session
 from landlane.sessions.worker_sessions import hands_of
 from landlane.store import records
 from landlane.tasks.model import ACTIVE, DEAD, READY, Task, check_reason
 from landlane.tasks.model import WAITING as TASK_WAITING
-from landlane.tasks.rows import move_task, task_from, who
+from landlane.tasks.rows import move_task, who
 from landlane.values import as_dict, replace
 
 TYPE_CHECKING = False
@@ -144,7 +145,7 @@ def withdraw_in(tx: Change, task: Task) -> None:
 def _end(tx: Change, context: Context, gate: Gate, state: str, by: Session, why: str) -> Gate:
     """Write the answer down, and let the task go on with it."""
     row = tx.one("task_lock", task=gate.task) if gate.task else None
-    task = task_from(row) if row is not None else None
+    task = Task.from_row(row) if row is not None else None
     is_current = task is not None and task.state == TASK_WAITING and task.attempt == gate.attempt
     others = [one for one in gates_of(tx, gate.task, WAITING) if one.id != gate.id] if gate.task else []
     owner = living_owner(tx, context, task) if task is not None and is_current and not others else None
@@ -180,8 +181,7 @@ def answer_text(gate: Gate) -> str:
 
 
 def _is_there(tx: Change, session: str) -> bool:
-    row = tx.one("session_get", session=session) if session else None
-    return row is not None and row[12] is None
+    return bool(session) and find_live_session(tx, session) is not None
 
 
 def _go_on(tx: Change, task: Task, gate: Gate, owner: Session | None, by: Session, text: str) -> None:

@@ -7,9 +7,11 @@ meanwhile (`leases.lapse`). So nobody else changes what a person is asked about.
 from __future__ import annotations
 
 from landlane.claims import holder_sessions as holders
+from landlane.claims.read import claims_of
 from landlane.gates.model import Gate, holder_name
-from landlane.sessions.leases import end_if_gone, end_session, session_from
+from landlane.sessions.leases import end_if_gone, end_session
 from landlane.sessions.notices import add_notice, has_notices
+from landlane.sessions.read import list_processes, lock_live_session
 from landlane.tasks import keep_claims
 from landlane.tasks.model import AT_WORK, REVIEW, WAITING
 from landlane.tasks.rows import move_task
@@ -38,8 +40,7 @@ def rest(tx: Change, context: Context, task: Task, gate: Gate) -> Gate:
     if task.state == WAITING:
         tx.run("task_set_why", task=task.id, why=why, next_action=task.next_action)
         return gate
-    row = tx.one("session_lock", session=task.session) if task.session else None
-    owner = session_from(row) if row is not None and row[12] is None else None
+    owner = lock_live_session(tx, task.session) if task.session else None
     if owner is not None and task.state in RESUMABLE:
         gate = replace(gate, agent=owner.agent, session=owner.id)
         gate = _keep_claims(tx, context, owner, task, gate)
@@ -65,11 +66,10 @@ def living_owner(tx: Change, context: Context, task: Task) -> Session | None:
     """The session that goes on with a task; silence at a gate is no sign of death, ended processes are."""
     if not task.session or end_if_gone(tx, task.session, context.processes):
         return None
-    row = tx.one("session_lock", session=task.session)
-    if row is None or row[12] is not None:
+    owner = lock_live_session(tx, task.session)
+    if owner is None:
         return None
-    owner = session_from(row)
-    if owner.seen_at + owner.lease_ms <= tx.now and _was_restarted(tx, context, owner):
+    if not owner.is_alive(tx.now) and _was_restarted(tx, context, owner):
         end_session(tx, owner, "session.gone", {"reason": "its machine was started anew"})
         return None
     return owner
@@ -78,11 +78,11 @@ def living_owner(tx: Change, context: Context, task: Task) -> Session | None:
 def _was_restarted(tx: Change, context: Context, session: Session) -> bool:
     """Whether all processes of a session ran on this machine before it was last started."""
     boot_id = context.processes.current().boot_id
-    known = tx.all("processes_of", session=session.id)
+    known = list_processes(tx, session.id)
     return (
         bool(known)
         and session.machine == context.processes.machine
-        and all(row[0] != boot_id for row in known)
+        and all(process.boot_id != boot_id for process in known)
     )
 
 
@@ -94,10 +94,10 @@ def give_back(tx: Change, context: Context, gate: Gate, owner: Session) -> None:
 
 def end_holder(tx: Change, gate: Gate, heir: str = "") -> None:
     """Give back what a gate kept, and end its session; what it should have heard goes to the heir."""
-    row = tx.one("session_lock", session=gate.holder) if gate.holder else None
-    if row is None or row[12] is not None:
+    holder = lock_live_session(tx, gate.holder) if gate.holder else None
+    if holder is None:
         return
     for notice in has_notices(tx, gate.holder) if heir else ():
         add_notice(tx, heir, str(notice["text"]))
-    holders.release_rows(tx, tx.all("claims_of", session=gate.holder))
-    end_session(tx, session_from(row), "session.left", {})
+    holders.drop_claims(tx, claims_of(tx, gate.holder))
+    end_session(tx, holder, "session.left", {})

@@ -103,9 +103,9 @@ def _again(tx: Change, me: Session, task: Task, digest: str) -> Accepted:
         raise not_handed(task)
     if newest.accepted_session == me.id and task.session == me.id and task.state in AT_WORK:
         _check_hash(newest, digest)
-        from landlane.claims.read import live_claims  # noqa: PLC0415 - rare
+        from landlane.claims.read import claims_of_task  # noqa: PLC0415 - rare
 
-        claims = live_claims(tx.all("claims_of_task", session=me.id, task=task.id), tx.now)
+        claims = claims_of_task(tx, me.id, task.id)
         return Accepted(task=whole(tx, task), handoff=newest, claims=tuple(claims))
     if newest.accepted_by:
         raise Stale(

@@ -5,7 +5,7 @@ Git is asked at home: the settings of a checkout that a sandboxed agent may writ
 
 from __future__ import annotations
 
-from landlane.claims.read import live_claims
+from landlane.claims.read import live_claims_of
 from landlane.errors import LandlaneError, PatternError
 from landlane.git import create_checkout as checkouts
 from landlane.git.run import resolve_revision, run_git, try_git_output
@@ -204,7 +204,7 @@ def _claimed(context: Context, task: Task, paths: list[str]) -> list[str]:
     """Those of these paths that the owner of the task holds."""
 
     def look(reading: Reading) -> list[tuple[str, str]]:
-        claims = live_claims(reading.all("claims_of", session=task.session), reading.now)
+        claims = live_claims_of(reading, task.session)
         return [(claim.pattern, claim.kind) for claim in claims if claim.task in ("", task.id)]
 
     pattern_of = context.repository.pattern_of
@@ -225,7 +225,7 @@ def _claimed(context: Context, task: Task, paths: list[str]) -> list[str]:
 def _from_store(reading: Reading, task: Task) -> dict[str, Any]:
     claims = {
         claim.token: {"pattern": claim.pattern, "mode": claim.mode}
-        for claim in live_claims(reading.all("claims_of", session=task.session), reading.now)
+        for claim in live_claims_of(reading, task.session)
         if claim.task in ("", task.id)
     }
     return {

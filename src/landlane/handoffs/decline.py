@@ -11,6 +11,7 @@ from landlane.handoffs.transfer import (
     open_handoff,
 )
 from landlane.sessions.notices import add_notice
+from landlane.sessions.read import find_session
 from landlane.store import records
 from landlane.tasks.model import LONGEST_LINE, check_reason
 from landlane.tasks.rows import get_in, who
@@ -65,5 +66,5 @@ def decline_handoff(context: Context, session: Session, task_id: str, why: str) 
 
 
 def _lives(tx: Reading, session_id: str) -> bool:
-    row = tx.one("session_get", session=session_id)
-    return row is not None and row[12] is None and row[9] + row[7] > tx.now
+    session = find_session(tx, session_id)
+    return session is not None and session.is_alive(tx.now)

@@ -2,18 +2,20 @@
 
 from __future__ import annotations
 
-from landlane.claims.holder_sessions import begin_holder, give_claim, release_rows
+from landlane.claims.holder_sessions import begin_holder, drop_claims, give_claim
+from landlane.claims.read import claims_of
 from landlane.claims.take import living
 from landlane.errors import PatternError, WaitsForPerson
 from landlane.gates.model import APPROVED
 from landlane.handoffs.model import REFUSED, Draft, Handoff, check_draft, digest_of, holder_name, summary_of
 from landlane.handoffs.transfer import NOUN, is_persons
 from landlane.patterns.pattern import Alternative, covers_alternative
+from landlane.sessions.model import Claim
 from landlane.store import records
 from landlane.store.lock_areas import areas_of
 from landlane.tasks.model import ANYBODY, AT_WORK, LONGEST_LINE, READY
 from landlane.tasks.owner import owned
-from landlane.tasks.rows import move_task, who
+from landlane.tasks.rows import move_task, tasks_of, who
 from landlane.values import as_dict, replace
 from landlane.workspaces.model import OPEN
 
@@ -24,7 +26,7 @@ if TYPE_CHECKING:
 
     from landlane.context import Context
     from landlane.sessions.model import Session
-    from landlane.store.interface import Change, Row
+    from landlane.store.interface import Change
     from landlane.tasks.model import Task
 
     Step = Callable[[str], None]
@@ -110,16 +112,16 @@ def _sent_before(tx: Change, lineage: str) -> int:
 
 def _send(tx: Change, context: Context, me: Session, task: Task, made: Handoff, on_step: Step) -> Handoff:
     owner = task.session
-    rows = _claims_for(tx, context, task, made)
-    patterns = [context.repository.pattern_of(row[3], row[4]) for row in rows]
+    claims = _claims_for(tx, context, task, made)
+    patterns = [context.repository.pattern_of(claim.pattern, claim.kind) for claim in claims]
     tx.lock_areas(areas_of(patterns))
-    release_rows(tx, rows)
+    drop_claims(tx, claims)
     if made.until > made.sent_at:
         wait_ms = made.until - made.sent_at
         holder = begin_holder(tx, me, holder_name(made.id), _KIND, wait_ms)
         note = f"{made.id}: {task.id} is handed to {made.to}"
-        for row, pattern in zip(rows, patterns, strict=True):
-            give_claim(tx, holder, pattern, row[5], wait_ms, task=task.id, note=note)
+        for claim, pattern in zip(claims, patterns, strict=True):
+            give_claim(tx, holder, pattern, claim.mode, wait_ms, task=task.id, note=note)
         _keep_workspaces(tx, me, task.id, owner, holder)
         made = replace(made, holder=holder.id)
     on_step("kept")
@@ -138,20 +140,20 @@ def _why(made: Handoff) -> str:
     return said if made.to == ANYBODY else f"handed to {made.to} ({made.id}): {said}"[:LONGEST_LINE]
 
 
-def _claims_for(tx: Change, context: Context, task: Task, made: Handoff) -> list[Row]:
-    """One row for each claim that goes with a task: those made for it, and what covers its changes."""
+def _claims_for(tx: Change, context: Context, task: Task, made: Handoff) -> list[Claim]:
+    """Return the claims that go with a task: those made for it, and what covers its changes."""
     touched = _branches(context, (*made.taken.get("changed", ()), *made.taken.get("dirty", ())))
-    has_more = any(
-        row[0] != task.id and row[4] in AT_WORK for row in tx.all("tasks_of_session", session=task.session)
-    )
-    chosen: dict[int, Row] = {}
-    for row in tx.all("claims_of", session=task.session):
-        held = Alternative(key=row[0], rest=row[1])
-        is_used = not row[8] and any(covers_alternative(held, path) for path in touched)
+    has_more = any(other.id != task.id and other.state in AT_WORK for other in tasks_of(tx, task.session))
+
+    def goes_along(claim: Claim) -> bool:
+        if claim.task:
+            return claim.task == task.id
         # What was taken for no task goes along, unless it may be for another one in hand.
-        if row[8] == task.id or is_used or (not row[8] and not has_more):
-            chosen.setdefault(row[2], row)
-    return list(chosen.values())
+        return not has_more or any(
+            covers_alternative(held, path) for held in claim.alternatives for path in touched
+        )
+
+    return [claim for claim in claims_of(tx, task.session) if goes_along(claim)]
 
 
 def _branches(context: Context, paths: Iterable[str]) -> list[Alternative]:

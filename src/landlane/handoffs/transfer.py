@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
-from landlane.claims.holder_sessions import release_rows
+from landlane.claims.holder_sessions import drop_claims
 from landlane.claims.model import EXCLUSIVE, Claim, Request
+from landlane.claims.read import claims_of
 from landlane.claims.refusal_model import Refused
-from landlane.claims.take import claim_for, take_in
+from landlane.claims.take import take_in
 from landlane.errors import NotAllowed
 from landlane.handoffs.model import (
     ACCEPTED,
@@ -16,11 +17,11 @@ from landlane.handoffs.model import (
     is_addressed,
     may_take,
 )
-from landlane.patterns.pattern import Alternative, covers_alternative
 from landlane.roles.built_in import bound_by
 from landlane.roles.model import Scope, forbidden, why_not_verb
-from landlane.sessions.leases import end_session, session_from
-from landlane.sessions.model import PERSON
+from landlane.sessions.leases import end_session
+from landlane.sessions.model import PERSON, covers_all
+from landlane.sessions.read import lock_live_session
 from landlane.store import records
 from landlane.store.lock_areas import areas_of
 from landlane.tasks.model import ACTIVE, check_transition
@@ -35,7 +36,7 @@ if TYPE_CHECKING:
     from landlane.context import Context
     from landlane.patterns.pattern import Pattern
     from landlane.sessions.model import Session
-    from landlane.store.interface import Change, Reading, Row
+    from landlane.store.interface import Change, Reading
     from landlane.tasks.model import Task
 
 
@@ -83,9 +84,9 @@ def accept_in(
     Raises:
         NotAllowed: the role of the session may not have what the task changes.
     """
-    kept = _kept_rows(tx, handoff)
+    kept = _kept_claims(tx, handoff)
     declared = [context.repository.pattern_of(text, kind) for text, kind in pattern_pairs(task.stored_paths)]
-    patterns = [context.repository.pattern_of(row[3], row[4]) for row in kept]
+    patterns = [context.repository.pattern_of(claim.pattern, claim.kind) for claim in kept]
     _check_role(context, me, [*patterns, *declared])
     missing = [one for one in declared if not _is_covered(kept, one)]
     tx.lock_areas(areas_of([*patterns, *declared]))
@@ -99,7 +100,7 @@ def accept_in(
             return outcome
         granted = outcome.granted
     on_step("claimed")
-    claims = (*_own(tx, me, kept, patterns), *granted)
+    claims = (*_own(tx, me, kept), *granted)
     _end_holder(tx, handoff)
     _move_workspaces(tx, me, handoff)
     accepted = replace(
@@ -152,17 +153,15 @@ def is_persons(me: Session) -> bool:
 # ------------------------------------------------------------------------------------------ claims
 
 
-def _kept_rows(tx: Change, handoff: Handoff) -> list[Row]:
-    """One row for each branch of what the holder still keeps; nothing when its lease ran out."""
-    row = tx.one("session_lock", session=handoff.holder) if handoff.holder else None
-    if row is None or row[12] is not None or row[9] + row[7] <= tx.now:
-        return []
-    return tx.all("claims_of", session=handoff.holder)
+def _kept_claims(tx: Change, handoff: Handoff) -> list[Claim]:
+    """Return the claims that the holder still keeps; none if its lease has ended."""
+    holder = lock_live_session(tx, handoff.holder) if handoff.holder else None
+    return claims_of(tx, holder.id) if holder is not None and holder.is_alive(tx.now) else []
 
 
-def _is_covered(rows: Sequence[Row], pattern: Pattern) -> bool:
-    held = [Alternative(key=row[0], rest=row[1]) for row in rows if row[5] == EXCLUSIVE]
-    return all(any(covers_alternative(one, branch) for one in held) for branch in pattern.alternatives)
+def _is_covered(claims: Sequence[Claim], pattern: Pattern) -> bool:
+    held = [branch for claim in claims if claim.mode == EXCLUSIVE for branch in claim.alternatives]
+    return covers_all(held, pattern)
 
 
 def _check_role(context: Context, me: Session, patterns: Sequence[Pattern]) -> None:
@@ -176,35 +175,31 @@ def _check_role(context: Context, me: Session, patterns: Sequence[Pattern]) -> N
             raise forbidden(me.agent, me.role, why)
 
 
-def _pass_on(tx: Change, rows: Sequence[Row], to: str, *, former: str = "") -> None:
-    for token in dict.fromkeys(row[2] for row in rows):
-        tx.run("claim_hand_up", session=former or rows[0][6], parent=to, token=token)
+def _pass_on(tx: Change, claims: Sequence[Claim], to: str, *, former: str = "") -> None:
+    for claim in claims:
+        tx.run("claim_hand_up", session=former or claim.session, parent=to, token=claim.token)
 
 
-def _own(tx: Change, me: Session, rows: Sequence[Row], patterns: Sequence[Pattern]) -> tuple[Claim, ...]:
-    """What was kept, as the claims of its new owner: they end with its session, as the task does."""
-    claims: dict[int, Claim] = {}
-    for row, pattern in zip(rows, patterns, strict=True):
-        if row[2] in claims:
-            continue
-        tx.run("claim_renew", session=me.id, token=row[2], ttl_ms=me.lease_ms)
-        request = Request(patterns=(pattern,), mode=row[5], ttl_ms=me.lease_ms, task=row[8], note=row[9])
-        claims[row[2]] = claim_for(pattern, request, me, row[2], tx.now)
-        facts = {"pattern": row[3], "token": row[2], "to": me.id}
-        tx.record("claim.passed", row[7], row[6], facts)
-    return tuple(claims.values())
+def _own(tx: Change, me: Session, kept: Sequence[Claim]) -> list[Claim]:
+    """Give what was kept to its new owner; it ends with that session, as the task does."""
+    for claim in kept:
+        tx.run("claim_renew", session=me.id, token=claim.token, ttl_ms=me.lease_ms)
+        facts = {"pattern": claim.pattern, "token": claim.token, "to": me.id}
+        tx.record("claim.passed", claim.agent, claim.session, facts)
+    grant = {"session": me.id, "agent": me.agent, "ttl_ms": me.lease_ms, "granted_at": tx.now}
+    return [replace(claim, until=tx.now + me.lease_ms, **grant) for claim in kept]
 
 
 def _end_holder(tx: Change, handoff: Handoff) -> None:
-    row = tx.one("session_lock", session=handoff.holder) if handoff.holder else None
-    if row is not None and row[12] is None:
-        end_session(tx, session_from(row), "session.left", {})
+    holder = lock_live_session(tx, handoff.holder) if handoff.holder else None
+    if holder is not None:
+        end_session(tx, holder, "session.left", {})
 
 
 def drop_holder(tx: Change, handoff: Handoff) -> None:
     """Give back what was kept for the next owner."""
     if handoff.holder:
-        release_rows(tx, tx.all("claims_of", session=handoff.holder))
+        drop_claims(tx, claims_of(tx, handoff.holder))
     _end_holder(tx, handoff)
     tx.frees = True
 

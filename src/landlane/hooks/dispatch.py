@@ -14,6 +14,7 @@ from landlane.sessions.command_history import note_command
 from landlane.sessions.file_versions import forget
 from landlane.sessions.join import leave
 from landlane.sessions.notices import add_notice, take_untold
+from landlane.sessions.read import find_parent
 from landlane.sessions.tool_calls import announce_call
 
 TYPE_CHECKING = False
@@ -179,9 +180,9 @@ def _end(context: Context, event: HookEvent, environment: Mapping[str, str]) -> 
     # What it has read is kept: it may be resumed, and still believe it.
     if was_given(session, environment):
         return NOTHING
-    row = context.store.view(lambda reading: reading.one("parent_of", session=session.id))
-    if row is not None:  # it worked for a person, who has what it holds from now on
-        end_child(context, session, row[0])
+    parent = context.store.view(lambda reading: find_parent(reading, session.id))
+    if parent:  # it worked for a person, who has what it holds from now on
+        end_child(context, session, parent)
     else:
         leave(context, session)
     return NOTHING
@@ -191,10 +192,10 @@ def _end_child(context: Context, find_site: Callable[[], Site], event: HookEvent
     child = known_caller(context, event) if event.agent else None
     if child is None:
         return NOTHING
-    row = context.store.view(lambda reading: reading.one("parent_of", session=child.id))
-    settle_child(context, find_site, child, row[0] if row else "", event)
+    parent = context.store.view(lambda reading: find_parent(reading, child.id))
+    settle_child(context, find_site, child, parent, event)
     forget(context, child.id)
-    end_child(context, child, row[0] if row else "")
+    end_child(context, child, parent)
     return NOTHING
 
 

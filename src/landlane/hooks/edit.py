@@ -8,7 +8,7 @@ from landlane.claims.check import check
 from landlane.claims.model import EXCLUSIVE, SHARED
 from landlane.claims.read import list_claims
 from landlane.claims.refusal_model import Refused
-from landlane.claims.take import ancestors_of, make_request, take
+from landlane.claims.take import make_request, take
 from landlane.clock import duration_text, rfc3339
 from landlane.errors import PatternError, RepositoryError
 from landlane.files import GONE, look_at
@@ -17,7 +17,9 @@ from landlane.patterns.pattern import covers_alternative
 from landlane.protocol.hook_events import NOTHING, STRICT, WATCH, deny, inform
 from landlane.rules.violations import CLAIM_FIRST, STAY_IN_ROLE, record_violation
 from landlane.sessions.file_versions import all_seen, last_seen, remember
+from landlane.sessions.read import find_ancestors, find_session
 from landlane.store import records
+from landlane.tasks.rows import find_task, tasks_of
 from landlane.values import replace, value
 
 TYPE_CHECKING = False
@@ -139,7 +141,7 @@ def in_own_scratch(context: Context, session: Session, path: str) -> bool:
         return False
     from landlane.sessions.sandbox_runs import list_running  # noqa: PLC0415 - few paths are in a scratch folder
 
-    kin = {session.id, *context.store.view(lambda reading: ancestors_of(reading, session.id))}
+    kin = {session.id, *context.store.view(lambda reading: find_ancestors(reading, session.id))}
     runs = [run for run in list_running(context) if not kin.isdisjoint((run.session, run.worker))]
     own = [f"{os.path.realpath(run.scratch)}/" for run in runs]
     return os.path.realpath(path).startswith(tuple(own))
@@ -195,8 +197,8 @@ def _with_parents(context: Context, session: Session) -> set[str]:
     """The names of a session and of those whose subagent it is: it works where they do."""
 
     def look(reading: Reading) -> set[str]:
-        found = [reading.one("session_get", session=one) for one in ancestors_of(reading, session.id)]
-        return {session.agent, *(row[1] for row in found if row is not None)}
+        found = [find_session(reading, one) for one in find_ancestors(reading, session.id)]
+        return {session.agent, *(parent.agent for parent in found if parent is not None)}
 
     return context.store.view(look)
 
@@ -262,7 +264,7 @@ def _judge(context: Context, session: Session, targets: Sequence[Target]) -> str
 
 def _is_parents(context: Context, session: Session, pattern: Pattern) -> bool:
     """Whether somebody whose subagent this session is has claimed a path for all of them."""
-    kin = context.store.view(lambda reading: ancestors_of(reading, session.id))
+    kin = context.store.view(lambda reading: find_ancestors(reading, session.id))
     return any(
         covers_alternative(mine, wanted)
         for claim in (list_claims(context, (pattern,)) if kin else ())
@@ -280,8 +282,8 @@ def _take(context: Context, session: Session, patterns: tuple[Pattern, ...], mod
 
 def task_of(context: Context, session: Session) -> str:
     """The task that the session is at work on, if it is exactly one."""
-    rows = context.store.view(lambda reading: reading.all("tasks_of_session", session=session.id))
-    return rows[0][0] if len(rows) == 1 else ""
+    tasks = context.store.view(lambda reading: tasks_of(reading, session.id))
+    return tasks[0].id if len(tasks) == 1 else ""
 
 
 def _is_mergeable(context: Context, pattern: Pattern) -> bool:
@@ -306,8 +308,8 @@ def _held_text(context: Context, name: str, holder: str, task: str, until: int) 
     """Who holds it, for what and how long, and what to do instead, in words that a model can follow."""
 
     def look(reading: Reading) -> tuple[int, str]:
-        row = reading.one("task_get", task=task) if task else None
-        return reading.now, str(row[1]) if row else ""
+        known = find_task(reading, task) if task else None
+        return reading.now, known.title if known is not None else ""
 
     now, title = context.store.view(look)
     for_what = f" for task {task}" + (f' ("{title}")' if title else "") if task else ""

@@ -10,7 +10,8 @@ from landlane.sessions.client_sessions import ClientName, begin, begin_child, bi
 from landlane.sessions.identify import prove
 from landlane.sessions.join import Joined
 from landlane.sessions.leases import touch
-from landlane.sessions.model import PERSON, parse_credentials
+from landlane.sessions.model import parse_credentials
+from landlane.sessions.read import find_session
 from landlane.values import value
 from landlane.workspaces.records import adopt, is_held, list_workspaces
 
@@ -89,10 +90,10 @@ def _main(context: Context, event: HookEvent, environment: Mapping[str, str]) ->
     try:
         session = prove(context, credentials)
     except Stale:  # it ran out, and the client goes on under the name and the role that it was given
-        row = context.store.view(lambda reading: reading.one("session_get", session=credentials.session))
-        if row is None:
+        last = context.store.view(lambda reading: find_session(reading, credentials.session))
+        if last is None:
             raise
-        return begin(context, name, chosen=row[1], role=row[4], process=process)
+        return begin(context, name, chosen=last.agent, role=last.role, process=process)
     return bind(context, name, Joined(session=session, secret=credentials.secret, is_new=False))
 
 
@@ -101,9 +102,9 @@ def _begin(context: Context, name: ClientName, chosen: str, process: Process | N
     here = next((one for one in list_workspaces(context) if one.path == context.repository.root), None)
     if here is None or here.machine != context.processes.machine or chosen == here.agent:
         return begin(context, name, chosen=chosen, process=process)
-    row = context.store.view(lambda reading: reading.one("session_get", session=here.session))
+    holder = context.store.view(lambda reading: find_session(reading, here.session))
     is_left = not is_held(context, here)
-    is_persons = row is not None and row[3] == PERSON and not is_left
+    is_persons = holder is not None and holder.is_person and not is_left
     bound = begin(context, name, chosen=chosen, parent=here.session if is_persons else "", process=process)
     if is_left:
         adopt(context, here, bound.session)
@@ -125,7 +126,7 @@ def _proven(context: Context, bound: Bound | None) -> Bound | None:
         return None
     session = bound.session
     now = context.store.view(lambda reading: reading.now)
-    if session.seen_at + session.lease_ms <= now:
+    if session.lease_ends_at <= now:
         return None  # over; only nobody has swept it away yet
     known = context.secrets.load(session.agent)
     if known is None or known.session != session.id or digest(known.secret) != session.secret_hash:

@@ -10,7 +10,8 @@ from __future__ import annotations
 
 import shlex
 
-from landlane.claims.read import list_claims, live_claims
+from landlane.claims.model import LostClaim
+from landlane.claims.read import claims_of, list_claims, lost_claims
 from landlane.clock import duration_text, rfc3339
 from landlane.errors import LandlaneError
 from landlane.handoffs.transfer import waiting_in
@@ -18,8 +19,9 @@ from landlane.journal.read import parse_leniently
 from landlane.rules.file import load_rules, load_version
 from landlane.rules.show_to_session import tell_change
 from landlane.rules.versions import acknowledgement_in, current_in, is_about_change, see_version
-from landlane.sessions.model import ends_at
+from landlane.sessions.model import HeldSlot, lease_end
 from landlane.sessions.notices import has_notices, take_notices, take_untold
+from landlane.tasks.rows import tasks_of
 from landlane.values import value
 
 TYPE_CHECKING = False
@@ -27,7 +29,7 @@ if TYPE_CHECKING:
     from landlane.claims.model import Claim
     from landlane.context import Site
     from landlane.sessions.model import Session
-    from landlane.store.interface import Reading, Row
+    from landlane.store.interface import Reading
 
 
 _LEFT = 5  # a lease is about to lapse when less than the fifth part of it is left
@@ -42,7 +44,7 @@ class _Sight:
     has_notices: bool
     told_version: str
     current_version: str
-    lapsed: tuple[Row, ...]
+    lapsed: tuple[LostClaim, ...]
     lapsing: tuple[Claim, ...]
     going: tuple[str, ...]  # tasks and slots that would have gone with the session
     has_handoffs: bool  # somebody hands something over, to this session or another
@@ -64,37 +66,41 @@ def due_messages(site: Site, session: Session) -> list[str]:
 
 def _look(reading: Reading, session: Session) -> _Sight:
     known = acknowledgement_in(reading, session.id)
-    lapsed = reading.all("lapsed_of", agent=session.agent)
+    lapsed = lost_claims(reading, session.agent)
     left = session.lapses_at - reading.now
     is_near = left * _LEFT < session.shortest_ms
-    claims = reading.all("claims_of", session=session.id) if is_near or lapsed else []
-    held = {row[3] for row in claims}
+    claims = claims_of(reading, session.id) if is_near or lapsed else []
+    held = {claim.pattern for claim in claims}
     return _Sight(
         has_notices=bool(has_notices(reading, session.id)),
         told_version=known.told if known is not None else "",
         current_version=current_in(reading),
-        lapsed=tuple(row for row in lapsed if row[0] not in held and row[5] > reading.now - _OLD_MS),
+        lapsed=tuple(
+            lost for lost in lapsed if lost.pattern not in held and lost.ended_at > reading.now - _OLD_MS
+        ),
         lapsing=tuple(_lapsing(claims, session, reading.now)) if is_near else (),
         going=tuple(_going(reading, session)) if is_near else (),
         has_handoffs=bool(waiting_in(reading)),
     )
 
 
-def _lapsing(rows: list[Row], session: Session, now: int) -> list[Claim]:
+def _lapsing(claims: list[Claim], session: Session, now: int) -> list[Claim]:
     """The claims that would soon have ended, had the session stayed silent."""
     return [
         claim
-        for claim in live_claims(rows, now)
-        if (ends_at(claim.granted_at, session.seen_at, claim.ttl_ms) - now) * _LEFT < claim.ttl_ms
+        for claim in claims
+        if not claim.is_over(now)
+        and (lease_end(claim.granted_at, session.seen_at, claim.ttl_ms) - now) * _LEFT < claim.ttl_ms
     ]
 
 
 def _going(reading: Reading, session: Session) -> list[str]:
     """What ends with the session itself, where that was about to lapse."""
-    if (session.seen_at + session.lease_ms - reading.now) * _LEFT >= session.lease_ms:
+    if (session.lease_ends_at - reading.now) * _LEFT >= session.lease_ms:
         return []
-    tasks = [f"task {row[0]}" for row in reading.all("tasks_of_session", session=session.id)]
-    return tasks + [f"slot {row[2]} {row[3]}" for row in reading.all("slots_of", session=session.id)]
+    tasks = [f"task {task.id}" for task in tasks_of(reading, session.id)]
+    slots = [HeldSlot.from_row(row) for row in reading.all("slots_of", session=session.id)]
+    return tasks + [f"slot {slot.kind} {slot.place}" for slot in slots]
 
 
 def _about_rules(site: Site, session: Session, sight: _Sight) -> list[str]:
@@ -131,14 +137,15 @@ def _about_leases(site: Site, session: Session, sight: _Sight) -> list[str]:
     return messages
 
 
-def _about_lapsed(site: Site, session: Session, lapsed: tuple[Row, ...]) -> list[str]:
-    by_token = {str(row[4]): row for row in lapsed}
+def _about_lapsed(site: Site, session: Session, lapsed: tuple[LostClaim, ...]) -> list[str]:
+    by_token = {str(lost.token): lost for lost in lapsed}
     new = take_untold(site.context, session.id, f"lapsed/{session.agent}", list(by_token))
     lines: list[str] = []
     for token in new[:_MOST_NAMED]:
-        pattern, kind, _, _, _, ended_at = by_token[token]
-        since = rfc3339(site.context.store.wall_of(ended_at))
-        lines.append(f"{pattern} (since {since}{_held_now(site, session, pattern, kind)})")
+        lost = by_token[token]
+        since = rfc3339(site.context.store.wall_of(lost.ended_at))
+        held_now = _held_now(site, session, lost.pattern, lost.kind)
+        lines.append(f"{lost.pattern} (since {since}{held_now})")
     if not lines:
         return []
     more = f" and {len(new) - len(lines)} more" if len(new) > len(lines) else ""

@@ -9,7 +9,7 @@ from __future__ import annotations
 import os
 import shlex
 
-from landlane.claims.read import held_by
+from landlane.claims.read import live_claims_of
 from landlane.errors import LandlaneError, PatternError
 from landlane.git.discovery import checkout_at
 from landlane.handoffs.records import handed_to
@@ -17,8 +17,8 @@ from landlane.hooks.briefing.checkout import changed_paths
 from landlane.ids import digest
 from landlane.patterns.pattern import covers_alternative
 from landlane.sessions.notices import take_untold
-from landlane.tasks.model import ACTIVE, ANYBODY
-from landlane.tasks.rows import task_from
+from landlane.tasks.model import ACTIVE, ANYBODY, Task
+from landlane.tasks.rows import tasks_of
 from landlane.workspaces.other_sessions import open_workspaces
 
 TYPE_CHECKING = False
@@ -29,7 +29,7 @@ if TYPE_CHECKING:
     from landlane.context import Context, Site
     from landlane.git.discovery import Checkout
     from landlane.sessions.model import Session
-    from landlane.store.interface import Reading, Row
+    from landlane.store.interface import Reading
 
 
 _MOST_NAMED = 10
@@ -40,13 +40,11 @@ _LINE = "- "
 def leftovers(site: Site, session: Session) -> str:
     """What is left to do, one line for each thing, with the commands that do it; empty when nothing is."""
 
-    def look(reading: Reading) -> tuple[list[Claim], list[Row]]:
-        held = held_by(reading, session.id)
-        tasks = reading.all("tasks_of_session", session=session.id)
-        return [claim for same in held.values() for claim in same], tasks
+    def look(reading: Reading) -> tuple[list[Claim], list[Task]]:
+        return live_claims_of(reading, session.id), tasks_of(reading, session.id)
 
-    claims, rows = site.context.store.view(look)
-    tasks = [task for task in map(task_from, rows) if task.state == ACTIVE]
+    claims, owned = site.context.store.view(look)
+    tasks = [task for task in owned if task.state == ACTIVE]
     handed = [one for one in handed_to(site.context, session) if one.to != ANYBODY]
     if not claims and not tasks and not handed:
         return ""

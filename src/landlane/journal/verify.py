@@ -19,7 +19,9 @@ def verify(context: Context, copies: list[tuple[str, Iterator[Entry]]], *, mirro
     `mirrored` is the position that the copy called `….jsonl` must have reached by now.
     """
     hashes: dict[int, str] = {}
-    held = {row[2]: row[3] for row in context.store.view(lambda reading: reading.all("claims_all"))}
+    held = context.store.view(
+        lambda reading: {row["token"]: row["pattern"] for row in reading.all("claims_all")}
+    )
 
     def remembered() -> Iterator[Entry]:
         for entry in read_entries(context):

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from landlane.claims.take import is_over, living
+from landlane.claims.read import claims_near, claims_of
+from landlane.claims.take import living
 from landlane.errors import Held, NotAllowed
 from landlane.landing.entry_claims import begin_entry_holder, hand_over, is_covered
 from landlane.landing.fix_tasks import check_mend
@@ -11,9 +12,10 @@ from landlane.landing.records import NOUN, landing_from
 from landlane.landing.role_check import lander_role
 from landlane.patterns.pattern import Alternative, covers_alternative
 from landlane.reviews.records import is_approved
+from landlane.sessions.model import Claim
 from landlane.store import records
 from landlane.store.lock_areas import areas_of
-from landlane.tasks.rows import get_in, task_from
+from landlane.tasks.rows import find_task, get_in
 from landlane.values import as_dict, value
 
 TYPE_CHECKING = False
@@ -23,7 +25,7 @@ if TYPE_CHECKING:
     from landlane.context import Context
     from landlane.patterns.pattern import Pattern
     from landlane.sessions.model import Session
-    from landlane.store.interface import Change, Reading, Row
+    from landlane.store.interface import Change, Reading
     from landlane.tasks.model import Task
 
 
@@ -69,23 +71,23 @@ def submit(context: Context, session: Session, wish: Submission, wall_ms: int) -
             return there, False
         if not wish.task:
             check_mend(tx, me, wish.branch, wish.target, wish.home)
-        rows = tx.all("claims_of", session=me.id)
+        claims = claims_of(tx, me.id)
         uncovered = [
             pattern
             for path, pattern in zip(wish.paths, patterns, strict=True)
-            if not is_covered(rows, pattern, is_mergeable=path in wish.mergeable)
+            if not is_covered(claims, pattern, is_mergeable=path in wish.mergeable)
             and not _is_free(free, pattern)
         ]
         if uncovered:
-            raise _outside(tx, me, uncovered, rows)
-        _check_reviewed(tx, context, wish, patterns, rows)
+            raise _outside(tx, me, uncovered, claims)
+        _check_reviewed(tx, context, wish, patterns, claims)
         task = get_in(tx, wish.task) if wish.task else None
         if task is not None:
             _check_role(tx, context, me, task, wish.head)
         landing_id = records.next_id(tx, NOUN)
         holder = begin_entry_holder(tx, me, landing_id)
         made = _entry(wish, me, holder, landing_id, wall_ms, task)
-        hand_over(tx, context, me, holder, made, patterns, rows)
+        hand_over(tx, context, me, holder, made, patterns, claims)
         records.put(tx, NOUN, as_dict(made), "submitted", me)
         tx.frees = True
         return made, True
@@ -94,18 +96,17 @@ def submit(context: Context, session: Session, wish: Submission, wall_ms: int) -
 
 
 def _check_reviewed(
-    tx: Reading, context: Context, wish: Submission, patterns: Sequence[Pattern], rows: Sequence[Row]
+    tx: Reading, context: Context, wish: Submission, patterns: Sequence[Pattern], claims: Sequence[Claim]
 ) -> None:
     """Refuse what was claimed for another task that needs a review: under another name it would pass by."""
     from landlane.reviews.open import step_for  # noqa: PLC0415 - few calls need it
 
-    for task_id in dict.fromkeys(row[8] for row in rows if row[8] and row[8] != wish.task):
-        theirs = [Alternative(key=row[0], rest=row[1]) for row in rows if row[8] == task_id]
-        row = tx.one("task_get", task=task_id)
-        is_touched = any(covers_alternative(one, path.alternatives[0]) for one in theirs for path in patterns)
-        if row is None or not is_touched:
+    for task_id in dict.fromkeys(claim.task for claim in claims if claim.task not in ("", wish.task)):
+        theirs = [claim for claim in claims if claim.task == task_id]
+        task = find_task(tx, task_id)
+        is_touched = any(claim.covers(pattern) for claim in theirs for pattern in patterns)
+        if task is None or not is_touched:
             continue
-        task = task_from(row)
         if step_for(context, task, task.kind) is not None and not is_approved(tx, task, wish.head):
             raise NotAllowed(
                 f"{wish.branch} changes what was claimed for {task_id}, which is reviewed before it lands",
@@ -184,18 +185,17 @@ def _was_handed_back(tx: Reading, context: Context, me: Session, task: Task, hea
 
 
 def _outside(
-    tx: Reading, me: Session, uncovered: Sequence[Pattern], rows: Sequence[Row]
+    tx: Reading, me: Session, uncovered: Sequence[Pattern], claims: Sequence[Claim]
 ) -> NotAllowed | Held:
     named = [pattern.text for pattern in uncovered]
     more = f" and {len(named) - _MOST_SHOWN} more" if len(named) > _MOST_SHOWN else ""
     shown = ", ".join(named[:_MOST_SHOWN]) + more
     for pattern in uncovered:
-        for row in tx.near("claims_near", pattern.alternatives, me.id):
-            (path,) = pattern.alternatives
-            is_another = row[6] != me.id and not is_over(row, tx.now)
-            if is_another and covers_alternative(Alternative(key=row[0], rest=row[1]), path):
-                return _held_by(pattern, row, named)
-    if any(is_covered(rows, pattern, is_mergeable=True) for pattern in uncovered):
+        for claim in claims_near(tx, pattern.alternatives, me.id):
+            is_another = claim.session != me.id and not claim.is_over(tx.now)
+            if is_another and claim.covers(pattern):
+                return _held_by(pattern, claim, named)
+    if any(is_covered(claims, pattern, is_mergeable=True) for pattern in uncovered):
         return NotAllowed(
             f"{me.agent} holds only a share of {shown}, which is not mergeable",
             code="OUTSIDE_CLAIMS",
@@ -218,13 +218,15 @@ def _how_to_claim(path: str) -> str:
     return f"landlane claim {path}"
 
 
-def _held_by(pattern: Pattern, row: Row, named: Sequence[str]) -> Held:
+def _held_by(pattern: Pattern, claim: Claim, named: Sequence[str]) -> Held:
     """Somebody else holds what the branch changes: an agent who can be asked, or an entry that will land."""
-    holder = str(row[7])
+    holder = claim.agent
     is_entry = holder.startswith(holder_name(""))
     hint = f"take that change out, or ask {holder}; then claim it and submit again"
     if is_entry:
-        hint = f"it is on its way ({row[9]}): wait until that has landed, claim the path, and submit again"
+        hint = (
+            f"it is on its way ({claim.note}): wait until that has landed, claim the path, and submit again"
+        )
     return Held(
         f"the branch changes {pattern.text}, which {holder} holds",
         code="CLAIM_HELD",

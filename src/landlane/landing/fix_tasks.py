@@ -17,7 +17,7 @@ from landlane.tasks.lineage import forget_in, lineage_in, put_lineage
 from landlane.tasks.model import BLOCKED, DEAD, DROPPED, FAILED, LONGEST_LINE, OVER, READY, WAITING
 from landlane.tasks.retry import judge_in, tell_end
 from landlane.tasks.retry_rules import ABORT, ESCALATE, AttemptEnd
-from landlane.tasks.rows import get_in, move_task, task_from
+from landlane.tasks.rows import find_task, get_in, move_task
 from landlane.values import replace
 
 TYPE_CHECKING = False
@@ -38,8 +38,7 @@ def find_mend(reading: Reading, branch: str, target: str, agent: str, home: str)
     for one in reversed(records.by_key(reading, NOUN, target, BOUNCED)):
         is_same = one["branch"] == branch and (one["agent"] == agent or one["home"] == home)
         if is_same and not one["task"] and one["bounce_task"]:
-            row = reading.one("task_get", task=one["bounce_task"])
-            task = task_from(row) if row is not None else None
+            task = find_task(reading, one["bounce_task"])
             return None if task is None or task.why.startswith(_LANDED) else task
     return None
 

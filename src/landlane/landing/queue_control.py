@@ -10,6 +10,7 @@ from landlane.landing.bounce_reasons import ejected
 from landlane.landing.model import EJECTED, TESTING
 from landlane.landing.outcomes import bounce
 from landlane.landing.queue import LEASE_MS, queue_name, remote_gone
+from landlane.sessions.read import find_session
 from landlane.sessions.runner_lease import RunnerBusy, RunnerLease, end_runner, wait_for_runner
 
 TYPE_CHECKING = False
@@ -55,8 +56,8 @@ def eject(site: Site, session: Session, landing_id: str, why: str) -> Landing:
 
 def _is_alive(site: Site, session: str) -> bool:
     look = site.context.store.view
-    found, now = look(lambda reading: (reading.one("session_get", session=session), reading.now))
-    return found is not None and found[12] is None and found[9] + found[7] > now
+    found, now = look(lambda reading: (find_session(reading, session), reading.now))
+    return found is not None and found.is_alive(now)
 
 
 def _eject(site: Site, session: Session, landing_id: str, why: str, lease: RunnerLease | None) -> Landing:

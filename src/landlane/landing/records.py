@@ -242,7 +242,7 @@ def remember_verdict(context: Context, target: str, tree: str, check_key: str, d
 def known_verdict(context: Context, tree: str, check_key: str) -> str:
     """What a check said of a tree before; empty when it was never asked."""
     row = context.store.view(lambda reading: reading.one("verdict_get", tree=tree, check_key=check_key))
-    return row[0] if row else ""
+    return row["data"] if row else ""
 
 
 def wait_until(

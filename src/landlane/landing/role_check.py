@@ -14,7 +14,7 @@ from landlane.git.tree_diff import files_below, resolve_link, tree_changes
 from landlane.roles.built_in import bound_by, roles_of
 from landlane.roles.enforce import check_verb, record_role_violation, refuse_paths
 from landlane.roles.model import Scope, may_commit, why_not_verb
-from landlane.sessions.leases import session_from
+from landlane.sessions.read import find_session
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -98,8 +98,7 @@ def in_words(found: Mapping[str, str]) -> tuple[str, str]:
 
 def note_caught(site: Site, landing: Landing, found: Mapping[str, str]) -> None:
     """Write down, under its author's name, that an entry was stopped."""
-    row = site.context.store.view(lambda reading: reading.one("session_get", session=landing.session))
-    author = session_from(row) if row is not None else None
+    author = site.context.store.view(lambda reading: find_session(reading, landing.session))
     what = f"{landing.id}: {next(iter(found.values()))}"
     record_role_violation(site.context, author, guard=GUARD, what=what, paths=tuple(found))
 
@@ -130,8 +129,8 @@ def unidentified_commits(site: Site, tip: str, head: str) -> list[str]:
 def _is_session(site: Site, agent: str, session: str) -> bool:
     if not agent or not session:
         return False
-    row = site.context.store.view(lambda reading: reading.one("session_get", session=session))
-    return row is not None and session_from(row).agent == agent
+    found = site.context.store.view(lambda reading: find_session(reading, session))
+    return found is not None and found.agent == agent
 
 
 def _is_plain_merge(home: Checkout, commit: str, parents: Sequence[str]) -> bool:

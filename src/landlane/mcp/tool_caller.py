@@ -9,7 +9,8 @@ from landlane.ids import digest
 from landlane.sessions.client_sessions import ClientName, find_bound
 from landlane.sessions.identify import Caller, identify, known_session, prove
 from landlane.sessions.join import join, leave
-from landlane.sessions.leases import session_from, touch
+from landlane.sessions.leases import touch
+from landlane.sessions.read import find_session
 from landlane.sessions.tool_calls import announced_calls, end_call
 from landlane.values import value
 
@@ -120,15 +121,15 @@ def _bound_by_meta(context: Context, meta: Mapping[str, Any]) -> Session | None:
 
 def _proven(context: Context, session_id: str) -> Session:
     """A live session, if this user may act for it."""
-    row = context.store.view(lambda reading: reading.one("session_get", session=session_id))
-    known = context.secrets.load(row[1]) if row is not None else None
-    if row is None or known is None or known.session != session_id or digest(known.secret) != row[6]:
+    session = context.store.view(lambda reading: find_session(reading, session_id))
+    known = context.secrets.load(session.agent) if session is not None else None
+    is_known = known is not None and known.session == session_id
+    if session is None or known is None or not is_known or digest(known.secret) != session.secret_hash:
         raise NotAllowed(
             "the secret of the calling session cannot be read by this user",
             code="NOT_YOUR_SESSION",
             hint="run the client and its server as one user",
         )
-    session = session_from(row)
     touch(context.store, session)
     return session
 

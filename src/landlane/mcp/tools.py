@@ -9,7 +9,7 @@ from landlane.claims.release import release
 from landlane.claims.take import make_request
 from landlane.claims.takeover import save_former_work
 from landlane.claims.to_json import claim_json, outcome_json, waiter_json
-from landlane.claims.wait import describe_line, take_or_wait
+from landlane.claims.wait import list_waiters, take_or_wait
 from landlane.clock import rfc3339
 from landlane.error_json import failed, failure
 from landlane.errors import LandlaneError, Malformed, TimedOut
@@ -93,7 +93,7 @@ def _status(call: Call) -> dict[str, Any]:
         "claims": [
             _short(one, "pattern", "mode", "holder", "until", "task", "note") for one in claims[:_MOST_SHOWN]
         ],
-        "waiters": [waiter_json(one, house.store) for one in house.store.view(describe_line)[:_MOST_SHOWN]],
+        "waiters": [waiter_json(one, house.store) for one in house.store.view(list_waiters)[:_MOST_SHOWN]],
         "tasks": {
             "counts": count_tasks(context),
             "yours": [_short(task_json(one, house.store), "id", "title", "state", "why") for one in mine],

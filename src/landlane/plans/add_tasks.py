@@ -13,7 +13,7 @@ from landlane.tasks.add import ADDING, LooksAlike, add_in
 from landlane.tasks.checklist import is_task_id
 from landlane.tasks.model import DROPPED, check_new
 from landlane.tasks.read import list_tasks
-from landlane.tasks.rows import FAN_LABEL, get_in, task_from, whole
+from landlane.tasks.rows import FAN_LABEL, find_task_by_key, get_in, whole
 from landlane.values import replace, value
 
 TYPE_CHECKING = False
@@ -155,9 +155,9 @@ class _Entering:
 
     def _enter(self, task: PlanTask, place: int) -> None:
         key = f"{self._fan}:" * bool(self._fan) + self._checked.plan.key_of(task)
-        known = self._tx.one("task_by_key", key=key)
+        known = find_task_by_key(self._tx, key)
         if known is not None:
-            self._keep(task.name, task_from(known).id)
+            self._keep(task.name, known.id)
             return
         wanted = check_new(self._for_fan(new_task(task, key, after=self._befores(task))))
         patterns = tuple({one.alternatives: one for one in map(self._parse, task.paths)}.values())

@@ -175,7 +175,7 @@ def _next_id(site: Site) -> str:
     def count(tx: Change) -> int:
         row = tx.one("record_next", noun="rescue")
         assert row is not None
-        return row[0]
+        return row["last"]
 
     while True:
         rescue_id = f"R{site.context.change(count)}"

@@ -52,7 +52,7 @@ from landlane.tasks.model import (
     WAITING,
 )
 from landlane.tasks.retry_rules import AttemptEnd
-from landlane.tasks.rows import get_in, move_task, whole
+from landlane.tasks.rows import find_task, get_in, move_task, whole
 from landlane.values import as_dict, replace
 
 TYPE_CHECKING = False
@@ -259,8 +259,8 @@ def settle_all(context: Context, found: Sequence[Review]) -> int:
 
 def _is_due(context: Context, review: Review) -> bool:
     def look(reading: Reading) -> bool:
-        row = reading.one("task_get", task=review.task)
-        if row is None or (row[4] != REVIEW and row[4] != WAITING):
+        task = find_task(reading, review.task)
+        if task is None or task.state not in (REVIEW, WAITING):
             return True
         left = [entry for entry in review.entries if not entry["verdict"]]
         if review.state == DECIDING:

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import json
 
-from landlane.claims.take import ancestors_of, living
+from landlane.claims.take import living
 from landlane.errors import NotAllowed, Stale
 from landlane.reviews.close import settle_reviews
 from landlane.reviews.model import APPROVED, DECIDING, GOING_ON, OPEN, Review, is_meant
@@ -23,11 +23,12 @@ from landlane.reviews.records import (
     unknown_review,
 )
 from landlane.reviews.verdict_model import Opinion, bad_verdict, make_opinion, read_opinion
+from landlane.sessions.read import find_ancestors
 from landlane.sessions.worker_sessions import keeper_of
 from landlane.store import records
 from landlane.tasks.finish import finish
 from landlane.tasks.model import AT_WORK, READY, REVIEW
-from landlane.tasks.rows import REVIEW_LABEL, get_in, who
+from landlane.tasks.rows import REVIEW_LABEL, find_task, get_in, who
 from landlane.values import as_dict, replace
 
 __all__ = [
@@ -132,7 +133,7 @@ def _judgeable(tx: Change, review: Review, me: Session, head: str) -> Review:
 
 def is_author(reading: Reading, review: Review, me: Session) -> bool:
     """Whether a session made the work that is reviewed, or is a subagent of who did."""
-    return me.agent == review.agent or review.session in (me.id, *ancestors_of(reading, me.id))
+    return me.agent == review.agent or review.session in (me.id, *find_ancestors(reading, me.id))
 
 
 def may_take(reading: Reading, me: Session, task: Task) -> bool:
@@ -292,7 +293,11 @@ def approved_waiting(context: Context) -> list[Review]:
 
     def look(reading: Reading) -> list[Review]:
         found = [review_from(one) for one in records.all_of(reading, NOUN, (APPROVED,))]
-        rows = [reading.one("task_get", task=one.task) for one in found]
-        return [one for one, row in zip(found, rows, strict=True) if row is not None and row[4] == REVIEW]
+        tasks = [find_task(reading, review.task) for review in found]
+        return [
+            review
+            for review, task in zip(found, tasks, strict=True)
+            if task is not None and task.state == REVIEW
+        ]
 
     return context.store.view(look)

@@ -7,6 +7,7 @@ from landlane.reviews.model import APPROVED, REJECTED, Review
 from landlane.reviews.verdict_model import Opinion, read_findings
 from landlane.store import records
 from landlane.tasks.model import BRANCH_ENDED
+from landlane.tasks.rows import find_task
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -91,5 +92,5 @@ def opinions_of(review: Review) -> list[Opinion]:
 
 def is_over_in(tx: Reading, entry: Any) -> bool:
     """Whether a reviewer's task has ended, so that no verdict will come of it."""
-    row = tx.one("task_get", task=entry["task"])
-    return row is None or row[4] in BRANCH_ENDED
+    task = find_task(tx, entry["task"])
+    return task is None or task.state in BRANCH_ENDED

@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 from landlane.claims import holder_sessions as holders
-from landlane.sessions.leases import end_if_gone, end_session, session_from
+from landlane.claims.read import claims_of
+from landlane.sessions.leases import end_if_gone, end_session
 from landlane.sessions.notices import add_notice, has_notices
+from landlane.sessions.read import lock_live_session
 from landlane.tasks.keep_claims import keep_claims as keep_task_claims
 from landlane.values import replace
 
@@ -21,18 +23,15 @@ def living_author(tx: Change, context: Context, session: str) -> Session | None:
     """A session that is not over, and whose processes have not provably ended."""
     if not session or end_if_gone(tx, session, context.processes):
         return None
-    row = tx.one("session_lock", session=session)
-    if row is None or row[12] is not None or row[9] + row[7] <= tx.now:
-        return None
-    return session_from(row)
+    author = lock_live_session(tx, session)
+    return author if author is not None and author.is_alive(tx.now) else None
 
 
 def keep_claims(tx: Change, context: Context, task: Task, review: Review) -> Review:
     """Move what the author holds for a task into a session of the review, remembering how it was."""
-    row = tx.one("session_lock", session=task.session) if task.session else None
-    if row is None or row[12] is not None:
+    author = lock_live_session(tx, task.session) if task.session else None
+    if author is None:
         return review
-    author = session_from(row)
     holder, kept = keep_task_claims(
         tx,
         context,
@@ -54,11 +53,11 @@ def give_claims(tx: Change, context: Context, review: Review, heir: Session) -> 
 
 def end_holder(tx: Change, review: Review, heir: str = "") -> None:
     """Free what a review holds, and end its session; what it should have heard goes to the heir."""
-    row = tx.one("session_lock", session=review.holder) if review.holder else None
-    if row is None or row[12] is not None:
+    holder = lock_live_session(tx, review.holder) if review.holder else None
+    if holder is None:
         return
     for notice in has_notices(tx, review.holder) if heir else ():
         add_notice(tx, heir, str(notice["text"]))
-    holders.release_rows(tx, tx.all("claims_of", session=review.holder))
-    end_session(tx, session_from(row), "session.left", {})
+    holders.drop_claims(tx, claims_of(tx, review.holder))
+    end_session(tx, holder, "session.left", {})
     tx.frees = True

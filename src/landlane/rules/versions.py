@@ -7,9 +7,10 @@ when the file has long changed. A session acknowledges the version it read; `tol
 from __future__ import annotations
 
 from landlane.rules.model import compare, digests_of
-from landlane.sessions.leases import session_from, sweep_if_due
+from landlane.sessions.leases import sweep_if_due
 from landlane.sessions.model import HOLDERS
 from landlane.sessions.notices import add_notice
+from landlane.sessions.read import list_live_sessions
 from landlane.store import records
 from landlane.values import value
 
@@ -81,10 +82,10 @@ def _note_current(tx: Change, session: Session | None, rules: Rules, file: str) 
         return
     document = {"id": CURRENT, "state": CURRENT, "about": CURRENT, "version": rules.version}
     records.put_quietly(tx, NOUN, document)
-    for other, *_ in tx.all("sessions_live"):
-        found = acknowledgement_in(tx, other) if session is None or other != session.id else None
+    for other in list_live_sessions(tx):
+        found = acknowledgement_in(tx, other.id) if session is None or other.id != session.id else None
         if found is not None and found.told not in ("", rules.version):
-            add_notice(tx, other, f"{file} {_CHANGED} {rules.version}")
+            add_notice(tx, other.id, f"{file} {_CHANGED} {rules.version}")
 
 
 def is_about_change(notice: str) -> bool:
@@ -202,8 +203,7 @@ def list_readers(context: Context, version: str) -> list[Reader]:
 
     def look(reading: Reading) -> list[Reader]:
         readers: list[Reader] = []
-        for row in reading.all("sessions_live"):
-            session = session_from(row)
+        for session in list_live_sessions(reading):
             if session.kind not in HOLDERS:
                 found = acknowledgement_in(reading, session.id)
                 has, how = (found.version, found.how) if found is not None else ("", "")

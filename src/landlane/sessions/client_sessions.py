@@ -8,7 +8,15 @@ from __future__ import annotations
 
 from landlane.ids import digest
 from landlane.sessions.join import join
-from landlane.sessions.leases import end_session, is_dead, lapse, session_from, session_over
+from landlane.sessions.leases import end_session, is_dead, lapse, session_over
+from landlane.sessions.model import Claim, Session
+from landlane.sessions.read import (
+    find_latest_session,
+    find_live_session,
+    find_session,
+    list_processes,
+    lock_live_session,
+)
 from landlane.values import value
 
 TYPE_CHECKING = False
@@ -18,9 +26,9 @@ if TYPE_CHECKING:
     from landlane.context import Context
     from landlane.platform.process_identity import Process
     from landlane.sessions.join import Joined
-    from landlane.sessions.model import Session
-    from landlane.store.interface import Change, Reading, Row
+    from landlane.store.interface import Change, Reading
     from landlane.store.journal_chain import Entry
+    from landlane.values import Row
 
 
 _NAME_PART = 6
@@ -60,25 +68,57 @@ def find_bound(context: Context, name: ClientName) -> Bound | None:
     """The live session that a client's session is, if it was bound before."""
 
     def look(reading: Reading) -> Bound | None:
-        row = _bound_row(reading, name)
-        found = reading.one("session_get", session=row[0]) if row else None
-        if row is None or found is None or found[12] is not None:
+        link = _find_link(reading, name)
+        session = find_live_session(reading, link.session) if link is not None else None
+        if link is None or session is None:
             return None
-        return Bound(session=session_from(found), parent=row[1], is_new=False)
+        return Bound(session=session, parent=link.parent, is_new=False)
 
     return context.store.view(look)
 
 
-def _bound_row(reading: Reading, name: ClientName) -> tuple[str, str] | None:
+@value
+class ClientLink:
+    """Which session of ours a client's session or subagent is, and whose subagent that is."""
+
+    client: str
+    client_session: str
+    client_agent: str
+    session: str
+    parent: str
+
+    @classmethod
+    def from_row(cls, row: Row) -> ClientLink:
+        return cls(**row)
+
+    def is_for(self, name: ClientName) -> bool:
+        return (self.client, self.client_session, self.client_agent) == (
+            name.client,
+            name.session,
+            name.agent,
+        )
+
+
+def _find_link(reading: Reading, name: ClientName) -> ClientLink | None:
     row = reading.one(
         "client_session_get", client=name.client, client_session=name.session, client_agent=name.agent
     )
-    return (row[0], row[1]) if row else None
+    return ClientLink.from_row(row) if row is not None else None
+
+
+def links_of(reading: Reading, session: str) -> list[ClientLink]:
+    """Return the sessions and subagents of clients that a session of ours is bound to."""
+    return [ClientLink.from_row(row) for row in reading.all("client_session_of", session=session)]
+
+
+def live_links(reading: Reading) -> list[ClientLink]:
+    """Return the sessions and subagents of clients whose session of ours has not ended."""
+    return [ClientLink.from_row(row) for row in reading.all("client_sessions_live")]
 
 
 def is_client_session(reading: Reading, session: str) -> bool:
     """Whether a coding client, one of its subagents or a worker is bound to the session."""
-    return bool(reading.all("client_session_of", session=session))
+    return bool(links_of(reading, session))
 
 
 def bind(context: Context, name: ClientName, joined: Joined, parent: str = "") -> Bound:
@@ -101,8 +141,8 @@ def _bind(
 
     def work(tx: Change) -> bool | None:
         tx.one("session_lock", session=session.id)  # two that began at once must not both have it
-        known = _bound_row(tx, name)
-        if known == (session.id, parent):
+        known = _find_link(tx, name)
+        if known is not None and (known.session, known.parent) == (session.id, parent):
             return False
         if not may(tx):
             return None
@@ -113,7 +153,7 @@ def _bind(
             "parent": parent,
         }
         if known is not None:  # it goes on after its lease ran out: what it has read it still believes
-            tx.run("reads_hand_on", session=session.id, former=known[0])
+            tx.run("reads_hand_on", session=session.id, former=known.session)
         tx.run("client_bind", session=session.id, **facts)
         tx.record("client.bound", session.agent, session.id, facts)
         _register(tx, session.id, process)
@@ -166,26 +206,20 @@ def _begin(
 ) -> Bound:
     """Begin a session under the first of these names that no other session of a client goes by."""
 
-    def is_free(reading: Reading, row: Row | None) -> bool:
-        if row is None or row[12] is not None:
+    def is_free(reading: Reading, session: Session | None) -> bool:
+        if session is None or session.has_ended:
             return True
-        bound = reading.all("client_session_of", session=row[0])
-        others = [one for one in bound if (one[0], one[1], one[2]) != (name.client, name.session, name.agent)]
-        if not others:
+        if all(link.is_for(name) for link in links_of(reading, session.id)):
             return True
         # A chosen name is taken up again after a crash, with all that it holds.
-        return row[1] == chosen and is_dead(reading, row[0], context.processes)
+        return session.agent == chosen and is_dead(reading, session.id, context.processes)
 
     def try_name(called: str) -> Bound | None:
-        if not context.store.view(
-            lambda reading: is_free(reading, reading.one("session_latest", agent=called))
-        ):
+        if not context.store.view(lambda reading: is_free(reading, find_latest_session(reading, called))):
             return None
         joined = join(context, called, role=role, keeps_role=called == chosen)
         id = joined.session.id
-        return _bind(
-            context, name, joined, parent, lambda tx: is_free(tx, tx.one("session_get", session=id)), process
-        )
+        return _bind(context, name, joined, parent, lambda tx: is_free(tx, find_session(tx, id)), process)
 
     found = next((bound for called in names if (bound := try_name(called)) is not None), None)
     return found or bind(context, name, join(context, names[-1], role=role, process=process), parent)
@@ -193,7 +227,7 @@ def _begin(
 
 def register(context: Context, session: str, process: Process | None) -> None:
     """From now on this process stands for the session: what it starts acts for it."""
-    if process is None or context.store.view(lambda reading: _stands_for(reading, process, session)):
+    if process is None or process in context.store.view(lambda reading: list_processes(reading, session)):
         return
     context.store.change(lambda tx: _register(tx, session, process))
 
@@ -204,14 +238,9 @@ def _register(tx: Change, session: str, process: Process | None) -> None:
         tx.run("process_add", session=session, pid=process.pid, started=process.started, **facts)
 
 
-def _stands_for(reading: Reading, process: Process, session: str) -> bool:
-    known = (process.boot_id, process.namespace, process.pid, process.started)
-    return known in [tuple(row) for row in reading.all("processes_of", session=session)]
-
-
 def children_of(reading: Reading, session: str) -> list[Session]:
     """The subagents of a session that are still there."""
-    return [session_from(row) for row in reading.all("children_of", session=session)]
+    return [Session.from_row(row) for row in reading.all("children_of", session=session)]
 
 
 def end_child(context: Context, child: Session, parent_id: str) -> list[str]:
@@ -224,14 +253,12 @@ def end_child(context: Context, child: Session, parent_id: str) -> list[str]:
     def work(tx: Change) -> list[str]:
         for one in (child.id, parent_id):  # what has run out is not passed on, nor renewed by it
             lapse(tx, one)
-        row = tx.one("session_lock", session=child.id)
-        if row is None or row[12] is not None:
+        live_child = lock_live_session(tx, child.id)
+        if live_child is None:
             raise session_over(child.agent)
-        found = tx.one("session_lock", session=parent_id)
-        passed: list[str] = []
-        if found is not None and found[12] is None:
-            passed = _hand_up(tx, child, session_from(found))
-        end_session(tx, session_from(row), "session.left", {"parent": parent_id})
+        parent = lock_live_session(tx, parent_id)
+        passed = _hand_up(tx, child, parent) if parent is not None else []
+        end_session(tx, live_child, "session.left", {"parent": parent_id})
         return passed
 
     passed = context.change(work)
@@ -243,18 +270,13 @@ def end_child(context: Context, child: Session, parent_id: str) -> list[str]:
 
 def _hand_up(tx: Change, child: Session, parent: Session) -> list[str]:
     """Give a child's claims to its parent under the tokens they have: nobody else gets in between."""
-    passed: dict[int, str] = {}
-    shortest = parent.shortest_ms
-    for claim in tx.all("claims_of", session=child.id):
-        if claim[2] not in passed:
-            passed[claim[2]] = claim[3]
-            shortest = min(shortest, claim[10])
-    for token, pattern in passed.items():
-        tx.run("claim_hand_up", session=child.id, parent=parent.id, token=token)
-        tx.record(
-            "claim.passed", child.agent, child.id, {"pattern": pattern, "token": token, "to": parent.id}
-        )
-    if passed:
+    claims = Claim.from_rows(tx.all("claims_of", session=child.id))
+    shortest = min([parent.shortest_ms, *(claim.ttl_ms for claim in claims)])
+    for claim in claims:
+        tx.run("claim_hand_up", session=child.id, parent=parent.id, token=claim.token)
+        facts = {"pattern": claim.pattern, "token": claim.token, "to": parent.id}
+        tx.record("claim.passed", child.agent, child.id, facts)
+    if claims:
         # Counted from now: the parent's own signs of life renew it from here on.
         tx.run(
             "session_set_lease",
@@ -263,4 +285,4 @@ def _hand_up(tx: Change, child: Session, parent: Session) -> list[str]:
             shortest_ms=shortest,
             lapses_at=tx.now + shortest,
         )
-    return list(passed.values())
+    return [claim.pattern for claim in claims]

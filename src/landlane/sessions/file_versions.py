@@ -8,7 +8,7 @@ if TYPE_CHECKING:
 
     from landlane.context import Context
     from landlane.files import Seen
-    from landlane.store.interface import Change
+    from landlane.store.interface import Change, Reading
 
 
 def remember(context: Context, session: str, seen: Mapping[str, Seen]) -> None:
@@ -26,13 +26,18 @@ def remember(context: Context, session: str, seen: Mapping[str, Seen]) -> None:
 def last_seen(context: Context, session: str, path: str) -> Seen | None:
     """What a session last saw of a file."""
     row = context.store.view(lambda reading: reading.one("read_get", session=session, path=path))
-    return (row[0], row[1]) if row else None
+    return (row["digest"], row["stamp"]) if row else None
 
 
 def all_seen(context: Context, session: str) -> dict[str, Seen]:
     """Everything that a session has seen, by absolute path."""
-    rows = context.store.view(lambda reading: reading.all("reads_of", session=session))
-    return {row[0]: (row[1], row[2]) for row in rows}
+    return context.store.view(lambda reading: seen_in(reading, session))
+
+
+def seen_in(reading: Reading, session: str) -> dict[str, Seen]:
+    """Everything that a session has seen, by absolute path."""
+    rows = reading.all("reads_of", session=session)
+    return {row["path"]: (row["digest"], row["stamp"]) for row in rows}
 
 
 def readers_of(context: Context, paths: list[str]) -> list[tuple[str, str, str]]:
@@ -40,7 +45,7 @@ def readers_of(context: Context, paths: list[str]) -> list[tuple[str, str, str]]
     if not paths:
         return []
     rows = context.store.view(lambda reading: reading.all("readers_of", paths=paths))
-    return [(row[0], row[2], row[3]) for row in rows]
+    return [(row["session"], row["path"], row["digest"]) for row in rows]
 
 
 def forget(context: Context, session: str, path: str = "") -> None:

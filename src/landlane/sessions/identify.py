@@ -5,12 +5,9 @@ from __future__ import annotations
 from landlane.errors import NotAllowed
 from landlane.ids import Credentials, digest
 from landlane.sessions.join import Joined, attach, join, registered_ancestor
-from landlane.sessions.leases import (
-    session_from,
-    session_over,
-    touch,
-)
+from landlane.sessions.leases import session_over, touch
 from landlane.sessions.model import PERSON, Session, check_agent_name, parse_credentials
+from landlane.sessions.read import find_session
 from landlane.values import value
 
 TYPE_CHECKING = False
@@ -35,15 +32,14 @@ def prove(context: Context, credentials: Credentials) -> Session:
         NotAllowed: there is no such session, or the secret is another's.
         Stale: the session is over.
     """
-    row = context.store.view(lambda reading: reading.one("session_get", session=credentials.session))
-    if row is None or row[6] != digest(credentials.secret):
+    session = context.store.view(lambda reading: find_session(reading, credentials.session))
+    if session is None or session.secret_hash != digest(credentials.secret):
         raise NotAllowed(
             f"the secret shown is not that of session {credentials.session[:40]}",
             code="NOT_YOUR_SESSION",
             hint="act under your own name: `landlane join NAME`, or --as NAME",
         )
-    session = session_from(row)
-    if session.ended_at is not None:
+    if session.has_ended:
         raise session_over(session.agent)
     touch(context.store, session)
     return session
@@ -68,13 +64,12 @@ def known_session(context: Context, caller: Caller) -> Joined | None:
     """The session this caller already belongs to; nothing is begun."""
     registered = registered_ancestor(context)
     if registered is not None:
-        _, agent, session_id, is_over = registered
-        if is_over:
-            raise session_over(agent)
-        known = context.secrets.load(agent)
-        if known is None or known.session != session_id:
+        if registered.is_over:
+            raise session_over(registered.agent)
+        known = context.secrets.load(registered.agent)
+        if known is None or known.session != registered.session:
             raise NotAllowed(
-                f"this process belongs to a session of {agent} whose secret this user cannot read",
+                f"this process belongs to a session of {registered.agent} whose secret this user cannot read",
                 code="NOT_YOUR_SESSION",
                 hint="start the command outside that agent",
             )

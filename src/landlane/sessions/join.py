@@ -13,12 +13,18 @@ from landlane.sessions.leases import (
     end_if_gone,
     end_session,
     lapse,
-    session_from,
     session_over,
     sweep_if_due,
     touch,
 )
 from landlane.sessions.model import AGENT, Session, check_agent_name, parse_credentials
+from landlane.sessions.read import (
+    find_latest_session,
+    find_live_session,
+    find_session,
+    list_live_sessions,
+    lock_live_session,
+)
 from landlane.text import check_label
 from landlane.values import replace, value
 
@@ -26,7 +32,7 @@ TYPE_CHECKING = False
 if TYPE_CHECKING:
     from landlane.context import Context
     from landlane.platform.process_identity import Process
-    from landlane.store.interface import Change, Reading, Row
+    from landlane.store.interface import Change, Reading
 
 
 @value
@@ -91,11 +97,10 @@ def _kept_role(context: Context, name: str, role: str, shown: str) -> str:
         NotAllowed: it asks for another.
     """
     registered = registered_ancestor(context)
-    session_id = registered[2] if registered is not None else ""
+    session_id = registered.session if registered is not None else ""
     if not session_id and shown:
         session_id = parse_credentials(shown).session
-    row = context.store.view(lambda reading: reading.one("session_get", session=session_id))
-    own = session_from(row) if session_id and row is not None else None
+    own = context.store.view(lambda reading: find_session(reading, session_id)) if session_id else None
     if own is None or not own.role or own.kind != AGENT:
         return ""
     if role and role != own.role:
@@ -109,8 +114,8 @@ def _last_role(tx: Reading, name: str, wanted: str) -> str:
     Raises:
         NotAllowed: it asks for another.
     """
-    row = tx.one("session_latest", agent=name)
-    had = str(row[4]) if row is not None and row[3] == AGENT else ""
+    last = find_latest_session(tx, name)
+    had = last.role if last is not None and last.kind == AGENT else ""
     if had and wanted and wanted != had:
         raise _other_role(name, had, wanted, name)
     return wanted or had
@@ -138,30 +143,28 @@ def attach(
 ) -> Joined | None:
     """The session that a secret on this machine belongs to, if it still lives."""
 
-    def look(reading: Reading) -> tuple[Row | None, int]:
-        return reading.one("session_get", session=known.session), reading.now
+    def look(reading: Reading) -> tuple[Session | None, int]:
+        return find_live_session(reading, known.session), reading.now
 
-    row, now = context.store.view(look)
-    if row is None or row[12] is not None or row[6] != digest(known.secret):
+    session, now = context.store.view(look)
+    if session is None or session.secret_hash != digest(known.secret):
         return None
-    session = session_from(row)
     if session.lapses_at <= now:  # perhaps over: only a change can tell for sure
 
-        def settle(tx: Change) -> Row | None:
+        def settle(tx: Change) -> Session | None:
             lapse(tx, known.session)
-            return tx.one("session_get", session=known.session)
+            return find_live_session(tx, known.session)
 
-        row = context.change(settle)
-        if row is None or row[12] is not None:
+        session = context.change(settle)
+        if session is None:
             return None
-        session = session_from(row)
     if kept and session.role != kept:  # in the place of somebody who may do more, or other things
         raise _other_role(session.agent, kept, session.role or "none", session.agent)
     if role and session.role and role != session.role and not may_choose_role:
         raise _other_role(session.agent, session.role, role, session.agent)
     if process is not None or (role and role != session.role):
 
-        def amend(tx: Change) -> None:
+        def amend(tx: Change, session: Session = session) -> None:
             _register(tx, session.id, process)
             if role and role != session.role:
                 tx.run("session_set_role", session=session.id, role=role)
@@ -177,19 +180,20 @@ def _begin(
     tx: Change, context: Context, name: str, *, role: str, kind: str, secret: str, process: Process | None
 ) -> Joined | None:
     """Begin a session; nothing when this user began one a moment ago, whose secret can be read by now."""
-    row = tx.one("session_latest", agent=name)
-    if row is not None and row[12] is None:
-        lapse(tx, row[0])
-        row = tx.one("session_latest", agent=name)
-    if row is not None and row[12] is None and row[6] == digest(secret):
-        return Joined(session=session_from(row), secret=secret, is_new=True)  # this very call, run again
-    if row is not None and row[12] is None and not end_if_gone(tx, row[0], context.processes):
-        known = context.secrets.load(name)
-        if known is not None and known.session == row[0] and row[6] == digest(known.secret):
-            return None
-        raise _in_use(context, name, session_from(row))
+    last = find_latest_session(tx, name)
+    if last is not None and not last.has_ended:
+        lapse(tx, last.id)
+        last = find_latest_session(tx, name)
+    if last is not None and not last.has_ended:
+        if last.secret_hash == digest(secret):
+            return Joined(session=last, secret=secret, is_new=True)  # this very call, run again
+        if not end_if_gone(tx, last.id, context.processes):
+            known = context.secrets.load(name)
+            if known is not None and known.session == last.id and last.secret_hash == digest(known.secret):
+                return None
+            raise _in_use(context, name, last)
     session_id = short_id("s")
-    generation = (row[2] if row else 0) + 1
+    generation = (last.generation if last is not None else 0) + 1
     lease_ms = context.settings.sessions.lease_ms
     facts = {
         "generation": generation,
@@ -202,16 +206,16 @@ def _begin(
     tx.run("session_add", session=session_id, agent=name, **facts)
     _register(tx, session_id, process)
     tx.record("session.joined", name, session_id, facts)
-    if row is not None:
+    if last is not None:
         from landlane.sessions.notices import inherit_in  # noqa: PLC0415 - few sessions follow another
 
-        inherit_in(tx, row[0], session_id)
-    found = tx.one("session_get", session=session_id)
-    assert found is not None
+        inherit_in(tx, last.id, session_id)
+    session = find_session(tx, session_id)
+    assert session is not None
     # Before the commit and under the name's lock: whoever finds the session finds its secret, and a crash
     # leaves at worst the secret of a session that never began.
     context.secrets.save(Credentials(session=session_id, secret=secret, agent=name, generation=generation))
-    return Joined(session=session_from(found), secret=secret, is_new=True)
+    return Joined(session=session, secret=secret, is_new=True)
 
 
 def _register(tx: Change, session_id: str, process: Process | None) -> None:
@@ -234,21 +238,30 @@ def _in_use(context: Context, name: str, session: Session) -> Held:
         code="AGENT_IN_USE",
         hint="join under another name, or wait until that session leaves or lapses",
         holder=name,
-        until_at=max(session.lapses_at, session.seen_at + session.lease_ms),
+        until_at=max(session.lapses_at, session.lease_ends_at),
     )
 
 
 def forsaken_ancestor(context: Context, name: str) -> Process | None:
     """The ancestor whose session of this name ran out: once its child joins anew, it stands for that."""
     registered = registered_ancestor(context)
-    if registered is None:
+    if registered is None or not registered.is_over or registered.agent != name:
         return None
-    process, agent, _, is_over = registered
-    return process if is_over and agent == name else None
+    return registered.process
 
 
-def registered_ancestor(context: Context) -> tuple[Process, str, str, bool] | None:
-    """The nearest parent process that was registered, its agent and session, and whether that is over."""
+@value
+class RegisteredProcess:
+    """A process that stands for a session, and whether that session is over."""
+
+    process: Process
+    session: str
+    agent: str
+    is_over: bool
+
+
+def registered_ancestor(context: Context) -> RegisteredProcess | None:
+    """Return the nearest parent process that is registered for a session."""
     chain = context.processes.ancestry()
     if not chain:
         return None
@@ -260,12 +273,16 @@ def registered_ancestor(context: Context) -> tuple[Process, str, str, bool] | No
             pids=[process.pid for process in chain],
         )
     )
-    if not rows:
-        return None
-    sessions = {(row[0], row[1]): (row[3], row[2], row[4] is not None) for row in rows}
+    known = {(row["pid"], row["started"]): row for row in rows}
     for process in chain:
-        if (process.pid, process.started) in sessions:
-            return process, *sessions[process.pid, process.started]
+        row = known.get((process.pid, process.started))
+        if row is not None:
+            return RegisteredProcess(
+                process=process,
+                session=row["session"],
+                agent=row["agent"],
+                is_over=row["ended_at"] is not None,
+            )
     return None
 
 
@@ -277,10 +294,10 @@ def leave(context: Context, session: Session) -> tuple[str, ...]:
     """
 
     def work(tx: Change) -> tuple[str, ...]:
-        row = tx.one("session_lock", session=session.id)
-        if row is None or row[12] is not None:
+        live = lock_live_session(tx, session.id)
+        if live is None:
             raise session_over(session.agent)
-        return tuple(end_session(tx, session_from(row), "session.left", {}))
+        return tuple(end_session(tx, live, "session.left", {}))
 
     freed = context.change(work)
     # Under the name's lock: looking and removing must not meet the secret of a successor that begins now.
@@ -293,4 +310,4 @@ def leave(context: Context, session: Session) -> tuple[str, ...]:
 def live_sessions(context: Context) -> list[Session]:
     """All sessions that have not ended."""
     sweep_if_due(context.store)
-    return [session_from(row) for row in context.store.view(lambda reading: reading.all("sessions_live"))]
+    return context.store.view(list_live_sessions)

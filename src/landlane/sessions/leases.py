@@ -3,39 +3,19 @@
 from __future__ import annotations
 
 from landlane.errors import Stale, StoreError, StoreTransient
-from landlane.platform.process_identity import Process
 from landlane.sessions.extensions import installed
-from landlane.sessions.model import Session, ends_at
+from landlane.sessions.model import Claim, HeldSlot, Session, Waiter
+from landlane.sessions.read import find_live_session, find_parent, list_processes, lock_live_session
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from landlane.context import Context, Processes
-    from landlane.sessions.model import Session
-    from landlane.store.interface import Change, Reading, Row, Store
+    from landlane.store.interface import Change, Reading, Store
 
 
 # A process that was started a moment ago may be registered before it is visible everywhere.
 _GRACE_MS = 10_000
 _LOOK_MS = 500  # who only looks does not wait any longer for the right to write
-
-
-def session_from(row: Row) -> Session:
-    """A session from its row."""
-    return Session(
-        id=row[0],
-        agent=row[1],
-        generation=row[2],
-        kind=row[3],
-        role=row[4],
-        machine=row[5],
-        secret_hash=row[6],
-        lease_ms=row[7],
-        started_at=row[8],
-        seen_at=row[9],
-        shortest_ms=row[10],
-        lapses_at=row[11],
-        ended_at=row[12],
-    )
 
 
 def session_over(agent: str) -> Stale:
@@ -82,15 +62,15 @@ def renew_session(store: Store, session: Session, *, wait_ms: int | None = None)
 
     def thorough(tx: Change) -> int:
         lapse(tx, session.id)
-        row = tx.one("session_get", session=session.id)
-        if row is None or row[12] is not None:
+        live = find_live_session(tx, session.id)
+        if live is None:
             return 0
         tx.run(
             "session_set_lease",
             session=session.id,
             seen_at=tx.now,
-            shortest_ms=row[10],
-            lapses_at=tx.now + row[10],
+            shortest_ms=live.shortest_ms,
+            lapses_at=tx.now + live.shortest_ms,
         )
         return tx.now
 
@@ -115,8 +95,8 @@ def sweep_if_due(store: Store) -> None:
 def sweep(tx: Change) -> int:
     """End every lease that has run out; tells how many sessions were looked at."""
     rows = tx.all("sessions_lapsing")
-    for (session,) in rows:
-        lapse(tx, session)
+    for row in rows:
+        lapse(tx, row["id"])
     for statement in ("lapsed_forget", "reads_forget_old"):
         tx.run(statement, before=tx.now - 7 * 86_400_000)
     return len(rows)
@@ -127,22 +107,17 @@ def lapse(tx: Change, session_id: str, *, is_certain: bool = False) -> None:
 
     `is_certain`: something has, whatever the session says of itself.
     """
-    row = tx.one("session_lock", session=session_id)
-    if row is None:
+    session = lock_live_session(tx, session_id)
+    if session is None or (session.lapses_at > tx.now and not is_certain):
         return
-    session = session_from(row)
-    if session.ended_at is not None or (session.lapses_at > tx.now and not is_certain):
-        return
-    session_ends = session.seen_at + session.lease_ms
-    next_ends: list[int] = [session_ends] if session_ends > tx.now else []
+    next_ends: list[int] = [session.lease_ends_at] if session.lease_ends_at > tx.now else []
     shortest = session.lease_ms
-    for claim in tx.all("claims_of", session=session_id):
-        end = ends_at(claim[11], session.seen_at, claim[10])
-        if end > tx.now:
-            next_ends.append(end)
-            shortest = min(shortest, claim[10])
-        elif tx.run("claim_drop", session=session_id, token=claim[2]):
-            _record_lapse(tx, session, claim, end)
+    for claim in Claim.from_rows(tx.all("claims_of", session=session_id)):
+        if claim.until > tx.now:
+            next_ends.append(claim.until)
+            shortest = min(shortest, claim.ttl_ms)
+        elif tx.run("claim_drop", session=session_id, token=claim.token):
+            _record_lapse(tx, session, claim, claim.until)
     if not next_ends and installed().keeps_lease(tx, session_id):
         next_ends.append(tx.now + session.lease_ms)  # its lease stands still until it has an answer
     if next_ends:
@@ -157,39 +132,38 @@ def lapse(tx: Change, session_id: str, *, is_certain: bool = False) -> None:
         end_session(tx, session, "session.lapsed", {})
 
 
-def _record_lapse(tx: Change, session: Session, claim: Row, end: int) -> None:
+def _record_lapse(tx: Change, session: Session, claim: Claim, ended_at: int) -> None:
     tx.run(
         "lapsed_add",
         agent=session.agent,
-        pattern=claim[3],
-        kind=claim[4],
-        mode=claim[5],
-        ttl_ms=claim[10],
-        token=claim[2],
-        ended_at=end,
+        pattern=claim.pattern,
+        kind=claim.kind,
+        mode=claim.mode,
+        ttl_ms=claim.ttl_ms,
+        token=claim.token,
+        ended_at=ended_at,
     )
-    tx.record("claim.lapsed", session.agent, session.id, {"pattern": claim[3], "token": claim[2]})
+    tx.record("claim.lapsed", session.agent, session.id, {"pattern": claim.pattern, "token": claim.token})
     tx.frees = True
 
 
 def end_session(tx: Change, session: Session, kind: str, facts: dict[str, object]) -> list[str]:
     """End a session and all it holds; tells the patterns that became free."""
     freed: list[str] = []
-    for claim in tx.all("claims_of", session=session.id):
-        if tx.run("claim_drop", session=session.id, token=claim[2]):
-            freed.append(claim[3])
+    for claim in Claim.from_rows(tx.all("claims_of", session=session.id)):
+        if tx.run("claim_drop", session=session.id, token=claim.token):
+            freed.append(claim.pattern)
             if kind == "session.left":
-                tx.run("lapsed_drop", agent=session.agent, pattern=claim[3])
-                tx.record(
-                    "claim.released", session.agent, session.id, {"pattern": claim[3], "token": claim[2]}
-                )
+                tx.run("lapsed_drop", agent=session.agent, pattern=claim.pattern)
+                facts_of_claim = {"pattern": claim.pattern, "token": claim.token}
+                tx.record("claim.released", session.agent, session.id, facts_of_claim)
             else:
                 _record_lapse(tx, session, claim, tx.now)
-    for (ticket,) in tx.all("waiters_of", session=session.id):
-        drop_waiter(tx, ticket)
+    for row in tx.all("waiters_of", session=session.id):
+        drop_waiter(tx, row["ticket"])
     installed().on_end(tx, session, is_own_will=kind == "session.left")
-    for slot in tx.all("slots_of", session=session.id):
-        free_slot(tx, session, slot, kind)
+    for row in tx.all("slots_of", session=session.id):
+        free_slot(tx, session, HeldSlot.from_row(row), kind)
     if kind == "session.left" and not session.role:
         # Of a session that ended without its will the processes go on, and must not be taken for the person.
         # Nor may whoever has a role get rid of it by leaving.
@@ -200,23 +174,24 @@ def end_session(tx: Change, session: Session, kind: str, facts: dict[str, object
     return freed
 
 
-def free_slot(tx: Change, session: Session, slot: Row, reason: str) -> None:
-    """End a slot (a row of `slots_of`); one that counts by time is held by nobody, and counts on."""
-    token, slot_id, kind, place, amount, until = slot
-    if tx.run("slot_drop" if until is None else "slot_give_up", token=token):
-        facts = {"slot": slot_id, "kind": kind, "place": place, "amount": amount, "token": token}
-        facts |= {"reason": reason, "is_timed": until is not None}
+def free_slot(tx: Change, session: Session, slot: HeldSlot, reason: str) -> None:
+    """Free a slot; one that is taken for a fixed time is used up until then."""
+    is_timed = slot.expires_at is not None
+    if tx.run("slot_give_up" if is_timed else "slot_drop", token=slot.token):
+        facts = {"slot": slot.id, "kind": slot.kind, "place": slot.place, "amount": slot.amount}
+        facts |= {"token": slot.token, "reason": reason, "is_timed": is_timed}
         tx.record("slot.freed", session.agent, session.id, facts)
     tx.frees = True
 
 
 def drop_waiter(tx: Change, ticket: int, outcome: str = "gone") -> None:
     """Take a waiter out of the line; how long it stood there for claims is written down."""
-    row = tx.one("waiter_get", ticket=ticket)
-    if row is not None and not row[5].startswith("//"):  # lines for slots have such keys
-        waited_ms = max(0, min(tx.now, row[4]) - row[3])
-        facts = {"pattern": row[6], "task": row[2], "waited_ms": waited_ms, "outcome": outcome}
-        tx.record("wait.ended", row[1], row[0], facts)
+    for waiter in Waiter.from_rows(tx.all("waiter_get", ticket=ticket)):
+        if not waiter.is_for_slot:
+            waited_ms = max(0, min(tx.now, waiter.alive_until) - waiter.since)
+            facts = {"pattern": waiter.patterns[0], "task": waiter.task}
+            facts |= {"waited_ms": waited_ms, "outcome": outcome}
+            tx.record("wait.ended", waiter.agent, waiter.session, facts)
     tx.run("waiter_drop", ticket=ticket)
     tx.run("waiter_paths_drop", ticket=ticket)
     tx.frees = True
@@ -226,10 +201,10 @@ def end_if_gone(tx: Change, session_id: str, processes: Processes) -> bool:
     """End a session whose processes have all provably died, so that nobody waits for a corpse."""
     if not is_dead(tx, session_id, processes):
         return False
-    row = tx.one("session_lock", session=session_id)
-    if row is None or row[12] is not None or tx.now - row[9] < _GRACE_MS:
+    session = lock_live_session(tx, session_id)
+    if session is None or tx.now - session.seen_at < _GRACE_MS:
         return False
-    end_session(tx, session_from(row), "session.gone", {"reason": "its processes have ended"})
+    end_session(tx, session, "session.gone", {"reason": "its processes have ended"})
     return True
 
 
@@ -238,24 +213,18 @@ def is_dead(reading: Reading, session_id: str, processes: Processes) -> bool:
 
     A subagent has none of its own: it lives in those of its parent.
     """
-    known = reading.all("processes_of", session=session_id)
-    if not known and (parent := reading.one("parent_of", session=session_id)) is not None:
-        return is_dead(reading, parent[0], processes)
-    if not known:
-        return False
-
-    return all(
-        processes.is_gone(Process(boot_id=boot_id, namespace=namespace, pid=pid, started=started))
-        for boot_id, namespace, pid, started in known
-    )
+    known = list_processes(reading, session_id)
+    if not known and (parent := find_parent(reading, session_id)):
+        return is_dead(reading, parent, processes)
+    return bool(known) and all(processes.is_gone(process) for process in known)
 
 
 def stay_alive(context: Context, session: Session) -> None:
     """Running and waiting count as signs of life; a session that is over does not end the command."""
-    row = context.store.view(lambda reading: reading.one("session_get", session=session.id))
-    if row is None or row[12] is not None:
+    live = context.store.view(lambda reading: find_live_session(reading, session.id))
+    if live is None:
         return
     try:
-        touch(context.store, session_from(row))
+        touch(context.store, live)
     except Stale:
         return

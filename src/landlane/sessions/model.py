@@ -4,7 +4,15 @@ from __future__ import annotations
 
 from landlane.errors import Malformed
 from landlane.ids import Credentials
+from landlane.patterns.pattern import Alternative, alternatives_overlap, covers_alternative
 from landlane.values import value
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from collections.abc import Iterable, Sequence
+
+    from landlane.patterns.pattern import Kind, Pattern
+    from landlane.values import Row
 
 PERSON = "person"
 AGENT = "agent"
@@ -31,6 +39,166 @@ class Session:
     shortest_ms: int
     lapses_at: int
     ended_at: int | None
+
+    @classmethod
+    def from_row(cls, row: Row) -> Session:
+        return cls(**row)
+
+    @property
+    def has_ended(self) -> bool:
+        return self.ended_at is not None
+
+    @property
+    def lease_ends_at(self) -> int:
+        """When the session lapses if it shows no further sign of life."""
+        return self.seen_at + self.lease_ms
+
+    @property
+    def is_person(self) -> bool:
+        return self.kind == PERSON
+
+    def is_alive(self, now: int) -> bool:
+        return not self.has_ended and self.lease_ends_at > now
+
+
+@value
+class Claim:
+    """A session's right to change what a pattern names, until its lease ends, under a fencing token.
+
+    `alternatives` are those of the pattern; after a look for overlaps, only those that were near.
+    """
+
+    token: int
+    pattern: str
+    kind: Kind
+    mode: str
+    session: str
+    agent: str
+    task: str
+    note: str
+    ttl_ms: int
+    granted_at: int
+    until: int
+    alternatives: tuple[Alternative, ...]
+
+    @classmethod
+    def from_rows(cls, rows: Iterable[Row]) -> list[Claim]:
+        """Return the claims in these rows, one for each alternative of a pattern, in the order of their first row."""
+        by_token: dict[int, list[Row]] = {}
+        for row in rows:
+            by_token.setdefault(row["token"], []).append(row)
+        return [
+            cls(
+                token=token,
+                pattern=same[0]["pattern"],
+                kind=same[0]["kind"],
+                mode=same[0]["mode"],
+                session=same[0]["session"],
+                agent=same[0]["agent"],
+                task=same[0]["task"],
+                note=same[0]["note"],
+                ttl_ms=same[0]["ttl_ms"],
+                granted_at=same[0]["granted_at"],
+                until=_claim_end(same[0]),
+                alternatives=tuple(
+                    dict.fromkeys(Alternative(key=row["key"], rest=row["rest"]) for row in same)
+                ),
+            )
+            for token, same in by_token.items()
+        ]
+
+    def is_over(self, now: int) -> bool:
+        """Return whether the claim has ended, also if it was not removed yet."""
+        return self.until <= now
+
+    def overlaps(self, pattern: Pattern) -> bool:
+        return any(
+            alternatives_overlap(mine, other) for mine in self.alternatives for other in pattern.alternatives
+        )
+
+    def covers(self, pattern: Pattern) -> bool:
+        return covers_all(self.alternatives, pattern)
+
+
+@value
+class Waiter:
+    """A session that waits in a queue, and what it waits for: a pattern for each alternative."""
+
+    ticket: int
+    session: str
+    agent: str
+    mode: str
+    task: str
+    since: int
+    alive_until: int
+    alternatives: tuple[Alternative, ...]
+    patterns: tuple[str, ...]
+
+    @property
+    def is_for_slot(self) -> bool:
+        return self.alternatives[0].key.startswith("//")  # no path has such a key
+
+    @classmethod
+    def from_rows(cls, rows: Iterable[Row]) -> list[Waiter]:
+        """Return the waiters in these rows, one for each alternative of a pattern, in the order of their first row."""
+        by_ticket: dict[int, list[Row]] = {}
+        for row in rows:
+            by_ticket.setdefault(row["ticket"], []).append(row)
+        return [
+            cls(
+                ticket=ticket,
+                session=same[0]["session"],
+                agent=same[0]["agent"],
+                mode=same[0]["mode"],
+                task=same[0]["task"],
+                since=same[0]["since"],
+                alive_until=same[0]["alive_until"],
+                alternatives=tuple(Alternative(key=row["key"], rest=row["rest"]) for row in same),
+                patterns=tuple(row["pattern"] for row in same),
+            )
+            for ticket, same in by_ticket.items()
+        ]
+
+
+@value
+class HeldSlot:
+    """A slot as the store keeps it.
+
+    With `expires_at` it is used up until then, even if it was freed (`freed_at`) or its session has ended.
+    """
+
+    token: int
+    id: str
+    kind: str
+    place: str
+    name: str
+    workspace: str
+    amount: int
+    session: str
+    agent: str
+    taken_at: int
+    expires_at: int | None
+    freed_at: int | None
+    seen_at: int
+    lease_ms: int
+    ended_at: int | None
+
+    @classmethod
+    def from_row(cls, row: Row) -> HeldSlot:
+        return cls(**row)
+
+    @property
+    def until(self) -> int:
+        """When it comes back if its session shows no further sign of life."""
+        return self.seen_at + self.lease_ms if self.expires_at is None else self.expires_at
+
+    def is_used(self, now: int) -> bool:
+        """Return whether nobody else can have it, unless its session turns out to be dead."""
+        return self.ended_at is None if self.expires_at is None else self.expires_at > now
+
+    def is_free(self, now: int) -> bool:
+        """Return whether somebody else can have it; a session whose lease is over holds nothing."""
+        return self.until <= now or not self.is_used(now)
 
 
 def check_agent_name(name: str) -> str:
@@ -64,6 +232,17 @@ def parse_credentials(text: str) -> Credentials:
     return Credentials(session=session, secret=secret)
 
 
-def ends_at(granted_at: int, seen_at: int, ttl_ms: int) -> int:
-    """When a claim's lease is over if its session shows no further sign of life."""
+def _claim_end(row: Row) -> int:
+    if row["ended_at"] is not None:
+        return 0  # with its session, whatever its own lease says
+    return lease_end(row["granted_at"], row["seen_at"], row["ttl_ms"])
+
+
+def lease_end(granted_at: int, seen_at: int, ttl_ms: int) -> int:
+    """Return when a claim's lease ends if its session shows no further sign of life."""
     return max(granted_at, seen_at) + ttl_ms
+
+
+def covers_all(held: Sequence[Alternative], wanted: Pattern) -> bool:
+    """Return whether everything that a pattern names is covered by these alternatives."""
+    return all(any(covers_alternative(mine, branch) for mine in held) for branch in wanted.alternatives)

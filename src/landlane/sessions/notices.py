@@ -6,6 +6,7 @@ list (`take_untold`) are not journaled: after a rebuild of the store they may be
 
 from __future__ import annotations
 
+from landlane.sessions.read import find_latest_session, find_session
 from landlane.store import records
 
 TYPE_CHECKING = False
@@ -23,10 +24,10 @@ _MOST_TOLD = 1000
 
 def add_notice(tx: Change, session: str, text: str) -> None:
     """Leave word for a session; for the newest one of its agent, if it is over."""
-    row = tx.one("session_get", session=session)
-    if row is not None and row[12] is not None:
-        newest = tx.one("session_latest", agent=row[1])
-        session = newest[0] if newest is not None else session
+    known = find_session(tx, session)
+    if known is not None and known.has_ended:
+        newest = find_latest_session(tx, known.agent)
+        session = newest.id if newest is not None else session
     document = {"id": records.next_id(tx, _NOUN), "state": "new", "session": session, "text": text[:1000]}
     records.put(tx, _NOUN, document, "left")
 

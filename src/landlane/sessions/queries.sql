@@ -77,17 +77,16 @@ VALUES (:repository, :key, :ticket, :branch, :rest, :pattern);
 UPDATE waiters SET alive_until = :alive_until WHERE repository = :repository AND ticket = :ticket;
 
 -- waiters_all: all waiters, in order of arrival
-SELECT w.ticket, w.session, s.agent, w.mode, w.task, w.since, w.alive_until
-FROM waiters w JOIN sessions s ON s.id = w.session WHERE w.repository = :repository ORDER BY w.ticket;
-
--- waiter_paths_of: the paths that a waiter wants
-SELECT key, rest, pattern FROM waiter_paths WHERE repository = :repository AND ticket = :ticket ORDER BY branch;
-
--- waiter_get: one waiter with its first path
-SELECT w.session, s.agent, w.task, w.since, w.alive_until, p.key, p.pattern
+SELECT p.key, p.rest, p.pattern, w.ticket, w.session, s.agent, w.mode, w.task, w.since, w.alive_until
 FROM waiters w JOIN sessions s ON s.id = w.session
-     JOIN waiter_paths p ON p.repository = w.repository AND p.ticket = w.ticket AND p.branch = 0
-WHERE w.repository = :repository AND w.ticket = :ticket;
+     JOIN waiter_paths p ON p.repository = w.repository AND p.ticket = w.ticket
+WHERE w.repository = :repository ORDER BY w.ticket, p.branch;
+
+-- waiter_get: one waiter
+SELECT p.key, p.rest, p.pattern, w.ticket, w.session, s.agent, w.mode, w.task, w.since, w.alive_until
+FROM waiters w JOIN sessions s ON s.id = w.session
+     JOIN waiter_paths p ON p.repository = w.repository AND p.ticket = w.ticket
+WHERE w.repository = :repository AND w.ticket = :ticket ORDER BY p.branch;
 
 -- waiters_near: waiters whose paths may overlap a key
 SELECT p.key, p.rest, p.pattern, w.ticket, w.session, s.agent, w.mode, w.task, w.since, w.alive_until
@@ -174,16 +173,16 @@ ON CONFLICT (repository, client, client_session, client_agent)
 DO UPDATE SET session = excluded.session, parent = excluded.parent;
 
 -- client_session_get: the session of a client's session
-SELECT session, parent FROM client_sessions
+SELECT client, client_session, client_agent, session, parent FROM client_sessions
 WHERE repository = :repository AND client = :client AND client_session = :client_session
   AND client_agent = :client_agent;
 
 -- client_session_of: the client's session of a session
-SELECT client, client_session, client_agent, parent FROM client_sessions
+SELECT client, client_session, client_agent, session, parent FROM client_sessions
 WHERE repository = :repository AND session = :session;
 
 -- client_sessions_live: client sessions that have not ended
-SELECT c.client, c.client_session, c.client_agent, c.session, c.parent, s.agent
+SELECT c.client, c.client_session, c.client_agent, c.session, c.parent
 FROM client_sessions c JOIN sessions s ON s.id = c.session
 WHERE c.repository = :repository AND s.ended_at IS NULL ORDER BY s.agent;
 
@@ -234,14 +233,15 @@ ON CONFLICT (session, call) DO UPDATE SET kind = excluded.kind, root = excluded.
 UPDATE tool_calls SET ended_at = :now WHERE session = :session AND call = :call AND ended_at IS NULL;
 
 -- tool_call_get: one tool call
-SELECT kind, root, paths, snapshot, began_at, ended_at FROM tool_calls WHERE session = :session AND call = :call;
+SELECT snapshot, began_at FROM tool_calls WHERE session = :session AND call = :call;
 
 -- tool_calls_open: tool calls of a session that have not ended, newest first
-SELECT call, kind, root, paths, snapshot, began_at FROM tool_calls
-WHERE session = :session AND ended_at IS NULL ORDER BY began_at DESC, call DESC;
+SELECT t.session, s.agent, t.call, t.kind, t.root, t.snapshot, t.began_at, t.ended_at
+FROM tool_calls t JOIN sessions s ON s.id = t.session
+WHERE t.session = :session AND t.ended_at IS NULL ORDER BY t.began_at DESC, t.call DESC;
 
 -- tool_calls_during: tool calls of live sessions in a checkout that ran at some time since an instant
-SELECT t.session, s.agent, t.call, t.kind, t.paths, t.began_at, t.ended_at
+SELECT t.session, s.agent, t.call, t.kind, t.root, '' AS snapshot, t.began_at, t.ended_at
 FROM tool_calls t JOIN sessions s ON s.id = t.session
 WHERE t.repository = :repository AND t.root = :root AND s.ended_at IS NULL
   AND (t.ended_at IS NULL OR t.ended_at >= :since);

@@ -18,7 +18,7 @@ if TYPE_CHECKING:
 
     from landlane.context import Context
     from landlane.sessions.model import Session
-    from landlane.store.interface import Change, Row
+    from landlane.store.interface import Change
 
 
 _LOOK_SECONDS = 1.0  # a process that died wakes nobody: whoever waits looks so often
@@ -55,14 +55,13 @@ def take_runner(context: Context, who: Session | str, name: str, lease_ms: int) 
     agent, session = (who, "") if isinstance(who, str) else (who.agent, who.id)
 
     def work(tx: Change) -> RunnerLease | RunnerBusy:
-        row = tx.one("runner_lock", name=name)
-        is_left = row is not None and bool(row[0])
-        if row is not None and is_left and not _is_over(context, row, tx.now):
-            return RunnerBusy(name=name, agent=row[1], token=row[2], until=row[3])
+        last = _lock_runner(tx, name)
+        if last is not None and not _is_over(context, last, tx.now):
+            return RunnerBusy(name=name, agent=last.agent, token=last.token, until=last.until)
         (number,) = tx.next_numbers(1)
         token, until = token_of(tx.epoch, number), tx.now + lease_ms
         facts = {"name": name, "token": token, "pid": me.pid, "machine": context.processes.machine}
-        facts |= {"from": row[1]} if row is not None and is_left else {}
+        facts |= {"from": last.agent} if last is not None else {}
         tx.run(
             "runner_put",
             name=name,
@@ -76,8 +75,9 @@ def take_runner(context: Context, who: Session | str, name: str, lease_ms: int) 
             started=me.started,
         )
         tx.record("runner.taken", agent, session, facts, number)
+        was_left = last is not None
         return RunnerLease(
-            name=name, agent=agent, token=token, lease_ms=lease_ms, until=until, was_left=is_left
+            name=name, agent=agent, token=token, lease_ms=lease_ms, until=until, was_left=was_left
         )
 
     return context.change(work, areas=_areas(name))
@@ -141,9 +141,9 @@ def check_runner(tx: Change, lease: RunnerLease) -> None:
     Raises:
         Stale: somebody did.
     """
-    row = tx.one("runner_lock", name=lease.name)
-    if row is None or row[2] != lease.token or not row[0]:
-        raise _overtaken(lease, row[1] if row is not None and row[0] else "")
+    runner = _lock_runner(tx, lease.name)
+    if runner is None or runner.token != lease.token:
+        raise _overtaken(lease, runner.agent if runner is not None else "")
 
 
 def end_runner(context: Context, lease: RunnerLease) -> bool:
@@ -153,8 +153,8 @@ def end_runner(context: Context, lease: RunnerLease) -> bool:
 
 def end_runner_in(tx: Change, lease: RunnerLease) -> bool:
     """The same inside a transaction that ends other things with it."""
-    row = tx.one("runner_lock", name=lease.name)
-    if row is None or row[2] != lease.token or not row[0]:
+    runner = _lock_runner(tx, lease.name)
+    if runner is None or runner.token != lease.token:
         return False
     tx.run("runner_drop", name=lease.name, token=lease.token)
     tx.record("runner.ended", lease.agent, "", {"name": lease.name, "token": lease.token})
@@ -162,10 +162,29 @@ def end_runner_in(tx: Change, lease: RunnerLease) -> bool:
     return True
 
 
-def _is_over(context: Context, row: Row, now: int) -> bool:
-    _, _, _, until, boot_id, namespace, pid, started = row
-    process = Process(boot_id=boot_id, namespace=namespace, pid=pid, started=started)
-    return until <= now or (pid != 0 and context.processes.is_gone(process))
+@value
+class _Runner:
+    """The process that runs something, as the store knows it."""
+
+    agent: str
+    token: int
+    until: int
+    process: Process
+
+
+def _lock_runner(tx: Change, name: str) -> _Runner | None:
+    """Return who runs this, or started to run it and never ended; it stays so until the transaction ends."""
+    row = tx.one("runner_lock", name=name)
+    if row is None or not row["holder"]:
+        return None
+    process = Process(
+        boot_id=row["boot_id"], namespace=row["namespace"], pid=row["pid"], started=row["started"]
+    )
+    return _Runner(agent=row["agent"], token=row["token"], until=row["until"], process=process)
+
+
+def _is_over(context: Context, runner: _Runner, now: int) -> bool:
+    return runner.until <= now or (runner.process.pid != 0 and context.processes.is_gone(runner.process))
 
 
 def _areas(name: str) -> dict[str, bool]:

@@ -25,8 +25,20 @@ class ToolCall:
     root: str
     snapshot: str
     began_at: int
-    agent: str = ""
-    ended_at: int | None = None
+    agent: str
+    ended_at: int | None
+
+    @classmethod
+    def from_row(cls, row: Row) -> ToolCall:
+        return cls(
+            session=row["session"],
+            call=row["call"],
+            root=row["root"],
+            snapshot=row["snapshot"],
+            began_at=row["began_at"],
+            agent=row["agent"],
+            ended_at=row["ended_at"],
+        )
 
 
 def begin_call(context: Context, session: str, call: str, root: str, snapshot: str) -> None:
@@ -52,12 +64,8 @@ def open_call(context: Context, session: str, call: str) -> ToolCall | None:
 
 def open_calls(context: Context, session: str) -> list[ToolCall]:
     """The calls of a session that have not ended, the newest first."""
-
-    def found(row: Row) -> ToolCall:
-        return ToolCall(session=session, call=row[0], root=row[2], snapshot=row[4], began_at=row[5])
-
     rows = context.store.view(lambda reading: reading.all("tool_calls_open", session=session))
-    return [found(row) for row in rows if row[1] == _SHELL]
+    return [ToolCall.from_row(row) for row in rows if row["kind"] == _SHELL]
 
 
 def note_look(context: Context, session: str, snapshot: str) -> None:
@@ -75,7 +83,7 @@ def note_look(context: Context, session: str, snapshot: str) -> None:
 def last_look(context: Context, session: str) -> tuple[str, int]:
     """What was there at the end of a session's last shell call, and when that was; empty when it had none."""
     row = context.store.view(lambda reading: reading.one("tool_call_get", session=session, call=_LAST_LOOK))
-    return (row[3], row[4]) if row is not None else ("", 0)
+    return (row["snapshot"], row["began_at"]) if row is not None else ("", 0)
 
 
 @value
@@ -107,7 +115,13 @@ def announced_calls(context: Context) -> list[Announced]:
         return reading.all("tool_calls_announced", since=reading.now - _ANNOUNCED_MS)
 
     return [
-        Announced(session=row[0], agent=row[1], call=row[2], tool=row[3], parent=row[4])
+        Announced(
+            session=row["session"],
+            agent=row["agent"],
+            call=row["call"],
+            tool=row["snapshot"],
+            parent=row["parent"],
+        )
         for row in context.store.view(look)
     ]
 
@@ -115,15 +129,4 @@ def announced_calls(context: Context) -> list[Announced]:
 def calls_during(context: Context, root: str, since: int) -> list[ToolCall]:
     """The calls of live sessions in a checkout that ran at some time since an instant."""
     rows = context.store.view(lambda reading: reading.all("tool_calls_during", root=root, since=since))
-    return [
-        ToolCall(
-            session=row[0],
-            agent=row[1],
-            call=row[2],
-            root=root,
-            snapshot="",
-            began_at=row[5],
-            ended_at=row[6],
-        )
-        for row in rows
-    ]
+    return [ToolCall.from_row(row) for row in rows]

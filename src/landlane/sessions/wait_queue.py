@@ -11,7 +11,8 @@ import time
 from abc import ABC, abstractmethod
 
 from landlane.errors import StoreTransient
-from landlane.sessions.leases import drop_waiter, is_dead, is_touch_due, session_from
+from landlane.sessions.leases import drop_waiter, is_dead, is_touch_due
+from landlane.sessions.read import find_session
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -145,7 +146,7 @@ class Place(ABC):
         row = tx.one("waiter_next_ticket")
         assert row is not None
         # Never a ticket that was used before: who was forgotten must not find another in its place.
-        ticket = max(int(row[0]), tx.now)
+        ticket = max(int(row["ticket"]), tx.now)
         # Known before the commit: whoever is interrupted right after it can still give it back.
         self.ticket = ticket
         mode, task, wishes = self.wishes()
@@ -164,8 +165,8 @@ class Place(ABC):
 
     def _forget_silent(self, tx: Change) -> None:
         if tx.has_waiters:
-            for (ticket,) in tx.all("waiters_silent", before=tx.now - _FORGET_MS):
-                drop_waiter(tx, ticket)
+            for row in tx.all("waiters_silent", before=tx.now - _FORGET_MS):
+                drop_waiter(tx, row["ticket"])
 
     def _sleep(self, deadline: int, outcome: Any) -> None:
         """Until somebody frees something, a lease in the way ends, or it is time to say we are here."""
@@ -199,8 +200,8 @@ class Place(ABC):
         """
 
         def beat(tx: Change) -> bool:
-            row = tx.one("session_get", session=self.session.id)
-            if row is not None and is_touch_due(session_from(row), tx.now):
+            session = find_session(tx, self.session.id)
+            if session is not None and is_touch_due(session, tx.now):
                 tx.run("session_touch", session=self.session.id)
             return bool(tx.run("waiter_beat", ticket=self.ticket, alive_until=tx.now + self._alive_ms))
 

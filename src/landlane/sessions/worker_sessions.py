@@ -9,7 +9,7 @@ and proved.
 from __future__ import annotations
 
 from landlane.ids import short_id
-from landlane.sessions.client_sessions import ClientName, bind, children_of
+from landlane.sessions.client_sessions import ClientName, bind, children_of, links_of
 from landlane.sessions.join import join
 
 TYPE_CHECKING = False
@@ -36,11 +36,11 @@ def keeper_of(reading: Reading, session: str) -> str:
     seen: set[str] = set()
     while session and session not in seen:
         seen.add(session)
-        rows = reading.all("client_session_of", session=session)
-        keeper = next((row[3] for row in rows if row[0] == _LINK), "")
+        links = links_of(reading, session)
+        keeper = next((link.parent for link in links if link.client == _LINK), "")
         if keeper:
             return keeper
-        session = next((row[3] for row in rows if row[3]), "")
+        session = next((link.parent for link in links if link.parent), "")
     return ""
 
 

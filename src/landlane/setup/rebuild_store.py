@@ -14,9 +14,11 @@ from contextlib import contextmanager
 from landlane.app.mirror_owner import note_followed, read_followed, store_id_of
 from landlane.app.repository_record import newest_epoch
 from landlane.app.store_location import STORE_NAME
+from landlane.claims.read import claims_of
 from landlane.errors import StoreCorrupt, StoreError
 from landlane.patterns.pattern import parse
 from landlane.sessions.client_sessions import follow_binding
+from landlane.sessions.read import find_session
 from landlane.state.keys import follow_state
 from landlane.state.numbers import follow_number
 from landlane.state.once import follow_once
@@ -322,9 +324,9 @@ def _restore_claim(tx: Change, entry: Entry, facts: Told, *, ignore_case: bool) 
 
 
 def _restore_lease(tx: Change, session: str) -> None:
-    row = tx.one("session_get", session=session)
-    assert row is not None
-    shortest = min([row[7], *(claim[10] for claim in tx.all("claims_of", session=session))])
+    known = find_session(tx, session)
+    assert known is not None
+    shortest = min([known.lease_ms, *(claim.ttl_ms for claim in claims_of(tx, session))])
     tx.run(
         "session_set_lease",
         session=session,

@@ -18,6 +18,8 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Mapping, Sequence
     from typing import Any
 
+    from landlane.values import Row
+
     Rules = Mapping[str, Any]  # globs of keys and what holds for them; the first that fits counts
 
 
@@ -40,6 +42,18 @@ class State:
     session: str
     at: int
     reducer: str = ""
+
+    @classmethod
+    def from_row(cls, row: Row) -> State:
+        return cls(
+            key=row["key"],
+            value=json.loads(row["value"]),
+            version=row["version"],
+            agent=row["agent"],
+            session=row["session"],
+            at=row["written_at"],
+            reducer=row["reducer"],
+        )
 
 
 @value

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import json
-
 from landlane.claims.take import living
 from landlane.errors import Malformed
 from landlane.state.key_rules import (
@@ -29,7 +27,7 @@ if TYPE_CHECKING:
 
     from landlane.context import Context
     from landlane.sessions.model import Session
-    from landlane.store.interface import Change, Row
+    from landlane.store.interface import Change
     from landlane.store.journal_chain import Entry
 
     T = TypeVar("T")
@@ -42,21 +40,21 @@ def get_state(context: Context, key: str) -> State | None:
     """The current version of a key; nothing when there is none."""
     check_key(key)
     row = context.store.view(lambda reading: reading.one("state_get", key=key))
-    return state_from(row) if row else None
+    return State.from_row(row) if row else None
 
 
 def list_state(context: Context, prefix: str = "") -> list[State]:
     """All keys that begin so, in order, each at its current version."""
     low = check_prefix(prefix)
     rows = context.store.view(lambda reading: reading.all("state_list", low=low, high=low + _ABOVE_KEYS))
-    return [state_from(row) for row in rows]
+    return [State.from_row(row) for row in rows]
 
 
 def state_history(context: Context, key: str) -> list[State]:
     """The versions of a key that are kept, the oldest first; the journal has them all."""
     check_key(key)
     rows = context.store.view(lambda reading: reading.all("state_versions_of", key=key))
-    return [state_from(row) for row in rows]
+    return [State.from_row(row) for row in rows]
 
 
 def set_state(
@@ -131,7 +129,7 @@ def _change_key(context: Context, session: Session, key: str, work: Callable[[Ch
         if owner is not None:
             check_owner(key, owner, me.agent, me.role)
         row = tx.one("state_get", key=key)
-        return work(tx, state_from(row) if row else None)
+        return work(tx, State.from_row(row) if row else None)
 
     # The root is locked shared, as for claims: who moves the whole store away takes it alone.
     return context.change(alone, areas={"": False, f"//state:{key}": True})
@@ -225,7 +223,7 @@ def watch_state(
 
 def _look(context: Context, key: str) -> tuple[State | None, int]:
     row, now = context.store.view(lambda reading: (reading.one("state_get", key=key), reading.now))
-    return (state_from(row) if row else None), now
+    return (State.from_row(row) if row else None), now
 
 
 def follow_state(tx: Change, entry: Entry) -> None:
@@ -241,17 +239,3 @@ def follow_state(tx: Change, entry: Entry) -> None:
         reducer=facts["reducer"],
     )
     _store(tx, state, encode_value(state.value, len(entry.data) * 4 + 1))
-
-
-def state_from(row: Row) -> State:
-    """A version of a key from its row."""
-    key, text, version, reducer, agent, session, written_at = row
-    return State(
-        key=key,
-        value=json.loads(text),
-        version=version,
-        agent=agent,
-        session=session,
-        at=written_at,
-        reducer=reducer,
-    )

@@ -102,7 +102,7 @@ def give_number(context: Context, session: Session, kind: str, *, purpose: str =
     def work(tx: Change) -> Number:
         me = living(tx, session)
         last = tx.one("number_last", kind=kind)
-        number = max(last[0] if last and last[0] is not None else 0, floor) + 1
+        number = max((last["number"] if last else None) or 0, floor) + 1
         given = Number(
             kind=kind,
             number=number,
@@ -132,16 +132,16 @@ def list_numbers(context: Context, kind: str) -> list[Number]:
     return [
         Number(
             kind=kind,
-            number=number,
-            text=known.text_of(number),
-            path=known.path_of(number),
-            agent=agent,
-            session=session,
-            purpose=purpose,
-            at=given_at,
-            state=state_of(number, known, found, is_over=ended_at is not None),
+            number=row["number"],
+            text=known.text_of(row["number"]),
+            path=known.path_of(row["number"]),
+            agent=row["agent"],
+            session=row["session"],
+            purpose=row["purpose"],
+            at=row["given_at"],
+            state=state_of(row["number"], known, found, is_over=row["ended_at"] is not None),
         )
-        for number, agent, session, purpose, given_at, ended_at in rows
+        for row in rows
     ]
 
 

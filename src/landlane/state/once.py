@@ -12,7 +12,8 @@ import shlex
 from landlane.claims.take import living
 from landlane.errors import Malformed, Stale
 from landlane.platform.process_identity import Process
-from landlane.sessions.leases import session_from, touch
+from landlane.sessions.leases import touch
+from landlane.sessions.read import find_live_session
 from landlane.state.key_rules import check_key
 from landlane.values import replace, value
 
@@ -23,8 +24,9 @@ if TYPE_CHECKING:
     from landlane.context import Context
     from landlane.processes.passthrough import CommandResult, RunCommand
     from landlane.sessions.model import Session
-    from landlane.store.interface import Change, Reading, Row
+    from landlane.store.interface import Change, Reading
     from landlane.store.journal_chain import Entry
+    from landlane.values import Row
 
 LONGEST_COMMAND = 1000
 _LOOK_SECONDS = 1.0
@@ -45,6 +47,20 @@ class Run:
     done_at: int | None
     exit_code: int | None
     output: str
+
+    @classmethod
+    def from_row(cls, row: Row) -> Run:
+        return cls(
+            key=row["key"],
+            run=row["run"],
+            agent=row["agent"],
+            session=row["session"],
+            command=row["command"],
+            begun_at=row["begun_at"],
+            done_at=row["done_at"],
+            exit_code=row["exit_code"],
+            output=row["output"],
+        )
 
 
 @value
@@ -186,27 +202,33 @@ def _judge(context: Context, reading: Reading, key: str) -> Ran | RunCrashed | S
     row = reading.one("once_get", key=key)
     if row is None:
         return None
-    run = run_from(row)
+    run = Run.from_row(row)
     if run.exit_code is not None:
         return Ran(run=run, is_now=False)
-    return RunCrashed(run=run) if _has_crashed(context, reading, row) else StillRunning(run=run)
+    process = Process(
+        boot_id=row["boot_id"], namespace=row["namespace"], pid=row["pid"], started=row["started"]
+    )
+    child = None
+    if row["child_pid"]:
+        child = replace(process, pid=row["child_pid"], started=row["child_started"])
+    has_crashed = _has_crashed(context, reading, run.session, row["machine"], process, child)
+    return RunCrashed(run=run) if has_crashed else StillRunning(run=run)
 
 
-def _has_crashed(context: Context, reading: Reading, row: Row) -> bool:
+def _has_crashed(
+    context: Context, reading: Reading, session: str, machine: str, process: Process, child: Process | None
+) -> bool:
     """Whether the process of a run without an end is gone: provably, or as far as its session can tell."""
-    session, machine, boot_id, namespace, pid, started, child_pid, child_started = row[3:11]
     is_gone = context.processes.is_gone
-    if is_gone(Process(boot_id=boot_id, namespace=namespace, pid=pid, started=started)):
+    if is_gone(process):
         # The command may live on without the process that was to record its end.
-        child = Process(boot_id=boot_id, namespace=namespace, pid=child_pid, started=child_started)
-        return not child_pid or is_gone(child)
+        return child is None or is_gone(child)
     here = _this_process(context)
-    if (boot_id, namespace) == (here.boot_id, here.namespace):
+    if (process.boot_id, process.namespace) == (here.boot_id, here.namespace):
         return False
-    if machine == context.processes.machine and boot_id != here.boot_id:
+    if machine == context.processes.machine and process.boot_id != here.boot_id:
         return True  # the machine was restarted since
-    found = reading.one("session_get", session=session)
-    return found is None or found[12] is not None
+    return find_live_session(reading, session) is None
 
 
 def _this_process(context: Context) -> Process:
@@ -260,26 +282,11 @@ def _end(context: Context, run: Run, exit_code: int, output: str) -> Ran:
 def _stay_alive(context: Context, session: Session) -> None:
     """Running and waiting count as signs of life; a session that is over does not end the command."""
     try:
-        row = context.store.view(lambda reading: reading.one("session_get", session=session.id))
-        if row is not None and row[12] is None:
-            touch(context.store, session_from(row))
+        live = context.store.view(lambda reading: find_live_session(reading, session.id))
+        if live is not None:
+            touch(context.store, live)
     except Stale:
         return
-
-
-def run_from(row: Row) -> Run:
-    """A run from its row."""
-    return Run(
-        key=row[0],
-        run=row[1],
-        agent=row[2],
-        session=row[3],
-        command=row[11],
-        begun_at=row[12],
-        done_at=row[13],
-        exit_code=row[14],
-        output=row[15],
-    )
 
 
 def follow_once(tx: Change, entry: Entry) -> None:

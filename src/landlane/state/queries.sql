@@ -39,18 +39,21 @@ FROM numbers n LEFT JOIN sessions s ON s.id = n.session
 WHERE n.repository = :repository AND n.kind = :kind ORDER BY n.number;
 
 -- slots_in: slots of a kind that are held or still count, in the order in which they were taken
-SELECT l.token, l.id, l.kind, l.place, l.name, l.workspace, l.amount, l.session, s.agent, l.taken_at, l.until,
-       l.freed_at, s.seen_at, s.lease_ms, s.ended_at
+SELECT l.token, l.id, l.kind, l.place, l.name, l.workspace, l.amount, l.session, s.agent, l.taken_at,
+       l.until AS expires_at, l.freed_at, s.seen_at, s.lease_ms, s.ended_at
 FROM slots l JOIN sessions s ON s.id = l.session
 WHERE l.repository = :repository AND l.kind = :kind ORDER BY l.token;
 
 -- slots_all: all slots that are held
-SELECT l.token, l.id, l.kind, l.place, l.name, l.workspace, l.amount, l.session, s.agent, l.taken_at, l.until,
-       l.freed_at, s.seen_at, s.lease_ms, s.ended_at
+SELECT l.token, l.id, l.kind, l.place, l.name, l.workspace, l.amount, l.session, s.agent, l.taken_at,
+       l.until AS expires_at, l.freed_at, s.seen_at, s.lease_ms, s.ended_at
 FROM slots l JOIN sessions s ON s.id = l.session WHERE l.repository = :repository ORDER BY l.token;
 
 -- slots_of: the slots of a session
-SELECT token, id, kind, place, amount, until FROM slots WHERE session = :session AND freed_at IS NULL ORDER BY token;
+SELECT l.token, l.id, l.kind, l.place, l.name, l.workspace, l.amount, l.session, s.agent, l.taken_at,
+       l.until AS expires_at, l.freed_at, s.seen_at, s.lease_ms, s.ended_at
+FROM slots l JOIN sessions s ON s.id = l.session
+WHERE l.session = :session AND l.freed_at IS NULL ORDER BY l.token;
 
 -- slot_add: take a slot
 INSERT INTO slots (repository, token, id, kind, place, name, workspace, amount, session, taken_at, until)
@@ -75,7 +78,7 @@ VALUES (:repository, :kind, :workspace, :name, :place)
 ON CONFLICT (repository, kind, workspace, name) DO UPDATE SET place = excluded.place;
 
 -- slot_waiters: who waits for a kind, in order of arrival
-SELECT w.ticket, w.session, s.agent, p.rest
+SELECT w.ticket, w.session, s.agent, p.rest AS place
 FROM waiter_paths p JOIN waiters w ON w.repository = p.repository AND w.ticket = p.ticket
      JOIN sessions s ON s.id = w.session
 WHERE p.repository = :repository AND p.key = :key AND w.alive_until > :now ORDER BY w.ticket;

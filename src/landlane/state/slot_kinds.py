@@ -15,7 +15,9 @@ TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Iterator, Mapping
 
+    from landlane.sessions.model import HeldSlot
     from landlane.settings.model import SlotSettings
+    from landlane.values import Row
 
 PORT = "port"
 FIRST_PORT, LAST_PORT = 20_000, 29_999
@@ -75,6 +77,35 @@ class Slot:
     agent: str
     taken_at: int
     until: int
+
+    @classmethod
+    def of(cls, held: HeldSlot) -> Slot:
+        return cls(
+            id=held.id,
+            kind=held.kind,
+            place=held.place,
+            name=held.name,
+            amount=held.amount,
+            token=held.token,
+            session=held.session,
+            agent=held.agent,
+            taken_at=held.taken_at,
+            until=held.until,
+        )
+
+
+@value
+class SlotWaiter:
+    """A session that waits for a slot of a kind; `place` is set if no other will do."""
+
+    ticket: int
+    session: str
+    agent: str
+    place: str | None
+
+    @classmethod
+    def from_row(cls, row: Row) -> SlotWaiter:
+        return cls(**row)
 
 
 @value

@@ -9,11 +9,13 @@ from __future__ import annotations
 from landlane.claims.take import living
 from landlane.errors import Held, LandlaneError
 from landlane.sessions.leases import end_if_gone, free_slot, is_dead, sweep_if_due
+from landlane.sessions.model import HeldSlot
 from landlane.sessions.wait_queue import Place
 from landlane.state.slot_kinds import (
     Slot,
     SlotRefused,
     SlotTaken,
+    SlotWaiter,
     choose_place,
     id_of,
     is_place,
@@ -32,7 +34,7 @@ if TYPE_CHECKING:
     from landlane.context import Context
     from landlane.sessions.model import Session
     from landlane.state.slot_kinds import Wish
-    from landlane.store.interface import Change, Reading, Row
+    from landlane.store.interface import Change, Reading
     from landlane.store.journal_chain import Entry
 
 
@@ -112,15 +114,15 @@ class _SlotPlace(Place):
     def blockers(self, reading: Reading) -> set[str]:
         """Who is in the way of the head of the line; whoever stands behind another waits for that one."""
         wish = self._wish
-        ahead = [row for row in _ahead(reading, wish, self.ticket) if not _is_beside(row, wish)]
+        ahead = [waiter for waiter in _ahead(reading, wish, self.ticket) if not _is_beside(waiter, wish)]
         if ahead:
-            return {row[1] for row in ahead}
-        rows = [row for row in reading.all("slots_in", kind=wish.kind.name) if _is_held(row, reading.now)]
+            return {waiter.session for waiter in ahead}
+        slots = [slot for slot in _slots_in(reading, wish.kind.name) if not slot.is_free(reading.now)]
         if wish.kind.has_places:
-            is_full = len(rows) >= wish.kind.size or wish.place in {row[3] for row in rows}
+            is_full = len(slots) >= wish.kind.size or wish.place in {slot.place for slot in slots}
         else:
-            is_full = sum(row[6] for row in rows) + wish.amount > wish.kind.capacity
-        return {row[7] for row in rows} if is_full else set()
+            is_full = sum(slot.amount for slot in slots) + wish.amount > wish.kind.capacity
+        return {slot.session for slot in slots} if is_full else set()
 
 
 def _take_in(
@@ -129,78 +131,74 @@ def _take_in(
     """Judge and take inside a transaction; `ticket` is the caller's place in line, if it has one."""
     me = living(tx, session)
     while True:
-        rows = _live_rows(tx, wish.kind.name)
-        own = _own(rows, me.id, wish)
+        slots = _used_slots(tx, wish.kind.name)
+        own = _own(slots, me.id, wish)
         if own is not None:
-            return SlotTaken(slot=slot_from(own), is_new=False)
+            return SlotTaken(slot=Slot.of(own), is_new=False)
         ahead = _ahead(tx, wish, ticket)
-        place, fits = _find(tx, context, wish, rows, ahead)
+        place, fits = _find(tx, context, wish, slots, ahead)
         if fits:
             return SlotTaken(slot=_take(tx, me, wish, place))
-        holders = [row for row in rows if not wish.place or row[3] == wish.place]
+        holders = [slot for slot in slots if not wish.place or slot.place == wish.place]
         gone = [
-            row
-            for row in holders
-            if row[7] != me.id and row[11] is None and end_if_gone(tx, row[7], context.processes)
+            slot
+            for slot in holders
+            if slot.session != me.id
+            and slot.freed_at is None
+            and end_if_gone(tx, slot.session, context.processes)
         ]
         if not gone:
-            return _refusal(wish, holders, rows, ahead, tx.now)
+            return _refusal(wish, holders, slots, ahead, tx.now)
 
 
-def _live_rows(tx: Change, kind: str) -> list[Row]:
-    """What counts of a kind now; what is over is cleared away."""
-    rows = tx.all("slots_in", kind=kind)
-    for row in rows:
-        if not _counts(row, tx.now):
-            tx.run("slot_drop", token=row[0])
-    return [row for row in rows if _counts(row, tx.now)]
+def _slots_in(reading: Reading, kind: str) -> list[HeldSlot]:
+    return [HeldSlot.from_row(row) for row in reading.all("slots_in", kind=kind)]
 
 
-def _counts(row: Row, now: int) -> bool:
-    """Whether a slot is held or not back yet: one that counts by time ends with its time, whoever took it."""
-    return row[10] > now if row[10] is not None else row[14] is None
+def _used_slots(tx: Change, kind: str) -> list[HeldSlot]:
+    """Return the slots of a kind that are in use; the others are removed."""
+    slots = _slots_in(tx, kind)
+    for slot in slots:
+        if not slot.is_used(tx.now):
+            tx.run("slot_drop", token=slot.token)
+    return [slot for slot in slots if slot.is_used(tx.now)]
 
 
-def _is_held(row: Row, now: int) -> bool:
-    """As `_counts`, but a session whose lease is over holds nothing, swept away or not."""
-    return _counts(row, now) and (row[10] is not None or row[12] + row[13] > now)
-
-
-def _own(rows: Sequence[Row], session: str, wish: Wish) -> Row | None:
+def _own(slots: Sequence[HeldSlot], session: str, wish: Wish) -> HeldSlot | None:
     """The slot that this wish was granted before, if its session still holds it."""
-    wanted = (session, wish.name, wish.workspace, wish.amount)
-    for row in rows:
-        is_same = bool(wish.name) and (row[7], row[4], row[5], row[6]) == wanted
-        is_there = bool(wish.place) and (row[7], row[3]) == (session, wish.place)
-        if row[11] is None and (is_same or is_there):
-            return row
+    wanted = (wish.name, wish.workspace, wish.amount)
+    for slot in slots:
+        is_same = bool(wish.name) and (slot.name, slot.workspace, slot.amount) == wanted
+        is_there = bool(wish.place) and slot.place == wish.place
+        if slot.session == session and slot.freed_at is None and (is_same or is_there):
+            return slot
     return None
 
 
-def _ahead(reading: Reading, wish: Wish, ticket: int | None) -> list[Row]:
+def _ahead(reading: Reading, wish: Wish, ticket: int | None) -> list[SlotWaiter]:
     """Who has waited longer for this kind."""
-    rows = reading.all("slot_waiters", key=_line(wish.kind.name))
-    return [row for row in rows if ticket is None or row[0] < ticket]
+    waiters = [SlotWaiter.from_row(row) for row in reading.all("slot_waiters", key=_line(wish.kind.name))]
+    return [waiter for waiter in waiters if ticket is None or waiter.ticket < ticket]
 
 
-def _is_beside(waiter: Row, wish: Wish) -> bool:
+def _is_beside(waiter: SlotWaiter, wish: Wish) -> bool:
     """Whether a waiter wants one certain place, and this wish can do without that."""
-    return waiter[3] is not None and waiter[3] != wish.place
+    return waiter.place is not None and waiter.place != wish.place
 
 
 def _find(
-    tx: Change, context: Context, wish: Wish, rows: Sequence[Row], ahead: Sequence[Row]
+    tx: Change, context: Context, wish: Wish, slots: Sequence[HeldSlot], ahead: Sequence[SlotWaiter]
 ) -> tuple[str, bool]:
     """The place to take, and whether the wish can be granted at all."""
-    if any(not _is_beside(row, wish) for row in ahead):
+    if any(not _is_beside(waiter, wish) for waiter in ahead):
         return "", False
     if not wish.kind.has_places:
-        return "", sum(row[6] for row in rows) + wish.amount <= wish.kind.capacity
-    taken = [*(row[3] for row in rows), *(row[3] for row in ahead)]
+        return "", sum(slot.amount for slot in slots) + wish.amount <= wish.kind.capacity
+    taken = [*(slot.place for slot in slots), *(waiter.place or "" for waiter in ahead)]
     known = {"kind": wish.kind.name, "workspace": wish.workspace, "name": wish.name}
     remembered = tx.one("slot_place_get", **known)
-    others = [row[0] for row in tx.all("slot_places_of", kind=wish.kind.name)]
-    before = remembered[0] if remembered else ""
+    others = [row["place"] for row in tx.all("slot_places_of", kind=wish.kind.name)]
+    before = remembered["place"] if remembered else ""
 
     def is_usable(place: str) -> bool:
         return wish.kind.ports is None or context.processes.is_port_free(int(place))
@@ -225,7 +223,7 @@ def _take(tx: Change, me: Session, wish: Wish, place: str) -> Slot:
         session=me.id,
         agent=me.agent,
         taken_at=tx.now,
-        until=tx.now + kind.per_ms if kind.per_ms else me.seen_at + me.lease_ms,
+        until=tx.now + kind.per_ms if kind.per_ms else me.lease_ends_at,
     )
     facts = {
         "slot": slot.id,
@@ -249,16 +247,19 @@ def _store(tx: Change, facts: dict[str, Any], session: str) -> None:
 
 
 def _refusal(
-    wish: Wish, holders: Sequence[Row], rows: Sequence[Row], ahead: Sequence[Row], now: int
+    wish: Wish,
+    holders: Sequence[HeldSlot],
+    slots: Sequence[HeldSlot],
+    ahead: Sequence[SlotWaiter],
+    now: int,
 ) -> SlotRefused:
     kind = wish.kind
-    used = len(rows) if kind.has_places else sum(row[6] for row in rows)
-    slots = tuple(slot_from(row) for row in holders)
-    waiters = tuple(row[2] for row in ahead if not _is_beside(row, wish))
+    used = len(slots) if kind.has_places else sum(slot.amount for slot in slots)
+    waiters = tuple(waiter.agent for waiter in ahead if not _is_beside(waiter, wish))
     if waiters:
         hint = f"{waiters[0]} has waited longer; stand in line with --wait, or ask for another kind"
-    elif kind.per_ms is not None and slots:
-        left = (min(slot.until for slot in slots) - now + 999) // 1000
+    elif kind.per_ms is not None and holders:
+        left = (min(slot.until for slot in holders) - now + 999) // 1000
         hint = f"some of it comes back in {left}s: --wait {left}s"
     else:
         hint = "stand in line with --wait 10m, or free one of your own: `landlane slot list`"
@@ -267,7 +268,7 @@ def _refusal(
         amount=wish.amount,
         left=max(kind.size - used, 0),
         size=kind.size,
-        holders=slots,
+        holders=tuple(Slot.of(slot) for slot in holders),
         waiters=waiters,
         hint=hint,
     )
@@ -278,10 +279,15 @@ def list_slots(context: Context, kind: str = "") -> list[Slot]:
     sweep_if_due(context.store)
 
     def look(reading: Reading) -> list[Slot]:
-        rows = reading.all("slots_in", kind=kind) if kind else reading.all("slots_all")
-        return [slot_from(row) for row in rows if _counts(row, reading.now) and row[11] is None]
+        slots = _slots_in(reading, kind) if kind else all_slots(reading)
+        return [Slot.of(slot) for slot in slots if slot.is_used(reading.now) and slot.freed_at is None]
 
     return context.store.view(look)
+
+
+def all_slots(reading: Reading) -> list[HeldSlot]:
+    """Return all slots, also freed ones that are used up until their time is over."""
+    return [HeldSlot.from_row(row) for row in reading.all("slots_all")]
 
 
 def in_use(context: Context) -> dict[str, int]:
@@ -292,10 +298,10 @@ def in_use(context: Context) -> dict[str, int]:
 
     def look(reading: Reading) -> dict[str, int]:
         used: dict[str, int] = {}
-        for row in reading.all("slots_all"):
-            is_left = row[10] is None and is_dead(reading, row[7], context.processes)
-            if _counts(row, reading.now) and not is_left:
-                used[row[2]] = used.get(row[2], 0) + row[6]
+        for slot in all_slots(reading):
+            is_left = slot.expires_at is None and is_dead(reading, slot.session, context.processes)
+            if slot.is_used(reading.now) and not is_left:
+                used[slot.kind] = used.get(slot.kind, 0) + slot.amount
         return used
 
     sweep_if_due(context.store)
@@ -332,15 +338,17 @@ def free(context: Context, session: Session, slot_id: str) -> Slot:
 
     def work(tx: Change) -> Slot:
         me = living(tx, session)
-        rows = [row for row in tx.all("slots_all") if row[1] == slot_id and _counts(row, tx.now)]
-        rows = [row for row in rows if row[11] is None]
-        mine = [row for row in rows if row[7] == me.id]
-        if mine:
-            slot = slot_from(mine[0])
-            free_slot(tx, me, _as_held(mine[0]), "freed")
-            return slot
-        if rows:
-            slot = slot_from(rows[0])
+        slots = [
+            slot
+            for slot in all_slots(tx)
+            if slot.id == slot_id and slot.is_used(tx.now) and slot.freed_at is None
+        ]
+        mine = next((slot for slot in slots if slot.session == me.id), None)
+        if mine is not None:
+            free_slot(tx, me, mine, "freed")
+            return Slot.of(mine)
+        if slots:
+            slot = slots[0]
             raise Held(
                 f"{slot_id} is held by {slot.agent}",
                 code="SLOT_TAKEN",
@@ -355,27 +363,6 @@ def free(context: Context, session: Session, slot_id: str) -> Slot:
         )
 
     return context.change(work, areas={"": False})
-
-
-def _as_held(row: Row) -> Row:
-    """A row of `slots_in` in the form of `slots_of`."""
-    return row[0], row[1], row[2], row[3], row[6], row[10]
-
-
-def slot_from(row: Row) -> Slot:
-    """A slot from its row. Without a time of its own it lives as long as its session."""
-    return Slot(
-        id=row[1],
-        kind=row[2],
-        place=row[3],
-        name=row[4],
-        amount=row[6],
-        token=row[0],
-        session=row[7],
-        agent=row[8],
-        taken_at=row[9],
-        until=row[10] if row[10] is not None else row[12] + row[13],
-    )
 
 
 def follow_slot(tx: Change, entry: Entry) -> None:

@@ -5,6 +5,7 @@ A number that cannot be known says so, with the reason. A rate comes with what i
 
 from __future__ import annotations
 
+from landlane.claims.wait import list_waiters
 from landlane.journal.read import read_entries
 from landlane.stats.metrics import DEFINITIONS, Metric, Stats
 from landlane.tasks.model import DEAD
@@ -265,9 +266,7 @@ def stats(context: Context, period: Period) -> Stats:
 
     def look(reading: Reading) -> tuple[list[UsageEntry], list[int], int]:
         # Whoever has not been heard of for a while stands there no more; what it waited is told with its end.
-        line = [row for row in reading.all("waiters_all") if row[6] > reading.now]
-        first = {row[0]: reading.all("waiter_paths_of", ticket=row[0])[:1] for row in line}
-        since = [row[5] for row in line if first[row[0]] and not str(first[row[0]][0][0]).startswith("//")]
+        since = [waiter.since for waiter in list_waiters(reading) if not waiter.is_for_slot]
         return entries_in(reading, period), [store.wall_of(at) for at in since], store.wall_of(reading.now)
 
     booked, waiting_since, now = store.view(look)

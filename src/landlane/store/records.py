@@ -63,19 +63,19 @@ def next_id(tx: Change, noun: str) -> str:
     """An id that was never given out: W1, L2, D3."""
     row = tx.one("record_next", noun=noun)
     assert row is not None
-    return f"{LETTERS[noun]}{row[0]}"
+    return f"{LETTERS[noun]}{row['last']}"
 
 
 def find(reading: Reading, noun: str, id: str) -> Document | None:
     """One record, if there is such a one."""
     row = reading.one("record_get", noun=noun, id=id)
-    return json.loads(row[0]) if row else None
+    return json.loads(row["data"]) if row else None
 
 
 def lock(tx: Change, noun: str, id: str) -> Document | None:
     """One record, held still until the transaction ends."""
     row = tx.one("record_lock", noun=noun, id=id)
-    return json.loads(row[0]) if row else None
+    return json.loads(row["data"]) if row else None
 
 
 def all_of(reading: Reading, noun: str, states: Sequence[str] = ()) -> list[Document]:
@@ -84,7 +84,7 @@ def all_of(reading: Reading, noun: str, states: Sequence[str] = ()) -> list[Docu
         rows = reading.all("records_in", noun=noun, states=list(states))
     else:
         rows = reading.all("records_all", noun=noun)
-    return [json.loads(row[0]) for row in rows]
+    return [json.loads(row["data"]) for row in rows]
 
 
 def by_key(reading: Reading, noun: str, key: str, state: str = "") -> list[Document]:
@@ -93,7 +93,7 @@ def by_key(reading: Reading, noun: str, key: str, state: str = "") -> list[Docum
         rows = reading.all("records_of_in", noun=noun, key=key, state=state)
     else:
         rows = reading.all("records_of", noun=noun, key=key)
-    return [json.loads(row[0]) for row in rows]
+    return [json.loads(row["data"]) for row in rows]
 
 
 def put(

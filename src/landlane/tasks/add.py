@@ -9,9 +9,18 @@ from landlane.patterns.pattern import alternatives_overlap
 from landlane.roles.enforce import check_known
 from landlane.tasks.duplicates import Lookalike, best_first, likeness, signs_of
 from landlane.tasks.evidence_model import needed
-from landlane.tasks.model import BLOCKED, DONE, DROPPED, OVER, READY, NewTask, check_new
+from landlane.tasks.model import BLOCKED, DONE, DROPPED, OVER, READY, NewTask, Task, check_new
 from landlane.tasks.offer_order import rank_of
-from landlane.tasks.rows import get_in, id_order, pattern_pairs, task_from, who, whole
+from landlane.tasks.rows import (
+    find_task,
+    find_task_by_key,
+    get_in,
+    id_order,
+    pattern_pairs,
+    task_in,
+    who,
+    whole,
+)
 from landlane.values import value
 
 TYPE_CHECKING = False
@@ -21,7 +30,7 @@ if TYPE_CHECKING:
     from landlane.context import Context
     from landlane.patterns.pattern import Pattern
     from landlane.sessions.model import Session
-    from landlane.store.interface import Change, Reading, Row
+    from landlane.store.interface import Change, Reading
     from landlane.tasks.duplicates import Likeness
     from landlane.tasks.model import Task
 
@@ -97,9 +106,9 @@ def add_in(
     """
     if new.kind:
         needed(new.kind, context.settings.tasks.evidence)
-    known = tx.one("task_by_key", key=new.key) if new.key else None
+    known = find_task_by_key(tx, new.key) if new.key else None
     if known is not None:
-        return Added(task=whole(tx, task_from(known)), similar=(), is_new=False)
+        return Added(task=whole(tx, known), similar=(), is_new=False)
     lineage = _lineage_below(tx, context, new.parent, may_be_stopped=may_be_stopped) if new.parent else ""
     open_before = _open_before(tx, new.after)
     signs = signs_of(new.title, new.body, (branch.key for one in patterns for branch in one.alternatives))
@@ -114,9 +123,7 @@ def add_in(
         tx.run("task_link_add", task=task_id, other=one.task, reason=one.reason)
     tx.record("task.added", *who(author), _facts(task_id, new, patterns, lineage or task_id, similar))
     tx.frees = tx.frees or not open_before
-    found = tx.one("task_get", task=task_id)
-    assert found is not None
-    task = task_from(found)
+    task = task_in(tx, task_id)
     return Added(task=whole(tx, task) if new.after else task, similar=similar, is_new=True)
 
 
@@ -198,14 +205,14 @@ def _find_alike(
     lineage: str,
 ) -> tuple[Likeness, ...]:
     found: list[Likeness] = []
-    for row in _candidates(tx, signs):
+    for task in _candidates(tx, signs):
         other = Lookalike(
-            task=row[0],
-            title=row[1],
-            body=row[2],
-            state=row[4],
-            shares_path=_shares_path(context, patterns, row[8]),
-            is_family=bool(lineage) and row[15] == lineage,
+            task=task.id,
+            title=task.title,
+            body=task.body,
+            state=task.state,
+            shares_path=_shares_path(context, patterns, task.stored_paths),
+            is_family=bool(lineage) and task.lineage == lineage,
         )
         one = likeness(new.title, new.body, other)
         if one is not None:
@@ -213,14 +220,14 @@ def _find_alike(
     return best_first(found)
 
 
-def _candidates(tx: Reading, signs: Sequence[str]) -> list[Row]:
+def _candidates(tx: Reading, signs: Sequence[str]) -> list[Task]:
     """Tasks that are not over and share a sign; words that very many share are passed over."""
     names: dict[str, None] = {}
     for sign, sharing in _sharing(tx, signs).items():
         if len(sharing) < _MOST_ALIKE or sign[0] in "=#/":
             names.update(dict.fromkeys(sharing))
-    rows = [tx.one("task_get", task=name) for name in names]
-    return [row for row in rows if row is not None and row[4] not in OVER]
+    tasks = [find_task(tx, name) for name in names]
+    return [task for task in tasks if task is not None and task.state not in OVER]
 
 
 def _sharing(tx: Reading, signs: Sequence[str]) -> dict[str, list[str]]:
@@ -229,10 +236,10 @@ def _sharing(tx: Reading, signs: Sequence[str]) -> dict[str, list[str]]:
     rows = tx.all("tasks_with_signs", signs=list(signs), limit=limit)
     if len(rows) == limit:  # some of them are common: ask for each
         one_by_one = {sign: tx.all("tasks_with_sign", sign=sign, limit=_MOST_ALIKE) for sign in signs}
-        return {sign: [row[0] for row in found] for sign, found in one_by_one.items()}
+        return {sign: [row["task"] for row in found] for sign, found in one_by_one.items()}
     sharing: dict[str, list[str]] = {}
-    for sign, task_id in rows:
-        sharing.setdefault(sign, []).append(task_id)
+    for row in rows:
+        sharing.setdefault(row["sign"], []).append(row["task"])
     return sharing
 
 
@@ -252,7 +259,7 @@ def _insert(
 ) -> str:
     row = tx.one("task_next_id")
     assert row is not None
-    task_id = f"T{row[0]}"
+    task_id = f"T{row['last']}"
     tx.run(
         "task_add",
         id=task_id,

@@ -19,12 +19,7 @@ from landlane.tasks.model import (
     check_reason,
 )
 from landlane.tasks.owner import not_for_that, owned
-from landlane.tasks.rows import (
-    get_in,
-    move_task,
-    who,
-    whole,
-)
+from landlane.tasks.rows import dependencies_of, get_in, move_task, who, whole
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -98,12 +93,12 @@ def unblock_task(context: Context, session: Session | None, task_id: str) -> Tas
         task = get_in(tx, task_id)
         if task.state != BLOCKED:
             raise not_for_that(task, "is not blocked")
-        for before, state in [(row[0], row[1]) for row in tx.all("task_after_of", task=task_id)]:
+        for before, state in dependencies_of(tx, task_id):
             if state == DROPPED:
                 tx.run("task_after_drop", task=task_id, after=before)
         waits = count_waits(tx, task_id)
         if waits and not task.why:
-            names = [row[0] for row in tx.all("task_after_of", task=task_id) if row[1] != DONE]
+            names = [before for before, state in dependencies_of(tx, task_id) if state != DONE]
             raise NotAllowed(
                 f"{task_id} still waits for {', '.join(names)}",
                 code="TASK_WAITS",

@@ -11,12 +11,7 @@ from landlane.tasks.model import (
     find_loop,
     ring_error,
 )
-from landlane.tasks.rows import (
-    get_in,
-    move_task,
-    who,
-    whole,
-)
+from landlane.tasks.rows import all_dependencies, dependencies_of, get_in, move_task, who, whole
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -60,23 +55,23 @@ def _too_late(message: str, state: str) -> NotAllowed:
 
 def _graph_with(tx: Reading, task_id: str, after: str) -> dict[str, tuple[str, ...]]:
     graph: dict[str, tuple[str, ...]] = {task_id: (after,)}
-    for one, other in tx.all("task_after_all"):
-        graph[one] = (*graph.get(one, ()), other)
+    for task, before in all_dependencies(tx):
+        graph[task] = (*graph.get(task, ()), before)
     return graph
 
 
 def count_waits(tx: Change, task_id: str) -> int:
     """Count anew how many dependencies of a task are not done, and write it down."""
-    waits = sum(row[1] != DONE for row in tx.all("task_after_of", task=task_id))
+    waits = sum(state != DONE for _, state in dependencies_of(tx, task_id))
     tx.run("task_set_waits", task=task_id, waits_for=waits)
     return waits
 
 
 def unblock_dependents(tx: Change, task_id: str) -> None:
     """Unblock the tasks that waited for a task that is done."""
-    for (behind,) in tx.all("tasks_behind", task=task_id):
-        task = get_in(tx, behind)
+    for row in tx.all("tasks_behind", task=task_id):
+        task = get_in(tx, row["task"])
         # A reason of its own means that somebody blocked it by hand.
-        if not count_waits(tx, behind) and task.state == BLOCKED and not task.why:
+        if not count_waits(tx, task.id) and task.state == BLOCKED and not task.why:
             move_task(tx, task, READY, ready_at=tx.now)
-            tx.record("task.unblocked", "", "", {"task": behind, "why": f"{task_id} is done"})
+            tx.record("task.unblocked", "", "", {"task": task.id, "why": f"{task_id} is done"})

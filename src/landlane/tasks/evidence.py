@@ -7,6 +7,7 @@ was.
 
 from __future__ import annotations
 
+from landlane.claims.read import claims_of
 from landlane.clock import duration_text
 from landlane.errors import LandlaneError, NotAllowed
 from landlane.patterns.pattern import covers_alternative
@@ -189,11 +190,11 @@ def _see_paths(sight: Sight) -> Proof | None:
 def _allowed(sight: Sight) -> tuple[list[Pattern], bool]:
     """What the task may change; and whether it declared or claimed anything that it could be bound to."""
     task, pattern_of = sight.task, sight.context.repository.pattern_of
-    held = sight.context.store.view(lambda reading: reading.all("claims_of", session=task.session))
-    own = [row for row in held if row[8] in ("", task.id)]
+    held = sight.context.store.view(lambda reading: claims_of(reading, task.session))
+    own = [claim for claim in held if claim.task in ("", task.id)]
     declared = [pattern_of(text, kind) for text, kind in pattern_pairs(task.stored_paths)]
-    is_bound = bool(declared) or any(row[8] == task.id for row in own)
-    return declared + [pattern_of(row[3], row[4]) for row in own], is_bound
+    is_bound = bool(declared) or any(claim.task == task.id for claim in own)
+    return declared + [pattern_of(claim.pattern, claim.kind) for claim in own], is_bound
 
 
 def _is_inside(context: Context, path: str, allowed: Sequence[Pattern]) -> bool:

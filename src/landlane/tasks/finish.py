@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from landlane.claims.holder_sessions import drop_claims
+from landlane.claims.read import claims_of
 from landlane.claims.take import living
 from landlane.tasks.dependencies import unblock_dependents
 from landlane.tasks.model import (
@@ -72,13 +74,9 @@ def finish(
 
 def release_claims(tx: Change, task: Task, commit: str) -> None:
     """Give back what is held for a task."""
-    tokens: set[int] = set()
-    for row in tx.all("claims_of_task", session=task.session, task=task.id):
-        if row[2] not in tokens and tx.run("claim_drop", session=task.session, token=row[2]):
-            tokens.add(row[2])
-            facts: dict[str, object] = {"pattern": row[3], "token": row[2]}
-            tx.record("claim.released", row[7], row[6], facts | ({"commit": commit} if commit else {}))
-            tx.frees = True
+    claims = [claim for claim in claims_of(tx, task.session) if claim.task == task.id]
+    drop_claims(tx, claims, commit)
+    tx.frees = tx.frees or bool(claims)
 
 
 def finish_on_word(context: Context, session: Session, task_id: str, result: str) -> Task:

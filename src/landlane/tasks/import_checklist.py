@@ -7,7 +7,7 @@ from landlane.roles.enforce import check_known
 from landlane.tasks.add import ADDING, LooksAlike, add_in, patterns_of
 from landlane.tasks.checklist import is_task_id, read_checklist
 from landlane.tasks.model import check_new, in_order
-from landlane.tasks.rows import task_from
+from landlane.tasks.rows import find_task, find_task_by_key
 from landlane.values import replace, value
 
 TYPE_CHECKING = False
@@ -166,14 +166,13 @@ def _known_as(reading: Reading, step: Step) -> str:
         Malformed: its id is another task's here.
     """
     item = step.item
-    row = reading.one("task_get", task=item.task_id) if item.task_id else None
-    if row is not None:
-        task = task_from(row)
+    task = find_task(reading, item.task_id) if item.task_id else None
+    if task is not None:
         if task.title != item.task.title:
             raise _another(item, task)
         return task.id
-    row = reading.one("task_by_key", key=item.task.key)
-    return task_from(row).id if row is not None else ""
+    known = find_task_by_key(reading, item.task.key)
+    return known.id if known is not None else ""
 
 
 def _another(item: Item, task: Task) -> Malformed:

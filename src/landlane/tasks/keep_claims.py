@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
-from landlane.claims.holder_sessions import FOR_EVER_MS, begin_holder, give_claim, release_rows
+from landlane.claims.holder_sessions import FOR_EVER_MS, begin_holder, drop_claims, give_claim
+from landlane.claims.read import claims_of
 from landlane.tasks.model import AT_WORK
+from landlane.tasks.rows import tasks_of
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -11,7 +13,7 @@ if TYPE_CHECKING:
 
     from landlane.context import Context
     from landlane.sessions.model import Session
-    from landlane.store.interface import Change, Row
+    from landlane.store.interface import Change
 
 
 _KEPT = ("pattern", "kind", "mode", "task", "note", "ttl_ms")  # how a claim was, before a holder had it
@@ -24,23 +26,17 @@ def keep_claims(
 
     What was taken by hand for no task goes along, unless it may be for another task in hand.
     """
-    has_more = any(
-        row[0] != task_id and row[4] in AT_WORK for row in tx.all("tasks_of_session", session=owner.id)
-    )
-    rows: dict[int, Row] = {
-        row[2]: row
-        for row in tx.all("claims_of", session=owner.id)
-        if row[8] == task_id or (not row[8] and not has_more)
-    }
-    if not rows:
+    has_more = any(task.id != task_id and task.state in AT_WORK for task in tasks_of(tx, owner.id))
+    claims = [
+        claim
+        for claim in claims_of(tx, owner.id)
+        if claim.task == task_id or (not claim.task and not has_more)
+    ]
+    if not claims:
         return "", []
     holder = begin_holder(tx, owner, name, kind)
-    release_rows(tx, list(rows.values()))
-    for row in rows.values():
-        pattern = context.repository.pattern_of(row[3], row[4])
-        give_claim(tx, holder, pattern, row[5], FOR_EVER_MS, task=row[8], note=note)
-    kept: list[dict[str, Any]] = [
-        dict(zip(_KEPT, (row[3], row[4], row[5], row[8], row[9], row[10]), strict=True))
-        for row in rows.values()
-    ]
-    return holder.id, kept
+    drop_claims(tx, claims)
+    for claim in claims:
+        pattern = context.repository.pattern_of(claim.pattern, claim.kind)
+        give_claim(tx, holder, pattern, claim.mode, FOR_EVER_MS, task=claim.task, note=note)
+    return holder.id, [{name: getattr(claim, name) for name in _KEPT} for claim in claims]

@@ -198,4 +198,4 @@ def family_with_lessons(context: Context, task: Task) -> tuple[list[tuple[str, s
 
 def family_of(reading: Reading, task: Task) -> list[tuple[str, str]]:
     """All tasks of a lineage, each with its state."""
-    return [(row[0], row[1]) for row in reading.all("lineage_tasks", lineage=task.lineage)]
+    return [(row["id"], row["state"]) for row in reading.all("lineage_tasks", lineage=task.lineage)]

@@ -7,6 +7,7 @@ every task, however unimportant, is some day the oldest.
 
 from __future__ import annotations
 
+import json
 from heapq import heappop, heappush
 
 from landlane.claims.model import find_cycle
@@ -17,6 +18,8 @@ from landlane.values import replace, value
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Mapping
+
+    from landlane.values import Row
 
 
 READY = "ready"
@@ -92,6 +95,40 @@ class Task:
     ready_at: int
     taken_at: int
     after: tuple[str, ...] = ()
+
+    @classmethod
+    def from_row(cls, row: Row) -> Task:
+        """Return a task without its dependencies, which are in another table."""
+        return cls(
+            id=row["id"],
+            title=row["title"],
+            body=row["body"],
+            kind=row["kind"],
+            state=row["state"],
+            role=row["role"],
+            priority=row["priority"],
+            rank=row["rank"],
+            stored_paths=row["paths"],
+            owner=row["owner"],
+            session=row["session"],
+            attempt=row["attempt"],
+            failures=row["failures"],
+            lapses=row["lapses"],
+            max_attempts=row["max_attempts"],
+            lineage=row["lineage"],
+            check=row["check_command"],
+            output=row["output"],
+            key=row["key"] or "",
+            labels=tuple(json.loads(row["labels"])) if row["labels"] != "[]" else (),
+            why=row["why"],
+            next_action=row["next_action"],
+            head=row["head"],
+            result=row["result"],
+            waits_for=row["waits_for"],
+            created_at=row["created_at"],
+            ready_at=row["ready_at"],
+            taken_at=row["taken_at"],
+        )
 
     @property
     def branch(self) -> str:

@@ -34,8 +34,9 @@ def _line(reading: Reading, role: str) -> Iterator[tuple[int, int, str, str]]:
     """The ready tasks of one role: (rank, length of the id, id, declared paths), page by page."""
     rank, last, limit = -(2**62), "", FIRST_LOOK
     while rows := reading.all("tasks_ready_after", role=role, rank=rank, id=last, limit=limit):
-        for task_id, rank, paths in rows:
-            yield rank, len(task_id), task_id, paths
+        for row in rows:
+            last, rank = row["id"], row["rank"]
+            yield rank, len(last), last, row["paths"]
         if len(rows) < limit:
             return
-        last, limit = rows[-1][0], PAGE
+        limit = PAGE

@@ -25,6 +25,6 @@ def settle_touched(tx: Change, context: Context) -> None:
 
 def settle_due(context: Context) -> None:
     """Settle what no move of a task brings about: deadlines, and what a crash has left."""
-    nouns = {row[0] for row in context.store.view(lambda reading: reading.all("records_unsettled"))}
+    nouns = {row["noun"] for row in context.store.view(lambda reading: reading.all("records_unsettled"))}
     if nouns:
         installed().follow_ups.settle_due(context, nouns)

@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from landlane.claims.take import ancestors_of
 from landlane.errors import NotAllowed, Stale
+from landlane.sessions.read import find_ancestors
 from landlane.tasks.model import (
     ACTIVE,
     AT_WORK,
@@ -35,7 +35,7 @@ def owned(tx: Change, session: Session, task_id: str, *, by_hands: bool = False)
     task = get_in(tx, task_id)
     is_own = task.session == session.id
     are_hands = False
-    if task.session and not is_own and task.session in ancestors_of(tx, session.id):
+    if task.session and not is_own and task.session in find_ancestors(tx, session.id):
         from landlane.sessions.worker_sessions import keeper_of  # noqa: PLC0415 - few act for another
 
         are_hands = keeper_of(tx, session.id) == task.session

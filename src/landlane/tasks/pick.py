@@ -11,9 +11,9 @@ from bisect import bisect_left, bisect_right, insort
 from itertools import islice
 
 from landlane.claims.model import EXCLUSIVE, Claim, Request
-from landlane.claims.read import live_claims
+from landlane.claims.read import claims_near, claims_of_task
 from landlane.claims.refusal_model import Refused
-from landlane.claims.take import is_over, living, take_in
+from landlane.claims.take import living, take_in
 from landlane.patterns.pattern import Alternative, alternatives_overlap, ancestors, below
 from landlane.roles.built_in import bound_by
 from landlane.roles.model import Scope, forbidden, why_not_verb
@@ -21,11 +21,18 @@ from landlane.sessions.leases import end_if_gone, is_dead
 from landlane.store.lock_areas import areas_of
 from landlane.tasks.extensions import installed
 from landlane.tasks.lineage import earlier_lessons, held_in, let_go_in
-from landlane.tasks.model import ACTIVE, READY, REVIEW_KIND
+from landlane.tasks.model import ACTIVE, READY, REVIEW_KIND, Task
 from landlane.tasks.offer_order import FIRST_LOOK, PAGE, ready_in_order
 from landlane.tasks.on_change import settle_due
 from landlane.tasks.read import count_tasks, lessons_in
-from landlane.tasks.rows import pattern_pairs, task_from, unknown_task, who, whole
+from landlane.tasks.rows import (
+    find_task,
+    pattern_pairs,
+    task_in,
+    tasks_of,
+    who,
+    whole,
+)
 from landlane.values import replace, value
 
 TYPE_CHECKING = False
@@ -95,9 +102,10 @@ def nothing_ready(context: Context, session: Session, held_up: list[str]) -> Not
 
 def _over_budget(reading: Reading, context: Context, task_ids: Iterable[str]) -> dict[str, str]:
     """Those of these tasks whose money is used up, each with the reason."""
-    rows = [reading.one("task_get", task=task_id) for task_id in dict.fromkeys(task_ids)]
-    tasks = [task_from(row) for row in rows if row is not None]
-    found = ((task.id, installed().budgets.why_over(reading, context, task)) for task in tasks)
+    tasks = [find_task(reading, task_id) for task_id in dict.fromkeys(task_ids)]
+    found = (
+        (task.id, installed().budgets.why_over(reading, context, task)) for task in tasks if task is not None
+    )
     return {task_id: why for task_id, why in found if why}
 
 
@@ -110,8 +118,8 @@ def backing_off(reading: Reading, context: Context) -> dict[str, int]:
 
 def _in_hand(reading: Reading, session: Session) -> list[Task]:
     """What a session is at work on, the longest in hand first."""
-    tasks = [task_from(row) for row in reading.all("tasks_of_session", session=session.id)]
-    return sorted((task for task in tasks if task.state == ACTIVE), key=lambda task: task.taken_at)
+    tasks = (task for task in tasks_of(reading, session.id) if task.state == ACTIVE)
+    return sorted(tasks, key=lambda task: task.taken_at)
 
 
 def resume_task(context: Context, session: Session) -> Picked | None:
@@ -124,7 +132,7 @@ def resume_task(context: Context, session: Session) -> Picked | None:
     def work(tx: Change) -> Picked | None:
         me = living(tx, session)
         for task in _in_hand(tx, me):
-            claims = live_claims(tx.all("claims_of_task", session=me.id, task=task.id), tx.now)
+            claims = claims_of_task(tx, me.id, task.id)
             lessons = lessons_in(tx, task.id)
             return Picked(task=whole(tx, task), claims=tuple(claims), lessons=lessons, is_resumed=True)
         return None
@@ -172,13 +180,11 @@ def take_task(
 
     def work(tx: Change) -> Picked | None:
         me = living(tx, session)
-        row = tx.one("task_get", task=task_id)
-        if row is None:
-            raise unknown_task(task_id)
-        _check_wanted(me, row[5])
-        if row[4] != READY:
+        task = task_in(tx, task_id)
+        _check_wanted(me, task.role)
+        if task.state != READY:
             return None
-        picked = _Walk(tx, context, me, base).take_one(task_id, row[8])
+        picked = _Walk(tx, context, me, base).take_one(task_id, task.stored_paths)
         if picked is not None and also is not None:
             also(tx, picked.task)
         return picked
@@ -188,7 +194,7 @@ def take_task(
 
 def _bury_the_dead(tx: Change, context: Context, me: Session) -> bool:
     """End sessions with tasks whose processes have provably ended; tells whether there were any."""
-    owners = [row[0] for row in tx.all("tasks_owners") if row[0] != me.id]
+    owners = [row["session"] for row in tx.all("tasks_owners") if row["session"] != me.id]
     ended = [owner for owner in owners if end_if_gone(tx, owner, context.processes)]
     return bool(ended)
 
@@ -213,9 +219,11 @@ class _Walk:
         role = bound_by(context.settings, me.role)
         self._scope = Scope(role, context.settings) if role is not None else None
         self.held_up: list[str] = []
-        for row in tx.all("tasks_of_session", session=me.id):
+        for task in tasks_of(tx, me.id):
             # One session may be at work on several tasks, but not on one path for two of them.
-            self._remember(branch for one in self._patterns(row[8]) for branch in one.alternatives)
+            self._remember(
+                branch for pattern in self._patterns(task.stored_paths) for branch in pattern.alternatives
+            )
 
     def find(self, role: str) -> Picked | None:
         """The first task that can be had; what was handed to the caller goes before everything else."""
@@ -233,12 +241,12 @@ class _Walk:
 
     def _handed(self, role: str) -> dict[str, str]:
         """The ready tasks that wait for exactly this caller: id → declared paths."""
-        rows = [
-            self._tx.one("task_get", task=task_id)
-            for task_id in self._offers.addressed_to(self._tx, self._context, self._me)
-        ]
+        addressed = self._offers.addressed_to(self._tx, self._context, self._me)
+        tasks = [find_task(self._tx, task_id) for task_id in addressed]
         return {
-            row[0]: row[8] for row in rows if row is not None and row[4] == READY and row[5] in (role, "")
+            task.id: task.stored_paths
+            for task in tasks
+            if task is not None and task.state == READY and task.role in (role, "")
         }
 
     def take_one(self, task_id: str, stored: str) -> Picked | None:
@@ -264,13 +272,14 @@ class _Walk:
             row = tx.one("task_lock_ready", ids=free) if free else None
             if row is None:
                 return None
-            picked = self._take(task_from(row))
+            task = Task.from_row(row)
+            picked = self._take(task)
             if picked is not None:
                 return picked
             tx.let_go()
             self._is_crowded = True
-            self.held_up.append(row[0])
-            some = {task_id: some[task_id] for task_id in free if task_id != row[0]}
+            self.held_up.append(task.id)
+            some = {task_id: some[task_id] for task_id in free if task_id != task.id}
         return None
 
     def _for_others(self) -> set[str]:
@@ -292,10 +301,10 @@ class _Walk:
         branches = [
             branch for one in stored for pattern in self._patterns(one) for branch in pattern.alternatives
         ]
-        for row in self._tx.near("claims_near", branches, self._me.id):
-            is_others = row[6] != self._me.id and row[6] not in self._keepers
-            if is_others and not is_over(row, self._tx.now) and not self._is_dead(row[6]):
-                self._remember([Alternative(key=row[0], rest=row[1])])
+        for claim in claims_near(self._tx, branches, self._me.id):
+            is_others = claim.session != self._me.id and claim.session not in self._keepers
+            if is_others and not claim.is_over(self._tx.now) and not self._is_dead(claim.session):
+                self._remember(claim.alternatives)
 
     def _is_dead(self, session: str) -> bool:
         """Whether judging would end this session: then what it holds is in nobody's way."""

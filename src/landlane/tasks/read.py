@@ -4,16 +4,9 @@ from __future__ import annotations
 
 from landlane.sessions.leases import sweep_if_due
 from landlane.store.journal_chain import Entry
-from landlane.tasks.model import (
-    Lesson,
-)
+from landlane.tasks.model import Lesson, Task
 from landlane.tasks.on_change import settle_due
-from landlane.tasks.rows import (
-    task_from,
-    unknown_task,
-    whole,
-    with_after,
-)
+from landlane.tasks.rows import all_dependencies, task_in, whole, with_after
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -21,8 +14,6 @@ if TYPE_CHECKING:
 
     from landlane.context import Context
     from landlane.store.interface import Reading
-    from landlane.store.journal_chain import Entry
-    from landlane.tasks.model import Task
 
 
 # What tells the next owner something.
@@ -42,10 +33,7 @@ def get_task(context: Context, task_id: str) -> Task:
     """
 
     def look(reading: Reading) -> Task:
-        row = reading.one("task_get", task=task_id)
-        if row is None:
-            raise unknown_task(task_id)
-        return whole(reading, task_from(row))
+        return whole(reading, task_in(reading, task_id))
 
     sweep_if_due(context.store)
     return context.store.view(look)
@@ -55,11 +43,11 @@ def list_tasks(context: Context, states: Sequence[str] = ()) -> list[Task]:
     """All tasks in the order in which they were added, or those in these states."""
 
     def look(reading: Reading) -> list[Task]:
-        tasks = [task_from(row) for row in reading.all("tasks_all")]
+        tasks = [Task.from_row(row) for row in reading.all("tasks_all")]
         state_of = {task.id: task.state for task in tasks}
         after: dict[str, list[tuple[str, str]]] = {}
-        for one, other in reading.all("task_after_all"):
-            after.setdefault(one, []).append((other, state_of[other]))
+        for task_id, before in all_dependencies(reading):
+            after.setdefault(task_id, []).append((before, state_of[before]))
         return [
             with_after(task, after.get(task.id, ())) for task in tasks if not states or task.state in states
         ]
@@ -71,7 +59,8 @@ def list_tasks(context: Context, states: Sequence[str] = ()) -> list[Task]:
 
 def count_tasks(context: Context) -> dict[str, int]:
     """How many tasks are in each state that is not over."""
-    return dict(context.store.view(lambda reading: reading.all("tasks_count")))
+    rows = context.store.view(lambda reading: reading.all("tasks_count"))
+    return {row["state"]: row["tasks"] for row in rows}
 
 
 def task_history(context: Context, task_id: str) -> list[Entry]:
@@ -110,4 +99,4 @@ def lessons_of(context: Context, task_id: str) -> tuple[Lesson, ...]:
 def links_of(context: Context, task_id: str) -> list[tuple[str, str]]:
     """The tasks that a task was found to look like, and why."""
     rows = context.store.view(lambda reading: reading.all("task_links_of", task=task_id))
-    return [(row[0], row[1]) for row in rows]
+    return [(row["other"], row["reason"]) for row in rows]

@@ -9,6 +9,7 @@ from __future__ import annotations
 import os
 
 from landlane.claims.take import living
+from landlane.sessions.read import find_live_session
 from landlane.tasks.extensions import installed
 from landlane.tasks.finish import release_claims
 from landlane.tasks.lineage import (
@@ -99,8 +100,7 @@ def end_attempt(
 
 
 def _lives(tx: Change, task: Task) -> bool:
-    row = tx.one("session_get", session=task.session) if task.session else None
-    return row is not None and row[12] is None
+    return bool(task.session) and find_live_session(tx, task.session) is not None
 
 
 def end_attempt_in(

@@ -13,11 +13,12 @@ if TYPE_CHECKING:
 def waits_for_person(tx: Change, session_id: str) -> bool:
     """Whether a session is silent because its only work rests at a gate."""
     from landlane.store import records  # noqa: PLC0415 - few sessions lapse
+    from landlane.tasks.rows import tasks_of  # noqa: PLC0415 - as before
 
     waits = any(
         gate["session"] == session_id and gate["task"] for gate in records.all_of(tx, "gate", ("waiting",))
     )
-    return waits and not any(row[4] in AT_WORK for row in tx.all("tasks_of_session", session=session_id))
+    return waits and not any(task.state in AT_WORK for task in tasks_of(tx, session_id))
 
 
 def return_tasks(tx: Change, session: Session, *, is_own_will: bool) -> None:
@@ -30,7 +31,7 @@ def return_tasks(tx: Change, session: Session, *, is_own_will: bool) -> None:
     from landlane.tasks.rows import get_in, move_task  # noqa: PLC0415 - as before
 
     for row in rows:
-        task = get_in(tx, row[0])  # held still: somebody may be dropping it just now
+        task = get_in(tx, row["id"])  # held still: somebody may be dropping it just now
         if task.session != session.id or task.state not in AT_WORK:
             continue
         lapses = task.lapses + (not is_own_will)

@@ -15,8 +15,7 @@ if TYPE_CHECKING:
     from collections.abc import Sequence
 
     from landlane.sessions.model import Session
-    from landlane.store.interface import Change, Reading, Row
-    from landlane.tasks.model import Task
+    from landlane.store.interface import Change, Reading
 
 
 # Labels of a branch of a split task, and of a task in which somebody reviews: others wait for these.
@@ -25,38 +24,31 @@ REVIEW_LABEL = "reviews:"
 FOLLOWED = (FAN_LABEL, REVIEW_LABEL)
 
 
-def task_from(row: Row) -> Task:
-    """A task from its row; what it waits for is asked separately."""
-    return Task(
-        id=row[0],
-        title=row[1],
-        body=row[2],
-        kind=row[3],
-        state=row[4],
-        role=row[5],
-        priority=row[6],
-        rank=row[7],
-        stored_paths=row[8],
-        owner=row[9],
-        session=row[10],
-        attempt=row[11],
-        failures=row[12],
-        lapses=row[13],
-        max_attempts=row[14],
-        lineage=row[15],
-        check=row[16],
-        output=row[17],
-        key=row[18] or "",
-        labels=tuple(json.loads(row[19])) if row[19] != "[]" else (),
-        why=row[20],
-        next_action=row[21],
-        head=row[22],
-        result=row[23],
-        waits_for=row[24],
-        created_at=row[25],
-        ready_at=row[26],
-        taken_at=row[27],
-    )
+def find_task(reading: Reading, task_id: str) -> Task | None:
+    """Return a task, if there is one of this id; its dependencies are read separately."""
+    row = reading.one("task_get", task=task_id)
+    return Task.from_row(row) if row is not None else None
+
+
+def find_task_by_key(reading: Reading, key: str) -> Task | None:
+    """Return the task that was added under a key of the caller's."""
+    row = reading.one("task_by_key", key=key)
+    return Task.from_row(row) if row is not None else None
+
+
+def tasks_of(reading: Reading, session_id: str) -> list[Task]:
+    """Return the tasks that a session owns or has queued to land."""
+    return [Task.from_row(row) for row in reading.all("tasks_of_session", session=session_id)]
+
+
+def dependencies_of(reading: Reading, task_id: str) -> list[tuple[str, str]]:
+    """Return the tasks that a task depends on, each with its state."""
+    return [(row["after"], row["state"]) for row in reading.all("task_after_of", task=task_id)]
+
+
+def all_dependencies(reading: Reading) -> list[tuple[str, str]]:
+    """Return every dependency as (task, the task before it)."""
+    return [(row["task"], row["after"]) for row in reading.all("task_after_all")]
 
 
 def pattern_pairs(stored: str) -> list[tuple[str, str]]:
@@ -85,13 +77,12 @@ def get_in(tx: Change, task_id: str) -> Task:
     row = tx.one("task_lock", task=task_id)
     if row is None:
         raise unknown_task(task_id)
-    return task_from(row)
+    return Task.from_row(row)
 
 
 def whole(reading: Reading, task: Task) -> Task:
     """The task with those it waits for, and with that as its reason if it is blocked for nothing else."""
-    rows = reading.all("task_after_of", task=task.id)
-    return with_after(task, [(row[0], row[1]) for row in rows])
+    return with_after(task, dependencies_of(reading, task.id))
 
 
 def with_after(task: Task, after: Sequence[tuple[str, str]]) -> Task:
@@ -165,7 +156,7 @@ def task_in(reading: Reading, task_id: str) -> Task:
     Raises:
         Malformed: there is no such task.
     """
-    row = reading.one("task_get", task=task_id)
-    if row is None:
+    task = find_task(reading, task_id)
+    if task is None:
         raise unknown_task(task_id)
-    return task_from(row)
+    return task

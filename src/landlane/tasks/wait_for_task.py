@@ -78,5 +78,5 @@ def _is_worth_trying(reading: Reading, context: Context, role: str) -> bool:
     return (
         any(task_id not in not_yet for task_id, _ in ready_in_order(reading, role))
         or reading.one("lapse_due") is not None
-        or any(is_dead(reading, row[0], context.processes) for row in reading.all("tasks_owners"))
+        or any(is_dead(reading, row["session"], context.processes) for row in reading.all("tasks_owners"))
     )

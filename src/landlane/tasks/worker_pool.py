@@ -144,8 +144,10 @@ def note_infrastructure_in(tx: Change, context: Context, task_id: str, text: str
 def _excuse(tx: Change, tasks: Sequence[str]) -> None:
     """It was the environment: none of these tasks is nearer to being put aside for it."""
     from landlane.tasks.lineage import find_lineage, lineage_in, put_lineage  # noqa: PLC0415 - a circle
+    from landlane.tasks.rows import find_task  # noqa: PLC0415 - as before
 
-    lineages = sorted({row[15] for row in (tx.one("task_get", task=task_id) for task_id in tasks) if row})
+    found = [find_task(tx, task_id) for task_id in tasks]
+    lineages = sorted({task.lineage for task in found if task is not None})
     for lineage_id in lineages:
         if not any(task_id in find_lineage(tx, lineage_id).uncharged for task_id in tasks):
             continue

@@ -7,7 +7,7 @@ from decimal import Decimal
 
 from landlane.errors import Malformed
 from landlane.ids import digest
-from landlane.tasks.rows import task_from
+from landlane.tasks.rows import find_task, find_task_by_key
 from landlane.usage.add import BOOKING, Booked, book_in, check_key
 from landlane.usage.budget import park_spent
 from landlane.usage.model import Total, UsageEntry, add_up, read_foreign, usage_id
@@ -159,10 +159,10 @@ def _place(tx: Change, names: Sequence[str]) -> tuple[str, list[str], list[str]]
     known: dict[str, None] = {}
     strange: list[str] = []
     for name in names:
-        row = tx.one("task_get", task=name) or tx.one("task_by_key", key=name)
-        if row is None:
+        task = find_task(tx, name) or find_task_by_key(tx, name)
+        if task is None:
             strange.append(name)
         else:
-            known[task_from(row).id] = None
+            known[task.id] = None
     first, *others = known or ("",)
     return first, others, strange

@@ -5,7 +5,7 @@ from __future__ import annotations
 from landlane.errors import LandlaneError
 from landlane.platform.process_identity import Process
 from landlane.sessions.join import leave
-from landlane.sessions.leases import session_from
+from landlane.sessions.read import find_session
 from landlane.sessions.worker_sessions import hands_of
 from landlane.tasks.attempt_model import ENDED
 from landlane.tasks.attempts import attempts_of, change_attempt, running_attempts
@@ -78,7 +78,7 @@ def is_orphaned(context: Context, attempt: Attempt) -> bool:
 
 def _is_over(context: Context, attempt: Attempt) -> bool:
     session = _session_of(context, attempt)
-    return session is None or session.ended_at is not None
+    return session is None or session.has_ended
 
 
 def _put_back(site: Site, attempt: Attempt) -> None:
@@ -87,7 +87,7 @@ def _put_back(site: Site, attempt: Attempt) -> None:
     outcome = "lost"
     task = get_task(context, attempt.task)
     is_theirs = task.session == attempt.session and task.state in AT_WORK
-    if session is not None and session.ended_at is None and is_theirs:
+    if session is not None and not session.has_ended and is_theirs:
         end = AttemptEnd(
             task=task.id,
             attempt=attempt.attempt,
@@ -112,5 +112,4 @@ def _end_hands(context: Context, attempt: Attempt) -> None:
 
 
 def _session_of(context: Context, attempt: Attempt) -> Session | None:
-    row = context.store.view(lambda reading: reading.one("session_get", session=attempt.session))
-    return session_from(row) if row is not None else None
+    return context.store.view(lambda reading: find_session(reading, attempt.session))

@@ -14,6 +14,7 @@ from landlane.landing.submit import submit_branch, why_out_of_reach
 from landlane.reviews.close import adopt
 from landlane.reviews.give_verdict import approved_waiting
 from landlane.sessions.join import join, leave
+from landlane.sessions.read import find_live_session
 from landlane.tasks.attempts import attempts_of
 from landlane.tasks.model import LANDING
 from landlane.tasks.read import get_task, list_tasks
@@ -106,8 +107,7 @@ def _is_abandoned(context: Context, task: Task) -> bool:
     """Whether it was a keeper's, and that keeper's session is over: others land their work themselves."""
     if not any(one.session == task.session for one in attempts_of(context, task.id)):
         return False
-    row = context.store.view(lambda reading: reading.one("session_get", session=task.session))
-    return row is None or row[12] is not None
+    return context.store.view(lambda reading: find_live_session(reading, task.session)) is None
 
 
 def submit_proved(site: Site, witness: Witness, *, is_shared: bool) -> list[str]:

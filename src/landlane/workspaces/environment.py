@@ -5,9 +5,9 @@ from __future__ import annotations
 import shlex
 
 from landlane.errors import Held, LandlaneError
-from landlane.sessions.leases import session_from
+from landlane.sessions.read import find_session
 from landlane.state.slot_kinds import SlotRefused, known_kinds, make_wish, workspace_id
-from landlane.state.slots import free, take_slot
+from landlane.state.slots import all_slots, free, take_slot
 from landlane.values import replace
 from landlane.workspaces import records as operations
 from landlane.workspaces.model import Workspace
@@ -66,14 +66,13 @@ def free_slots(site: Site, workspace: Workspace) -> None:
     if not named:
         return
     place = workspace_id(site.context.processes.machine, workspace.path)
-    rows = site.context.store.view(lambda reading: reading.all("slots_all"))
-    for row in rows:
-        if row[5] != place or row[4] not in named:
+    for slot in site.context.store.view(all_slots):
+        if slot.workspace != place or slot.name not in named:
             continue
-        holder = site.context.store.view(lambda reading, id=row[7]: reading.one("session_get", session=id))
+        holder = site.context.store.view(lambda reading, id=slot.session: find_session(reading, id))
         try:
             if holder is not None:
-                free(site.context, session_from(holder), row[1])
+                free(site.context, holder, slot.id)
         except LandlaneError:
             continue  # its session has ended, and it with that
 

@@ -8,8 +8,8 @@ from landlane.claims.read import list_claims
 from landlane.errors import RepositoryError
 from landlane.git.discovery import find_checkout
 from landlane.platform.file_users import working_folder
-from landlane.platform.process_identity import Process
 from landlane.sessions.join import live_sessions
+from landlane.sessions.read import list_processes
 from landlane.store import records
 from landlane.values import value
 
@@ -87,13 +87,13 @@ def _others(site: Site, caller: Session | None) -> list[Other]:
 
 def _stands_in(site: Site, session: Session, root: str) -> bool:
     """Whether a registered process of a session has its working folder in the checkout at `root`."""
-    rows = site.context.store.view(lambda reading: reading.all("processes_of", session=session.id))
-    for boot_id, namespace, pid, started in rows:
-        process = Process(boot_id=boot_id, namespace=namespace, pid=pid, started=started)
-        here = site.context.processes.current()
-        if (boot_id, namespace) != (here.boot_id, here.namespace) or site.context.processes.is_gone(process):
+    processes = site.context.store.view(lambda reading: list_processes(reading, session.id))
+    here = site.context.processes.current()
+    for process in processes:
+        is_local = (process.boot_id, process.namespace) == (here.boot_id, here.namespace)
+        if not is_local or site.context.processes.is_gone(process):
             continue
-        if _root_of(working_folder(pid)) == root:
+        if _root_of(working_folder(process.pid)) == root:
             return True
     return False
 

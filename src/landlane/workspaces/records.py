@@ -9,9 +9,10 @@ from __future__ import annotations
 from landlane.claims.take import living
 from landlane.errors import Held, Malformed, NotAllowed
 from landlane.platform.process_identity import Process
+from landlane.sessions.read import find_session
 from landlane.store import records
 from landlane.tasks.model import OVER, branch_of
-from landlane.tasks.rows import get_in, task_from, unknown_task
+from landlane.tasks.rows import get_in, task_in
 from landlane.values import as_dict, replace
 from landlane.workspaces.model import CLOSED, CLOSING, FAILED, OPEN, OPENING, THERE, Workspace, folder_name
 
@@ -62,10 +63,7 @@ def check_free(context: Context, session: Session, task_id: str) -> None:
     """
 
     def look(reading: Reading) -> None:
-        row = reading.one("task_get", task=task_id)
-        if row is None:
-            raise unknown_task(task_id)
-        task = task_from(row)
+        task = task_in(reading, task_id)
         is_others = bool(task.session) and task.session != session.id
         if task.state in OVER or (is_others and _is_living(reading, context, task.session)):
             raise _not_free(task)
@@ -282,9 +280,9 @@ def is_held(context: Context, workspace: Workspace) -> bool:
 def _is_living(reading: Reading, context: Context, session_id: str) -> bool:
     from landlane.sessions.leases import is_dead  # noqa: PLC0415
 
-    row = reading.one("session_get", session=session_id)
-    is_over = row is None or row[12] is not None or row[9] + row[7] <= reading.now
-    return not is_over and not is_dead(reading, session_id, context.processes)
+    session = find_session(reading, session_id)
+    is_alive = session is not None and session.is_alive(reading.now)
+    return is_alive and not is_dead(reading, session_id, context.processes)
 
 
 def unknown_workspace(text: str) -> Malformed:

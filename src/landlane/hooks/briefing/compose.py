@@ -21,7 +21,7 @@ from landlane.rules.show_to_session import tell_rules_safely
 from landlane.sessions.join import live_sessions
 from landlane.sessions.model import HOLDERS
 from landlane.tasks.read import lessons_of
-from landlane.tasks.rows import pattern_pairs, task_from
+from landlane.tasks.rows import pattern_pairs, tasks_of
 from landlane.workspaces.other_sessions import open_workspaces
 
 TYPE_CHECKING = False
@@ -113,8 +113,7 @@ def _reach() -> str:
 
 
 def _tasks(site: Site, session: Session) -> str:
-    rows = site.context.store.view(lambda reading: reading.all("tasks_of_session", session=session.id))
-    tasks = [task_from(row) for row in rows]
+    tasks = site.context.store.view(lambda reading: tasks_of(reading, session.id))
     if not tasks:
         return ""
     told = [_task(site, task) for task in tasks[:_MOST_TASKS]]

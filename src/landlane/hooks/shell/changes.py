@@ -12,7 +12,6 @@ import json
 import os
 
 from landlane.claims.read import list_claims
-from landlane.claims.take import ancestors_of
 from landlane.errors import Malformed, RepositoryError
 from landlane.git.private_dir.cached import head_of
 from landlane.git.snapshot import (
@@ -26,6 +25,7 @@ from landlane.git.snapshot import (
 from landlane.git.untrusted_checkout import CLONE, MAIN, WORKTREE, UntrustedCheckout
 from landlane.protocol.hook_events import AUTO, WATCH
 from landlane.sessions.join import live_sessions
+from landlane.sessions.read import find_ancestors
 from landlane.values import replace, value
 from landlane.workspaces.other_sessions import is_owner, open_workspaces
 
@@ -130,7 +130,7 @@ def window_from(text: str) -> Window:
 def survey_scene(site: Site, session: Session) -> Scene:
     """Look who is there."""
     context = site.context
-    kin = context.store.view(lambda reading: ancestors_of(reading, session.id))
+    kin = context.store.view(lambda reading: find_ancestors(reading, session.id))
     sessions = {one.id: one for one in live_sessions(context)}
     workspaces = open_workspaces(site)
     return Scene(

@@ -11,7 +11,6 @@ from landlane.store.schema_version import check_version, is_current, scripts_aft
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterable, Sequence
     from typing import Any
 
     import psycopg
@@ -39,24 +38,6 @@ _LINE = {
 _WAY_OUT = "start with an empty store, in psql: ALTER SCHEMA landlane RENAME TO landlane_older"
 
 
-class _NamedRow(tuple[Any, ...] if TYPE_CHECKING else tuple):
-    """A row whose values can be read by column name."""
-
-    columns: dict[str, int]
-
-    def keys(self) -> Iterable[str]:
-        return self.columns
-
-    def __getitem__(self, name: Any) -> Any:
-        return super().__getitem__(self.columns[name] if isinstance(name, str) else name)
-
-
-def _named_rows(cursor: psycopg.Cursor[Any]) -> Callable[[Sequence[Any]], Any]:
-    kind: Any = type("_NamedRow", (_NamedRow,), {})
-    kind.columns = {column.name: index for index, column in enumerate(cursor.description or ())}
-    return kind
-
-
 def connect(url: str, wait_ms: int) -> psycopg.Connection[Any]:
     """A connection in which our tables are found and no lock is waited for too long.
 
@@ -66,6 +47,7 @@ def connect(url: str, wait_ms: int) -> psycopg.Connection[Any]:
     try:
         import psycopg  # noqa: PLC0415 - an extra, and dear to import
         from psycopg.conninfo import conninfo_to_dict  # noqa: PLC0415
+        from psycopg.rows import dict_row  # noqa: PLC0415
     except ImportError as error:
         raise StoreError(
             "the driver for PostgreSQL is not installed",
@@ -79,7 +61,7 @@ def connect(url: str, wait_ms: int) -> psycopg.Connection[Any]:
             url,
             autocommit=True,
             prepare_threshold=1,
-            row_factory=cast("Any", _named_rows),
+            row_factory=cast("Any", dict_row),
             connect_timeout=max(2, wait_ms // 3000),
             **line,
         )
