@@ -83,7 +83,7 @@ class Claim:
 
     @classmethod
     def from_rows(cls, rows: Iterable[Row]) -> list[Claim]:
-        """Return the claims in these rows, one for each alternative of a pattern, in the order of their first row."""
+        """Return the claims in these rows, of which each is one alternative of a pattern."""
         by_token: dict[int, list[Row]] = {}
         for row in rows:
             by_token.setdefault(row["token"], []).append(row)
@@ -140,7 +140,7 @@ class Waiter:
 
     @classmethod
     def from_rows(cls, rows: Iterable[Row]) -> list[Waiter]:
-        """Return the waiters in these rows, one for each alternative of a pattern, in the order of their first row."""
+        """Return the waiters in these rows, of which each is one alternative of a pattern."""
         by_ticket: dict[int, list[Row]] = {}
         for row in rows:
             by_ticket.setdefault(row["ticket"], []).append(row)
